@@ -1,0 +1,40 @@
+"""cdopt: contact mechanics posed as convex optimisation, declaratively, with CVXPY.
+
+Scene → Contacts → ContactStep → Formulation (cvxpy.Problem) → Backend → StepSolution +
+Certificate → Trajectory → analysis, study, plots
+
+Data of a contact step goes in, a convex problem is stated, any solver solves it, and a
+certificate says what the answer is worth.
+"""
+
+from cdopt import backends
+from cdopt.certificate import Certificate, Residual, certify
+from cdopt.errors import (
+    BackendUnavailable,
+    CdoptError,
+    InvalidInput,
+    SolveFailed,
+    Unsupported,
+)
+from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendUnavailable",
+    "CdoptError",
+    "Certificate",
+    "ClassicCD",
+    "CompatibleCD",
+    "ContactStep",
+    "InvalidInput",
+    "NoTensionTruss",
+    "Residual",
+    "SolveFailed",
+    "StepSolution",
+    "Unsupported",
+    "backends",
+    "certify",
+]

@@ -1,0 +1,89 @@
+"""What every backend shares: a declared capability, a run, and one result type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import cvxpy as cp
+
+from cdopt.data import RigidStepData, TrussData
+from cdopt.solution import Iterate, StepSolution
+
+ProblemClass = Literal["QP", "SOCP"]
+Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]
+
+
+@dataclass(frozen=True)
+class Capability:
+    """What a backend can take, as data.
+
+    Attributes
+    ----------
+    classes : problem classes of modelled problems: "QP" (quadratic objective, linear
+        constraints), "SOCP" (second-order cones, which powers p ≠ 2 need).
+    structured : kinds of plain data it consumes directly ("rigid step", "truss"), for solvers
+        that do not go through CVXPY.
+    warm_start : whether a previous solution can start it.
+    """
+
+    classes: frozenset[str] = frozenset()
+    structured: frozenset[str] = frozenset()
+    warm_start: bool = False
+
+
+class Posed(Protocol):
+    """A problem posed by a formulation, as backends see it."""
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The CVXPY problem."""
+
+    @property
+    def data(self) -> RigidStepData | TrussData:
+        """The plain data."""
+
+    @property
+    def problem_class(self) -> ProblemClass:
+        """The class of solver that the CVXPY problem needs."""
+
+    @property
+    def extended(self) -> bool:
+        """Whether the user added constraints."""
+
+    def iterate(self) -> Iterate | None:
+        """The primal–dual pair now held by the CVXPY variables, in physical units."""
+
+    def seed(self, start: StepSolution) -> None:
+        """Write a previous solution into the CVXPY variables."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run of one backend: its words and its iterate, not yet judged."""
+
+    status: str
+    claim: Claim
+    iterate: Iterate | None
+    timings: Mapping[str, float]
+    iterations: int | None = None
+    objective: float | None = None
+    raw: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """An immutable set of settings that can run posed problems."""
+
+    @property
+    def name(self) -> str:
+        """The backend's registered name."""
+
+    @property
+    def capability(self) -> Capability:
+        """What it can take."""
+
+    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+        """Solve once."""

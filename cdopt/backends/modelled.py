@@ -1,0 +1,166 @@
+"""Any solver that CVXPY has installed, as a backend: CVXPY compiles, the solver solves.
+
+The three stages are timed apart. Nothing is retried, relaxed or handed to another solver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import cvxpy.settings as words
+
+from cdopt import checks
+from cdopt.backends import catalogue, warm
+from cdopt.backends.accuracy import options_for
+from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.errors import BackendUnavailable, InvalidInput
+from cdopt.solution import StepSolution
+
+_CLAIMS: dict[str, Claim] = {
+    words.OPTIMAL: "solved",
+    words.OPTIMAL_INACCURATE: "inaccurate",
+    words.USER_LIMIT: "inaccurate",
+    words.INFEASIBLE: "infeasible",
+    words.INFEASIBLE_INACCURATE: "infeasible",
+    words.UNBOUNDED: "unbounded",
+    words.UNBOUNDED_INACCURATE: "unbounded",
+    words.INFEASIBLE_OR_UNBOUNDED: "infeasible",
+}
+
+_FOREIGN_ERRORS = (
+    cp.SolverError, TypeError, ValueError, AttributeError, KeyError, IndexError,
+    RuntimeError, ArithmeticError, MemoryError, NotImplementedError, ImportError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """Settings of a solver reached through CVXPY.
+
+    Parameters
+    ----------
+    name : the solver's name, as in ``cdopt.backends.available()``.
+    accuracy : requested accuracy in (0, 1), put into the solver's own words by
+        ``cdopt.backends.accuracy``; None leaves the defaults alone.
+    options : settings of the solver, by its own names; they win over ``accuracy``.
+
+    Raises
+    ------
+    InvalidInput : unknown solver, accuracy out of range, a setting the solver does not know,
+        or an accuracy asked of a solver for which no translation is known.
+    BackendUnavailable : the solver is not installed here or fits no problem of cdopt.
+    """
+
+    name: str
+    accuracy: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.choice("backend", self.name, catalogue.cvxpy_solvers())
+        reason = catalogue.why_not(self.name)
+        if reason:
+            raise BackendUnavailable(self.name, reason)
+        if not isinstance(self.options, Mapping) or not all(
+            isinstance(key, str) for key in self.options
+        ):
+            raise InvalidInput(
+                "options", checks.describe(self.options), "a mapping of setting names to values"
+            )
+        known = catalogue.TABLE[self.name].settings if self.name in catalogue.TABLE else None
+        unknown = sorted(set(self.options) - known) if known is not None else []
+        if known is not None and unknown:
+            raise InvalidInput(
+                unknown[0], f"no setting of {self.name}", "one of " + ", ".join(sorted(known))
+            )
+        if self.accuracy is not None:
+            checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
+            if options_for(self.name, self.accuracy) is None:
+                raise InvalidInput(
+                    "accuracy", f"{self.name}, whose words for it are unknown", "options instead"
+                )
+
+    @property
+    def capability(self) -> Capability:
+        """What the solver can take."""
+        return catalogue.capability(self.name)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings handed to the solver; empty means its defaults through CVXPY."""
+        asked = {} if self.accuracy is None else options_for(self.name, self.accuracy)
+        return {**(asked or {}), **self.options}
+
+    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+        """Compile with CVXPY, solve once, read the iterate back."""
+        problem, settings = posed.problem, self.settings
+        started = time.perf_counter()
+        try:
+            data, chain, inverse = problem.get_problem_data(
+                self.name.upper(), solver_opts=dict(settings)
+            )
+        except _FOREIGN_ERRORS as error:
+            return self._failure(error, {"compile": time.perf_counter() - started}, settings)
+        problem._solver_cache.clear()  # nothing warm-starts unasked
+        if warm_start is not None and self.capability.warm_start:
+            posed.seed(warm_start)
+            warm.seed_cache(self.name, problem, data, inverse)
+        compiled = time.perf_counter()
+        try:
+            raw = chain.solve_via_data(
+                problem, data, warm_start is not None, verbose, dict(settings)
+            )
+        except _FOREIGN_ERRORS as error:
+            seconds = time.perf_counter() - compiled
+            return self._failure(error, {"compile": compiled - started, "solve": seconds}, settings)
+        solved = time.perf_counter()
+        problem._solver_cache.clear()
+        result = chain.invert(raw, inverse)
+        claim = _CLAIMS.get(result.status, "failed")
+        iterate = None
+        if result.status in words.SOLUTION_PRESENT:
+            problem.unpack(result)
+            iterate = posed.iterate()
+        timings = {
+            "compile": compiled - started,
+            "solve": solved - compiled,
+            "read": time.perf_counter() - solved,
+        }
+        return RunResult(
+            status=native_status(raw) or str(result.status),
+            claim=claim if iterate is not None or claim != "solved" else "failed",
+            iterate=iterate,
+            timings=timings,
+            iterations=_count(result.attr.get(words.NUM_ITERS)),
+            objective=None if iterate is None else float(result.opt_val),
+            raw=raw,
+            settings=settings,
+        )
+
+    def _failure(
+        self, error: Exception, timings: dict[str, float], settings: dict[str, Any]
+    ) -> RunResult:
+        status = f"{type(error).__name__}: {error}"
+        return RunResult(status, "failed", None, timings, raw=error, settings=settings)
+
+
+def native_status(raw: Any) -> str:
+    """The status in the solver's own words, found where each solver keeps it."""
+    if isinstance(raw, tuple):  # DAQP: (x, value, exit flag, info)
+        return f"exit flag {raw[2]}" if len(raw) > 2 else ""
+    if isinstance(raw, dict):
+        info = raw.get("info")
+        found = raw.get("model_status") or (info.get("status") if isinstance(info, dict) else None)
+    else:
+        found = getattr(raw, "status", None) or getattr(getattr(raw, "info", None), "status", None)
+    return "" if found is None else str(found).rpartition(".")[2]
+
+
+def _count(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,95 @@
+"""Backends by name: strings look up, frozen settings objects configure."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from cdopt import checks
+from cdopt.backends import catalogue
+from cdopt.backends.base import Backend, Posed
+from cdopt.backends.modelled import Modelled
+from cdopt.errors import InvalidInput, Unsupported
+
+
+def available() -> list[str]:
+    """Names of the backends that can run here, in order of preference.
+
+    Each takes at least one problem of cdopt; ``why_unavailable`` explains the others.
+    """
+    known = [*catalogue.TABLE, *catalogue.cvxpy_solvers()]
+    return [name for name in dict.fromkeys(known) if not why_unavailable(name)]
+
+
+def why_unavailable(name: str) -> str:
+    """Why a backend cannot run here, and the remedy; empty when it can.
+
+    Raises
+    ------
+    InvalidInput : no backend has this name.
+    """
+    _require_known(name)
+    return catalogue.why_not(name)
+
+
+def resolve(backend: str | Backend, **options: Any) -> Backend:
+    """The settings object behind a name, or the given one.
+
+    Parameters
+    ----------
+    backend : a name, or a settings object such as ``cdopt.backends.Modelled("osqp")``.
+    options : ``accuracy`` and the solver's own settings; only beside a name.
+
+    Raises
+    ------
+    InvalidInput : unknown name or setting, or settings beside a settings object.
+    BackendUnavailable : known, but not to be had here.
+    """
+    if isinstance(backend, str):
+        _require_known(backend)
+        accuracy = options.pop("accuracy", None)
+        return Modelled(backend, accuracy=accuracy, options=options)
+    if not isinstance(backend, Backend):
+        raise InvalidInput(
+            "backend", checks.describe(backend), "a name or a settings object of cdopt.backends"
+        )
+    if options:
+        raise InvalidInput(
+            ", ".join(options), "options beside a settings object", "options inside the object"
+        )
+    return backend
+
+
+def require_capable(backend: Backend, posed: Posed, what: str) -> None:
+    """Refuse, before solving, a backend that cannot take the posed problem.
+
+    Raises
+    ------
+    Unsupported : with the reason and the names of installed backends that can.
+    """
+    if _takes(backend, posed):
+        return
+    if posed.problem_class in backend.capability.classes or not backend.capability.classes:
+        reason = f"{backend.name} takes no constraints beyond those of the formulation"
+    else:
+        need = {"QP": "a quadratic program", "SOCP": "second-order cones (power p is not 2)"}
+        reason = f"{what} needs {need[posed.problem_class]}, which {backend.name} cannot take"
+    able = tuple(name for name in available() if _takes(resolve(name), posed))
+    raise Unsupported(f"{backend.name} for {what}", reason, able)
+
+
+def _takes(backend: Backend, posed: Posed) -> bool:
+    capability = backend.capability
+    if not posed.extended and posed.data.kind in capability.structured:
+        return True
+    return posed.problem_class in capability.classes
+
+
+def _require_known(name: object) -> None:
+    known = dict.fromkeys([*catalogue.TABLE, *catalogue.cvxpy_solvers()])
+    if isinstance(name, str) and name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    names = ", ".join(available())
+    raise InvalidInput("backend", checks.describe(name), f"{hint}one of: {names}")

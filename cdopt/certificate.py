@@ -1,0 +1,211 @@
+"""Certificates: what an answer is worth, computed from the data and the answer alone.
+
+One implementation per problem kind. Each residual is a pure number: an error divided by a
+scale of the problem (``cdopt.data``), which has an absolute floor of one unit when loads or
+contacts vanish. No residual is taken from a solver.
+
+**Rigid step** (v⁺, f), with gap g = B v⁺ + bias, V the closing speed of the free motion, and
+N_ii f_i the speed that a contact's own force makes:
+
+- ``penetration``      max (−g_i)₊ / V
+- ``tension``          max (−N_ii f_i)₊ / V
+- ``complementarity``  max min(N_ii f_i, g_i)₊ / V
+- ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / s_j, where s_j is the larger of the
+  impulses acting on dof j, Δt(|B|ᵀ|f|)_j, and the momentum M_jj V_j of its characteristic speed
+- ``duality gap``      |primal + Δt · dual| / (|primal| + Δt |dual|), floored by the energy scale
+
+**Truss** (u, f), with overlap c = −B u, F the largest load and c_i(F) the overlap of contact i
+under F:
+
+- ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j F) over free dofs
+- ``tension``      max (−f_i)₊ / F
+- ``law``          max over contacts of the distance of (c_i, f_i) to the graph of the contact
+  law, the smaller of |f_i − w′(c_i)| / F and |c_i − w*′(f_i)| / c_i(F)
+- ``duality gap``  |potential + complementary energy| / (their absolute sum)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cdopt.checks import FloatArray
+from cdopt.data import RigidStepData, TrussData
+from cdopt.errors import InvalidInput
+
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Residual:
+    """One optimality condition: ``value`` = error / ``scale``; ``unit`` is the scale's."""
+
+    name: str
+    value: float
+    scale: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Residuals of one answer and the tolerance they are held to.
+
+    ``ok`` is true when every residual is at most ``tol``, whatever the solver said.
+    """
+
+    kind: str
+    residuals: tuple[Residual, ...]
+    tol: float = TOLERANCE
+
+    @property
+    def worst(self) -> float:
+        """The largest residual; infinite when one is not a number."""
+        values = [r.value if r.value == r.value else np.inf for r in self.residuals]
+        return float(max(values, default=0.0))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every residual is within the tolerance."""
+        return self.worst <= self.tol
+
+    def __getitem__(self, name: str) -> float:
+        for residual in self.residuals:
+            if residual.name == name:
+                return residual.value
+        raise InvalidInput("name", repr(name), "one of " + ", ".join(r.name for r in self))
+
+    def __iter__(self) -> Iterator[Residual]:
+        return iter(self.residuals)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        residuals = {r.name: r.value for r in self.residuals}
+        return {"kind": self.kind, "ok": self.ok, "tol": self.tol, "residuals": residuals}
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.ok else "NOT OK"
+        lines = [f"{self.kind}: {verdict} at {self.tol:g}"]
+        lines += [f"  {r.name:<16}{r.value:9.1e}  of {r.scale:.3g} {r.unit}" for r in self]
+        return "\n".join(lines)
+
+
+def certify(
+    data: RigidStepData | TrussData,
+    motion: FloatArray | None,
+    forces: FloatArray,
+    tol: float = TOLERANCE,
+) -> Certificate:
+    """Check a primal–dual pair against the optimality conditions of its problem.
+
+    Parameters
+    ----------
+    data : the problem.
+    motion : v⁺ (nv,) of a rigid step (None when only N and p are known), u (nv,) of a truss.
+    forces : f (nc,), N.
+    tol : residuals up to this count as met.
+
+    Raises
+    ------
+    InvalidInput : motion or forces have the wrong length.
+    """
+    _require_length("forces", forces, data.nc)
+    if isinstance(data, RigidStepData):
+        nv = data.step.nv
+        if motion is not None or nv is not None:
+            _require_length("motion", motion, nv or 0)
+        return _certify_rigid(data, motion, forces, tol)
+    _require_length("motion", motion, data.B.shape[1])
+    return _certify_truss(data, np.asarray(motion), forces, tol)
+
+
+def _require_length(name: str, value: FloatArray | None, size: int) -> None:
+    shape = None if value is None else np.shape(value)
+    if shape != (size,):
+        raise InvalidInput(name, f"shape {shape}", f"shape ({size},)")
+
+
+def _largest(values: FloatArray) -> float:
+    """Largest entry; zero for none, not-a-number if any is."""
+    return float(np.max(values, initial=0.0))
+
+
+def _positive(values: FloatArray) -> FloatArray:
+    return np.maximum(values, 0.0)
+
+
+def _ratio(error: FloatArray, scale: FloatArray) -> FloatArray:
+    """error / scale, where a scale of zero counts as one unit."""
+    return error / np.where(scale > 0.0, scale, 1.0)
+
+
+def _certify_rigid(
+    data: RigidStepData, v_next: FloatArray | None, f: FloatArray, tol: float
+) -> Certificate:
+    speed = data.speed
+    gap = data.gap(v_next, f)
+    own = data.mobility * f
+    residuals = [
+        Residual("penetration", _largest(_positive(-gap)) / speed, speed, "m/s"),
+        Residual("tension", _largest(_positive(-own)) / speed, speed, "m/s"),
+        Residual("complementarity", _largest(np.minimum(own, gap)) / speed, speed, "m/s"),
+    ]
+    if v_next is not None:
+        residuals.append(_momentum(data, v_next, f))
+    residuals.append(_rigid_duality_gap(data, v_next, f))
+    return Certificate("rigid step", tuple(residuals), tol)
+
+
+def _momentum(data: RigidStepData, v_next: FloatArray, f: FloatArray) -> Residual:
+    B, mass, v_star = data.B, data.mass, data.step.v_star
+    if B is None or mass is None or v_star is None:
+        raise InvalidInput("motion", "a velocity", "None for a step without matrices")
+    error = np.abs(mass.M @ (v_next - v_star) - data.dt * (B.T @ f))
+    impulses = data.dt * (abs(B).T @ np.abs(f))
+    scale = np.maximum(impulses, mass.diagonal * data.dof_speed)
+    ratio = _ratio(error, scale)
+    worst = int(np.argmax(ratio)) if ratio.size else None
+    at = float(scale[worst]) if worst is not None else 1.0
+    return Residual("momentum", _largest(ratio), at, "N s")
+
+
+def _rigid_duality_gap(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -> Residual:
+    """Strong duality: min ½‖v⁺ − v*‖²_M = −Δt min (½ fᵀN f + pᵀf)."""
+    mass, v_star, p = data.mass, data.step.v_star, data.step.p_vec
+    forced = data.velocity(f)
+    if v_next is None or mass is None or v_star is None or forced is None:
+        quadratic = 0.5 * float(f @ (data.step.N @ f))
+        primal = data.dt * quadratic
+    else:
+        jump, driven = v_next - v_star, forced - v_star
+        primal = 0.5 * float(jump @ (mass.M @ jump))
+        quadratic = 0.5 * float(driven @ (mass.M @ driven)) / data.dt
+    dual = data.dt * (quadratic + float(p @ f))
+    scale = max(abs(primal) + abs(dual), data.energy)
+    return Residual("duality gap", abs(primal + dual) / scale, scale, "J")
+
+
+def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) -> Certificate:
+    force = data.force
+    error = np.abs(data.B.T @ f - data.contact_load) / data.dof_lever
+    overlap = data.overlap(u)
+    energies = data.potential_energy(u), data.complementary_energy(f)
+    energy = max(abs(energies[0]) + abs(energies[1]), force * data.length)
+    residuals = (
+        Residual("equilibrium", _largest(error[data.free]) / force, force, "N"),
+        Residual("tension", _largest(_positive(-f)) / force, force, "N"),
+        Residual("law", _largest(_distance_to_law(data, overlap, f)), force, "N"),
+        Residual("duality gap", abs(sum(energies)) / energy, energy, "J"),
+    )
+    return Certificate("truss", residuals, tol)
+
+
+def _distance_to_law(data: TrussData, c: FloatArray, f: FloatArray) -> FloatArray:
+    """(nc,) distance of each (c, f) to f = w′(c), along the nearer axis, in units of F."""
+    by_force = np.abs(f - data.law.force(c)) / data.force
+    reference = data.law.overlap(np.full(data.nc, data.force))
+    target = data.law.overlap(f)
+    by_overlap = np.where(f > 0.0, np.abs(c - target), _positive(c)) / reference
+    return np.minimum(by_force, by_overlap)

@@ -1,0 +1,247 @@
+"""Arguments, checked once at the door: what passes is finite, of the right shape, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt.errors import InvalidInput
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+_LARGEST = 1e150  # squares of larger entries overflow a double
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, no longer writable."""
+    array.flags.writeable = False
+    return array
+
+
+def describe(value: object) -> str:
+    """A short description of any object, for error messages."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    if sp.issparse(value):
+        return f"a sparse matrix of shape {getattr(value, 'shape', '?')}"
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return f"a {type(value).__name__}"
+
+
+def _numeric(name: str, value: object, expected: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InvalidInput(name, describe(value), expected) from error
+    if array.dtype.kind not in "iuf":
+        kind = "" if array.dtype.kind != "c" else " (complex)"
+        raise InvalidInput(name, describe(value) + kind, expected)
+    return array
+
+
+def _finite(name: str, array: FloatArray, expected: str) -> None:
+    bad = np.flatnonzero(~(np.abs(array) <= _LARGEST))
+    if bad.size:
+        where = f" at index {int(bad[0])}" if array.ndim == 1 else ""
+        raise InvalidInput(name, f"{float(array.ravel()[bad[0]])!r}{where}", expected)
+
+
+def scalar(
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """One finite float within the stated range."""
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (("above", above), ("at least", at_least), ("at most", at_most))
+        if limit is not None
+    ]
+    expected = " ".join(["one finite number", " and ".join(limits)]).strip()
+    array = _numeric(name, value, expected)
+    if array.ndim != 0:
+        raise InvalidInput(name, describe(value), expected)
+    number = float(array)
+    outside = (
+        not abs(number) <= _LARGEST
+        or (above is not None and not number > above)
+        or (at_least is not None and not number >= at_least)
+        or (at_most is not None and not number <= at_most)
+    )
+    if outside:
+        raise InvalidInput(name, repr(number), expected)
+    return number
+
+
+def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatArray:
+    """A read-only finite vector, copied; ``size`` None takes any length."""
+    length = "any length" if size is None else f"length {size}"
+    expected = f"a finite vector of {length}" + (f" in {unit}" if unit else "")
+    array = _numeric(name, value, expected)
+    if array.ndim != 1 or (size is not None and array.shape[0] != size):
+        raise InvalidInput(name, describe(array), expected)
+    result = array.astype(np.float64)
+    _finite(name, result, expected)
+    return read_only(result)
+
+
+def per_contact(
+    name: str,
+    value: object,
+    nc: int,
+    *,
+    positive: bool = False,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> FloatArray:
+    """A scalar or one number per contact, as a read-only vector of shape (nc,)."""
+    limits = [
+        text
+        for text, wanted in (
+            ("positive", positive),
+            (f"at least {at_least}", at_least is not None),
+            (f"at most {at_most}", at_most is not None),
+        )
+        if wanted
+    ]
+    expected = ", ".join([f"one number, or one per contact ({nc})", *limits])
+    array = _numeric(name, value, expected)
+    if array.ndim == 0:
+        array = np.full(nc, float(array))
+    if array.shape != (nc,):
+        raise InvalidInput(name, describe(array), expected)
+    result = array.astype(np.float64)
+    _finite(name, result, expected)
+    outside = np.zeros(nc, dtype=bool)
+    if positive:
+        outside |= ~(result > 1.0 / _LARGEST)
+    if at_least is not None:
+        outside |= ~(result >= at_least)
+    if at_most is not None:
+        outside |= ~(result <= at_most)
+    bad = np.flatnonzero(outside)
+    if bad.size:
+        i = int(bad[0])
+        raise InvalidInput(name, f"{float(result[i])!r} at contact {i}", expected)
+    return read_only(result)
+
+
+def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.csr_array:
+    """A finite matrix, dense or sparse, as a canonical read-only CSR array, copied."""
+    shape = f"({'any' if rows is None else rows}, {'any' if cols is None else cols})"
+    expected = f"a finite matrix of shape {shape}, sparse or dense"
+    if sp.issparse(value):
+        if value.ndim != 2 or value.dtype.kind not in "iuf":  # type: ignore[attr-defined]
+            raise InvalidInput(name, describe(value), expected)
+        result = sp.csr_array(value, dtype=np.float64, copy=True)
+    else:
+        array = _numeric(name, value, expected)
+        if array.ndim != 2:
+            raise InvalidInput(name, describe(array), expected)
+        result = sp.csr_array(array.astype(np.float64))
+    if (rows is not None and result.shape[0] != rows) or (
+        cols is not None and result.shape[1] != cols
+    ):
+        raise InvalidInput(name, f"shape {result.shape}", expected)
+    _finite(name, result.data, expected)
+    return freeze(result)
+
+
+def freeze(result: sp.csr_array) -> sp.csr_array:
+    """A CSR array in canonical order, without stored zeros, its parts read-only."""
+    result.sum_duplicates()
+    result.eliminate_zeros()
+    result.sort_indices()
+    for part in (result.data, result.indices, result.indptr):
+        read_only(part)
+    return result
+
+
+def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
+    """The matrix with round-off asymmetry averaged away; refused beyond ``tol`` of its scale."""
+    if value.shape[0] != value.shape[1]:
+        raise InvalidInput(name, f"shape {value.shape}", "a square matrix")
+    scale = float(np.abs(value.data).max(initial=0.0))
+    difference = (value - value.T).tocsr()
+    worst = float(np.abs(difference.data).max(initial=0.0))
+    if worst > tol * scale:
+        raise InvalidInput(
+            name,
+            f"asymmetry of {worst:.3g} beside entries of {scale:.3g}",
+            f"a symmetric matrix (to {tol:g} of its largest entry)",
+        )
+    if worst == 0.0:
+        return value
+    return freeze(sp.csr_array((value + value.T) * 0.5))
+
+
+def integers(
+    name: str, value: object, shape: tuple[int, ...], *, at_least: int | None = None
+) -> IntArray:
+    """A read-only integer array of the given shape, copied."""
+    low = "" if at_least is None else f", at least {at_least}"
+    expected = f"integers of shape {shape}{low}"
+    array = _numeric(name, value, expected)
+    if array.shape != shape or (array.dtype.kind == "f" and array.size):
+        raise InvalidInput(name, describe(array), expected)
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise InvalidInput(name, "a number beyond 64 bits", expected)
+    result = array.astype(np.int64)
+    if at_least is not None and result.size and int(result.min()) < at_least:
+        raise InvalidInput(name, str(int(result.min())), expected)
+    return read_only(result)
+
+
+def table(name: str, value: object, rows: int) -> FloatArray:
+    """A read-only (rows, 2) or (rows, 3) array of plane or space vectors."""
+    expected = f"a finite array of shape ({rows}, 2) or ({rows}, 3)"
+    array = _numeric(name, value, expected)
+    if array.ndim != 2 or array.shape[0] != rows or array.shape[1] not in (2, 3):
+        raise InvalidInput(name, describe(array), expected)
+    result = array.astype(np.float64)
+    _finite(name, result, expected)
+    return read_only(result)
+
+
+def labels(name: str, value: object, size: int) -> NDArray[Any]:
+    """Read-only contact names: ``size`` distinct integers or strings."""
+    expected = f"{size} distinct integers or strings"
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InvalidInput(name, describe(value), expected) from error
+    if array.shape != (size,) or (size and array.dtype.kind not in "iuU"):
+        raise InvalidInput(name, describe(array), expected)
+    if len(np.unique(array)) != size:
+        raise InvalidInput(name, "the same name twice", expected)
+    return read_only(array)
+
+
+def choice(name: str, value: object, options: Iterable[str]) -> str:
+    """One of the stated words."""
+    allowed = list(options)
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInput(name, describe(value), "one of " + ", ".join(map(repr, allowed)))
+    return value
+
+
+def power(name: str, value: object) -> float:
+    """An exponent p > 1 of the contact energy."""
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
+        raise InvalidInput(
+            name,
+            describe(value),
+            "one power p > 1 for the whole problem: contacts of different p share no rigid limit",
+        )
+    return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)

@@ -1,0 +1,97 @@
+"""The exceptions of cdopt. Each carries the evidence of what went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdopt.infeasibility import InfeasibilityProof
+
+
+class CdoptError(Exception):
+    """Base class of every exception that cdopt raises on purpose."""
+
+
+class InvalidInput(CdoptError, ValueError):
+    """An argument cannot be used.
+
+    Attributes
+    ----------
+    argument : the argument's name, as the caller wrote it.
+    found : what was given, in words.
+    expected : what would have been accepted, in words.
+    """
+
+    def __init__(self, argument: str, found: str, expected: str) -> None:
+        super().__init__(f"{argument}: found {found}; expected {expected}")
+        self.argument = argument
+        self.found = found
+        self.expected = expected
+
+
+class BackendUnavailable(CdoptError):
+    """A backend is known but cannot run here.
+
+    Attributes
+    ----------
+    backend : its name.
+    reason : why, and the remedy, in words.
+    """
+
+    def __init__(self, backend: str, reason: str) -> None:
+        super().__init__(f"backend {backend!r} is not available: {reason}")
+        self.backend = backend
+        self.reason = reason
+
+
+class Unsupported(CdoptError):
+    """A backend or a formulation cannot take this problem; refused before any solve.
+
+    Attributes
+    ----------
+    what : the thing refused.
+    reason : why it is refused.
+    alternatives : names of those that can, as installed here.
+    """
+
+    def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
+        can = f"; these can: {', '.join(alternatives)}" if alternatives else ""
+        super().__init__(f"{what} refused: {reason}{can}")
+        self.what = what
+        self.reason = reason
+        self.alternatives = alternatives
+
+
+class SolveFailed(CdoptError):
+    """No answer: the solver left no iterate, or the problem is proven infeasible.
+
+    Attributes
+    ----------
+    backend : name of the backend that ran.
+    status : the solver's own words.
+    problem : the plain data of the problem (RigidStepData or TrussData).
+    proof : an InfeasibilityProof, or None when infeasibility is not proven.
+    raw : whatever the solver returned, untouched.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        backend: str,
+        status: str,
+        problem: Any = None,
+        proof: InfeasibilityProof | None = None,
+        raw: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.backend = backend
+        self.status = status
+        self.problem = problem
+        self.proof = proof
+        self.raw = raw
+
+    @property
+    def certificate(self) -> InfeasibilityProof | None:
+        """The certificate of infeasibility, when there is one."""
+        return self.proof

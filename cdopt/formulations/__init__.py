@@ -1,0 +1,8 @@
+"""The theory as a tree: one file, one convex problem, its equation numbers in the docstring."""
+
+from cdopt.formulations.base import Formulation
+from cdopt.formulations.classic_cd import ClassicCD
+from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
+from cdopt.formulations.no_tension_truss import NoTensionTruss
+
+__all__ = ["ClassicCD", "ClosedNetwork", "CompatibleCD", "Formulation", "NoTensionTruss"]

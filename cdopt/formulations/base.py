@@ -1,0 +1,224 @@
+"""What every formulation shares: a cvxpy.Problem, its plain data, and how to solve it."""
+
+from __future__ import annotations
+
+import copy
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import cvxpy as cp
+import numpy as np
+
+from cdopt import checks
+from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.registry import require_capable, resolve
+from cdopt.certificate import TOLERANCE, Certificate, certify
+from cdopt.checks import FloatArray
+from cdopt.data import RigidStepData, TrussData
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.infeasibility import prove
+from cdopt.solution import Iterate, StepSolution
+
+Self = TypeVar("Self", bound="Formulation")
+
+
+class Formulation(ABC):
+    """One convex problem, stated in CVXPY in units of its own scales.
+
+    Attributes
+    ----------
+    problem : the cvxpy.Problem; print it, extend it, solve it yourself.
+    data : the plain data that structured solvers and the certificate use.
+    form : which of the two dual statements ``problem`` is.
+    extended : whether constraints were added with ``with_constraints``.
+    """
+
+    problem: cp.Problem
+    data: RigidStepData | TrussData
+    form: str
+    extended: bool = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name and form, for messages and records."""
+
+    @property
+    @abstractmethod
+    def problem_class(self) -> ProblemClass:
+        """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
+
+    @abstractmethod
+    def latex(self) -> str:
+        """The problem as mathematics: a LaTeX align environment."""
+
+    @abstractmethod
+    def iterate(self) -> Iterate | None:
+        """The primal–dual pair that the CVXPY variables hold, in physical units."""
+
+    @abstractmethod
+    def seed(self, start: StepSolution) -> None:
+        """Write a previous solution into the CVXPY variables."""
+
+    @abstractmethod
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        """v_next, u, gap and dual of an answer."""
+
+    @property
+    @abstractmethod
+    def _objective_unit(self) -> float:
+        """What one unit of ``problem``'s objective is worth in physical units."""
+
+    def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
+        """The same formulation with constraints of your own, written on its variables.
+
+        Write them on the physical expressions (``forces``, ``velocity``, ``displacement``). The
+        result goes to modelled backends only. Its certificate remains that of the unextended
+        problem and says how far your constraints moved the answer from it.
+
+        Raises
+        ------
+        InvalidInput : something is not a CVXPY constraint, or breaks the rules of
+            disciplined convex programming.
+        """
+        for constraint in constraints:
+            if not isinstance(constraint, cp.Constraint):
+                raise InvalidInput(
+                    "constraints", checks.describe(constraint), "CVXPY constraints, such as f <= 2"
+                )
+            if not constraint.is_dcp():
+                raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
+        extended = copy.copy(self)
+        extended.problem = cp.Problem(
+            self.problem.objective, [*self.problem.constraints, *constraints]
+        )
+        extended.extended = True
+        return extended
+
+    def solve(
+        self,
+        backend: str | Backend = "clarabel",
+        *,
+        tol: float = TOLERANCE,
+        warm_start: StepSolution | None = None,
+        verbose: bool = False,
+        check: bool = True,
+        **options: Any,
+    ) -> StepSolution:
+        """Solve with one backend and certify the answer.
+
+        Parameters
+        ----------
+        backend : a name of ``cdopt.backends.available()`` or a settings object.
+        tol : tolerance of the certificate; the solver does not see it.
+        warm_start : a solution to start from, matched by ``contact_ids`` when present. Backends
+            that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
+        verbose : let the solver print.
+        check : when False, a failed solve returns a solution without f instead of raising.
+        options : ``accuracy`` and the solver's own settings.
+
+        Raises
+        ------
+        InvalidInput, BackendUnavailable, Unsupported : before solving.
+        SolveFailed : the solver left no iterate, or infeasibility is proven.
+        """
+        chosen = resolve(backend, **options)
+        tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+        if warm_start is not None and not isinstance(warm_start, StepSolution):
+            raise InvalidInput("warm_start", checks.describe(warm_start), "a StepSolution")
+        require_capable(chosen, self, self.name)
+        result = chosen.run(self, warm_start, verbose)
+        if result.claim in ("infeasible", "unbounded", "failed"):
+            self._fail(chosen, result, check)
+        return self._judge(chosen, result, tol, warm_start is not None)
+
+    def _fail(self, backend: Backend, result: RunResult, check: bool) -> None:
+        """Look for a proof of infeasibility; raise unless told not to."""
+        if not check:
+            return
+        proof = None if self.extended else prove(self.data)
+        if proof is None and result.iterate is not None:
+            return
+        why = str(proof) if proof else "no iterate, and infeasibility is not proven"
+        raise SolveFailed(
+            f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",
+            backend=backend.name,
+            status=result.status,
+            problem=self.data,
+            proof=proof,
+            raw=result.raw,
+        )
+
+    def _judge(self, backend: Backend, result: RunResult, tol: float, warm: bool) -> StepSolution:
+        started = time.perf_counter()
+        certificates: dict[str, Certificate] = {}
+        fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
+        claimed = result.claim == "solved"
+        if result.iterate is not None:
+            held = certify(self.data, result.iterate.motion, result.iterate.forces, tol)
+            certificates["forces"] = held
+            if claimed or held.ok:
+                fields.update(f=result.iterate.forces, **self._fields(result.iterate))
+        objective = result.objective
+        return StepSolution(
+            **fields,
+            certificates=certificates,
+            status=result.status,
+            claimed=claimed,
+            backend=backend.name,
+            formulation=self.name,
+            objective=None if objective is None else objective * self._objective_unit,
+            timings={**result.timings, "certify": time.perf_counter() - started},
+            iterations=result.iterations,
+            iterate=result.iterate,
+            raw=result.raw,
+            contact_ids=self.data.contact_ids,
+            provenance=self._provenance(backend, result.settings, tol, warm),
+        )
+
+    def _provenance(
+        self, backend: Backend, settings: Mapping[str, Any], tol: float, warm: bool
+    ) -> dict[str, Any]:
+        used = backend.capability.warm_start
+        return {
+            "cdopt": version("cdopt"),
+            "cvxpy": cp.__version__,
+            "numpy": np.__version__,
+            "settings": {key: _plain(value) for key, value in settings.items()},
+            "tol": tol,
+            "extended": self.extended,
+            "warm_start": ("used" if used else "not used by this backend") if warm else "none",
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.data.nc} contacts, {self.problem_class})"
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+def matched(values: FloatArray | None, start: StepSolution, target: Any, nc: int) -> FloatArray:
+    """Per-contact values of an earlier solution on today's contacts, matched by their names.
+
+    Contacts without a predecessor get zero. Without names on both sides, order decides.
+
+    Raises
+    ------
+    InvalidInput : no names on both sides and the counts differ.
+    """
+    if values is None:
+        raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
+    if start.contact_ids is None or target is None:
+        if values.shape[0] != nc:
+            raise InvalidInput(
+                "warm_start", f"{values.shape[0]} contacts without names", f"{nc} contacts"
+            )
+        return np.array(values)
+    earlier = {name: i for i, name in enumerate(start.contact_ids.tolist())}
+    index = np.array([earlier.get(name, -1) for name in target.tolist()], dtype=np.intp)
+    return np.where(index >= 0, values[index] if values.size else 0.0, 0.0)

@@ -1,0 +1,223 @@
+"""Classic contact dynamics: equation (22) of Olsen & Kamrin (2018) and its dual.
+
+Force form, (22)::
+
+    minimise over f ≥ 0    ½ fᵀ N f + pᵀ f
+
+Velocity form, its dual::
+
+    minimise over v⁺    ½ ‖v⁺ − v*‖²_M    subject to    B v⁺ + bias ≥ 0
+
+v⁺ and Bᵀf are unique; f is so only up to null(Bᵀ) on the optimal face. The multipliers of the
+velocity form are the impulses Δt f, and the optimal values satisfy primal = −Δt · dual.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.backends.base import ProblemClass
+from cdopt.checks import FloatArray
+from cdopt.data import RigidStepData
+from cdopt.errors import InvalidInput, Unsupported
+from cdopt.formulations.base import Formulation, matched
+from cdopt.solution import Iterate, StepSolution
+from cdopt.step import ContactStep
+
+FORMS = ("force", "velocity")
+
+
+class ClassicCD(Formulation):
+    """The classic contact dynamics QP of one step.
+
+    Parameters
+    ----------
+    step : the step.
+    form : "force" for (22), "velocity" for its dual.
+
+    Attributes
+    ----------
+    forces : CVXPY expression of f (nc,), N (force form).
+    velocity : CVXPY expression of v⁺ (nv,), m/s (velocity form).
+
+    Raises
+    ------
+    InvalidInput : not a ContactStep, or no such form.
+    Unsupported : the velocity form of a step known only by N and p.
+
+    Notes
+    -----
+    The force form keeps sparsity with w = v⁺ − v* as a second variable, M w = Δt Bᵀf, so
+    that ½ fᵀN f = ½ wᵀM w / Δt without ever forming N. With N and p alone it is the plain
+    bound-constrained (22).
+
+    >>> import cdopt
+    >>> cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
+    >>> solution = cd.solve("clarabel")
+    >>> solution.ok, float(solution.f.sum().round(6))
+    (True, 10.0)
+    """
+
+    data: RigidStepData
+
+    def __init__(self, step: ContactStep, form: str = "force") -> None:
+        if not isinstance(step, ContactStep):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+        self.form = checks.choice("form", form, FORMS)
+        self.step = step
+        self.data = RigidStepData(step)
+        self.forces: cp.Expression | None = None
+        self.velocity: cp.Expression | None = None
+        if step.delassus_only:
+            if form == "velocity":
+                raise Unsupported(
+                    "velocity form",
+                    "the step is known by N and p alone, which hold no velocity",
+                    ("form='force'",),
+                )
+            self._pose_delassus()
+        elif form == "force":
+            self._pose_force()
+        else:
+            self._pose_velocity()
+
+    # --- the three statements ----------------------------------------------------------
+
+    def _pose_delassus(self) -> None:
+        data = self.data
+        unit = data.force / data.speed
+        N = sp.csr_array(self.step.N * unit)
+        p = self.step.p_vec / data.speed
+        f = cp.Variable(data.nc, nonneg=True, name="f")
+        self._f = f
+        self.forces = data.force * f
+        self.problem = cp.Problem(cp.Minimize(0.5 * cp.quad_form(f, N, assume_PSD=True) + p @ f))
+
+    def _pose_force(self) -> None:
+        data = self.data
+        M, B = self._scaled_matrices()
+        row = 1.0 / M.diagonal()
+        p = self.step.p_vec / data.speed
+        f = cp.Variable(data.nc, nonneg=True, name="f")
+        w = cp.Variable(M.shape[0], name="w")
+        self._f = f
+        self.forces = data.force * f
+        self._balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
+        self.problem = cp.Problem(
+            cp.Minimize(0.5 * cp.quad_form(w, M, assume_PSD=True) + p @ f), [self._balance]
+        )
+
+    def _pose_velocity(self) -> None:
+        data, step = self.data, self.step
+        if step.v_star is None or step.bias is None:
+            raise InvalidInput("step", "no velocity", "a step with matrices")
+        M, B = self._scaled_matrices()
+        v_star = step.v_star / data.dof_speed
+        v = cp.Variable(M.shape[0], name="v")
+        self._v = v
+        self.velocity = cp.multiply(data.dof_speed, v)
+        self._no_penetration = B @ v + step.bias / data.speed >= 0
+        self.problem = cp.Problem(
+            cp.Minimize(0.5 * cp.quad_form(v - v_star, M, assume_PSD=True)),
+            [self._no_penetration],
+        )
+
+    def _scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """M and B in units of the step's energy, speed and dof speeds."""
+        data = self.data
+        if data.mass is None or data.B is None:
+            raise InvalidInput("step", "no matrices", "a step with M and B")
+        s = data.dof_speed
+        M = sp.csr_array(data.mass.M * (s / data.energy)[:, None] * s[None, :])
+        B = sp.csr_array(data.B * (s / data.speed)[None, :])
+        return M, B
+
+    # --- reading and writing -----------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name and form."""
+        return f"ClassicCD ({self.form} form)"
+
+    @property
+    def problem_class(self) -> ProblemClass:
+        """Always a quadratic program."""
+        return "QP"
+
+    @property
+    def _objective_unit(self) -> float:
+        return self.data.force * self.data.speed if self.form == "force" else self.data.energy
+
+    def iterate(self) -> Iterate | None:
+        """v⁺ and f: in force form v⁺ follows from f, in velocity form f from the multipliers."""
+        data = self.data
+        if self.form == "force":
+            if self._f.value is None:
+                return None
+            forces = data.force * np.asarray(self._f.value, dtype=float).reshape(data.nc)
+            return Iterate(data.velocity(forces), forces)
+        impulses = self._no_penetration.dual_value
+        if self._v.value is None or impulses is None:
+            return None
+        motion = data.dof_speed * np.asarray(self._v.value, dtype=float)
+        return Iterate(motion, data.force * np.asarray(impulses, dtype=float).reshape(data.nc))
+
+    def seed(self, start: StepSolution) -> None:
+        """Write forces (and the motion they cause) into the variables."""
+        f = matched(start.f, start, self.data.contact_ids, self.data.nc)
+        motion = self.data.velocity(f)
+        if self.form == "velocity" and motion is not None:
+            self._v.value = motion / self.data.dof_speed
+            return
+        self._f.value = np.maximum(f / self.data.force, 0.0)
+        if motion is not None and self.step.v_star is not None:
+            w = self.problem.variables()
+            jump = (motion - self.step.v_star) / self.data.dof_speed
+            next(x for x in w if x.name() == "w").value = jump
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        gap = self.data.gap(iterate.motion, iterate.forces)
+        dual = gap if self.form == "force" else iterate.forces * self.data.dt
+        return {"v_next": iterate.motion, "gap": gap, "dual": dual}
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        nc, nv = self.data.nc, self.step.nv
+        if self.form == "velocity":
+            return (
+                r"\begin{align*}"
+                "\n"
+                rf"\min_{{v^+ \in \mathbb{{R}}^{{{nv}}}}}\quad & "
+                r"\tfrac12 \lVert v^+ - v^* \rVert_M^2, \qquad "
+                r"v^* = v + \Delta t\, M^{-1} F_\mathrm{ext} \\"
+                "\n"
+                r"\text{s.t.}\quad & " + _CONSTRAINT[bool(self.step.impacting.any())] + "\n"
+                r"\end{align*}"
+            )
+        given = (
+            ""
+            if self.step.delassus_only
+            else (r", \qquad N = \Delta t\, B M^{-1} B^\mathsf{T}, \quad p = B v^* + b")
+        )
+        return (
+            r"\begin{align*}"
+            "\n"
+            rf"\min_{{f \in \mathbb{{R}}^{{{nc}}}}}\quad & "
+            rf"\tfrac12 f^\mathsf{{T}} N f + p^\mathsf{{T}} f{given} \\"
+            "\n"
+            r"\text{s.t.}\quad & f \ge 0"
+            "\n"
+            r"\end{align*}"
+        )
+
+
+_CONSTRAINT: dict[Any, str] = {
+    False: r"\Phi / \Delta t + B v^+ \ge 0",
+    True: r"B v^+ + b \ge 0, \qquad b_i = e_i (B v)_i \text{ on impacting contacts, "
+    r"} \Phi_i / \Delta t \text{ elsewhere}",
+}

@@ -1,0 +1,320 @@
+"""Compatible contact dynamics: Algorithm 1 of Olsen & Kamrin (2018).
+
+Step one solves classic contact dynamics for v⁺ and for the load F̃ = Bᵀf that the contacts must
+deliver, equation (37). Step two gives, among all forces that deliver it, those that an elastic
+contact network would carry in the limit of infinite stiffness, equation (36).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.backends.base import Backend
+from cdopt.certificate import TOLERANCE
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.contact_law import HOOKE
+from cdopt.data import RigidStepData
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations.classic_cd import ClassicCD
+from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.solution import Iterate, StepSolution
+from cdopt.step import ContactStep
+
+_CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
+_CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
+_RANK_TOL = 1e-12  # eigenvalues of N below this share of the largest are its null space
+_DENSE_LIMIT = 3000
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedNetwork:
+    """The contacts that a classic step closes, and the load they must deliver.
+
+    Attributes
+    ----------
+    contacts : indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
+        above ``force_tol``. The union keeps the load reachable.
+    gap_tol : m/s.
+    force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
+    contact_load : F̃ (nv,) = Bᵀ max(f, 0) over the closed contacts, N and N·m.
+    projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
+        largest entry of |B|ᵀ|f|.
+    """
+
+    contacts: IntArray
+    gap_tol: float
+    force_tol: FloatArray
+    contact_load: FloatArray
+    projected: float
+
+
+class CompatibleCD:
+    """Contact dynamics with forces resolved by compatibility.
+
+    Parameters
+    ----------
+    step : the step; its ``stiffness`` sets the ratios of contact stiffness.
+    power : p > 1 of the contact energy, one for the whole problem: 2 Hooke, 5/2 Hertz.
+    form : statement of the second problem; the potential form, whose displacements solvers
+        resolve more sharply for p ≠ 2, or "complementary".
+    classic_form : statement of the first problem, "force" or "velocity".
+    closed_tol : a contact is closed when its gap speed is within this share of the step's
+        closing speed; by default ten times the first solve's worst residual, at least 1e-7.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+
+    >>> import cdopt
+    >>> beam = cdopt.bank.load("beam-stiff-middle").step
+    >>> cdopt.CompatibleCD(beam).solve("clarabel").f.round(6)
+    array([2., 6., 2.])
+    """
+
+    def __init__(
+        self,
+        step: ContactStep,
+        power: float = HOOKE,
+        form: str = "potential",
+        classic_form: str = "force",
+        closed_tol: float | None = None,
+    ) -> None:
+        if not isinstance(step, ContactStep):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+        self.step = step
+        self.power = checks.power("power", power)
+        self.form = checks.choice("form", form, ("complementary", "potential"))
+        self.closed_tol = (
+            None
+            if closed_tol is None
+            else checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
+        )
+        self.classic_cd = ClassicCD(step, form=classic_form)
+
+    @property
+    def name(self) -> str:
+        """Name and power."""
+        return f"CompatibleCD ({self.form} form, p = {self.power:g})"
+
+    def solve(
+        self,
+        backend: str | Backend = "clarabel",
+        classic: str | Backend | StepSolution | None = None,
+        *,
+        tol: float = TOLERANCE,
+        warm_start: StepSolution | None = None,
+        verbose: bool = False,
+        check: bool = True,
+        **options: Any,
+    ) -> StepSolution:
+        """Both steps.
+
+        Parameters
+        ----------
+        backend : for the second step; ``options`` are its settings.
+        classic : for the first step: a backend, or a classic solution of this step that is
+            already there; by default the same backend.
+        tol, warm_start, verbose, check : as in ``Formulation.solve``.
+
+        Returns
+        -------
+        StepSolution with ``f`` compatible, ``v_next`` and ``gap`` of the first step,
+        ``classic`` the first solution, ``certificates`` "classic" and "forces", and
+        ``provenance["closed"]`` the closed network with its tolerances.
+
+        Raises
+        ------
+        InvalidInput, BackendUnavailable, Unsupported : before solving.
+        SolveFailed : one of the steps has no answer.
+        """
+        first = self._first(
+            backend if classic is None else classic, warm_start, check, tol, verbose
+        )
+        if first.f is None:
+            return self._without_answer(first, check)
+        network = self.network(first)
+        truss = self.truss(network)
+        start = _restrict(warm_start, network) if warm_start is not None else None
+        second = truss.solve(
+            backend, tol=tol, warm_start=start, verbose=verbose, check=check, **options
+        )
+        return self._combine(first, second, network)
+
+    def network(self, classic: StepSolution) -> ClosedNetwork:
+        """The closed contacts of a classic solution and the load they deliver (traps 1 and 2)."""
+        if classic.f is None or classic.gap is None or classic.f.shape != (self.step.nc,):
+            raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
+        data = RigidStepData(self.step)
+        tol = self.closed_tol
+        if tol is None:
+            held = classic.certificate
+            worst = held.worst if held is not None and np.isfinite(held.worst) else 0.0
+            tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
+        gap_tol = tol * data.speed
+        force_tol = gap_tol / data.mobility
+        closed: BoolArray = (classic.gap <= gap_tol) | (classic.f > force_tol)
+        kept = np.where(closed, np.maximum(classic.f, 0.0), 0.0)
+        gradient = self.step.N if self.step.B is None else self.step.B
+        spread = float((abs(gradient).T @ np.abs(classic.f)).max(initial=0.0))
+        lost = float(np.abs(gradient.T @ (classic.f - kept)).max(initial=0.0))
+        contacts = np.flatnonzero(closed)
+        return ClosedNetwork(
+            read_only(contacts),
+            gap_tol,
+            read_only(force_tol),
+            read_only(np.asarray(gradient.T @ kept)),
+            lost / spread if spread > 0.0 else 0.0,
+        )
+
+    def truss(self, network: ClosedNetwork) -> NoTensionTruss:
+        """Equation (36) on the closed network; with N alone, N f = N f_classic (trap 9)."""
+        step, contacts = self.step, network.contacts
+        if step.B is not None:
+            gradient = step.B[contacts]
+            load = network.contact_load
+        else:
+            gradient, load = _factor_form(step, network)
+        ids = None if step.contact_ids is None else step.contact_ids[contacts]
+        return NoTensionTruss(
+            gradient,
+            load,
+            stiffness=step.stiffness[contacts],
+            power=self.power,
+            form=self.form,
+            contact_ids=ids,
+        )
+
+    def latex(self) -> str:
+        """Both problems as mathematics."""
+        nc = self.step.nc
+        q = self.power / (self.power - 1.0)
+        second = (
+            r"\begin{align*}"
+            "\n"
+            r"\mathcal{C} &= \{ i : (B v^+ + b)_i \le \mathrm{tol} \text{ or } f^\mathrm{classic}_i"
+            r" > \mathrm{tol}_f \}, \qquad \tilde F = B_\mathcal{C}^\mathsf{T} "
+            r"f^\mathrm{classic}_\mathcal{C} \\"
+            "\n"
+            rf"\min_{{f \in \mathbb{{R}}^{{{nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
+            rf"\sum_{{i \in \mathcal{{C}}}} k_i^{{-1/{self.power - 1.0:.6g}}} f_i^{{{q:.6g}}} \\"
+            "\n"
+            r"\text{s.t.}\quad & B_\mathcal{C}^\mathsf{T} f_\mathcal{C} = \tilde F, \quad "
+            r"f_\mathcal{C} \ge 0, \quad f_i = 0 \text{ for } i \notin \mathcal{C}"
+            "\n"
+            r"\end{align*}"
+        )
+        return self.classic_cd.latex() + "\n" + second
+
+    # --- pieces ------------------------------------------------------------------------
+
+    def _first(
+        self,
+        classic: str | Backend | StepSolution,
+        warm_start: StepSolution | None,
+        check: bool,
+        tol: float,
+        verbose: bool,
+    ) -> StepSolution:
+        if isinstance(classic, StepSolution):
+            return classic
+        earlier = None if warm_start is None else (warm_start.classic or warm_start)
+        return self.classic_cd.solve(
+            classic, tol=tol, warm_start=earlier, verbose=verbose, check=check
+        )
+
+    def _without_answer(self, first: StepSolution, check: bool) -> StepSolution:
+        if check:
+            raise SolveFailed(
+                f"{self.name}: the classic step by {first.backend} has no answer to build on "
+                f"(it says {first.status!r})",
+                backend=first.backend,
+                status=first.status,
+                problem=self.classic_cd.data,
+                raw=first.raw,
+            )
+        certificates = {f"classic {name}": c for name, c in first.certificates.items()}
+        return dataclasses.replace(
+            first, formulation=self.name, classic=first, certificates=certificates
+        )
+
+    def _combine(
+        self, first: StepSolution, second: StepSolution, network: ClosedNetwork
+    ) -> StepSolution:
+        certificates = {f"classic{'' if k == 'forces' else ' ' + k}": c
+                        for k, c in first.certificates.items()}  # fmt: skip
+        timings = {f"classic {k}": t for k, t in first.timings.items()}
+        closed = {
+            "contacts": int(network.contacts.size),
+            "gap_tol": network.gap_tol,
+            "projected": network.projected,
+        }
+        iterate = second.iterate
+        return StepSolution(
+            f=self._on_all(network, second.f),
+            v_next=first.v_next,
+            u=second.u,
+            gap=first.gap,
+            dual=self._on_all(network, second.dual) if self.form == "potential" else second.dual,
+            certificates=MappingProxyType({**certificates, **second.certificates}),
+            status=second.status,
+            claimed=first.claimed and second.claimed,
+            backend=second.backend,
+            formulation=self.name,
+            objective=second.objective,
+            timings={**timings, **second.timings},
+            iterations=second.iterations,
+            iterate=None
+            if iterate is None
+            else Iterate(iterate.motion, _scatter(network, iterate.forces, self.step.nc)),
+            raw=second.raw,
+            classic=first,
+            contact_ids=self.step.contact_ids,
+            provenance={**second.provenance, "classic": first.as_dict(), "closed": closed},
+        )
+
+    def _on_all(self, network: ClosedNetwork, forces: FloatArray | None) -> FloatArray | None:
+        return None if forces is None else _scatter(network, forces, self.step.nc)
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.step.nc} contacts)"
+
+
+def _scatter(network: ClosedNetwork, forces: FloatArray, nc: int) -> FloatArray:
+    """Forces on the closed contacts, zero elsewhere."""
+    everywhere = np.zeros(nc)
+    everywhere[network.contacts] = forces
+    return everywhere
+
+
+def _restrict(start: StepSolution, network: ClosedNetwork) -> StepSolution | None:
+    """A previous compatible solution on today's closed contacts; None when it does not fit."""
+    if start.f is None or start.contact_ids is None:
+        fits = start.f is not None and network.contacts.size
+        if not fits or start.f is None or start.f.shape[0] <= int(network.contacts.max()):
+            return None
+        return dataclasses.replace(start, f=start.f[network.contacts])
+    return start
+
+
+def _factor_form(step: ContactStep, network: ClosedNetwork) -> tuple[Any, FloatArray]:
+    """Rows L of N = L Lᵀ on the closed contacts, and the load Lᵀ f that N f stands for.
+
+    Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic and is better conditioned. Too large
+    for a dense factorisation, N itself serves.
+    """
+    contacts = network.contacts
+    closed = sp.csr_array(step.N[contacts][:, contacts])
+    classic = network.contact_load[contacts]
+    if contacts.size == 0 or contacts.size > _DENSE_LIMIT:
+        return closed, classic
+    values, vectors = np.linalg.eigh(closed.toarray())
+    kept = values > _RANK_TOL * max(float(values[-1]), 0.0)
+    L = vectors[:, kept] * np.sqrt(values[kept])[None, :]
+    return L, np.asarray((vectors[:, kept].T @ classic) / np.sqrt(values[kept]))

@@ -1,0 +1,97 @@
+"""Proofs that a problem has no solution: a vector anyone can check by two products.
+
+- A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: it opens no contact
+  against its will, yet the load does negative work on it (traps 11 and 3 of the corrected (32)).
+- A rigid step is infeasible exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body
+  squeezed between fixed walls.
+
+The vector is found by a linear program (HiGHS through SciPy) and then checked here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from cdopt.checks import FloatArray, read_only
+from cdopt.data import RigidStepData, TrussData, column_scale
+
+_MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
+
+
+@dataclass(frozen=True, eq=False)
+class InfeasibilityProof:
+    """A certificate of infeasibility.
+
+    Attributes
+    ----------
+    kind : "truss" or "rigid step".
+    vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step.
+    value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s; negative.
+    violation : largest violation of the vector's own conditions, relative; round-off when sound.
+    """
+
+    kind: str
+    vector: FloatArray
+    value: float
+    violation: float
+
+    def __str__(self) -> str:
+        if self.kind == "truss":
+            what = "the motion u has B u >= 0 and contact_load @ u"
+        else:
+            what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
+        return f"{self.kind} infeasible: {what} = {self.value:.3g} (to {self.violation:.1e})"
+
+
+def prove(data: RigidStepData | TrussData) -> InfeasibilityProof | None:
+    """Look for a proof that the problem is infeasible; None when there is none."""
+    if isinstance(data, RigidStepData):
+        return _prove_rigid(data)
+    return _prove_truss(data)
+
+
+def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
+    free = np.flatnonzero(data.free)
+    if free.size == 0:
+        return None
+    lever = data.dof_lever[free]
+    B = sp.csr_array(data.B[:, free] * (1.0 / lever)[None, :])
+    load = data.contact_load[free] / (lever * data.force)
+    answer = linprog(load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), method="highs")
+    if answer.x is None:
+        return None
+    motion = np.asarray(answer.x)
+    value = float(load @ motion)
+    violation = float(np.max(-(B @ motion), initial=0.0))
+    if not value < -_MARGIN or violation > _MARGIN * abs(value):
+        return None
+    u = np.zeros(data.B.shape[1])
+    u[free] = motion / lever
+    return InfeasibilityProof("truss", read_only(u), float(data.contact_load @ u), violation)
+
+
+def _prove_rigid(data: RigidStepData) -> InfeasibilityProof | None:
+    step = data.step
+    bias = step.p_vec if step.bias is None else step.bias
+    rows = step.N if step.B is None else sp.csr_array(step.B.T)
+    if data.nc == 0 or not np.any(bias < 0.0):
+        return None
+    reach = column_scale(sp.csr_array(rows.T))
+    used = np.flatnonzero(reach > 0.0)
+    scaled = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    height = float(np.abs(bias).max())
+    answer = linprog(
+        bias / height, A_eq=scaled, b_eq=np.zeros(used.size), bounds=(0.0, 1.0), method="highs"
+    )
+    if answer.x is None:
+        return None
+    g = np.maximum(answer.x, 0.0)
+    value = float(bias @ g) / height
+    violation = float(np.abs(scaled @ g).max(initial=0.0))
+    if not value < -_MARGIN or violation > _MARGIN * abs(value):
+        return None
+    return InfeasibilityProof("rigid step", read_only(g), value * height, violation)

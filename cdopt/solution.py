@@ -1,0 +1,151 @@
+"""StepSolution: an answer, what the solver said of it, and what it is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cdopt import archive
+from cdopt.certificate import Certificate
+from cdopt.checks import FloatArray, read_only
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A primal–dual pair as a backend left it.
+
+    Attributes
+    ----------
+    motion : v⁺ (nv,) of a rigid step, m/s and rad/s; u (nv,) of a truss, m; or None.
+    forces : f (nc,), N.
+    """
+
+    motion: FloatArray | None
+    forces: FloatArray
+
+    def __post_init__(self) -> None:
+        for part in (self.motion, self.forces):
+            if part is not None:
+                read_only(part)
+
+
+@dataclass(frozen=True, eq=False)
+class StepSolution:
+    """What a solve returns.
+
+    Attributes
+    ----------
+    f : (nc,) contact forces, N, compression positive; None when the solver reported failure
+        and its iterate fails our certificate (see ``iterate``).
+    v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
+        known by N and p alone.
+    u : (nv,) micro-displacement of a truss, m; None for classic contact dynamics.
+    gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
+        restitution the gap at its end over Δt); B u in m for a truss.
+    dual : the multipliers of the form that was solved. Force form: of f ≥ 0, the gap in m/s.
+        Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
+        micro-displacement u. Potential form: the forces f.
+    certificate : our residuals; ``ok`` is its verdict.
+    certificates : by name; compatible contact dynamics has one of each of its two problems.
+    status : the solver's own words.
+    claimed : whether the solver reported success.
+    backend : name of the backend; ``formulation`` says which problem it solved.
+    objective : optimal value of the form solved, N m/s or J.
+    timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
+    iterations : the solver's count, or None.
+    iterate : the last primal–dual pair, answer or not.
+    raw : the solver's own result object.
+    classic : the classic step behind a compatible solution.
+    provenance : versions, settings, tolerances: what is needed to repeat the run.
+    """
+
+    f: FloatArray | None
+    v_next: FloatArray | None
+    u: FloatArray | None
+    gap: FloatArray | None
+    dual: FloatArray | None
+    certificates: Mapping[str, Certificate]
+    status: str
+    claimed: bool
+    backend: str
+    formulation: str
+    objective: float | None = None
+    timings: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
+    iterations: int | None = None
+    iterate: Iterate | None = None
+    raw: Any = None
+    classic: StepSolution | None = None
+    contact_ids: NDArray[Any] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+    def __post_init__(self) -> None:
+        for array in (self.f, self.v_next, self.u, self.gap, self.dual):
+            if array is not None:
+                read_only(array)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate; of a compatible solution, that of its forces (the truss)."""
+        return self.certificates.get("forces")
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer and every certificate holds, whatever the solver said."""
+        held = bool(self.certificates) and all(c.ok for c in self.certificates.values())
+        return self.f is not None and held
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time of the whole solve."""
+        return float(sum(self.timings.values()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but arrays and raw objects, for JSON."""
+        return {
+            "backend": self.backend,
+            "formulation": self.formulation,
+            "status": self.status,
+            "claimed": self.claimed,
+            "ok": self.ok,
+            "objective": self.objective,
+            "iterations": self.iterations,
+            "timings": dict(self.timings),
+            "certificates": {name: c.as_dict() for name, c in self.certificates.items()},
+            "provenance": dict(self.provenance),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the arrays and the record of the run to an ``.npz`` file (not ``raw``)."""
+        arrays = {name: getattr(self, name) for name in ("f", "v_next", "u", "gap", "dual")}
+        arrays["contact_ids"] = self.contact_ids
+        record = np.array(json.dumps(self.as_dict()))
+        archive.save(path, "solution", {**arrays, "record": record})
+
+    @staticmethod
+    def load(path: str | Path) -> dict[str, Any]:
+        """Read what ``save`` wrote: the arrays by name, and the record as a dictionary.
+
+        Raises
+        ------
+        InvalidInput : the file is missing, damaged, or holds something else.
+        """
+        _, content = archive.load(path, ("solution",))
+        content["record"] = json.loads(str(content.get("record", "{}")))
+        return content
+
+    def __repr__(self) -> str:
+        verdict = "ok" if self.ok else "not ok"
+        worst = max((c.worst for c in self.certificates.values()), default=float("nan"))
+        return (
+            f"StepSolution({self.formulation} by {self.backend}: {verdict}, "
+            f"worst residual {worst:.1e}, solver says {self.status!r})"
+        )
