@@ -4,6 +4,9 @@ One implementation per problem kind. Each residual is a pure number: an error di
 scale of the problem (``cdopt.data``), which has an absolute floor of one unit when loads or
 contacts vanish. No residual is taken from a solver.
 
+Scales are those of the contact network's independent parts, so that no part hides behind a
+larger one.
+
 **Rigid step** (v⁺, f), with gap g = B v⁺ + bias, V the closing speed of the free motion, and
 N_ii f_i the speed that a contact's own force makes:
 
@@ -127,18 +130,17 @@ def _require_length(name: str, value: FloatArray | None, size: int) -> None:
         raise InvalidInput(name, f"shape {shape}", f"shape ({size},)")
 
 
-def _largest(values: FloatArray) -> float:
-    """Largest entry; zero for none, not-a-number if any is."""
-    return float(np.max(values, initial=0.0))
-
-
 def _positive(values: FloatArray) -> FloatArray:
     return np.maximum(values, 0.0)
 
 
-def _ratio(error: FloatArray, scale: FloatArray) -> FloatArray:
-    """error / scale, where a scale of zero counts as one unit."""
-    return error / np.where(scale > 0.0, scale, 1.0)
+def _worst(name: str, error: FloatArray, scale: FloatArray, unit: str) -> Residual:
+    """The largest error / scale, with its scale; not-a-number wins."""
+    if error.size == 0:
+        return Residual(name, 0.0, 1.0, unit)
+    ratio = error / np.where(scale > 0.0, scale, 1.0)
+    at = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
+    return Residual(name, float(ratio[at]), float(scale[at]) or 1.0, unit)
 
 
 def _certify_rigid(
@@ -148,13 +150,16 @@ def _certify_rigid(
     gap = data.gap(v_next, f)
     own = data.mobility * f
     residuals = [
-        Residual("penetration", _largest(_positive(-gap)) / speed, speed, "m/s"),
-        Residual("tension", _largest(_positive(-own)) / speed, speed, "m/s"),
-        Residual("complementarity", _largest(np.minimum(own, gap)) / speed, speed, "m/s"),
+        _worst("penetration", _positive(-gap), speed, "m/s"),
+        _worst("tension", _positive(-own), speed, "m/s"),
+        _worst("complementarity", _positive(np.minimum(own, gap)), speed, "m/s"),
     ]
     if v_next is not None:
         residuals.append(_momentum(data, v_next, f))
-    residuals.append(_rigid_duality_gap(data, v_next, f))
+    primal = data.velocity_objective(v_next, f)
+    dual = data.dt * data.force_objective(f)
+    scale = np.maximum(np.abs(primal) + np.abs(dual), data.part_energy)
+    residuals.append(_worst("duality gap", np.abs(primal + dual), scale, "J"))
     return Certificate("rigid step", tuple(residuals), tol)
 
 
@@ -165,47 +170,26 @@ def _momentum(data: RigidStepData, v_next: FloatArray, f: FloatArray) -> Residua
     error = np.abs(mass.M @ (v_next - v_star) - data.dt * (B.T @ f))
     impulses = data.dt * (abs(B).T @ np.abs(f))
     scale = np.maximum(impulses, mass.diagonal * data.dof_speed)
-    ratio = _ratio(error, scale)
-    worst = int(np.argmax(ratio)) if ratio.size else None
-    at = float(scale[worst]) if worst is not None else 1.0
-    return Residual("momentum", _largest(ratio), at, "N s")
-
-
-def _rigid_duality_gap(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -> Residual:
-    """Strong duality: min ½‖v⁺ − v*‖²_M = −Δt min (½ fᵀN f + pᵀf)."""
-    mass, v_star, p = data.mass, data.step.v_star, data.step.p_vec
-    forced = data.velocity(f)
-    if v_next is None or mass is None or v_star is None or forced is None:
-        quadratic = 0.5 * float(f @ (data.step.N @ f))
-        primal = data.dt * quadratic
-    else:
-        jump, driven = v_next - v_star, forced - v_star
-        primal = 0.5 * float(jump @ (mass.M @ jump))
-        quadratic = 0.5 * float(driven @ (mass.M @ driven)) / data.dt
-    dual = data.dt * (quadratic + float(p @ f))
-    scale = max(abs(primal) + abs(dual), data.energy)
-    return Residual("duality gap", abs(primal + dual) / scale, scale, "J")
+    return _worst("momentum", error, scale, "N s")
 
 
 def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) -> Certificate:
-    force = data.force
+    force = data.part_force
     error = np.abs(data.B.T @ f - data.contact_load) / data.dof_lever
-    overlap = data.overlap(u)
-    energies = data.potential_energy(u), data.complementary_energy(f)
-    energy = max(abs(energies[0]) + abs(energies[1]), force * data.length)
+    potential, complementary = data.potential_energy(u), data.complementary_energy(f)
+    energy = np.maximum(np.abs(potential) + np.abs(complementary), force * data.part_length)
     residuals = (
-        Residual("equilibrium", _largest(error[data.free]) / force, force, "N"),
-        Residual("tension", _largest(_positive(-f)) / force, force, "N"),
-        Residual("law", _largest(_distance_to_law(data, overlap, f)), force, "N"),
-        Residual("duality gap", abs(sum(energies)) / energy, energy, "J"),
+        _worst("equilibrium", error[data.free], force[data.parts.dof][data.free], "N"),
+        _worst("tension", _positive(-f), data.force, "N"),
+        _worst("law", _distance_to_law(data, data.overlap(u), f), data.force, "N"),
+        _worst("duality gap", np.abs(potential + complementary), energy, "J"),
     )
     return Certificate("truss", residuals, tol)
 
 
 def _distance_to_law(data: TrussData, c: FloatArray, f: FloatArray) -> FloatArray:
-    """(nc,) distance of each (c, f) to f = w′(c), along the nearer axis, in units of F."""
-    by_force = np.abs(f - data.law.force(c)) / data.force
-    reference = data.law.overlap(np.full(data.nc, data.force))
-    target = data.law.overlap(f)
-    by_overlap = np.where(f > 0.0, np.abs(c - target), _positive(c)) / reference
+    """(nc,) N, distance of each (c, f) to f = w′(c) along the nearer axis, F for c(F)."""
+    by_force = np.abs(f - data.law.force(c))
+    away = np.where(f > 0.0, np.abs(c - data.law.overlap(f)), _positive(c))
+    by_overlap = away / data.law.overlap(data.force) * data.force
     return np.minimum(by_force, by_overlap)

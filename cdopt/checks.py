@@ -154,6 +154,8 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
         cols is not None and result.shape[1] != cols
     ):
         raise InvalidInput(name, f"shape {result.shape}", expected)
+    if cols is None and result.shape[1] == 0:
+        raise InvalidInput(name, f"shape {result.shape}", "at least one degree of freedom")
     _finite(name, result.data, expected)
     return freeze(result)
 

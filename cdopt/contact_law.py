@@ -53,14 +53,14 @@ class PowerLaw:
         """w*′(f) = (f₊/k)^{1/(p−1)} in m, the inverse of ``force``."""
         return (np.maximum(f, 0.0) / self.stiffness) ** (1.0 / (self.power - 1.0))
 
-    def energy_expression(self, c: cp.Expression) -> cp.Expression:
-        """Σ w(c) as a CVXPY expression; c must be constrained to c ≥ 0."""
-        return _power_sum(c, self.stiffness, self.power)
+    def energy_expression(self, c: cp.Expression, weight: FloatArray) -> cp.Expression:
+        """Σ weight w(c) as a CVXPY expression; c must be constrained to c ≥ 0."""
+        return _power_sum(c, weight * self.stiffness, self.power)
 
-    def conjugate_expression(self, f: cp.Expression) -> cp.Expression:
-        """Σ w*(f) as a CVXPY expression; f must be constrained to f ≥ 0."""
-        exponent = -1.0 / (self.power - 1.0)
-        return _power_sum(f, self.stiffness**exponent, self.conjugate_power)
+    def conjugate_expression(self, f: cp.Expression, weight: FloatArray) -> cp.Expression:
+        """Σ weight w*(f) as a CVXPY expression; f must be constrained to f ≥ 0."""
+        compliance = self.stiffness ** (-1.0 / (self.power - 1.0))
+        return _power_sum(f, weight * compliance, self.conjugate_power)
 
 
 def _power_sum(x: cp.Expression, weight: FloatArray, exponent: float) -> cp.Expression:

@@ -1,8 +1,7 @@
-"""The plain data of each problem kind, and the characteristic scales of its quantities.
+"""The plain data of each problem kind, its energies and its characteristic scales.
 
 A structured solver consumes these; a formulation states them in CVXPY in units of their
-scales; the certificate measures against the same scales. Every scale is homogeneous: a change
-of units changes the scale by the same factor, so scaled problems do not see units at all.
+scales; the certificate measures against the same scales.
 """
 
 from __future__ import annotations
@@ -18,22 +17,10 @@ from numpy.typing import NDArray
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.mass import MassMatrix
+from cdopt.scales import Parts, column_scale, matrix_parts, network_parts
 from cdopt.step import ContactStep
 
 _NEGLIGIBLE = 1e-9  # a closing speed below this share of the opening ones is round-off
-
-
-def column_scale(B: sp.csr_array) -> FloatArray:
-    """β_j = max_i |B_ij| (nv,): what one unit of a degree of freedom does to a gap, at most."""
-    result = np.zeros(B.shape[1])
-    np.maximum.at(result, B.indices, np.abs(B.data))
-    return result
-
-
-def geometric_mean(values: FloatArray) -> float:
-    """Geometric mean of the positive values; one when there are none."""
-    positive = values[values > 0.0]
-    return float(np.exp(np.mean(np.log(positive)))) if positive.size else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +74,37 @@ class RigidStepData:
             return np.asarray(self.step.N @ f + self.step.p_vec)
         return np.asarray(self.B @ v_next + self.step.bias)
 
+    # --- energies, by part -------------------------------------------------------------
+
+    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+        """½ ‖v⁺ − v*‖²_M (parts,), J; without matrices that of the motion f causes."""
+        if v_next is None or self.mass is None or self.step.v_star is None:
+            return self.parts.total(self.parts.contact, 0.5 * self.dt * f * (self.step.N @ f))
+        jump = v_next - self.step.v_star
+        return self.parts.total(self.parts.dof, 0.5 * jump * (self.mass.M @ jump))
+
+    def force_objective(self, f: FloatArray) -> FloatArray:
+        """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
+        linear = self.parts.total(self.parts.contact, self.step.p_vec * f)
+        return self.velocity_objective(self.velocity(f), f) / self.dt + linear
+
     # --- scales ------------------------------------------------------------------------
 
     @cached_property
-    def speed(self) -> float:
-        """m/s: fastest closing of the free motion; where nothing closes, fastest opening."""
-        p = self.step.p_vec
-        closing = float(np.max(-p, initial=0.0))
-        largest = float(np.abs(p).max(initial=0.0))
-        return (closing if closing > _NEGLIGIBLE * largest else largest) or 1.0
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+        if self.B is None or self.mass is None:
+            return matrix_parts(self.step.N)
+        return network_parts(self.B, self.mass.M)
+
+    @cached_property
+    def part_speed(self) -> FloatArray:
+        """(parts,) m/s: fastest closing of the free motion; where none, fastest opening."""
+        p, parts = self.step.p_vec, self.parts
+        closing = parts.largest(parts.contact, np.maximum(-p, 0.0))
+        largest = parts.largest(parts.contact, np.abs(p))
+        speed = np.where(closing > _NEGLIGIBLE * largest, closing, largest)
+        return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
 
     @cached_property
     def mobility(self) -> FloatArray:
@@ -105,26 +114,45 @@ class RigidStepData:
         else:
             product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
             own = self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
-        return read_only(np.where(own > 0.0, own, geometric_mean(own)))
+        return read_only(
+            np.where(own > 0.0, own, self.parts.geometric_mean(own)[self.parts.contact])
+        )
 
     @cached_property
-    def force(self) -> float:
-        """N: the force that stops ``speed`` at a contact of geometric-mean mobility."""
-        return self.speed / geometric_mean(self.mobility)
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
+        return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
 
     @cached_property
-    def energy(self) -> float:
-        """J: work of ``force`` over ``speed`` in one time step."""
-        return self.force * self.speed * self.dt
+    def part_energy(self) -> FloatArray:
+        """(parts,) J: work of the part's force over its speed in one time step."""
+        return read_only(self.part_force * self.part_speed * self.dt)
+
+    @cached_property
+    def speed(self) -> FloatArray:
+        """(nc,) m/s, the speed of each contact's part."""
+        return read_only(self.part_speed[self.parts.contact])
+
+    @cached_property
+    def force(self) -> FloatArray:
+        """(nc,) N, the force of each contact's part."""
+        return read_only(self.part_force[self.parts.contact])
+
+    @cached_property
+    def dof_energy(self) -> FloatArray:
+        """(nv,) J, the energy of each dof's part."""
+        return read_only(self.part_energy[self.parts.dof])
 
     @cached_property
     def dof_speed(self) -> FloatArray:
-        """(nv,) m/s or rad/s: speed of each degree of freedom that moves a gap at ``speed``."""
+        """(nv,) m/s or rad/s: speed of each degree of freedom that moves a gap at its speed."""
         if self.B is None or self.mass is None:
             return np.zeros(0)
         beta = column_scale(self.B)
-        free = np.sqrt(self.energy / self.mass.diagonal)
-        return read_only(np.where(beta > 0.0, self.speed / np.where(beta > 0.0, beta, 1.0), free))
+        touching = beta > 0.0
+        free = np.sqrt(self.dof_energy / self.mass.diagonal)
+        speed = self.part_speed[self.parts.dof]
+        return read_only(np.where(touching, speed / np.where(touching, beta, 1.0), free))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +196,28 @@ class TrussData:
         """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
         return np.asarray(self.B.T @ f)[~self.free]
 
-    def complementary_energy(self, f: FloatArray) -> float:
-        """Σ w*(f) + fᵀ B u_prescribed, J: the objective of (33) and (36)."""
-        return float(self.law.conjugate(f).sum() - f @ self.overlap(self.prescribed_u))
+    # --- energies, by part -------------------------------------------------------------
 
-    def potential_energy(self, u: FloatArray) -> float:
-        """Σ w(−B u) + F̃ᵀ u over free dofs, J: the corrected objective of (32)."""
-        work = float(self.contact_load[self.free] @ u[self.free])
-        return float(self.law.energy(self.overlap(u)).sum()) + work
+    def complementary_energy(self, f: FloatArray) -> FloatArray:
+        """Σ w*(f) + fᵀ B u_prescribed (parts,), J: the objective of (33) and (36)."""
+        work = f * self.overlap(self.prescribed_u)
+        return self.parts.total(self.parts.contact, self.law.conjugate(f) - work)
+
+    def potential_energy(self, u: FloatArray) -> FloatArray:
+        """Σ w(−B u) + F̃ᵀ u over free dofs (parts,), J: the corrected objective of (32)."""
+        work = np.where(self.free, self.contact_load * u, 0.0)
+        stored = self.parts.total(self.parts.contact, self.law.energy(self.overlap(u)))
+        return stored + self.parts.total(self.parts.dof, work)
 
     # --- scales ------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network; prescribed dofs tie nothing together."""
+        mask = sp.diags_array(self.free.astype(np.float64), format="csr")
+        tied = sp.csr_array(self.B @ mask)
+        tied.eliminate_zeros()
+        return network_parts(tied)
 
     @cached_property
     def dof_lever(self) -> FloatArray:
@@ -191,22 +231,35 @@ class TrussData:
         return read_only(self.free & (column_scale(self.B) > 0.0))
 
     @cached_property
-    def force(self) -> float:
-        """N: the largest load as a contact would feel it.
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the largest load as a contact would feel it.
 
-        With prescribed displacement, the force that it would cause if larger.
+        With prescribed displacement, the force that it would cause if larger. Parts without
+        load take the largest of the others.
         """
-        load = float(np.max(np.abs(self.contact_load / self.dof_lever)[self.free], initial=0.0))
-        held = np.abs(self.overlap(self.prescribed_u))
-        caused = float(np.max(self.law.force(held), initial=0.0))
-        return max(load, caused) or 1.0
+        parts = self.parts
+        loads = np.where(self.free, np.abs(self.contact_load / self.dof_lever), 0.0)
+        caused = self.law.force(np.abs(self.overlap(self.prescribed_u)))
+        force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
+        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
 
     @cached_property
-    def stiffness(self) -> float:
-        """N/m^(p−1): geometric mean of the contact stiffness."""
-        return geometric_mean(self.law.stiffness)
+    def part_stiffness(self) -> FloatArray:
+        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
+        return read_only(self.parts.geometric_mean(self.law.stiffness))
 
     @cached_property
-    def length(self) -> float:
-        """m: overlap of a contact of mean stiffness under ``force``."""
-        return float((self.force / self.stiffness) ** (1.0 / (self.law.power - 1.0)))
+    def part_length(self) -> FloatArray:
+        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
+        exponent = 1.0 / (self.law.power - 1.0)
+        return read_only((self.part_force / self.part_stiffness) ** exponent)
+
+    @cached_property
+    def force(self) -> FloatArray:
+        """(nc,) N, the force of each contact's part."""
+        return read_only(self.part_force[self.parts.contact])
+
+    @cached_property
+    def length(self) -> FloatArray:
+        """(nc,) m, the overlap of each contact's part."""
+        return read_only(self.part_length[self.parts.contact])

@@ -17,8 +17,10 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from cdopt.checks import FloatArray, read_only
-from cdopt.data import RigidStepData, TrussData, column_scale
+from cdopt.data import RigidStepData, TrussData
+from cdopt.scales import column_scale
 
+_OPTIONS = {"time_limit": 60.0}  # seconds; no proof is found by then
 _MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
 
 
@@ -60,13 +62,15 @@ def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
         return None
     lever = data.dof_lever[free]
     B = sp.csr_array(data.B[:, free] * (1.0 / lever)[None, :])
-    load = data.contact_load[free] / (lever * data.force)
-    answer = linprog(load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), method="highs")
+    load = data.contact_load[free] / (lever * data.part_force[data.parts.dof][free])
+    answer = linprog(
+        load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), method="highs", options=_OPTIONS
+    )
     if answer.x is None:
         return None
     motion = np.asarray(answer.x)
     value = float(load @ motion)
-    violation = float(np.max(-(B @ motion), initial=0.0))
+    violation = abs(float(np.min(B @ motion, initial=0.0)))
     if not value < -_MARGIN or violation > _MARGIN * abs(value):
         return None
     u = np.zeros(data.B.shape[1])
@@ -83,15 +87,21 @@ def _prove_rigid(data: RigidStepData) -> InfeasibilityProof | None:
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     scaled = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
-    height = float(np.abs(bias).max())
+    height = data.parts.largest(data.parts.contact, np.abs(bias))[data.parts.contact]
+    slope = bias / np.where(height > 0.0, height, 1.0)
     answer = linprog(
-        bias / height, A_eq=scaled, b_eq=np.zeros(used.size), bounds=(0.0, 1.0), method="highs"
+        slope,
+        A_eq=scaled,
+        b_eq=np.zeros(used.size),
+        bounds=(0.0, 1.0),
+        method="highs",
+        options=_OPTIONS,
     )
     if answer.x is None:
         return None
     g = np.maximum(answer.x, 0.0)
-    value = float(bias @ g) / height
+    value = float(slope @ g)
     violation = float(np.abs(scaled @ g).max(initial=0.0))
     if not value < -_MARGIN or violation > _MARGIN * abs(value):
         return None
-    return InfeasibilityProof("rigid step", read_only(g), value * height, violation)
+    return InfeasibilityProof("rigid step", read_only(g), float(bias @ g), violation)

@@ -68,7 +68,6 @@ class RunResult:
     iterate: Iterate | None
     timings: Mapping[str, float]
     iterations: int | None = None
-    objective: float | None = None
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 

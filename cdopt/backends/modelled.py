@@ -135,7 +135,6 @@ class Modelled:
             iterate=iterate,
             timings=timings,
             iterations=_count(result.attr.get(words.NUM_ITERS)),
-            objective=None if iterate is None else float(result.opt_val),
             raw=raw,
             settings=settings,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -67,10 +67,24 @@ class Formulation(ABC):
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         """v_next, u, gap and dual of an answer."""
 
+    @abstractmethod
+    def _objective(self, iterate: Iterate) -> float:
+        """Objective of the stated form at an answer, in physical units."""
+
     @property
     @abstractmethod
-    def _objective_unit(self) -> float:
-        """What one unit of ``problem``'s objective is worth in physical units."""
+    def _part_energy(self) -> FloatArray:
+        """(parts,) J, what one unit of each part's share of the objective is worth."""
+
+    def _state(
+        self,
+        objective: Callable[[FloatArray], cp.Expression],
+        constraints: list[cp.Constraint],
+    ) -> None:
+        """Set ``problem``: independent parts share no variable, so each counts in its own units."""
+        self._weighted_objective = objective
+        ones = np.ones(self.data.parts.count)
+        self.problem = cp.Problem(cp.Minimize(objective(ones)), constraints)
 
     def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
@@ -92,8 +106,10 @@ class Formulation(ABC):
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
         extended = copy.copy(self)
-        extended.problem = cp.Problem(
-            self.problem.objective, [*self.problem.constraints, *constraints]
+        weight = self._part_energy / float(self._part_energy.max())
+        extended.problem = cp.Problem(  # new constraints may tie parts: one unit for all
+            cp.Minimize(self._weighted_objective(weight)),
+            [*self.problem.constraints, *constraints],
         )
         extended.extended = True
         return extended
@@ -131,14 +147,13 @@ class Formulation(ABC):
             raise InvalidInput("warm_start", checks.describe(warm_start), "a StepSolution")
         require_capable(chosen, self, self.name)
         result = chosen.run(self, warm_start, verbose)
-        if result.claim in ("infeasible", "unbounded", "failed"):
-            self._fail(chosen, result, check)
-        return self._judge(chosen, result, tol, warm_start is not None)
+        solution = self._judge(chosen, result, tol, warm_start is not None)
+        if check and not (solution.claimed or solution.ok):
+            self._fail(chosen, result)
+        return solution
 
-    def _fail(self, backend: Backend, result: RunResult, check: bool) -> None:
-        """Look for a proof of infeasibility; raise unless told not to."""
-        if not check:
-            return
+    def _fail(self, backend: Backend, result: RunResult) -> None:
+        """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""
         proof = None if self.extended else prove(self.data)
         if proof is None and result.iterate is not None:
             return
@@ -162,7 +177,7 @@ class Formulation(ABC):
             certificates["forces"] = held
             if claimed or held.ok:
                 fields.update(f=result.iterate.forces, **self._fields(result.iterate))
-        objective = result.objective
+        held_by = result.iterate
         return StepSolution(
             **fields,
             certificates=certificates,
@@ -170,7 +185,7 @@ class Formulation(ABC):
             claimed=claimed,
             backend=backend.name,
             formulation=self.name,
-            objective=None if objective is None else objective * self._objective_unit,
+            objective=None if held_by is None else self._objective(held_by),
             timings={**result.timings, "certify": time.perf_counter() - started},
             iterations=result.iterations,
             iterate=result.iterate,

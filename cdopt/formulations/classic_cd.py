@@ -90,13 +90,19 @@ class ClassicCD(Formulation):
 
     def _pose_delassus(self) -> None:
         data = self.data
-        unit = data.force / data.speed
-        N = sp.csr_array(self.step.N * unit)
+        unit = data.force
+        N = sp.csr_array(self.step.N * (1.0 / data.speed)[:, None] * unit[None, :])
+        N = sp.csr_array((N + N.T) * 0.5)
         p = self.step.p_vec / data.speed
         f = cp.Variable(data.nc, nonneg=True, name="f")
         self._f = f
-        self.forces = data.force * f
-        self.problem = cp.Problem(cp.Minimize(0.5 * cp.quad_form(f, N, assume_PSD=True) + p @ f))
+        self.forces = cp.multiply(unit, f)
+
+        def objective(weight: FloatArray) -> cp.Expression:
+            own = weight[data.parts.contact]
+            return 0.5 * cp.quad_form(f, _weighted(N, own), assume_PSD=True) + (own * p) @ f
+
+        self._state(objective, [])
 
     def _pose_force(self) -> None:
         data = self.data
@@ -105,12 +111,16 @@ class ClassicCD(Formulation):
         p = self.step.p_vec / data.speed
         f = cp.Variable(data.nc, nonneg=True, name="f")
         w = cp.Variable(M.shape[0], name="w")
-        self._f = f
-        self.forces = data.force * f
-        self._balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
-        self.problem = cp.Problem(
-            cp.Minimize(0.5 * cp.quad_form(w, M, assume_PSD=True) + p @ f), [self._balance]
-        )
+        self._f, self._w = f, w
+        self.forces = cp.multiply(data.force, f)
+        balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
+
+        def objective(weight: FloatArray) -> cp.Expression:
+            mass = _weighted(M, weight[data.parts.dof])
+            linear = weight[data.parts.contact] * p
+            return 0.5 * cp.quad_form(w, mass, assume_PSD=True) + linear @ f
+
+        self._state(objective, [balance])
 
     def _pose_velocity(self) -> None:
         data, step = self.data, self.step
@@ -122,19 +132,21 @@ class ClassicCD(Formulation):
         self._v = v
         self.velocity = cp.multiply(data.dof_speed, v)
         self._no_penetration = B @ v + step.bias / data.speed >= 0
-        self.problem = cp.Problem(
-            cp.Minimize(0.5 * cp.quad_form(v - v_star, M, assume_PSD=True)),
-            [self._no_penetration],
-        )
+
+        def objective(weight: FloatArray) -> cp.Expression:
+            mass = _weighted(M, weight[data.parts.dof])
+            return 0.5 * cp.quad_form(v - v_star, mass, assume_PSD=True)
+
+        self._state(objective, [self._no_penetration])
 
     def _scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """M and B in units of the step's energy, speed and dof speeds."""
+        """M and B in units of the energies, speeds and dof speeds of their parts."""
         data = self.data
         if data.mass is None or data.B is None:
             raise InvalidInput("step", "no matrices", "a step with M and B")
         s = data.dof_speed
-        M = sp.csr_array(data.mass.M * (s / data.energy)[:, None] * s[None, :])
-        B = sp.csr_array(data.B * (s / data.speed)[None, :])
+        M = sp.csr_array(data.mass.M * (s / data.dof_energy)[:, None] * s[None, :])
+        B = sp.csr_array(data.B * (1.0 / data.speed)[:, None] * s[None, :])
         return M, B
 
     # --- reading and writing -----------------------------------------------------------
@@ -150,8 +162,8 @@ class ClassicCD(Formulation):
         return "QP"
 
     @property
-    def _objective_unit(self) -> float:
-        return self.data.force * self.data.speed if self.form == "force" else self.data.energy
+    def _part_energy(self) -> FloatArray:
+        return self.data.part_energy
 
     def iterate(self) -> Iterate | None:
         """v⁺ and f: in force form v⁺ follows from f, in velocity form f from the multipliers."""
@@ -176,14 +188,17 @@ class ClassicCD(Formulation):
             return
         self._f.value = np.maximum(f / self.data.force, 0.0)
         if motion is not None and self.step.v_star is not None:
-            w = self.problem.variables()
-            jump = (motion - self.step.v_star) / self.data.dof_speed
-            next(x for x in w if x.name() == "w").value = jump
+            self._w.value = (motion - self.step.v_star) / self.data.dof_speed
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         gap = self.data.gap(iterate.motion, iterate.forces)
         dual = gap if self.form == "force" else iterate.forces * self.data.dt
         return {"v_next": iterate.motion, "gap": gap, "dual": dual}
+
+    def _objective(self, iterate: Iterate) -> float:
+        if self.form == "force":
+            return float(self.data.force_objective(iterate.forces).sum())
+        return float(self.data.velocity_objective(iterate.motion, iterate.forces).sum())
 
     def latex(self) -> str:
         """The problem as mathematics."""
@@ -214,6 +229,12 @@ class ClassicCD(Formulation):
             "\n"
             r"\end{align*}"
         )
+
+
+def _weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
+    """The matrix with each part's block multiplied by the part's weight."""
+    root = np.sqrt(weight)
+    return sp.csr_array(matrix * root[:, None] * root[None, :])
 
 
 _CONSTRAINT: dict[Any, str] = {

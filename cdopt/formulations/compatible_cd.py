@@ -41,7 +41,8 @@ class ClosedNetwork:
     ----------
     contacts : indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
         above ``force_tol``. The union keeps the load reachable.
-    gap_tol : m/s.
+    tol : the relative tolerance behind both.
+    gap_tol : (nc,) m/s, ``tol`` times the closing speed of the contact's part.
     force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
     contact_load : F̃ (nv,) = Bᵀ max(f, 0) over the closed contacts, N and N·m.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
@@ -49,7 +50,8 @@ class ClosedNetwork:
     """
 
     contacts: IntArray
-    gap_tol: float
+    tol: float
+    gap_tol: FloatArray
     force_tol: FloatArray
     contact_load: FloatArray
     projected: float
@@ -167,7 +169,8 @@ class CompatibleCD:
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
             read_only(contacts),
-            gap_tol,
+            tol,
+            read_only(gap_tol),
             read_only(force_tol),
             read_only(np.asarray(gradient.T @ kept)),
             lost / spread if spread > 0.0 else 0.0,
@@ -252,7 +255,7 @@ class CompatibleCD:
         timings = {f"classic {k}": t for k, t in first.timings.items()}
         closed = {
             "contacts": int(network.contacts.size),
-            "gap_tol": network.gap_tol,
+            "tol": network.tol,
             "projected": network.projected,
         }
         iterate = second.iterate

@@ -105,44 +105,66 @@ class NoTensionTruss(Formulation):
     def _pose_complementary(self) -> None:
         data = self.data
         B, load = self._scaled()
-        f = cp.Variable(data.nc, nonneg=True, name="f")
+        f = cp.Variable(B.shape[0], nonneg=True, name="f")
         self._f = f
-        self.forces = data.force * f
+        self.forces = cp.multiply(data.force, f[: data.nc])
         self._equilibrium = B.T @ f == load
-        objective = self._unit_law().conjugate_expression(f)
-        opening = -data.overlap(data.prescribed_u) / data.length
-        if np.any(opening):
-            objective += opening @ f
-        self.problem = cp.Problem(cp.Minimize(objective), [self._equilibrium])
+        opening = self._padded(-data.overlap(data.prescribed_u) / data.length)
+
+        def objective(weight: FloatArray) -> cp.Expression:
+            own = self._padded(weight[data.parts.contact], 1.0)
+            energy = self._unit_law().conjugate_expression(f, own)
+            return energy + (own * opening) @ f if np.any(opening) else energy
+
+        self._state(objective, [self._equilibrium])
 
     def _pose_potential(self) -> None:
         data = self.data
         B, load = self._scaled()
         u = cp.Variable(B.shape[1], name="u")
-        c = cp.Variable(data.nc, nonneg=True, name="c")
-        self._u = u
+        c = cp.Variable(B.shape[0], nonneg=True, name="c")
+        self._u, self._c = u, c
         scatter = sp.csr_array(
-            (data.length / self._lever, (self._used, np.arange(self._used.size))),
+            (1.0 / self._unit, (self._used, np.arange(self._used.size))),
             shape=(data.B.shape[1], self._used.size),
         )
         self.displacement = scatter @ u + data.prescribed_u
-        self._closing = B @ u - data.overlap(data.prescribed_u) / data.length + c >= 0
-        self.problem = cp.Problem(
-            cp.Minimize(self._unit_law().energy_expression(c) + load @ u), [self._closing]
-        )
+        held = self._padded(data.overlap(data.prescribed_u) / data.length)
+        self._closing = B @ u - held + c >= 0
+        rest = [] if B.nnz or np.any(load) else [u == 0]  # nothing resists: no displacement
+
+        def objective(weight: FloatArray) -> cp.Expression:
+            energy = self._unit_law().energy_expression(
+                c, self._padded(weight[data.parts.contact], 1.0)
+            )
+            return energy + (weight[data.parts.dof][self._used] * load) @ u
+
+        self._state(objective, [self._closing, *rest])
 
     def _scaled(self) -> tuple[sp.csr_array, FloatArray]:
-        """B and F̃ on the dofs in play, every dof measured in units of its lever."""
+        """B and F̃ on the dofs in play, in units of each part's force and overlap.
+
+        CVXPY needs at least one contact and one dof: an idle one stands in where there is none.
+        """
         data = self.data
-        loaded = data.contact_load != 0.0
-        self._used = np.flatnonzero(data.free & (data.reached | loaded))
-        self._lever = data.dof_lever[self._used]
-        B = sp.csr_array(data.B[:, self._used] * (1.0 / self._lever)[None, :])
-        return B, data.contact_load[self._used] / (self._lever * data.force)
+        used = np.flatnonzero(data.free & (data.reached | (data.contact_load != 0.0)))
+        self._used = used if used.size else np.zeros(1, dtype=np.intp)
+        lever = data.dof_lever[self._used]
+        self._unit = lever / data.part_length[data.parts.dof][self._used]
+        B = sp.csr_array(data.B[:, self._used] * (1.0 / lever)[None, :])
+        if data.nc == 0:
+            B = sp.csr_array((1, self._used.size))
+        load = np.where(data.free, data.contact_load, 0.0)[self._used]
+        return B, load / (lever * data.part_force[data.parts.dof][self._used])
+
+    def _padded(self, values: FloatArray, idle: float = 0.0) -> FloatArray:
+        """Per-contact values, or that of the idle contact when there is none."""
+        return values if values.size else np.full(1, idle)
 
     def _unit_law(self) -> PowerLaw:
-        law = self.data.law
-        return PowerLaw(law.stiffness / self.data.stiffness, law.power)
+        data = self.data
+        ratio = data.law.stiffness / data.part_stiffness[data.parts.contact]
+        return PowerLaw(self._padded(ratio, 1.0), data.law.power)
 
     # --- reading and writing -----------------------------------------------------------
 
@@ -157,8 +179,8 @@ class NoTensionTruss(Formulation):
         return "QP" if self.data.law.power == HOOKE else "SOCP"
 
     @property
-    def _objective_unit(self) -> float:
-        return self.data.force * self.data.length
+    def _part_energy(self) -> FloatArray:
+        return self.data.part_force * self.data.part_length
 
     def iterate(self) -> Iterate | None:
         """u and f: in complementary form u is the multiplier, in potential form f is."""
@@ -170,19 +192,20 @@ class NoTensionTruss(Formulation):
         if forces is None or scaled is None:
             return None
         u = np.array(data.prescribed_u)
-        u[self._used] = data.length / self._lever * np.asarray(scaled, dtype=float).ravel()
-        return Iterate(u, data.force * np.asarray(forces, dtype=float).reshape(data.nc))
+        moved = np.asarray(scaled, dtype=float).ravel() / self._unit
+        u[self._used] = np.where(data.free[self._used], moved, u[self._used])
+        return Iterate(u, data.force * np.asarray(forces, dtype=float).ravel()[: data.nc])
 
     def seed(self, start: StepSolution) -> None:
         """Write forces, or the micro-displacement, into the variables."""
         data = self.data
         if self.form == "complementary":
             f = matched(start.f, start, data.contact_ids, data.nc)
-            self._f.value = np.maximum(f / data.force, 0.0)
+            self._f.value = self._padded(np.maximum(f / data.force, 0.0))
         elif start.u is not None and start.u.shape == data.prescribed_u.shape:
-            self._u.value = start.u[self._used] * self._lever / data.length
+            self._u.value = start.u[self._used] * self._unit
             overlap = np.maximum(data.overlap(start.u) / data.length, 0.0)
-            next(x for x in self.problem.variables() if x.name() == "c").value = overlap
+            self._c.value = self._padded(overlap)
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:
@@ -190,6 +213,11 @@ class NoTensionTruss(Formulation):
         gap = -self.data.overlap(iterate.motion)
         dual = iterate.motion if self.form == "complementary" else iterate.forces
         return {"u": iterate.motion, "gap": gap, "dual": dual}
+
+    def _objective(self, iterate: Iterate) -> float:
+        if self.form == "complementary" or iterate.motion is None:
+            return float(self.data.complementary_energy(iterate.forces).sum())
+        return float(self.data.potential_energy(iterate.motion).sum())
 
     def latex(self) -> str:
         """The problem as mathematics."""
