@@ -7,7 +7,7 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends
+from cdopt import backends, bank
 from cdopt.certificate import Certificate, Residual, certify
 from cdopt.errors import (
     BackendUnavailable,
@@ -36,5 +36,6 @@ __all__ = [
     "StepSolution",
     "Unsupported",
     "backends",
+    "bank",
     "certify",
 ]

@@ -48,7 +48,7 @@ def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]
     """
     expected = f"a file of cdopt ({' or '.join(kinds)})"
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             entries = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, KeyError, MemoryError, TypeError, AttributeError,
             RuntimeError, NotImplementedError, SyntaxError, OverflowError,

@@ -115,13 +115,14 @@ def certify(
     InvalidInput : motion or forces have the wrong length.
     """
     _require_length("forces", forces, data.nc)
-    if isinstance(data, RigidStepData):
-        nv = data.step.nv
-        if motion is not None or nv is not None:
-            _require_length("motion", motion, nv or 0)
-        return _certify_rigid(data, motion, forces, tol)
-    _require_length("motion", motion, data.B.shape[1])
-    return _certify_truss(data, np.asarray(motion), forces, tol)
+    with np.errstate(all="ignore"):  # what is not a number fails its residual
+        if isinstance(data, RigidStepData):
+            nv = data.step.nv
+            if motion is not None or nv is not None:
+                _require_length("motion", motion, nv or 0)
+            return _certify_rigid(data, motion, forces, tol)
+        _require_length("motion", motion, data.B.shape[1])
+        return _certify_truss(data, np.asarray(motion), forces, tol)
 
 
 def _require_length(name: str, value: FloatArray | None, size: int) -> None:

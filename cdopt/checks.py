@@ -154,10 +154,16 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
         cols is not None and result.shape[1] != cols
     ):
         raise InvalidInput(name, f"shape {result.shape}", expected)
-    if cols is None and result.shape[1] == 0:
-        raise InvalidInput(name, f"shape {result.shape}", "at least one degree of freedom")
     _finite(name, result.data, expected)
     return freeze(result)
+
+
+def gap_gradient(value: object) -> sp.csr_array:
+    """B (nc, nv), with at least one degree of freedom."""
+    result = matrix("B", value, None, None)
+    if result.shape[1] == 0:
+        raise InvalidInput("B", f"shape {result.shape}", "at least one degree of freedom")
+    return result
 
 
 def freeze(result: sp.csr_array) -> sp.csr_array:
@@ -240,10 +246,7 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
 
 def power(name: str, value: object) -> float:
     """An exponent p > 1 of the contact energy."""
-    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
-        raise InvalidInput(
-            name,
-            describe(value),
-            "one power p > 1 for the whole problem: contacts of different p share no rigid limit",
-        )
+    one = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
+    if _numeric(name, value, one).ndim > 0:
+        raise InvalidInput(name, describe(value), one)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)

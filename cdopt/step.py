@@ -81,7 +81,7 @@ class ContactStep:
         contact_ids: Any = None,
         dof_body: Any = None,
     ) -> None:
-        gap_gradient = checks.matrix("B", B, None, None)
+        gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
         self.mass: MassMatrix | None = MassMatrix(checks.matrix("M", M, nv, nv))
         self.M = self.mass.M

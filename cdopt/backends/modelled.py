@@ -6,6 +6,7 @@ The three stages are timed apart. Nothing is retried, relaxed or handed to anoth
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,9 +100,7 @@ class Modelled:
         problem, settings = posed.problem, self.settings
         started = time.perf_counter()
         try:
-            data, chain, inverse = problem.get_problem_data(
-                self.name.upper(), solver_opts=dict(settings)
-            )
+            data, chain, inverse = _compile(problem, self.name, settings)
         except _FOREIGN_ERRORS as error:
             return self._failure(error, {"compile": time.perf_counter() - started}, settings)
         problem._solver_cache.clear()  # nothing warm-starts unasked
@@ -144,6 +143,13 @@ class Modelled:
     ) -> RunResult:
         status = f"{type(error).__name__}: {error}"
         return RunResult(status, "failed", None, timings, raw=error, settings=settings)
+
+
+def _compile(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """CVXPY's data for one solver. That powers become second-order cones is meant."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Power atom with exponent")
+        return problem.get_problem_data(name.upper(), solver_opts=dict(settings))
 
 
 def native_status(raw: Any) -> str:

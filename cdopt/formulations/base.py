@@ -63,6 +63,11 @@ class Formulation(ABC):
     def seed(self, start: StepSolution) -> None:
         """Write a previous solution into the CVXPY variables."""
 
+    @staticmethod
+    def _seed_dual(constraint: cp.Constraint, value: FloatArray) -> None:
+        """Write the multiplier of a constraint."""
+        constraint.dual_variables[0].save_value(value)
+
     @abstractmethod
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         """v_next, u, gap and dual of an answer."""

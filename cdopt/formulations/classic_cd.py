@@ -113,14 +113,15 @@ class ClassicCD(Formulation):
         w = cp.Variable(M.shape[0], name="w")
         self._f, self._w = f, w
         self.forces = cp.multiply(data.force, f)
-        balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
+        self._row = row
+        self._balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
 
         def objective(weight: FloatArray) -> cp.Expression:
             mass = _weighted(M, weight[data.parts.dof])
             linear = weight[data.parts.contact] * p
             return 0.5 * cp.quad_form(w, mass, assume_PSD=True) + linear @ f
 
-        self._state(objective, [balance])
+        self._state(objective, [self._balance])
 
     def _pose_velocity(self) -> None:
         data, step = self.data, self.step
@@ -185,10 +186,13 @@ class ClassicCD(Formulation):
         motion = self.data.velocity(f)
         if self.form == "velocity" and motion is not None:
             self._v.value = motion / self.data.dof_speed
+            self._seed_dual(self._no_penetration, np.maximum(f / self.data.force, 0.0))
             return
         self._f.value = np.maximum(f / self.data.force, 0.0)
         if motion is not None and self.step.v_star is not None:
-            self._w.value = (motion - self.step.v_star) / self.data.dof_speed
+            w = (motion - self.step.v_star) / self.data.dof_speed
+            self._w.value = w
+            self._seed_dual(self._balance, -w / self._row)
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         gap = self.data.gap(iterate.motion, iterate.forces)

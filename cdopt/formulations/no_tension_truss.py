@@ -77,7 +77,7 @@ class NoTensionTruss(Formulation):
         prescribed_u: Any = None,
         contact_ids: Any = None,
     ) -> None:
-        matrix = checks.matrix("B", B, None, None)
+        matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
         load = checks.vector("contact_load", contact_load, nv, "N")
         law = PowerLaw(
@@ -202,10 +202,14 @@ class NoTensionTruss(Formulation):
         if self.form == "complementary":
             f = matched(start.f, start, data.contact_ids, data.nc)
             self._f.value = self._padded(np.maximum(f / data.force, 0.0))
+            if start.u is not None and start.u.shape == data.prescribed_u.shape:
+                self._seed_dual(self._equilibrium, start.u[self._used] * self._unit)
         elif start.u is not None and start.u.shape == data.prescribed_u.shape:
             self._u.value = start.u[self._used] * self._unit
             overlap = np.maximum(data.overlap(start.u) / data.length, 0.0)
             self._c.value = self._padded(overlap)
+            f = matched(start.f, start, data.contact_ids, data.nc)
+            self._seed_dual(self._closing, self._padded(np.maximum(f / data.force, 0.0)))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:

@@ -1,0 +1,199 @@
+"""Manifests: what each problem of the bank is, in a file that a teacher can read."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from cdopt import checks
+from cdopt.bank.folder import problems_folder
+from cdopt.errors import InvalidInput
+
+Value = bool | int | float | str
+Quantity = Literal[
+    "f_compatible",
+    "f_max_compatible",
+    "loaded_contacts",
+    "f_classic",
+    "v_next",
+    "contact_sum",
+    "base_reactions",
+    "supported_weight",
+    "nullity",
+]
+
+_FILE = "manifest.toml"
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every part of a manifest shares: unknown fields are refused, nothing changes."""
+
+
+class Unique(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which answers of a problem are unique, and why.
+
+    Attributes
+    ----------
+    v_next : the velocity v⁺ at the end of the step.
+    contact_sum : Bᵀf, what the contacts do to the bodies together.
+    f_classic : each single force of classic contact dynamics.
+    f_compatible : each single compatible force.
+    because : the reason, in words.
+    """
+
+    v_next: bool
+    contact_sum: bool
+    f_classic: bool
+    f_compatible: bool
+    because: str
+
+
+class Generator(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The function of ``cdopt.bank.generators`` that builds the problem.
+
+    Attributes
+    ----------
+    name : its name.
+    parameters : what a user may set, with defaults; a default's type is the parameter's type.
+    fixed : arguments that belong to the problem and cannot be set.
+    """
+
+    name: str
+    parameters: dict[str, Value] = {}
+    fixed: dict[str, Value] = {}
+
+
+class Reference(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A value that a correct solution has.
+
+    Attributes
+    ----------
+    quantity : what it is a value of; ``cdopt.bank.quantities`` says how each is measured.
+    values : the value inline, or
+    file, key : an ``.npz`` file beside the manifest and the array in it.
+    tolerance : largest admissible error, relative to ``relative_to``.
+    relative_to : the "largest" entry of the value, or "each" entry by itself.
+    source : where the value comes from.
+    parameters : the parameters it holds for; others do not matter to it.
+    """
+
+    quantity: Quantity
+    tolerance: float
+    source: str
+    values: float | list[float | list[float]] | None = None
+    file: str | None = None
+    key: str | None = None
+    relative_to: Literal["largest", "each"] = "largest"
+    parameters: dict[str, Value] = {}
+
+    def __post_init__(self) -> None:
+        if (self.values is None) == (self.file is None) or (self.file is None) != (
+            self.key is None
+        ):
+            raise ValueError("a reference needs either values, or file and key")
+        if not 0.0 <= self.tolerance < 1.0:
+            raise ValueError("a tolerance lies between 0 and 1")
+
+
+class Observation(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Something seen when the problem was run: what happened, and with which versions."""
+
+    text: str
+    versions: str
+
+
+class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One problem of the bank.
+
+    Attributes
+    ----------
+    title : a few words.
+    description : what the problem teaches or tests.
+    source : paper and section, or "cdopt".
+    units : the units of the numbers, in words.
+    kind : "step" for a contact step, "truss" for a no-tension truss.
+    power : exponent p of the contact energy: 2 Hooke, 5/2 Hertz.
+    feasible : whether it has a solution.
+    unique : which answers are unique, and why.
+    generator : the function that builds it, or
+    step : the ``.npz`` file of a frozen step.
+    reference : values that a correct solution has.
+    observation : what was seen when it was run.
+    """
+
+    title: str
+    description: str
+    source: str
+    units: str
+    kind: Literal["step", "truss"]
+    power: float
+    feasible: bool
+    unique: Unique
+    generator: Generator | None = None
+    step: str | None = None
+    reference: list[Reference] = []
+    observation: list[Observation] = []
+
+    def __post_init__(self) -> None:
+        if (self.generator is None) == (self.step is None):
+            raise ValueError("a problem needs either a generator or a frozen step")
+        if self.step is not None and self.kind == "truss":
+            raise ValueError("a frozen step is of kind 'step'")
+
+    @property
+    def parameters(self) -> dict[str, Value]:
+        """The parameters a user may set, with their defaults."""
+        return {} if self.generator is None else dict(self.generator.parameters)
+
+
+def decode(path: Path) -> Manifest:
+    """Read one manifest file.
+
+    Raises
+    ------
+    InvalidInput : the file is missing or not TOML, or a field is unknown, missing or wrong.
+    """
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Manifest)
+    except OSError as error:
+        raise InvalidInput(str(path), str(error), "a manifest file") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(str(path), str(error), "a manifest as cdopt.bank.Manifest") from error
+
+
+def names() -> list[str]:
+    """Names of the problems in the bank, in alphabetical order.
+
+    Raises
+    ------
+    CdoptError : the bank is missing from this installation.
+    """
+    return sorted(path.parent.name for path in problems_folder().glob(f"*/{_FILE}"))
+
+
+def manifest(name: str) -> Manifest:
+    """The manifest of a problem, by its name without parameters.
+
+    Raises
+    ------
+    InvalidInput : no problem has this name, or its manifest is damaged.
+    """
+    return decode(home(name) / _FILE)
+
+
+def home(name: str) -> Path:
+    """The folder of one problem.
+
+    Raises
+    ------
+    InvalidInput : no problem has this name.
+    """
+    known = names()
+    if not isinstance(name, str) or name not in known:
+        close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise InvalidInput("name", checks.describe(name), f"{hint}one of: {', '.join(known)}")
+    return problems_folder() / name

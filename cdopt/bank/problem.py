@@ -1,0 +1,185 @@
+"""A problem of the bank, loaded: the step or the truss, and what is known of its answer."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt.bank import parameters, quantities
+from cdopt.bank.generators import GENERATORS, Truss
+from cdopt.bank.manifests import Manifest, Reference, Value, home, manifest
+from cdopt.checks import FloatArray, choice, describe, read_only
+from cdopt.errors import InvalidInput, Unsupported
+from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+_OFFERED = {"step": ("classic", "compatible"), "truss": ("truss",)}
+
+
+@dataclass(frozen=True, eq=False)
+class BankProblem:
+    """One problem of the bank with its parameters set.
+
+    Attributes
+    ----------
+    name : the bank name; parameters that are not at their defaults stand in it as text.
+    title : a few words.
+    kind : "step" or "truss".
+    power : exponent p of the contact energy.
+    manifest : everything the bank says of the problem.
+    parameters : the parameters it was built with.
+    references : known values by quantity (``cdopt.bank.quantities``), for these parameters.
+    stated : the manifest's entry behind each reference, with source and tolerance.
+    step : the contact step; None for a truss.
+    B : (nc, nv) gap gradient of a truss; None for a step.
+    contact_load : F̃ (nv,) of a truss, N and N·m; None for a step.
+    stiffness : (nc,) of a truss; None for a step.
+    """
+
+    name: str
+    title: str
+    kind: str
+    power: float
+    manifest: Manifest
+    parameters: Mapping[str, Value]
+    references: Mapping[str, FloatArray | float]
+    stated: Mapping[str, Reference]
+    step: ContactStep | None = None
+    B: sp.csr_array | None = None
+    contact_load: FloatArray | None = None
+    stiffness: FloatArray | None = None
+
+    def formulation(self, name: str) -> ClassicCD | CompatibleCD | NoTensionTruss:
+        """The problem stated as "classic", "compatible" or "truss", ready to solve.
+
+        Raises
+        ------
+        InvalidInput : no such formulation.
+        Unsupported : not one that this kind of problem has.
+        """
+        choice("formulation", name, [word for words in _OFFERED.values() for word in words])
+        if name not in _OFFERED[self.kind]:
+            raise Unsupported(
+                f"formulation {name!r} of {self.name!r}",
+                f"the problem is of kind {self.kind!r}",
+                _OFFERED[self.kind],
+            )
+        if self.step is None:
+            return NoTensionTruss(self.B, self.contact_load, self.stiffness, self.power)
+        if name == "classic":
+            return ClassicCD(self.step)
+        return CompatibleCD(self.step, self.power)
+
+    def measure(self, quantity: str, solution: StepSolution) -> float | FloatArray:
+        """The value of a quantity in a solution of "compatible" or "truss".
+
+        Raises
+        ------
+        InvalidInput, Unsupported : as in ``cdopt.bank.quantities.measure``.
+        """
+        gradient = self.B
+        if self.step is not None:
+            gradient = self.step.N if self.step.B is None else self.step.B
+        return quantities.measure(quantity, solution, self.step, gradient)
+
+    def error(self, quantity: str, solution: StepSolution) -> float:
+        """Relative error of a solution against the reference of a quantity.
+
+        Relative to the reference's largest entry or to each entry, as its manifest says;
+        absolute where that is zero.
+
+        Raises
+        ------
+        InvalidInput : there is no reference for it, or the solution does not hold it.
+        """
+        if quantity not in self.references:
+            known = ", ".join(self.references) or "none"
+            raise InvalidInput("quantity", describe(quantity), f"one with a reference: {known}")
+        known_value = np.asarray(self.references[quantity])
+        found = np.asarray(self.measure(quantity, solution))
+        if found.shape != known_value.shape:
+            raise InvalidInput("solution", f"shape {found.shape}", f"shape {known_value.shape}")
+        size = np.abs(known_value)
+        each = self.stated[quantity].relative_to == "each"
+        scale = size if each else np.full_like(size, size.max(initial=0.0))
+        ratio = np.abs(found - known_value) / np.where(scale > 0.0, scale, 1.0)
+        return float(ratio.max(initial=0.0))
+
+    def __repr__(self) -> str:
+        return f"BankProblem({self.name!r}: {self.title})"
+
+
+def load(name: str, **changes: Value) -> BankProblem:
+    """A problem of the bank.
+
+    Parameters
+    ----------
+    name : a name of ``cdopt.bank.names()``, or with parameters as text, "pyramid-hooke:n=20".
+    changes : parameters, as in the manifest; the others keep their defaults.
+
+    Raises
+    ------
+    InvalidInput : no such problem or parameter, or a value of the wrong type or out of range.
+
+    >>> import cdopt
+    >>> cdopt.bank.load("supports:n=7").step
+    ContactStep(7 contacts, 2 degrees of freedom, dt=0.001 s)
+    """
+    base, text = parameters.split(name)
+    folder, known = home(base), manifest(base)
+    merged = parameters.merge(base, known.parameters, text, changes)
+    built = _build(folder, known, merged)
+    references = [r for r in known.reference if _holds(r, merged)]
+    parts: dict[str, object] = {"step": built}
+    if isinstance(built, Truss):
+        parts = {"B": built.B, "contact_load": built.contact_load, "stiffness": built.stiffness}
+    return BankProblem(
+        name=parameters.canonical(base, known.parameters, merged),
+        title=known.title,
+        kind=known.kind,
+        power=known.power,
+        manifest=known,
+        parameters=MappingProxyType(merged),
+        references=MappingProxyType({r.quantity: _value(folder, r) for r in references}),
+        stated=MappingProxyType({r.quantity: r for r in references}),
+        **parts,  # type: ignore[arg-type]
+    )
+
+
+def _build(folder: Path, known: Manifest, merged: Mapping[str, Value]) -> ContactStep | Truss:
+    if known.generator is None:
+        return ContactStep.load(folder / str(known.step))
+    build = GENERATORS.get(known.generator.name)
+    if build is None:
+        raise InvalidInput(
+            f"generator.name of {folder.name}", repr(known.generator.name), "a known generator"
+        )
+    built: ContactStep | Truss = build(**known.generator.fixed, **merged)
+    if isinstance(built, Truss) != (known.kind == "truss"):
+        raise InvalidInput(f"kind of {folder.name}", repr(known.kind), "what its generator builds")
+    return built
+
+
+def _holds(reference: Reference, merged: Mapping[str, Value]) -> bool:
+    """Whether a reference applies to these parameters."""
+    return all(merged.get(key) == value for key, value in reference.parameters.items())
+
+
+def _value(folder: Path, reference: Reference) -> FloatArray | float:
+    if isinstance(reference.values, float | int):
+        return float(reference.values)
+    if reference.file is None:
+        return read_only(np.array(reference.values, dtype=np.float64))
+    path = folder / reference.file
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return read_only(stored[str(reference.key)].astype(np.float64))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InvalidInput(str(path), str(error), f"an array {reference.key!r}") from error

@@ -1,0 +1,86 @@
+"""No-tension trusses: contacts as elastic struts under a given load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.bank.parameters import whole
+from cdopt.checks import FloatArray, read_only
+
+_LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Truss:
+    """The data of a no-tension truss.
+
+    Attributes
+    ----------
+    B : (nc, nv) gap gradient.
+    contact_load : F̃ (nv,), what the contacts must deliver, N and N·m.
+    stiffness : (nc,) relative.
+    """
+
+    B: sp.csr_array
+    contact_load: FloatArray
+    stiffness: FloatArray
+
+
+def truss(B: object, contact_load: object, stiffness: object = 1.0) -> Truss:
+    """A truss with its arrays checked and read-only.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    """
+    gradient = checks.matrix("B", B, None, None)
+    nc, nv = gradient.shape
+    return Truss(
+        gradient,
+        checks.vector("contact_load", contact_load, nv, "N"),
+        checks.per_contact("stiffness", stiffness, nc, positive=True),
+    )
+
+
+def fan(n: int = 7, weight: float = 10.0) -> Truss:
+    """A point body held from below by n struts, spread evenly over ±60° about the vertical.
+
+    B (n, 2) for the body's x and y; contact_load (0, weight) in N. By symmetry the body sinks
+    straight down by d, strut i closes by d cos θ_i, and f_i = W cos^{p−1} θ_i / Σ cos^p θ_j for
+    every power p: the forces are known in closed form.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 10,000, or weight is not positive.
+    """
+    angle = np.linspace(-np.pi / 3, np.pi / 3, whole("n", n, 2, 10_000))
+    angle = 0.5 * (angle - angle[::-1])  # symmetric to the last digit
+    load = checks.scalar("weight", weight, above=0.0)
+    return truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, load])
+
+
+def fan_forces(n: int, weight: float, power: float) -> FloatArray:
+    """The forces (n,) of ``fan`` in N, in closed form, for any power p > 1."""
+    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
+    share = np.cos(angle) ** (power - 1.0)
+    return read_only(weight * share / (share @ np.cos(angle)))
+
+
+def unreachable_load(load: str = "pull") -> Truss:
+    """A platform 1 m long on three supports, asked for a load that its contacts cannot give.
+
+    B (3, 3) for the platform's height, turn (about its middle) and sideways motion;
+    contact_load in N and N·m. "pull": it is lifted with 10 N, but contacts cannot pull.
+    "sideways": besides its 10 N weight, 1 N pushes it sideways, without friction.
+    "tip": its 10 N act 1 m from the middle, beyond the last support.
+
+    Raises
+    ------
+    InvalidInput : ``load`` is none of the three.
+    """
+    checks.choice("load", load, _LOADS)
+    return truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import cvxpy as cp
+import pytest
+
+import cdopt
+from cdopt.backends import ACCURACY, available, catalogue, why_unavailable
+from cdopt.errors import BackendUnavailable, InvalidInput
+
+
+def test_the_core_solvers_are_always_there() -> None:
+    assert {"clarabel", "osqp", "scs", "highs"} <= set(available())
+    for name in available():
+        assert why_unavailable(name) == ""
+        assert name.upper() in cp.installed_solvers()
+
+
+def test_every_solver_cvxpy_knows_is_either_available_or_explained() -> None:
+    names = available()
+    for name in catalogue.cvxpy_solvers():
+        assert (name in names) == (why_unavailable(name) == "")
+
+
+def test_why_unavailable_says_what_to_do() -> None:
+    assert "linear" in why_unavailable("scipy") or "neither" in why_unavailable("scipy")
+    missing = [n for n in catalogue.cvxpy_solvers() if n.upper() not in cp.installed_solvers()]
+    assert missing
+    for name in missing:
+        assert "pip install" in why_unavailable(name)
+    with pytest.raises(BackendUnavailable, match=missing[0]):
+        cdopt.backends.Modelled(missing[0])
+    with pytest.raises(InvalidInput, match="did you mean 'clarabel'"):
+        why_unavailable("claribel")
+
+
+def test_capability_is_data() -> None:
+    assert catalogue.capability("osqp").classes == {"QP"}
+    assert catalogue.capability("clarabel").classes == {"QP", "SOCP"}
+    assert catalogue.capability("scipy").classes == set()
+    assert not catalogue.capability("clarabel").warm_start
+    assert catalogue.capability("osqp").warm_start
+
+
+def test_accuracy_is_spelt_for_every_solver_of_the_table() -> None:
+    assert set(available()) <= set(ACCURACY)
+    for words in ACCURACY.values():
+        assert words.options
+        assert words.meaning

@@ -1,0 +1,47 @@
+"""Steps that many tests share, small enough to check by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+
+WEIGHT = 10.0
+DT = 1e-3
+
+
+def beam(stiffness=1.0, phi=(0.0, 0.0, 0.0), **changes) -> cdopt.ContactStep:
+    """Rigid platform of weight 10 N and unit length on supports at 0, L/2 and L."""
+    mass = WEIGHT / 9.81
+    arguments = {
+        "M": np.diag([mass, mass / 12.0]),
+        "B": [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]],
+        "phi": phi,
+        "v": np.zeros(2),
+        "F_ext": [-WEIGHT, 0.0],
+        "dt": DT,
+        "stiffness": stiffness,
+    }
+    return cdopt.ContactStep(**{**arguments, **changes})
+
+
+def random_step(seed: int, nc: int = 8, nv: int = 5, **changes) -> cdopt.ContactStep:
+    """A feasible random step: gaps at the start, a dense coupled mass, several closing."""
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((nv, nv))
+    arguments = {
+        "M": root @ root.T + nv * np.eye(nv),
+        "B": rng.standard_normal((nc, nv)),
+        "phi": rng.uniform(0.0, 1e-3, nc) * (rng.random(nc) < 0.5),
+        "v": rng.standard_normal(nv),
+        "F_ext": rng.standard_normal(nv),
+        "dt": DT,
+        "stiffness": rng.uniform(0.5, 2.0, nc),
+    }
+    return cdopt.ContactStep(**{**arguments, **changes})
+
+
+@pytest.fixture
+def beam_step() -> cdopt.ContactStep:
+    return beam()

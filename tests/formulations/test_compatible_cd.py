@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import beam, random_step
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+
+
+@pytest.mark.parametrize("classic", ["clarabel", "osqp", "scs"])
+@pytest.mark.parametrize("backend", ["clarabel", "osqp"])
+def test_any_pair_of_backends_gives_the_same_forces(backend: str, classic: str) -> None:
+    for stiffness, expected in ((1.0, [10 / 3] * 3), ([1, 3, 1], [2.0, 6.0, 2.0])):
+        solution = cdopt.CompatibleCD(beam(stiffness)).solve(backend, classic=classic)
+        np.testing.assert_allclose(solution.f, expected, rtol=2e-5)
+        assert solution.classic.backend == classic
+        assert solution.backend == backend
+        assert set(solution.certificates) == {"classic", "forces"}
+
+
+def test_open_contacts_carry_nothing() -> None:
+    """Trap 1: (36) on all detected contacts would put 3.33 on the open support."""
+    solution = cdopt.CompatibleCD(beam(phi=[0.0, 1e-3, 0.0])).solve("clarabel")
+    np.testing.assert_allclose(solution.f, [5.0, 0.0, 5.0], atol=1e-6)
+    assert solution.provenance["closed"]["contacts"] == 2
+    assert solution.ok
+
+
+def test_closed_contacts_without_classic_force_stay_in() -> None:
+    """A vertex of the face, (5, 0, 5), must not keep the middle support from its share."""
+    step = beam()
+    compatible = cdopt.CompatibleCD(step)
+    vertex = cdopt.ClassicCD(step).with_constraints()
+    cd = cdopt.ClassicCD(step)
+    vertex = cd.with_constraints(cd.forces[1] == 0).solve("clarabel")
+    assert vertex.f[1] == pytest.approx(0.0, abs=1e-6)
+    solution = compatible.solve("clarabel", classic=vertex)
+    np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5]))
+def test_compatible_forces_are_admissible_and_cheapest(seed: int, power: float) -> None:
+    """They deliver the classic load, and cost no more elastic energy than the classic forces."""
+    step = random_step(seed)
+    formulation = cdopt.CompatibleCD(step, power)
+    solution = formulation.solve(cdopt.backends.Modelled("clarabel", accuracy=1e-9))
+    network = formulation.network(solution.classic)
+    load, given = network.contact_load, step.B.T @ solution.classic.f
+    scale = np.abs(load).max() + 1e-3
+    np.testing.assert_allclose(step.B.T @ solution.f, load, atol=1e-6 * scale)
+    spread = (abs(step.B).T @ np.abs(solution.classic.f)).max()
+    assert np.abs(load - given).max() == pytest.approx(network.projected * spread, abs=1e-9 * scale)
+    assert network.projected < 1e-4
+    assert (solution.f >= -1e-7 * (1.0 + np.abs(solution.f).max())).all()
+    truss, closed = formulation.truss(network).data, network.contacts
+    ours = truss.complementary_energy(solution.f[closed]).sum()
+    theirs = truss.complementary_energy(solution.classic.f[closed]).sum()
+    assert ours <= theirs * (1 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_n_and_p_alone_give_the_same_forces(power: float) -> None:
+    """Trap 9."""
+    step = beam(stiffness=[1, 3, 1])
+    rows = cdopt.ContactStep.from_delassus(step.N, step.p_vec, dt=step.dt, stiffness=[1, 3, 1])
+    solution = cdopt.CompatibleCD(rows, power).solve("clarabel", accuracy=1e-12)
+    assert solution.ok
+    assert solution.v_next is None
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], rtol=1e-5)
+
+
+def test_impulses_when_the_time_step_is_one() -> None:
+    """FCLib's convention: W = N/Δt, r = Δt f."""
+    step = beam()
+    rows = cdopt.ContactStep.from_delassus(step.N / step.dt, step.p_vec)
+    solution = cdopt.CompatibleCD(rows).solve("clarabel")
+    np.testing.assert_allclose(solution.f, step.dt * 10 / 3, rtol=1e-6)
+
+
+def test_the_projection_of_the_load_is_reported() -> None:
+    solution = cdopt.CompatibleCD(beam()).solve("clarabel")
+    closed = solution.provenance["closed"]
+    assert 0.0 <= closed["projected"] < 1e-6
+    assert closed["tol"] >= 1e-7
+    tight = cdopt.CompatibleCD(beam(), closed_tol=1e-3).solve("clarabel")
+    assert tight.provenance["closed"]["tol"] == 1e-3
+
+
+@pytest.mark.parametrize("form", ["complementary", "potential"])
+@pytest.mark.parametrize("classic_form", ["force", "velocity"])
+def test_all_four_pairs_of_forms(form: str, classic_form: str) -> None:
+    solution = cdopt.CompatibleCD(beam([1, 3, 1]), form=form, classic_form=classic_form).solve()
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], rtol=1e-6)
+    assert solution.ok
+
+
+def test_a_jammed_step_fails_in_its_first_half() -> None:
+    squeezed = cdopt.ContactStep([[1.0]], [[1.0], [-1.0]], [-0.01, -0.02], [0.0], [0.0], 1e-3)
+    with pytest.raises(cdopt.SolveFailed, match="rigid step infeasible"):
+        cdopt.CompatibleCD(squeezed).solve("clarabel")
+    assert cdopt.CompatibleCD(squeezed).solve("clarabel", check=False).f is None
+
+
+def test_latex_states_both_problems() -> None:
+    text = cdopt.CompatibleCD(beam(), 2.5).latex()
+    assert text.count(r"\begin{align*}") == 2
+    assert text.count("{") == text.count("}")

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from conftest import random_step
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.errors import InvalidInput
+
+BEAM = [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]]
+LOAD = [10.0, 0.0]
+FORMS = ["complementary", "potential"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("backend", ["clarabel", "osqp"])
+def test_the_beam(form: str, backend: str) -> None:
+    uniform = cdopt.NoTensionTruss(BEAM, LOAD, form=form).solve(backend)
+    np.testing.assert_allclose(uniform.f, 10 / 3, rtol=1e-6)
+    stiff = cdopt.NoTensionTruss(BEAM, LOAD, stiffness=[1, 3, 1], form=form).solve(backend)
+    np.testing.assert_allclose(stiff.f, [2.0, 6.0, 2.0], rtol=1e-6)
+    assert uniform.ok
+    assert stiff.ok
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("power", [1.5, 1.7, 2.0, 2.2371, 2.5, 3.0, 4.0, 6.0])
+def test_any_power_by_hand(power: float, form: str) -> None:
+    """Same overlap everywhere, so forces are in the ratio of the stiffness, whatever p is.
+
+    Through second-order cones an interior point places forces at about the square root of its
+    duality gap: 1e-4 at the default 1e-8, hence the accuracy asked for.
+    """
+    truss = cdopt.NoTensionTruss(BEAM, LOAD, [1, 3, 1], power, form)
+    np.testing.assert_allclose(truss.solve("clarabel").f, [2.0, 6.0, 2.0], rtol=3e-4)
+    sharp = truss.solve("clarabel", accuracy=1e-12)
+    assert sharp.ok
+    np.testing.assert_allclose(sharp.f, [2.0, 6.0, 2.0], rtol=5e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1.5, 2.0, 2.5, 3.0]))
+def test_both_forms_give_the_same_forces_and_opposite_values(seed: int, power: float) -> None:
+    step = random_step(seed)
+    load = step.B.T @ np.random.default_rng(seed).random(step.nc)
+    one, two = (
+        cdopt.NoTensionTruss(step.B, load, step.stiffness, power, form).solve(
+            "clarabel", accuracy=1e-11
+        )
+        for form in FORMS
+    )
+    scale = np.abs(one.f).max()
+    np.testing.assert_allclose(one.f, two.f, atol=2e-4 * scale)
+    assert one.objective == pytest.approx(-two.objective, rel=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_multiplier_of_equilibrium_is_the_micro_displacement(seed: int) -> None:
+    """f = k (−B u)₊ with u read from the multipliers alone (Hooke)."""
+    step = random_step(seed)
+    load = step.B.T @ np.random.default_rng(seed).random(step.nc)
+    truss = cdopt.NoTensionTruss(step.B, load, step.stiffness)
+    solution = truss.solve("clarabel", accuracy=1e-11)
+    scale = np.abs(solution.f).max()
+    law = step.stiffness * np.maximum(-(step.B @ solution.u), 0.0)
+    np.testing.assert_allclose(solution.f, law, atol=1e-5 * scale)
+    assert solution.dual is solution.u
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_displacement_scales_with_stiffness_as_stated(power: float) -> None:
+    """u_physical = κ^{−1/(p−1)} u, and f does not see κ."""
+    soft = cdopt.NoTensionTruss(BEAM, LOAD, 1.0, power).solve("clarabel")
+    hard = cdopt.NoTensionTruss(BEAM, LOAD, 1e6, power).solve("clarabel")
+    np.testing.assert_allclose(soft.f, hard.f, rtol=1e-9)
+    np.testing.assert_allclose(hard.u[0], soft.u[0] * 1e6 ** (-1.0 / (power - 1.0)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_prescribed_dofs_give_reactions(form: str) -> None:
+    """A weight on a column: held, the base takes the weight above it as a reaction.
+
+    Its own contact then just touches (c = f = 0), where an interior point is off by the square
+    root of its gap, hence the accuracy asked for.
+    """
+    column = [[1.0, 0.0], [-1.0, 1.0]]  # ground–lower, lower–upper
+    free = cdopt.NoTensionTruss(column, [2.0, 3.0], form=form).solve("clarabel")
+    np.testing.assert_allclose(free.f, [5.0, 3.0], rtol=1e-6)
+    held = cdopt.NoTensionTruss(column, [2.0, 3.0], form=form, free_dofs=[1])
+    solution = held.solve("clarabel", accuracy=1e-13)
+    assert solution.ok
+    assert solution.f[1] == pytest.approx(3.0, rel=1e-6)
+    assert solution.u[0] == 0.0
+    np.testing.assert_allclose(held.data.reactions(solution.f), [-3.0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_a_prescribed_displacement_presses(form: str, power: float) -> None:
+    """Two equal springs in series, one end driven in by 0.2: each takes 0.1."""
+    chain = [[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]
+    truss = cdopt.NoTensionTruss(
+        chain, np.zeros(3), 7.0, power, form, free_dofs=[1], prescribed_u=[0.2, 0.0, 0.0]
+    )
+    solution = truss.solve("clarabel", accuracy=1e-12)
+    assert solution.ok
+    np.testing.assert_allclose(solution.f, 7.0 * 0.1 ** (power - 1.0), rtol=1e-5)
+    np.testing.assert_allclose(solution.u, [0.2, 0.1, 0.0], atol=1e-6)
+    other = cdopt.NoTensionTruss(
+        chain, np.zeros(3), 7.0, power, form, free_dofs=[1], prescribed_u=[-0.2, 0.0, 0.0]
+    ).solve("clarabel", accuracy=1e-12)
+    np.testing.assert_allclose(other.f, 0.0, atol=1e-5)
+
+
+def test_sphere_rotations_are_left_out() -> None:
+    """Trap 5: columns of zeros carry no load and ask for none."""
+    B = np.hstack([np.array(BEAM), np.zeros((3, 3))])
+    solution = cdopt.NoTensionTruss(B, [10.0, 0.0, 0.0, 0.0, 0.0]).solve("clarabel")
+    assert solution.ok
+    np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
+    with pytest.raises(cdopt.SolveFailed, match="infeasible"):
+        cdopt.NoTensionTruss(B, [10.0, 0.0, 1.0, 0.0, 0.0]).solve("clarabel")
+
+
+def test_capability_decides_before_the_solve() -> None:
+    hertz = cdopt.NoTensionTruss(BEAM, LOAD, power=2.5)
+    with pytest.raises(cdopt.Unsupported) as refusal:
+        hertz.solve("osqp")
+    assert "clarabel" in refusal.value.alternatives
+    assert "osqp" not in refusal.value.alternatives
+    assert "clarabel" in str(refusal.value)
+
+
+def test_one_power_per_problem() -> None:
+    with pytest.raises(InvalidInput, match="share no rigid limit"):
+        cdopt.NoTensionTruss(BEAM, LOAD, power=[2.0, 2.5, 2.0])
+
+
+def test_extending_a_truss_that_has_independent_parts_keeps_true_weights() -> None:
+    """A budget over two beams, one loaded 1,000 times more: the parts' energies must compare."""
+    B = np.kron(np.eye(2), np.array(BEAM))
+    truss = cdopt.NoTensionTruss(B, [10.0, 0.0, 1e4, 0.0])
+    tied = truss.with_constraints(truss.forces[1] + truss.forces[4] <= 2e3)
+    f = cp.Variable(6, nonneg=True)
+    direct = cp.Problem(
+        cp.Minimize(0.5 * cp.sum_squares(f)),
+        [B.T @ f == np.array([10.0, 0.0, 1e4, 0.0]), f[1] + f[4] <= 2e3],
+    )
+    direct.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    ours = tied.solve("clarabel", accuracy=1e-12)
+    np.testing.assert_allclose(ours.f, f.value, atol=1e-2)
+    assert ours.f[1] == pytest.approx(f.value[1], abs=1e-2)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_latex(form: str) -> None:
+    text = cdopt.NoTensionTruss(BEAM, LOAD, power=2.5, form=form).latex()
+    assert text.count("{") == text.count("}")
+    assert (r"\tilde F^" in text) == (form == "potential")
+    assert "1.66667" in text or "2.5" in text

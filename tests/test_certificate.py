@@ -1,0 +1,138 @@
+"""The certificate is computed from the data and the answer alone, and every residual can fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import DT, WEIGHT, beam, random_step
+
+import cdopt
+from cdopt.certificate import certify
+from cdopt.data import RigidStepData
+from cdopt.errors import InvalidInput
+
+REST = np.zeros(2)
+
+
+def rigid(step=None):
+    return RigidStepData(beam() if step is None else step)
+
+
+@pytest.mark.parametrize("f", [[10 / 3] * 3, [5.0, 0.0, 5.0], [0.0, 10.0, 0.0], [2.0, 6.0, 2.0]])
+def test_every_admissible_force_of_the_beam_is_certified(f: list[float]) -> None:
+    """Classic contact dynamics accepts them all: that is the indeterminacy."""
+    certificate = certify(rigid(), REST, np.array(f))
+    assert certificate.worst < 1e-14
+    assert certificate.ok
+
+
+@pytest.mark.parametrize(
+    ("motion", "forces", "caught_by"),
+    [
+        (REST, [4.0, 4.0, 4.0], "momentum"),
+        (REST, [-1.0, 12.0, -1.0], "tension"),
+        ([-1e-4, 0.0], [10 / 3] * 3, "penetration"),
+        ([1e-4, 0.0], [10 / 3] * 3, "complementarity"),
+        ([0.0, 1e-4], [10 / 3] * 3, "penetration"),
+        (REST, [0.0, 0.0, 0.0], "duality gap"),
+        (REST, [np.nan, 1.0, 1.0], "tension"),
+        ([np.inf, 0.0], [10 / 3] * 3, "complementarity"),
+    ],
+)
+def test_each_violation_is_caught(motion: list, forces: list, caught_by: str) -> None:
+    certificate = certify(rigid(), np.array(motion), np.array(forces))
+    assert not certificate.ok
+    assert not certificate[caught_by] <= 1e-3
+
+
+def test_residuals_are_the_stated_formulas() -> None:
+    speed = WEIGHT * DT / (WEIGHT / 9.81)  # the free motion closes at g Δt
+    certificate = certify(rigid(), np.array([-0.25 * speed, 0.0]), np.array([10 / 3] * 3))
+    assert certificate["penetration"] == pytest.approx(0.25)
+    scales = {r.name: (r.scale, r.unit) for r in certificate}
+    assert scales["penetration"] == (pytest.approx(speed), "m/s")
+    assert "penetration" in str(certificate)
+    assert "NOT OK" in str(certificate)
+    with pytest.raises(InvalidInput, match="'nothing'"):
+        certificate["nothing"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_certificate_does_not_see_units(seed: int) -> None:
+    """Lengths in micrometres, masses in tonnes: the same pure numbers."""
+    step = random_step(seed)
+    length, mass = 1e6, 1e-3
+    nv = step.nv
+    other = cdopt.ContactStep(
+        M=step.M * mass, B=step.B, phi=step.phi * length, v=step.v * length,
+        F_ext=step.F_ext * mass * length, dt=step.dt, stiffness=step.stiffness,
+    )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    v, f = rng.standard_normal(nv), rng.standard_normal(step.nc)
+    one = certify(RigidStepData(step), v, f)
+    two = certify(RigidStepData(other), v * length, f * mass * length)
+    for name in ("penetration", "tension", "complementarity", "momentum", "duality gap"):
+        assert one[name] == pytest.approx(two[name], rel=1e-9)
+
+
+def test_vanishing_loads_and_no_contacts_have_a_floor() -> None:
+    still = beam(F_ext=np.zeros(2))
+    assert certify(rigid(still), REST, np.zeros(3)).ok
+    assert not certify(rigid(still), REST, np.array([1.0, 0.0, 0.0])).ok
+    none = beam(B=np.zeros((0, 2)), phi=[])
+    falling = np.array([-9.81 * DT, 0.0])
+    assert certify(rigid(none), falling, np.zeros(0)).ok
+    assert not certify(rigid(none), REST, np.zeros(0)).ok
+
+
+def test_no_part_hides_behind_a_larger_one() -> None:
+    """A grain of 1e-9 kg beside a block of 1e3 kg: an error of the grain's weight is seen."""
+    mass = np.array([1e3, 1e-9])
+    step = cdopt.ContactStep(
+        np.diag(mass), np.eye(2), [0, 0], [0, 0], -9.81 * mass, DT, contact_ids=["block", "grain"]
+    )
+    exact = 9.81 * mass
+    assert certify(RigidStepData(step), REST, exact).ok
+    wrong = certify(RigidStepData(step), REST, exact * [1.0, 0.5])
+    assert wrong["momentum"] == pytest.approx(0.5)
+    load = cdopt.NoTensionTruss(np.eye(2), exact).data
+    assert certify(load, -exact, exact).ok
+    assert certify(load, -exact, exact * [1.0, 0.5])["equilibrium"] == pytest.approx(0.5)
+
+
+def beam_truss(power: float = 2.0, stiffness=1.0):
+    return cdopt.NoTensionTruss(
+        [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]], [WEIGHT, 0.0], stiffness, power
+    ).data
+
+
+@pytest.mark.parametrize("power", [1.3, 2.0, 2.5, 4.0])
+def test_the_exact_truss_answer_has_no_residual(power: float) -> None:
+    f = np.full(3, WEIGHT / 3)
+    u = np.array([-((WEIGHT / 3) ** (1.0 / (power - 1.0))), 0.0])
+    assert certify(beam_truss(power), u, f).worst < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("u", "f", "caught_by"),
+    [
+        ([-10 / 3, 0.0], [5.0, 0.0, 5.0], "law"),
+        ([-10 / 3, 0.0], [4.0, 4.0, 4.0], "equilibrium"),
+        ([-10 / 3, 0.0], [-1.0, 12.0, -1.0], "tension"),
+        ([-3.0, 0.0], [10 / 3] * 3, "law"),
+        ([-3.0, 0.0], [10 / 3] * 3, "duality gap"),
+    ],
+)
+def test_each_violation_of_a_truss_is_caught(u: list, f: list, caught_by: str) -> None:
+    certificate = certify(beam_truss(), np.array(u), np.array(f))
+    assert not certificate.ok
+    assert certificate[caught_by] > 1e-3
+
+
+def test_wrong_lengths_are_named() -> None:
+    with pytest.raises(InvalidInput, match="forces"):
+        certify(rigid(), REST, np.zeros(2))
+    with pytest.raises(InvalidInput, match="motion"):
+        certify(rigid(), None, np.zeros(3))
+    with pytest.raises(InvalidInput, match="motion"):
+        certify(beam_truss(), np.zeros(3), np.zeros(3))

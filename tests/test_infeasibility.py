@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import beam, random_step
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.data import RigidStepData
+from cdopt.infeasibility import prove
+
+SQUEEZED = cdopt.ContactStep([[1.0]], [[1.0], [-1.0]], [-0.01, -0.02], [0.0], [0.0], 1e-3)
+HANGING = cdopt.NoTensionTruss([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]], [-10.0, 0.0])
+
+
+def test_a_squeezed_body_is_proven_jammed() -> None:
+    """Trap 10: g ≥ 0, Bᵀg = 0, gᵀΦ < 0."""
+    proof = prove(RigidStepData(SQUEEZED))
+    assert proof is not None
+    assert (proof.vector >= 0).all()
+    np.testing.assert_allclose(SQUEEZED.B.T @ proof.vector, 0.0, atol=1e-12)
+    assert proof.vector @ SQUEEZED.phi < 0.0
+    assert "infeasible" in str(proof)
+
+
+def test_a_load_that_contacts_cannot_carry_is_proven_so() -> None:
+    """Trap 11: some u has B u ≥ 0 and F̃ᵀu < 0."""
+    proof = prove(HANGING.data)
+    assert proof is not None
+    assert (HANGING.data.B @ proof.vector >= -1e-12).all()
+    assert HANGING.data.contact_load @ proof.vector < 0.0
+    ray = 1e3 * proof.vector  # the unbounded ray of the corrected (32)
+    energy = [float(HANGING.data.potential_energy(s * ray).sum()) for s in (0.0, 1.0, 2.0)]
+    assert energy[2] < energy[1] < energy[0]
+
+
+def test_a_step_known_by_n_and_p_alone_is_proven_too() -> None:
+    rows = cdopt.ContactStep.from_delassus(SQUEEZED.N, SQUEEZED.p_vec, dt=1e-3)
+    proof = prove(RigidStepData(rows))
+    assert proof is not None
+    np.testing.assert_allclose(rows.N @ proof.vector, 0.0, atol=1e-15)
+    assert proof.vector @ rows.p_vec < 0.0
+
+
+@given(st.integers(0, 10_000))
+def test_what_is_feasible_is_never_proven_infeasible(seed: int) -> None:
+    step = random_step(seed)
+    assert prove(RigidStepData(step)) is None
+    f = np.random.default_rng(seed).random(step.nc)
+    assert prove(cdopt.NoTensionTruss(step.B, step.B.T @ f).data) is None
+    assert prove(RigidStepData(beam())) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_either_a_truss_solves_or_its_infeasibility_is_proven(seed: int) -> None:
+    """Theorem of alternatives, on random loads: exactly one of the two happens."""
+    rng = np.random.default_rng(seed)
+    truss = cdopt.NoTensionTruss(rng.standard_normal((5, 3)), rng.standard_normal(3))
+    proof = prove(truss.data)
+    if proof is None:
+        assert truss.solve("clarabel", accuracy=1e-11).ok
+    else:
+        with pytest.raises(cdopt.SolveFailed) as failure:
+            truss.solve("clarabel")
+        assert failure.value.certificate is not None
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "osqp", "scs"])
+@pytest.mark.parametrize("form", ["force", "velocity"])
+def test_the_failure_carries_its_evidence(backend: str, form: str) -> None:
+    with pytest.raises(cdopt.SolveFailed) as failure:
+        cdopt.ClassicCD(SQUEEZED, form).solve(backend)
+    error = failure.value
+    assert error.backend == backend
+    assert error.certificate is not None
+    assert error.certificate.value < 0.0
+    assert error.status
+    assert error.problem is not None
+    quiet = cdopt.ClassicCD(SQUEEZED, form).solve(backend, check=False)
+    assert quiet.f is None
+    assert not quiet.ok
+
+
+def test_a_claim_of_success_on_an_infeasible_problem_is_returned_not_ok() -> None:
+    """HiGHS calls the squeezed body optimal, with forces of 1e11 N."""
+    solution = cdopt.ClassicCD(SQUEEZED).solve("highs")
+    assert solution.claimed
+    assert not solution.ok
+    assert solution.certificate["penetration"] > 0.1

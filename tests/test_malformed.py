@@ -1,0 +1,170 @@
+"""Whatever is passed in, what comes out is an answer or a CdoptError that names the argument."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import WEIGHT, beam
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.errors import CdoptError, InvalidInput
+
+MASS = WEIGHT / 9.81
+GOOD_STEP = {
+    "M": np.diag([MASS, MASS / 12.0]),
+    "B": np.array([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]]),
+    "phi": np.zeros(3),
+    "v": np.zeros(2),
+    "F_ext": np.array([-WEIGHT, 0.0]),
+    "dt": 1e-3,
+    "stiffness": np.ones(3),
+    "restitution": 0.0,
+    "gap_rate": 0.0,
+    "v_min": 0.0,
+    "bodies": [[0, 1], [0, 1], [0, 1]],
+    "normals": [[0.0, 1.0]] * 3,
+    "points": [[0.0, 0.0]] * 3,
+    "contact_ids": ["left", "middle", "right"],
+    "dof_body": [1, 1],
+}
+GOOD_ROWS = {"N": np.eye(3), "p_vec": -np.ones(3), "dt": 1.0, "stiffness": 1.0}
+GOOD_TRUSS = {
+    "B": GOOD_STEP["B"],
+    "contact_load": [WEIGHT, 0.0],
+    "stiffness": 1.0,
+    "power": 2.0,
+    "form": "complementary",
+    "free_dofs": [0, 1],
+    "prescribed_u": np.zeros(2),
+    "contact_ids": [1, 2, 3],
+}
+GOOD_CLASSIC = {"step": beam(), "form": "force"}
+GOOD_COMPATIBLE = {
+    "step": beam(), "power": 2.0, "form": "potential", "classic_form": "force",
+    "closed_tol": 1e-6,
+}  # fmt: skip
+GOOD_SOLVE = {
+    "backend": "clarabel", "tol": 1e-6, "warm_start": None, "accuracy": None, "max_iter": 50,
+}  # fmt: skip
+CALLS = {
+    "ContactStep": (cdopt.ContactStep, GOOD_STEP),
+    "from_delassus": (cdopt.ContactStep.from_delassus, GOOD_ROWS),
+    "NoTensionTruss": (cdopt.NoTensionTruss, GOOD_TRUSS),
+    "ClassicCD": (cdopt.ClassicCD, GOOD_CLASSIC),
+    "CompatibleCD": (cdopt.CompatibleCD, GOOD_COMPATIBLE),
+    "solve": (cdopt.ClassicCD(beam()).solve, GOOD_SOLVE),
+}
+
+numbers = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([0, -1, 1, 1e300, -1e-300, np.nan, np.inf, True, 1j, np.float32(3), 2**64 - 1]),
+)
+arrays = st.one_of(
+    st.lists(numbers, max_size=5),
+    st.lists(st.lists(numbers, max_size=4), max_size=4),
+    st.builds(
+        lambda shape, value: np.full(shape, value),
+        st.lists(st.integers(0, 4), max_size=3).map(tuple),
+        st.sampled_from([0.0, 1.0, -1.0, np.nan, np.inf, 1e200, 7]),
+    ),
+    st.builds(
+        lambda n, m, value: sp.csr_array(np.full((n, m), value)),
+        st.integers(1, 4),
+        st.integers(1, 4),
+        st.sampled_from([0.0, 1.0, -2.0, np.nan, np.inf]),
+    ),
+    st.sampled_from([sp.coo_array(np.eye(2)), sp.eye(3).todia(), np.array(["a", "b"]), np.eye(2)]),
+)
+oddities = st.one_of(
+    st.none(),
+    st.text(max_size=6),
+    st.binary(max_size=4),
+    st.dictionaries(st.text(max_size=2), numbers, max_size=2),
+    st.sets(st.integers(), max_size=2),
+    st.sampled_from([object(), int, len, {}, (), [], [[]], b"", np.datetime64("2020"), beam()]),
+    st.sampled_from(["force", "velocity", "potential", "osqp", "gurobi", "no such", "scipy", "1"]),
+)
+anything = st.one_of(numbers, arrays, oddities)
+
+
+@st.composite
+def malformed(draw: st.DrawFn) -> tuple[str, dict]:
+    name = draw(st.sampled_from(sorted(CALLS)))
+    good = CALLS[name][1]
+    spoilt = draw(st.lists(st.sampled_from(sorted(good)), min_size=1, max_size=3, unique=True))
+    return name, {**good, **{key: draw(anything) for key in spoilt}}
+
+
+def attempt(call: tuple[str, dict]) -> None:
+    name, arguments = call
+    with contextlib.suppress(CdoptError):
+        CALLS[name][0](**arguments)
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@given(malformed())
+def test_malformed_calls_raise_nothing_but_cdopts_errors(call: tuple[str, dict]) -> None:
+    attempt(call)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(malformed())
+def test_ten_thousand_malformed_calls(call: tuple[str, dict]) -> None:
+    attempt(call)
+
+
+@pytest.mark.parametrize(
+    ("call", "changes", "argument"),
+    [
+        ("ContactStep", {"M": np.ones((2, 2))}, "M"),
+        ("ContactStep", {"M": [[1.0, 0.5], [0.0, 1.0]]}, "M"),
+        ("ContactStep", {"M": np.eye(3)}, "M"),
+        ("ContactStep", {"B": np.zeros(3)}, "B"),
+        ("ContactStep", {"B": np.zeros((3, 0))}, "B"),
+        ("ContactStep", {"phi": [0.0, np.nan, 0.0]}, "phi"),
+        ("ContactStep", {"phi": np.zeros(4)}, "phi"),
+        ("ContactStep", {"v": ["a", "b"]}, "v"),
+        ("ContactStep", {"F_ext": None}, "F_ext"),
+        ("ContactStep", {"dt": 0.0}, "dt"),
+        ("ContactStep", {"dt": True}, "dt"),
+        ("ContactStep", {"stiffness": -1.0}, "stiffness"),
+        ("ContactStep", {"stiffness": [1.0, 0.0, 1.0]}, "stiffness"),
+        ("ContactStep", {"restitution": 1.5}, "restitution"),
+        ("ContactStep", {"normals": np.zeros((3, 2))}, "normals"),
+        ("ContactStep", {"bodies": [[0, 1]]}, "bodies"),
+        ("ContactStep", {"contact_ids": [1, 1, 2]}, "contact_ids"),
+        ("ContactStep", {"dof_body": [-1, 0]}, "dof_body"),
+        ("from_delassus", {"N": [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, "N"),
+        ("from_delassus", {"N": -np.eye(3)}, "N"),
+        ("from_delassus", {"p_vec": np.zeros(2)}, "p_vec"),
+        ("NoTensionTruss", {"power": 1.0}, "power"),
+        ("NoTensionTruss", {"power": np.nan}, "power"),
+        ("NoTensionTruss", {"contact_load": [1.0]}, "contact_load"),
+        ("NoTensionTruss", {"free_dofs": [2]}, "free_dofs"),
+        ("NoTensionTruss", {"prescribed_u": [1.0, 0.0]}, "prescribed_u"),
+        ("NoTensionTruss", {"form": "dual"}, "form"),
+        ("ClassicCD", {"step": np.eye(3)}, "step"),
+        ("ClassicCD", {"form": "impulse"}, "form"),
+        ("CompatibleCD", {"power": 0.5}, "power"),
+        ("CompatibleCD", {"closed_tol": 0.0}, "closed_tol"),
+        ("solve", {"backend": "gurobo"}, "backend"),
+        ("solve", {"tol": -1.0}, "tol"),
+        ("solve", {"accuracy": 2.0}, "accuracy"),
+        ("solve", {"warm_start": 3}, "warm_start"),
+    ],
+)
+def test_the_error_names_the_argument(call: str, changes: dict, argument: str) -> None:
+    function, good = CALLS[call]
+    with pytest.raises(InvalidInput) as error:
+        function(**{**good, **changes})
+    assert error.value.argument == argument
+    assert error.value.found
+    assert error.value.expected
+    assert str(error.value).startswith(f"{argument}: found ")

@@ -1,0 +1,92 @@
+"""The claim of the whole project, on every problem of the bank with every backend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.data import RigidStepData
+
+FEASIBLE_STEPS = [
+    name
+    for name in cdopt.bank.names()
+    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
+]
+KNOWN_TO_DIFFER = {"beam-uniform", "beam-stiff-middle", "pyramid-hooke", "pyramid-species"}
+
+
+def certified_runs(step: cdopt.ContactStep) -> list[cdopt.StepSolution]:
+    forms = ["force"] if step.delassus_only else ["force", "velocity"]
+    runs = [
+        cdopt.ClassicCD(step, form).solve(backend, check=False)
+        for form in forms
+        for backend in cdopt.backends.available()
+    ]
+    assert {r.backend for r in runs} >= {"clarabel", "osqp"}
+    return [run for run in runs if run.ok]
+
+
+def spread(values: list[np.ndarray], scale: np.ndarray) -> float:
+    """Largest disagreement, in units of the scale of each entry."""
+    table = np.array(values) / scale
+    return float(np.ptp(table, axis=0).max(initial=0.0))
+
+
+@pytest.mark.parametrize("name", FEASIBLE_STEPS)
+def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: str) -> None:
+    """v⁺ and Bᵀf are unique; f is where the manifest says so, and differs where it is known to.
+
+    The certificate's 1e-6 on gaps becomes at most 1e-4 on velocities and loads here: in a pile,
+    errors of many contacts add up.
+    """
+    problem = cdopt.bank.load(name)
+    step, unique = problem.step, problem.manifest.unique
+    data = RigidStepData(step)
+    runs = certified_runs(step)
+    assert len(runs) >= 3, [str(r) for r in runs]
+    if step.delassus_only:
+        assert spread([step.N @ r.f for r in runs], data.speed) < 1e-4
+    else:
+        momentum = data.mass.diagonal * data.dof_speed / step.dt
+        assert spread([r.v_next for r in runs], data.dof_speed) < 1e-4
+        assert spread([step.B.T @ r.f for r in runs], momentum) < 1e-4
+    forces = spread([r.f for r in runs], data.force)
+    if unique.f_classic:
+        assert forces < 1e-3
+    if name in KNOWN_TO_DIFFER:
+        assert not unique.f_classic
+        assert forces > 0.1
+
+
+@pytest.mark.parametrize("name", FEASIBLE_STEPS)
+def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
+    problem = cdopt.bank.load(name)
+    formulation = cdopt.CompatibleCD(problem.step, problem.power)
+    # Contacts that just touch (c = f = 0) cost an interior point the square root of its gap;
+    # OSQP's polishing does not mind, but takes quadratic programs only.
+    hooke = problem.power == 2.0
+    second = cdopt.backends.Modelled(
+        "osqp" if hooke else "clarabel", accuracy=1e-10 if hooke else 1e-12
+    )
+    data = RigidStepData(problem.step)
+    answers = []
+    for classic in ("clarabel", "osqp", "scs", "highs"):
+        first = formulation.classic_cd.solve(classic, check=False)
+        if first.ok:
+            answers.append(formulation.solve(second, classic=first))
+    assert len(answers) >= 2
+    assert all(answer.certificate.ok for answer in answers)
+    assert spread([answer.f for answer in answers], data.force) < 1e-4
+
+
+@pytest.mark.parametrize("name", cdopt.bank.names())
+def test_feasible_problems_are_solved_and_the_others_proven_so(name: str) -> None:
+    problem = cdopt.bank.load(name)
+    formulation = problem.formulation("truss" if problem.kind == "truss" else "classic")
+    if problem.manifest.feasible:
+        assert formulation.solve("clarabel", accuracy=1e-10).ok
+    else:
+        with pytest.raises(cdopt.SolveFailed) as failure:
+            formulation.solve("clarabel")
+        assert failure.value.certificate is not None
