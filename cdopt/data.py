@@ -20,7 +20,7 @@ from cdopt.mass import MassMatrix
 from cdopt.scales import Parts, column_scale, matrix_parts, network_parts
 from cdopt.step import ContactStep
 
-_NEGLIGIBLE = 1e-9  # a closing speed below this share of the opening ones is round-off
+_NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +99,17 @@ class RigidStepData:
 
     @cached_property
     def part_speed(self) -> FloatArray:
-        """(parts,) m/s: fastest closing of the free motion; where none, fastest opening."""
-        p, parts = self.step.p_vec, self.parts
+        """(parts,) m/s: fastest closing of the free motion.
+
+        Where nothing closes, the fastest gap rate B v*, so that a far gap (Φ/Δt is large) does
+        not blunt the scale; where nothing moves either, the largest |p|.
+        """
+        p, bias, parts = self.step.p_vec, self.step.bias, self.parts
         closing = parts.largest(parts.contact, np.maximum(-p, 0.0))
         largest = parts.largest(parts.contact, np.abs(p))
-        speed = np.where(closing > _NEGLIGIBLE * largest, closing, largest)
+        rate = largest if bias is None else parts.largest(parts.contact, np.abs(p - bias))
+        idle = np.where(rate > _NEGLIGIBLE * largest, rate, largest)
+        speed = np.where(closing > _NEGLIGIBLE * largest, closing, idle)
         return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
 
     @cached_property

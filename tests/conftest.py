@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import cdopt
+
+settings.register_profile("default", deadline=None)  # timing never decides a test
+settings.register_profile("ci", deadline=None, derandomize=True)  # the same examples every time
+settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 WEIGHT = 10.0
 DT = 1e-3

@@ -52,7 +52,7 @@ def test_what_is_feasible_is_never_proven_infeasible(seed: int) -> None:
     assert prove(RigidStepData(beam())) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_either_a_truss_solves_or_its_infeasibility_is_proven(seed: int) -> None:
     """Theorem of alternatives, on random loads: exactly one of the two happens."""

@@ -107,14 +107,14 @@ def attempt(call: tuple[str, dict]) -> None:
         CALLS[name][0](**arguments)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(malformed())
 def test_malformed_calls_raise_nothing_but_cdopts_errors(call: tuple[str, dict]) -> None:
     attempt(call)
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 @given(malformed())
 def test_ten_thousand_malformed_calls(call: tuple[str, dict]) -> None:
     attempt(call)

@@ -46,7 +46,7 @@ class ClosedNetwork:
     force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
     contact_load : F̃ (nv,) = Bᵀ max(f, 0) over the closed contacts, N and N·m.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
-        largest entry of |B|ᵀ|f|.
+        largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """
 
     contacts: IntArray
@@ -164,7 +164,7 @@ class CompatibleCD:
         closed: BoolArray = (classic.gap <= gap_tol) | (classic.f > force_tol)
         kept = np.where(closed, np.maximum(classic.f, 0.0), 0.0)
         gradient = self.step.N if self.step.B is None else self.step.B
-        spread = float((abs(gradient).T @ np.abs(classic.f)).max(initial=0.0))
+        spread = (abs(gradient).T @ np.maximum(np.abs(classic.f), data.force)).max(initial=0.0)
         lost = float(np.abs(gradient.T @ (classic.f - kept)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
@@ -173,7 +173,7 @@ class CompatibleCD:
             read_only(gap_tol),
             read_only(force_tol),
             read_only(np.asarray(gradient.T @ kept)),
-            lost / spread if spread > 0.0 else 0.0,
+            lost / float(spread) if spread > 0.0 else 0.0,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:

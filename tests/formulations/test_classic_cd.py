@@ -29,7 +29,7 @@ def test_a_support_that_stays_open_carries_nothing() -> None:
     assert solution.gap[1] == pytest.approx(1.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(BOTH))
 def test_both_forms_agree_on_everything_unique(seed: int, backend: str) -> None:
     step = random_step(seed)
@@ -41,8 +41,8 @@ def test_both_forms_agree_on_everything_unique(seed: int, backend: str) -> None:
     np.testing.assert_allclose(force.v_next, velocity.v_next, atol=1e-6 * speed)
     load, stopping = step.B.T @ force.f, np.abs(step.M @ step.v_star).max() / DT
     np.testing.assert_allclose(load, step.B.T @ velocity.f, atol=1e-6 * stopping)
-    scale = abs(velocity.objective) + abs(step.dt * force.objective)
-    assert velocity.objective == pytest.approx(-DT * force.objective, abs=1e-6 * scale + 1e-12)
+    energy = float(cdopt.data.RigidStepData(step).part_energy.sum()) + velocity.objective
+    assert velocity.objective == pytest.approx(-DT * force.objective, abs=1e-6 * energy)
     np.testing.assert_allclose(force.dual, force.gap)
     np.testing.assert_allclose(velocity.dual, DT * velocity.f)
 
