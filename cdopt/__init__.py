@@ -19,6 +19,7 @@ from cdopt.errors import (
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
+from cdopt.study import compare
 
 __version__ = "0.1.0"
 
@@ -38,4 +39,5 @@ __all__ = [
     "backends",
     "bank",
     "certify",
+    "compare",
 ]

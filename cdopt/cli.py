@@ -13,13 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from cdopt import bank, checks, cli_output, plots
+from cdopt.backends import Backend, resolve
 from cdopt.bank import BankProblem
 from cdopt.certificate import TOLERANCE
 from cdopt.contact_law import HOOKE
-from cdopt.errors import InvalidInput, Unsupported
-from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.errors import Unsupported
+from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.step import ContactStep
-from cdopt.study.compare import Comparison, compare
+from cdopt.study.compare import AUTO, Comparison, compare
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
 from cdopt.study.words import plain
 
@@ -76,61 +77,90 @@ def _load(problem: str, power: float | None) -> Task:
     return Task(found.name, found.title, chosen, found.step, truss)
 
 
-def _run(
-    task: Task,
-    formulation: str,
-    solvers: list[str],
-    tol: float,
-    verbose: bool,
-    progress: Callable[[str], None],
-) -> SolutionSet:
+@dataclass(frozen=True)
+class Request:
+    """How to solve it.
+
+    Attributes
+    ----------
+    formulation : one of ``FORMULATIONS``.
+    solvers : names asked for; none means all that suit the problem.
+    compatible_solver : name of the solver of the compatible step of a comparison, or "auto".
+    accuracy : asked of every solver; None leaves their defaults.
+    tol, verbose, progress : as in ``cdopt.study.compare``.
+    """
+
+    formulation: str
+    solvers: list[str]
+    compatible_solver: str
+    accuracy: float | None
+    tol: float
+    verbose: bool
+    progress: Callable[[str], None]
+
+    def backend(self, name: str) -> str | Backend:
+        """A solver with the accuracy asked for."""
+        return name if self.accuracy is None else resolve(name, accuracy=self.accuracy)
+
+    def compatible_backend(self) -> str | Backend:
+        """The solver of the compatible step, with the accuracy asked for unless it is "auto"."""
+        return AUTO if self.compatible_solver == AUTO else self.backend(self.compatible_solver)
+
+    def backends(self, contacts: int, problem_class: str) -> tuple[list[Any], dict[str, str]]:
+        """The solvers asked for, or those that suit the problem; and those left out."""
+        names: list[str] = self.solvers
+        left_out: dict[str, str] = {}
+        if not names:
+            names, left_out = choose_backends(contacts, SOLVERS, problem_class)
+        return [self.backend(name) for name in names], left_out
+
+
+def _run(task: Task, request: Request) -> SolutionSet:
     """Solve a task in one formulation with each solver."""
-    step = task.step
-    left_out: dict[str, str] = {}
-    if (step is None) != (formulation == "truss"):
-        can = ("truss",) if step is None else FORMULATIONS[:-1]
-        kind = "a truss" if step is None else "a contact step"
-        raise Unsupported(f"formulation {formulation!r}", f"{task.name} is {kind}", can)
-    if step is None:
-        return _run_truss(task, solvers, tol, verbose, progress)
-    conic = formulation == "compatible" and task.power != HOOKE
-    if not solvers:
-        solvers, left_out = choose_backends(step.nc, SOLVERS, "SOCP" if conic else "QP")
-    if formulation == "compatible":
-        compatible = CompatibleCD(step, task.power)
-        solutions, failures = attempt(
-            lambda b: compatible.solve(b, tol=tol, verbose=verbose), solvers, progress
-        )
-        return SolutionSet(
-            solutions, title=compatible.name, tol=tol, failures=failures, left_out=left_out
-        )
+    step, known = task.step, task.truss
+    if step is not None and request.formulation != "truss":
+        if request.formulation != "compatible":
+            return _compare(step, task.power, request)
+        problem_class = "QP" if task.power == HOOKE else "SOCP"
+        return _solve_each(CompatibleCD(step, task.power), step.nc, problem_class, request)
+    if known is not None and request.formulation == "truss":
+        truss = NoTensionTruss(known.B, known.contact_load, known.stiffness, task.power)
+        return _solve_each(truss, truss.data.nc, truss.problem_class, request)
+    can = ("truss",) if step is None else FORMULATIONS[:-1]
+    kind = "a truss" if step is None else "a contact step"
+    raise Unsupported(f"formulation {request.formulation!r}", f"{task.name} is {kind}", can)
+
+
+def _solve_each(
+    problem: CompatibleCD | NoTensionTruss, contacts: int, problem_class: str, request: Request
+) -> SolutionSet:
+    """One formulation by each solver."""
+    backends, left_out = request.backends(contacts, problem_class)
+    solutions, failures = attempt(
+        lambda backend: problem.solve(backend, tol=request.tol, verbose=request.verbose),
+        backends,
+        request.progress,
+    )
+    return SolutionSet(
+        solutions, title=problem.name, tol=request.tol, failures=failures, left_out=left_out
+    )
+
+
+def _compare(step: ContactStep, power: float, request: Request) -> Comparison:
+    """Classic contact dynamics by each solver, and the compatible forces unless unwanted."""
+    backends, left_out = request.backends(step.nc, "QP")
+    wanted = request.formulation == "compare"
     result = compare(
         step,
-        solvers,
-        power=task.power,
-        tol=tol,
-        compatible_backend="clarabel" if formulation == "compare" else None,
-        verbose=verbose,
-        progress=progress,
+        backends,
+        power=power,
+        tol=request.tol,
+        compatible_backend=request.compatible_backend() if wanted else None,
+        verbose=request.verbose,
+        progress=request.progress,
     )
     result.left_out = MappingProxyType(left_out)
     return result
-
-
-def _run_truss(
-    task: Task, solvers: list[str], tol: float, verbose: bool, progress: Callable[[str], None]
-) -> SolutionSet:
-    problem = task.truss
-    if problem is None:
-        raise InvalidInput("problem", "neither step nor truss", "one of the two")
-    truss = NoTensionTruss(problem.B, problem.contact_load, problem.stiffness, task.power)
-    left_out: dict[str, str] = {}
-    if not solvers:
-        solvers, left_out = choose_backends(truss.data.nc, SOLVERS, truss.problem_class)
-    solutions, failures = attempt(
-        lambda b: truss.solve(b, tol=tol, verbose=verbose), solvers, progress
-    )
-    return SolutionSet(solutions, title=truss.name, tol=tol, failures=failures, left_out=left_out)
 
 
 def _exit_code(solutions: SolutionSet, compared: bool) -> int:
@@ -143,50 +173,83 @@ def _exit_code(solutions: SolutionSet, compared: bool) -> int:
     return 0 if solutions.certified else NO_ANSWER
 
 
+def _draw(task: Task, solutions: SolutionSet, path: str) -> None:
+    """Write the picture; without a single force there is none, which is said on stderr."""
+    everything = list(solutions)
+    if isinstance(solutions, Comparison) and solutions.compatible is not None:
+        everything.append(solutions.compatible)
+    if any(s.f is not None and s.f.size for s in everything):
+        plots.save(plots.story(task.step, solutions), path)
+        typer.echo(f"picture: {path}", err=True)
+    else:
+        typer.echo("no picture: there are no contact forces", err=True)
+
+
 def _print_json(content: Any) -> None:
-    typer.echo(json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False))
+    typer.echo(json.dumps(plain(content), indent=2, allow_nan=False))
 
 
-@app.command()
+# The options of ``cdopt solve``.
+_Problem = Annotated[
+    str,
+    typer.Argument(
+        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, or a .npz file "
+        "written by ContactStep.save."
+    ),
+]
+_Formulation = Annotated[
+    str | None,
+    typer.Option(
+        help="compare: classic contact dynamics by several solvers, then the compatible "
+        "forces (default for steps); classic; compatible; truss (default for trusses)."
+    ),
+]
+_Solvers = Annotated[
+    list[str] | None,
+    typer.Option(help="Solver to use; may be repeated. Default: all that suit the problem."),
+]
+_Power = Annotated[
+    float | None,
+    typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
+]
+_Tol = Annotated[float, typer.Option(help="Tolerance of the certificates.")]
+_Accuracy = Annotated[
+    float | None,
+    typer.Option(help="Accuracy to ask of the solvers, such as 1e-10; default their own."),
+]
+_CompatibleSolver = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Solver of the compatible step, when comparing; auto: the sharpest."
+    ),
+]
+_AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON and nothing else, forces included.")
+]
+_Plot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .pdf or .svg.")
+]
+_Verbose = Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")]
+
+
+@app.command(
+    help="Solve a contact problem with several solvers and certify every answer. Exit code: 0 when "
+    "the compatible (or the only) answer is certified, 1 when none is or the input is bad, 2 when "
+    "the problem is proven infeasible."
+)
 def solve(
-    problem: Annotated[
-        str,
-        typer.Argument(
-            help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, or a .npz file "
-            "written by ContactStep.save."
-        ),
-    ],
-    formulation: Annotated[
-        str | None,
-        typer.Option(
-            help="compare: classic contact dynamics by several solvers, then the compatible "
-            "forces (default for steps); classic; compatible; truss (default for trusses)."
-        ),
-    ] = None,
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(help="Solver to use; may be repeated. Default: all that suit the problem."),
-    ] = None,
-    power: Annotated[
-        float | None,
-        typer.Option(
-            help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."
-        ),
-    ] = None,
-    tol: Annotated[float, typer.Option(help="Tolerance of the certificates.")] = TOLERANCE,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON and nothing else, forces included.")
-    ] = False,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .pdf or .svg.")
-    ] = None,
-    verbose: Annotated[bool, typer.Option(help="Let the solvers print.")] = False,
+    problem: _Problem,
+    formulation: _Formulation = None,
+    solver: _Solvers = None,
+    power: _Power = None,
+    tol: _Tol = TOLERANCE,
+    accuracy: _Accuracy = None,
+    compatible_solver: _CompatibleSolver = AUTO,
+    as_json: _AsJson = False,
+    plot: _Plot = None,
+    verbose: _Verbose = False,
 ) -> None:
-    """Solve a contact problem with several solvers and certify every answer.
-
-    Exit code: 0 when the compatible (or the only) answer is certified, 1 when none is or the
-    input is bad, 2 when the problem is proven infeasible.
-    """
+    """Solve a contact problem with several solvers and certify every answer."""
     with cli_output.errors_in_one_line():
         task = _load(problem, power)
         default = "truss" if task.step is None else "compare"
@@ -194,16 +257,17 @@ def solve(
         if plot is not None:
             plots.check_path(plot)
         with cli_output.progress() as tell, cli_output.solvers_kept_quiet(verbose, as_json):
-            solutions = _run(task, chosen, solver or [], tol, verbose, tell)
+            names = solver or []
+            asked = Request(chosen, names, compatible_solver, accuracy, tol, verbose, tell)
+            solutions = _run(task, asked)
         if as_json:
-            size = {"problem": task.name, "formulation": chosen, "power": task.power}
-            _print_json({**size, **solutions.as_dict(forces=True)})
+            what = {"problem": task.name, "formulation": chosen, "power": task.power}
+            _print_json({**what, **solutions.as_dict(forces=True)})
         else:
             heading = f"{task.name}: {task.title}, p = {task.power:g}"
             cli_output.print_solutions(solutions, heading, task.contact_names)
         if plot is not None:
-            plots.save(plots.story(task.step, solutions), plot)
-            typer.echo(f"picture: {plot}", err=True)
+            _draw(task, solutions, plot)
     code = _exit_code(solutions, chosen == "compare")
     if code:
         raise typer.Exit(code)

@@ -105,7 +105,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 # --- solve -----------------------------------------------------------------------------
 
 
-def print_solutions(solutions: SolutionSet, heading: str, names: list[str]) -> None:
+def print_solutions(solutions: SolutionSet, heading: str, contacts: list[str]) -> None:
     """The table, failures, small force vectors and the summary."""
     out = console()
     out.print(Text(heading, style="bold"))
@@ -115,12 +115,20 @@ def print_solutions(solutions: SolutionSet, heading: str, names: list[str]) -> N
     last = solutions.compatible_row() if isinstance(solutions, Comparison) else None
     if rows or last is not None:
         out.print(_table(rows, last, solutions.reference is not None))
+        key = f"certificate: our largest residual, held to {solutions.tol:g}"
+        if solutions.reference is not None:
+            key += "; distance: of the forces from the compatible ones, relative"
+        if isinstance(solutions, Comparison) and solutions.compatible is not None:
+            found = solutions.compatible
+            key += f"; compatible: by {found.backend}"
+        out.print(Text(key, style="dim"))
     for label, error in solutions.failures.items():
         out.print(Text.assemble((f"{label}: ", "bold"), (failure(error), "red")))
-    for label, reason in solutions.left_out.items():
-        out.print(Text(f"{label}: left out, {reason}", style="dim"))
-    if 0 < len(names) <= FORCES_UP_TO:
-        _print_forces(out, solutions, names)
+    for reason in dict.fromkeys(solutions.left_out.values()):
+        names = [n for n, why in solutions.left_out.items() if why == reason]
+        out.print(Text(f"left out, {reason}: {', '.join(names)}", style="dim"))
+    if 0 < len(contacts) <= FORCES_UP_TO:
+        _print_forces(out, solutions, contacts)
     out.print()
     out.print(solutions.summary, markup=False)
 
@@ -152,8 +160,8 @@ def _print_forces(out: Console, solutions: SolutionSet, names: list[str]) -> Non
     out.print()
     out.print(Text("contact forces [N]", style="bold"))
     fit = max((out.width - 14) // _FORCE_WIDTH, 1)
-    for start in range(0, len(names), fit):
-        block = range(start, min(start + fit, len(names)))
+    blocks = np.array_split(np.arange(len(names)), -(-len(names) // fit))
+    for block in (part.tolist() for part in blocks):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("contact", no_wrap=True)
         for i in block:

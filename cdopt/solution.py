@@ -127,7 +127,7 @@ class StepSolution:
         """Write the arrays and the record of the run to an ``.npz`` file (not ``raw``)."""
         arrays = {name: getattr(self, name) for name in ("f", "v_next", "u", "gap", "dual")}
         arrays["contact_ids"] = self.contact_ids
-        record = np.array(json.dumps(self.as_dict()))
+        record = np.array(json.dumps(_finite(self.as_dict()), allow_nan=False))
         archive.save(path, "solution", {**arrays, "record": record})
 
     @staticmethod
@@ -149,3 +149,12 @@ class StepSolution:
             f"StepSolution({self.formulation} by {self.backend}: {verdict}, "
             f"worst residual {worst:.1e}, solver says {self.status!r})"
         )
+
+
+def _finite(value: Any) -> Any:
+    """The same record with None for every number that is not finite, as JSON demands."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,165 @@
+"""Blank figures in the house style, and how they are written to files.
+
+matplotlib is imported when a figure is made, not when cdopt is; no global state is touched.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdopt import checks
+from cdopt.checks import FloatArray
+from cdopt.errors import InvalidInput
+from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, look
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+from cdopt.study.solutions import largest_force
+from cdopt.study.words import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".pdf", ".svg")
+RESOLUTION = 200  # dots per inch of bitmaps
+
+_LINE = 0.175  # inches from one line of text to the next
+_MARGIN = 0.12  # inches left of titles
+_CHARACTERS_PER_INCH = 15.5  # of secondary text
+
+TITLE, HEAD, TEXT, SMALL = 13.0, 10.5, 9.0, 8.0  # font sizes, points
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty white figure of a size in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    engine: Any = figure.get_layout_engine()
+    engine.set(w_pad=0.06, h_pad=0.06, wspace=0.02, hspace=0.03)
+    return figure
+
+
+def headline(figure: Figure, title: str, subtitle: str = "") -> None:
+    """Title at the top left, a quieter text below it; the figure grows by what they take."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(subtitle, int((width - 2.0 * _MARGIN) * _CHARACTERS_PER_INCH))
+    head = _LINE * (0.5 + (1.75 if title else 0.0) + len(lines) + 0.5)
+    if not title and not lines:
+        return
+    tall = height + head
+    figure.set_size_inches(width, tall)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0.0, 0.0, 1.0, height / tall))
+    top = 0.5 * _LINE
+    if title:
+        figure.text(
+            _MARGIN / width, 1.0 - top / tall, title, va="top", fontsize=TITLE, color=INK,
+            weight="bold",
+        )  # fmt: skip
+        top += 1.75 * _LINE
+    figure.text(
+        _MARGIN / width, 1.0 - top / tall, "\n".join(lines), va="top", fontsize=TEXT, color=QUIET,
+        linespacing=1.35,
+    )  # fmt: skip
+
+
+def quiet_axes(axes: Axes) -> None:
+    """Thin left and bottom spines, a light grid along y, small labels."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(QUIET)
+        axes.spines[side].set_linewidth(0.8)
+    axes.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8)
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def answers(
+    solutions: Sequence[StepSolution],
+    compatible: StepSolution | None = None,
+    step: ContactStep | None = None,
+) -> list[tuple[StepSolution, FloatArray]]:
+    """The solutions that have forces (nc,), each with them; the compatible one last.
+
+    Raises
+    ------
+    InvalidInput : none has, there are no contacts, or the lengths differ.
+    """
+    everything = [*solutions, *([] if compatible is None else [compatible])]
+    found = [(s, s.f) for s in everything if s.f is not None]
+    if not found:
+        raise InvalidInput("solutions", "none with forces", "at least one solution with forces")
+    size = found[0][1].shape[0] if step is None else step.nc
+    if size == 0:
+        raise InvalidInput("solutions", "no contacts", "at least one contact to draw")
+    for _, f in found:
+        if f.shape != (size,):
+            raise InvalidInput("solutions", f"{f.shape[0]} forces", f"{size}, one per contact")
+    return found
+
+
+def caption(axes: Axes, solution: StepSolution, strong: bool) -> None:
+    """Three lines over a panel: who, what it says, its largest force."""
+    style = COMPATIBLE if strong else look(solution.backend)
+    largest = f"max {largest_force(solution):#.3g} N"
+    if strong:
+        words = "what elastic contacts carry" if solution.ok else "not certified"
+    else:
+        said = f"“{one_line(solution.status, 18 if solution.ok else 13)}”"
+        words = f"says {said}" if solution.ok else f"{said}, not certified"
+    axes.set_title(style.name, fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
+    for text, place, up, align in (
+        (words, 0.0, 5.0, "left"),
+        (largest, 1.0, 17.0, "right"),
+    ):
+        note = axes.annotate(
+            text, (place, 1.0), (0.0, up), xycoords="axes fraction",
+            textcoords="offset points", ha=align, fontsize=SMALL,
+            color=QUIET if align == "left" else INK, annotation_clip=False,
+        )  # fmt: skip
+        note.set_in_layout(False)  # the title already makes room
+
+
+def grid_columns(panels: int) -> int:
+    """Columns that leave few empty places."""
+    if panels <= 3:
+        return max(panels, 1)
+    if panels <= 4 or panels in (7, 8, 11, 12):
+        return 4
+    return 5 if panels in (9, 10) or panels > 12 else 3
+
+
+def check_path(path: str | Path) -> Path:
+    """The path of a picture, if it can be written.
+
+    Raises
+    ------
+    InvalidInput : unknown extension, or no such folder.
+    """
+    if not isinstance(path, (str, Path)):
+        raise InvalidInput("path", checks.describe(path), "a path")
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidInput("path", repr(str(path)), "a name ending in " + ", ".join(FORMATS))
+    if not target.parent.is_dir():
+        raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
+    return target
+
+
+def save(figure: Any, path: str | Path) -> None:
+    """Write a figure; the extension .png, .pdf or .svg chooses the format.
+
+    Raises
+    ------
+    InvalidInput : unknown extension, or the file cannot be written.
+    """
+    target = check_path(path)
+    try:
+        figure.savefig(target, dpi=RESOLUTION)
+    except OSError as error:
+        raise InvalidInput("path", f"{path}: {error}", "a file that can be written") from error

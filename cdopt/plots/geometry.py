@@ -1,0 +1,126 @@
+"""Where to draw a contact, from what a step carries: points, normals and body numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from cdopt.checks import FloatArray
+from cdopt.errors import InvalidInput
+from cdopt.step import ContactStep
+
+_RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Contacts as segments, and the round bodies that they reveal.
+
+    Attributes
+    ----------
+    start, end : (nc, 2 or 3) ends of each contact's segment, m; body centres where known.
+    centres : (nb, 2 or 3) centres of round bodies, m.
+    radii : (nb,) m.
+    fixed : (nb,) whether no degree of freedom moves the body.
+    """
+
+    start: FloatArray
+    end: FloatArray
+    centres: FloatArray
+    radii: FloatArray
+    fixed: FloatArray
+
+
+def network(step: ContactStep) -> Network:
+    """Segments of a step's contacts, along their normals.
+
+    All normals of a disc or a sphere meet in its centre: where they do, and at one distance,
+    the segment reaches to the centre. Elsewhere it has the length of its neighbours.
+
+    Raises
+    ------
+    InvalidInput : the step has no points or no normals.
+    """
+    if step.points is None or step.normals is None:
+        missing = "points" if step.points is None else "normals"
+        raise InvalidInput("step", f"no {missing}", "a step with points and normals to draw")
+    x, n = step.points, step.normals
+    if x.shape != n.shape:
+        raise InvalidInput("step", f"points {x.shape}, normals {n.shape}", "one dimension")
+    radius = np.full((step.nc, 2), np.nan)
+    centres: list[FloatArray] = []
+    radii: list[float] = []
+    numbers: list[int] = []
+    if step.bodies is not None:
+        for body in np.unique(step.bodies[step.bodies >= 0]):
+            rows, sides = np.nonzero(step.bodies == body)
+            found = _centre(x[rows], n[rows] * np.where(sides == 0, -1.0, 1.0)[:, None])
+            if found is not None:
+                radius[rows, sides] = found[1]
+                centres.append(found[0])
+                radii.append(found[1])
+                numbers.append(int(body))
+    known = radius[np.isfinite(radius)]
+    usual = float(np.median(known)) if known.size else 0.5 * _spacing(x)
+    reach = np.where(np.isfinite(radius), radius, usual)
+    if step.bodies is not None:
+        reach = np.where(step.bodies < 0, 0.0, reach)  # the fixed world has no centre
+    held = np.zeros(len(numbers))
+    if step.dof_body is not None:
+        held = (~np.isin(numbers, step.dof_body)).astype(float)
+    return Network(
+        x - reach[:, :1] * n,
+        x + reach[:, 1:] * n,
+        np.array(centres).reshape(len(centres), x.shape[1]),
+        np.array(radii),
+        held,
+    )
+
+
+def _centre(points: FloatArray, outward: FloatArray) -> tuple[FloatArray, float] | None:
+    """Centre and radius of a round body, from its contact points and the normals into it."""
+    dim = points.shape[1]
+    across = np.eye(dim)[None] - outward[:, :, None] * outward[:, None, :]
+    matrix = across.sum(axis=0)
+    if np.linalg.cond(matrix) > 1.0 / _RIGHT:
+        return None
+    centre = np.linalg.solve(matrix, np.einsum("kij,kj->i", across, points))
+    distances = np.einsum("kj,kj->k", centre - points, outward)
+    radius = float(distances.mean())
+    off = np.abs(points + radius * outward - centre).max(initial=0.0)
+    if radius <= 0.0 or off > 1e-3 * radius:
+        return None
+    return centre, radius
+
+
+def _spacing(points: FloatArray) -> float:
+    """Median distance of a contact to its nearest neighbour, m."""
+    if points.shape[0] < 2:
+        return 1.0
+    near = cKDTree(points).query(points, k=2)[0][:, 1]
+    apart = near[near > 0.0]
+    return float(np.median(apart)) if apart.size else 1.0
+
+
+def project(points: FloatArray, view: str) -> tuple[FloatArray, FloatArray]:
+    """Plane coordinates (n, 2) and depth (n,), larger nearer to the reader.
+
+    Parameters
+    ----------
+    points : (n, 2) or (n, 3).
+    view : of space, "side" (x to the right, z up) or "isometric".
+    """
+    if points.shape[1] == 2:
+        return points, np.zeros(points.shape[0])
+    if view == "side":
+        return points[:, [0, 2]], -points[:, 1]
+    turn, tilt = np.deg2rad(35.0), np.deg2rad(25.0)
+    x, y, z = points.T
+    right = np.cos(turn) * x + np.sin(turn) * y
+    away = -np.sin(turn) * x + np.cos(turn) * y
+    return (
+        np.column_stack([right, z * np.cos(tilt) + away * np.sin(tilt)]),
+        z * np.sin(tilt) - away * np.cos(tilt),
+    )

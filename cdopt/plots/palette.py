@@ -1,0 +1,68 @@
+"""One colour, one marker and one printed name per backend, the same in every picture.
+
+Colours are those of Okabe and Ito and, for the rarer backends, of Paul Tol: told apart by
+colour-blind readers, and no two that are alike in grey share a marker shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one backend is drawn.
+
+    Attributes
+    ----------
+    name : as its authors write it.
+    colour : hexadecimal.
+    marker : matplotlib marker.
+    """
+
+    name: str
+    colour: str
+    marker: str
+
+
+INK = "#1a1a1a"  # text and the compatible answer
+QUIET = "#6b6b6b"  # secondary text
+RULE = "#d9d9d9"  # grids, contacts without force
+BODY = "#f1f1ef"  # bodies
+FIXED = "#dcdcd8"  # fixed bodies
+
+COMPATIBLE = Look("Compatible", INK, "_")
+
+PALETTE: dict[str, Look] = {
+    "clarabel": Look("Clarabel", "#0072B2", "o"),
+    "osqp": Look("OSQP", "#D55E00", "s"),
+    "scs": Look("SCS", "#009E73", "^"),
+    "highs": Look("HiGHS", "#E69F00", "D"),
+    "piqp": Look("PIQP", "#CC79A7", "v"),
+    "qoco": Look("QOCO", "#56B4E9", "P"),
+    "moreau": Look("Moreau", "#332288", "X"),
+    "proxqp": Look("ProxQP", "#882255", "<"),
+    "daqp": Look("DAQP", "#999933", ">"),
+    "qpalm": Look("QPALM", "#44AA99", "p"),
+    "ecos": Look("ECOS", "#661100", "h"),
+    "cvxopt": Look("CVXOPT", "#6699CC", "*"),
+    "pgs": Look("PGS", "#AA4499", "d"),
+    "apgd": Look("APGD", "#117733", "8"),
+    "newton": Look("Newton", "#4477AA", "H"),
+}
+
+
+def look(backend: str) -> Look:
+    """How a backend is drawn; those without a place in the palette are grey stars."""
+    return PALETTE.get(backend, Look(backend, QUIET, "*"))
+
+
+def force_colours() -> Any:
+    """Colour map of forces, light to dark, monotone in grey."""
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ramp = colormaps["inferno_r"]
+    shades = [ramp(0.18 + 0.76 * i / 63.0) for i in range(64)]
+    return LinearSegmentedColormap.from_list("cdopt force", shades)

@@ -1,0 +1,68 @@
+"""The one picture that tells the story: one problem, several solvers, several answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdopt.plots.bars import force_bars
+from cdopt.plots.chains import force_chains
+from cdopt.plots.distributions import force_distributions
+from cdopt.step import ContactStep
+from cdopt.study.compare import Comparison
+from cdopt.study.solutions import DISAGREE, SolutionSet
+from cdopt.study.words import count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BARS_UP_TO = 12  # contacts
+CHAINS_UP_TO = 3000
+
+
+def story(
+    step: ContactStep | None,
+    comparison: SolutionSet,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> Figure:
+    """What several solvers make of one problem, in the picture that suits its size.
+
+    Up to 12 contacts the force at each contact; with points and normals, and up to 3000
+    contacts, force chains; otherwise sorted forces.
+
+    Parameters
+    ----------
+    step : the step; None for a truss.
+    comparison : what ``compare`` returned, or another set of solutions.
+    title, subtitle : by default what the comparison shows, in words; empty for none.
+
+    Raises
+    ------
+    InvalidInput : no solution has forces.
+    """
+    compatible = comparison.compatible if isinstance(comparison, Comparison) else None
+    told = comparison.summary
+    if not isinstance(comparison, Comparison) and len(comparison) > 1:
+        told = f"{comparison.title}. {told}"
+    words = {
+        "title": heading(comparison) if title is None else title,
+        "subtitle": told if subtitle is None else subtitle,
+    }
+    sizes = [s.f.shape[0] for s in (*comparison, compatible) if s is not None and s.f is not None]
+    contacts = step.nc if step is not None else max(sizes, default=0)
+    drawable = step is not None and step.points is not None and step.normals is not None
+    if contacts <= BARS_UP_TO:
+        return force_bars(comparison, compatible, step, **words)
+    if step is not None and drawable and contacts <= CHAINS_UP_TO:
+        return force_chains(step, comparison, compatible, **words)
+    return force_distributions(comparison, compatible, **words)
+
+
+def heading(comparison: SolutionSet) -> str:
+    """A title that claims no more than the numbers show."""
+    claims = sum(s.claimed for s in comparison)
+    if len(comparison) < 2 or claims < 2:
+        return comparison.title
+    differ = comparison.force_spread > DISAGREE
+    ending = "different forces" if differ else "the same forces"
+    return f"One problem, {count(claims, 'solver')} that report success, {ending}"

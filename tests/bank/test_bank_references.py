@@ -1,0 +1,152 @@
+"""What the bank claims of its problems, held against solvers."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import bank
+
+FEASIBLE = [name for name in bank.names() if bank.manifest(name).feasible]
+VARIANTS = [
+    "supports:n=2", "supports:n=10", "supports-delassus:n=5",
+    "stiffness-ratio:middle_stiffness=98.2", "impact:restitution=1,speed=2",
+    "pyramid-hooke:n=10", "pyramid-hertz:n=10", "pyramid-species:n=10",
+]  # fmt: skip
+SHARP = cdopt.backends.resolve("clarabel", accuracy=1e-12)
+PYRAMIDS = [f"pyramid-{m}:n={n}" for m in ("hooke", "hertz", "species") for n in (5, 10)]
+
+
+def solved(problem: bank.BankProblem) -> cdopt.StepSolution:
+    if problem.kind == "truss":
+        return problem.formulation("truss").solve(SHARP)
+    return problem.formulation("compatible").solve(SHARP, classic=SHARP)
+
+
+def settled(problem: bank.BankProblem, form: str = "complementary") -> cdopt.NoTensionTruss:
+    """The truss of a pile at rest: all contacts closed, the load is the weight."""
+    step = problem.step
+    return cdopt.NoTensionTruss(step.B, -step.F_ext, step.stiffness, problem.power, form=form)
+
+
+def assert_references_hold(problem: bank.BankProblem, solution: cdopt.StepSolution) -> None:
+    measured = [quantity for quantity in problem.references if quantity != "nullity"]
+    errors = {quantity: problem.error(quantity, solution) for quantity in measured}
+    assert errors
+    wrong = {q: e for q, e in errors.items() if not e <= problem.stated[q].tolerance}
+    assert not wrong, f"{problem.name}: {wrong}"
+
+
+@pytest.mark.parametrize("name", [*FEASIBLE, *VARIANTS])
+def test_feasible_problems_are_certified_and_meet_their_references(name: str) -> None:
+    problem = bank.load(name)
+    solution = solved(problem)
+    assert solution.ok, "\n".join(str(c) for c in solution.certificates.values())
+    assert_references_hold(problem, solution)
+
+
+@pytest.mark.parametrize("name", [*FEASIBLE, "supports:n=10", "pyramid-hooke:n=10"])
+def test_nullities_of_the_manifests(name: str) -> None:
+    problem = bank.load(name)
+    gradient = problem.B
+    if problem.step is not None:
+        gradient = problem.step.N if problem.step.B is None else problem.step.B
+    stated = problem.references.get("nullity", bank.quantities.nullity(gradient))
+    if gradient.shape[0] == 0:
+        assert stated == 0.0
+        return
+    values = np.linalg.svd(gradient.toarray(), compute_uv=False)
+    assert stated == gradient.shape[0] - np.count_nonzero(values > 1e-9 * values[0])
+
+
+@pytest.mark.parametrize("load", ["pull", "sideways", "tip"])
+@pytest.mark.parametrize("backend", ["clarabel", "osqp"])
+def test_unreachable_loads_are_proven(load: str, backend: str) -> None:
+    problem = bank.load("unreachable-load", load=load)
+    with pytest.raises(cdopt.SolveFailed) as caught:
+        problem.formulation("truss").solve(backend)
+    u = caught.value.proof.vector
+    assert (problem.B @ u).min() >= -1e-12
+    assert problem.contact_load @ u < 0.0
+
+
+@pytest.mark.parametrize("name", ["classic", "compatible"])
+def test_a_squeezed_disc_is_proven(name: str) -> None:
+    problem = bank.load("squeezed")
+    with pytest.raises(cdopt.SolveFailed) as caught:
+        problem.formulation(name).solve("clarabel")
+    g = caught.value.proof.vector
+    assert g.min() >= 0.0
+    np.testing.assert_allclose(problem.step.B.T @ g, 0.0, atol=1e-12)
+    assert g @ problem.step.phi < 0.0
+
+
+@pytest.mark.parametrize("name", PYRAMIDS)
+def test_pyramid_forces_and_floor_pressure_by_osqp(name: str) -> None:
+    problem = bank.load(name)
+    if problem.power != 2.0:
+        with pytest.raises(cdopt.Unsupported):
+            problem.formulation("compatible").solve("osqp", classic="clarabel")
+        return
+    both = problem.formulation("compatible").solve("osqp", classic="clarabel")
+    assert both.ok
+    assert_references_hold(problem, both)
+    direct = settled(problem).solve("osqp")
+    assert direct.ok
+    assert_references_hold(problem, direct)
+
+
+@pytest.mark.parametrize("name", PYRAMIDS)
+@pytest.mark.parametrize("form", ["complementary", "potential"])
+def test_pyramid_forces_and_floor_pressure_by_both_forms(name: str, form: str) -> None:
+    problem = bank.load(name)
+    solution = settled(problem, form).solve("clarabel", accuracy=1e-11)
+    assert solution.ok
+    assert_references_hold(problem, solution)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
+def test_the_paper_s_pyramid(material: str) -> None:
+    problem = bank.load(f"pyramid-{material}", n=20)
+    assert problem.step.nc == 14_440
+    solution = settled(problem, "potential").solve("clarabel", accuracy=1e-10)
+    assert solution.ok
+    assert set(problem.references) == {"f_max_compatible", "loaded_contacts", "supported_weight"}
+    assert_references_hold(problem, solution)
+
+
+@pytest.mark.parametrize("name", ["beam-uniform", "table", "supports", "pyramid-hooke"])
+def test_classic_forces_that_are_called_open_are_open(name: str) -> None:
+    """Where f is said not to be unique, another force does the same and stays nonnegative."""
+    problem = bank.load(name)
+    assert not problem.manifest.unique.f_classic
+    f = solved(problem).f
+    # a self-stress on the loaded contacts alone, which can be added with either sign
+    loaded = f > 1e-3 * f.max()
+    _, singular, rows = np.linalg.svd(problem.step.B.toarray()[loaded].T)
+    free = rows[np.count_nonzero(singular > 1e-9)]
+    stress = np.zeros_like(f)
+    stress[loaded] = free
+    other = f + 0.5 * f[loaded].min() * stress
+    assert other.min() >= -1e-9 * f.max()
+    assert np.abs(other - f).max() > 1e-4 * f.max()
+    np.testing.assert_allclose(problem.step.B.T @ other, problem.step.B.T @ f, atol=1e-9 * f.max())
+
+
+def test_highs_claims_a_false_optimum_and_the_certificate_says_so() -> None:
+    """The observation in the manifest of supports-delassus, for the release it names."""
+    if version("highspy") != "1.15.1":
+        pytest.skip("the observation is of highspy 1.15.1")
+    lies = []
+    for n in range(3, 13):
+        step = bank.load("supports-delassus", n=n).step
+        solution = cdopt.ClassicCD(step).solve("highs")
+        assert solution.claimed
+        if not solution.ok:
+            assert np.abs(solution.f).max() < 1e-6
+            lies.append(n)
+    assert lies == [4, 7, 10]

@@ -1,0 +1,293 @@
+"""Pictures: what is drawn equals the numbers, and no label is cut or covered."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+
+import cdopt
+from cdopt import bank, plots
+from cdopt.plots.geometry import network, project
+from cdopt.study import Comparison, SolutionSet, attempt, compare
+
+SOLVERS = ["clarabel", "osqp", "highs"]
+
+
+@pytest.fixture(scope="module")
+def beam() -> Comparison:
+    return compare(bank.load("beam-stiff-middle").step, SOLVERS)
+
+
+@pytest.fixture(scope="module")
+def crystal() -> Comparison:
+    return compare(bank.load("crystal-2d").step)
+
+
+@pytest.fixture(scope="module")
+def pyramid() -> Comparison:
+    return compare(bank.load("pyramid-hooke").step, SOLVERS)
+
+
+def by_gid(axes, gid: str):
+    found = [c for c in axes.collections if c.get_gid() == gid]
+    assert len(found) == 1
+    return found[0]
+
+
+def panels(figure) -> list:
+    """Axes with something drawn in them, colour bars left out."""
+    return [a for a in figure.axes if a.axison and a.get_label() != "<colorbar>"]
+
+
+# --- bars ------------------------------------------------------------------------------
+
+
+def test_bars_carry_every_force(beam: Comparison) -> None:
+    axes = plots.force_bars(beam, beam.compatible, beam.step).axes[0]
+    assert len(axes.lines) == len(beam)
+    for line, solution in zip(axes.lines, beam, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), solution.f)
+        assert line.get_marker() == plots.look(solution.backend).marker
+    np.testing.assert_array_equal([p.get_height() for p in axes.patches], beam.compatible.f)
+    tops = axes.collections[0].get_segments()
+    np.testing.assert_array_equal([s[0, 1] for s in tops], beam.compatible.f)
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["left", "middle", "right"]
+    assert axes.get_ylabel() == "contact force [N]"
+
+
+def test_bars_keep_each_marker_in_its_column(beam: Comparison) -> None:
+    axes = plots.force_bars(beam, beam.compatible).axes[0]
+    for line in axes.lines:
+        np.testing.assert_array_equal(np.round(line.get_xdata()), np.arange(3))
+
+
+def test_uncertified_answers_are_hollow(beam: Comparison) -> None:
+    strict = dataclasses.replace(
+        beam[0],
+        certificates={"forces": dataclasses.replace(beam[0].certificate, tol=1e-30)},
+    )
+    assert not strict.ok
+    line, full = plots.force_bars([strict, beam[1]]).axes[0].lines
+    assert to_rgba(line.get_markerfacecolor()) == to_rgba("white")
+    assert full.get_markerfacecolor() == plots.look("osqp").colour
+
+
+def test_bars_show_what_lies_below_zero(beam: Comparison) -> None:
+    pulled = dataclasses.replace(beam[0], f=np.array([6.0, -2.0, 6.0]))
+    axes = plots.force_bars([pulled]).axes[0]
+    assert axes.get_ylim()[0] < -2.0
+
+
+# --- chains ----------------------------------------------------------------------------
+
+
+def test_chains_carry_every_force_on_one_scale(pyramid: Comparison) -> None:
+    figure = plots.force_chains(pyramid.step, pyramid, pyramid.compatible)
+    shown = [*pyramid, pyramid.compatible]
+    top = max(s.f.max() for s in shown)
+    assert len(panels(figure)) == len(shown)
+    for axes, solution in zip(panels(figure), shown, strict=True):
+        lines = by_gid(axes, "forces")
+        loaded = np.sort(solution.f[solution.f > 1e-3 * top])
+        np.testing.assert_array_equal(lines.get_array(), loaded)
+        assert (lines.norm.vmin, lines.norm.vmax) == (0.0, top)
+        widths = np.asarray(lines.get_linewidths())
+        slope, start = np.polyfit(loaded, widths, 1)
+        np.testing.assert_allclose(widths, slope * loaded + start, atol=1e-9)
+        assert slope > 0.0
+        idle = by_gid(axes, "idle")
+        assert len(idle.get_segments()) + loaded.size == pyramid.step.nc
+
+
+def test_chains_put_each_force_on_its_contact(crystal: Comparison) -> None:
+    figure = plots.force_chains(crystal.step, [crystal[0]])
+    lines = by_gid(panels(figure)[0], "forces")
+    points = crystal.step.points
+    middle_of = {tuple(np.round(x, 9)): f for x, f in zip(points, crystal[0].f, strict=True)}
+    net = network(crystal.step)
+    for segment, force in zip(lines.get_segments(), lines.get_array(), strict=True):
+        row = int(np.argmin(np.linalg.norm(net.start - segment[0], axis=1)
+                            + np.linalg.norm(net.end - segment[1], axis=1)))  # fmt: skip
+        assert middle_of[tuple(np.round(points[row], 9))] == force
+
+
+def test_compatible_panel_is_last_and_framed(crystal: Comparison) -> None:
+    figure = plots.force_chains(crystal.step, crystal, crystal.compatible)
+    *others, last = panels(figure)
+    assert last.get_title(loc="left") == "Compatible"
+    assert last.spines["top"].get_linewidth() > others[0].spines["top"].get_linewidth()
+
+
+def test_colour_bar_has_units(pyramid: Comparison) -> None:
+    figure = plots.force_chains(pyramid.step, pyramid, pyramid.compatible)
+    bars = [a for a in figure.axes if a.get_label() == "<colorbar>"]
+    assert len(bars) == 1
+    assert "[N]" in bars[0].get_xlabel()
+
+
+def test_force_colours_darken_steadily_in_grey() -> None:
+    from cdopt.plots.palette import force_colours
+
+    rgb = force_colours()(np.linspace(0.0, 1.0, 50))[:, :3]
+    grey = rgb @ [0.2126, 0.7152, 0.0722]
+    assert np.all(np.diff(grey) < 0.0)
+
+
+def test_discs_are_found_from_contacts_alone(crystal: Comparison) -> None:
+    step = crystal.step
+    net = network(step)
+    many = [b for b in np.unique(step.bodies[step.bodies >= 0]) if (step.bodies == b).sum() > 2]
+    assert len(net.radii) >= len(many)
+    np.testing.assert_allclose(net.radii, net.radii[0], rtol=1e-6)
+    both = np.all(step.bodies >= 0, axis=1)
+    length = np.linalg.norm(net.end - net.start, axis=1)[both]
+    np.testing.assert_allclose(length, 2.0 * net.radii[0], rtol=1e-6)
+
+
+def test_flat_bodies_have_no_centre_but_are_drawn() -> None:
+    net = network(bank.load("beam-uniform").step)
+    assert net.radii.size == 0
+    assert np.all(np.linalg.norm(net.end - net.start, axis=1) > 0.0)
+
+
+def test_a_step_without_points_cannot_be_drawn(beam: Comparison) -> None:
+    bare = beam.step.replace(points=None)
+    with pytest.raises(cdopt.InvalidInput, match="no points"):
+        plots.force_chains(bare, beam)
+    with pytest.raises(cdopt.InvalidInput, match="no normals"):
+        plots.force_chains(beam.step.replace(normals=None), beam)
+
+
+@pytest.mark.parametrize("view", ["side", "isometric"])
+def test_views_keep_up_up(view: str) -> None:
+    flat, _ = project(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0]]), view)
+    assert flat[1, 0] == pytest.approx(flat[0, 0])
+    assert flat[1, 1] > flat[0, 1]
+
+
+# --- distributions ---------------------------------------------------------------------
+
+
+def test_distributions_are_the_sorted_forces(pyramid: Comparison) -> None:
+    figure = plots.force_distributions(pyramid, pyramid.compatible)
+    assert len(panels(figure)) == len(pyramid)
+    for axes, solution in zip(panels(figure), pyramid, strict=True):
+        own, reference = axes.lines
+        np.testing.assert_array_equal(own.get_ydata(), np.sort(solution.f)[::-1])
+        np.testing.assert_array_equal(reference.get_ydata(), np.sort(pyramid.compatible.f)[::-1])
+        assert own.get_linestyle() == ("-" if solution.ok else "--")
+        assert axes.get_ylim() == panels(figure)[0].get_ylim()
+    assert figure.get_supylabel() == "contact force [N]"
+
+
+# --- story -----------------------------------------------------------------------------
+
+
+def test_story_chooses_by_size(beam, pyramid) -> None:
+    assert len(plots.story(beam.step, beam).axes[0].lines) == len(beam)
+    chains = plots.story(pyramid.step, pyramid)
+    assert any(isinstance(c, LineCollection) for c in chains.axes[0].collections)
+    bare = pyramid.step.replace(points=None)
+    assert plots.story(bare, pyramid).get_supylabel() == "contact force [N]"
+
+
+def test_story_of_a_truss() -> None:
+    truss = bank.load("fan").formulation("truss")
+    solutions, failures = attempt(truss.solve, ["clarabel"])
+    figure = plots.story(None, SolutionSet(solutions, failures=failures, title="fan"))
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), solutions[0].f)
+    assert figure.texts[0].get_text() == "fan"
+
+
+def test_story_claims_no_more_than_the_numbers(beam: Comparison) -> None:
+    title = plots.story(beam.step, beam).texts[0].get_text()
+    assert title == "One problem, 3 solvers that report success, different forces"
+    unique = compare(bank.load("tripod").step, SOLVERS)
+    assert plots.story(unique.step, unique).texts[0].get_text().endswith("the same forces")
+    assert plots.story(beam.step, beam, title="", subtitle="").texts == []
+
+
+def test_nothing_to_draw_is_said(beam: Comparison) -> None:
+    silent = dataclasses.replace(beam[0], f=None)
+    with pytest.raises(cdopt.InvalidInput, match="none with forces"):
+        plots.story(beam.step, SolutionSet([silent]))
+    with pytest.raises(cdopt.InvalidInput, match="one per contact"):
+        plots.force_bars([beam[0], dataclasses.replace(beam[1], f=np.ones(4))])
+    empty = compare(bank.load("zero-contacts").step, ["clarabel"])
+    with pytest.raises(cdopt.InvalidInput, match="no contacts"):
+        plots.story(empty.step, empty)
+
+
+@pytest.mark.parametrize("problem", ["beam", "crystal", "pyramid"])
+def test_no_text_is_cut_or_covered_by_another(problem: str, request) -> None:
+    comparison = request.getfixturevalue(problem)
+    figure = plots.story(comparison.step, comparison)
+    figure.savefig(io.BytesIO(), dpi=100)  # runs the layout
+    renderer = figure._get_renderer()
+    artists = figure.findobj(lambda a: type(a).__name__ in ("Text", "Annotation"))
+    boxes = [
+        (a.get_text(), a.get_window_extent(renderer))
+        for a in artists
+        if a.get_visible() and a.get_text().strip()
+    ]
+    page = figure.bbox
+    for text, box in boxes:
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= page.x1 and box.y1 <= page.y1
+        assert inside, f"{text!r} leaves the page"
+    words = [(t, box) for t, box in boxes if not t.replace(".", "").isdigit()]  # ticks may hide
+    for (one, a), (two, b) in itertools.combinations(words, 2):
+        width = min(a.x1, b.x1) - max(a.x0, b.x0)
+        height = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert not (width > 1.0 and height > 4.0), f"{one!r} covers {two!r}"
+
+
+# --- files and imports -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")],
+)
+def test_formats(suffix: str, start: bytes, beam: Comparison, tmp_path) -> None:
+    path = tmp_path / f"beam{suffix}"
+    plots.save(plots.story(beam.step, beam), path)
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("name", ["beam.bmp", "beam", "nowhere/beam.png"])
+def test_bad_paths(name: str, beam: Comparison, tmp_path) -> None:
+    with pytest.raises(cdopt.InvalidInput) as caught:
+        plots.save(plots.force_bars(beam), tmp_path / name)
+    assert caught.value.argument == "path"
+
+
+def test_palette_is_unambiguous() -> None:
+    looks = list(plots.PALETTE.values())
+    assert len({entry.colour for entry in looks}) == len(looks)
+    assert len({entry.marker for entry in looks}) == len(looks)
+    assert set(cdopt.backends.available()) <= set(plots.PALETTE)
+    assert plots.look("something-new").name == "something-new"
+
+
+def test_matplotlib_waits_until_something_is_drawn() -> None:
+    code = "import sys, cdopt.cli, cdopt.plots; print('matplotlib' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+
+
+def test_pyplot_is_never_needed(beam: Comparison) -> None:
+    code = (
+        "import sys; from cdopt import bank, plots; from cdopt.study import compare\n"
+        "c = compare(bank.load('beam-uniform').step, ['clarabel', 'highs'])\n"
+        "plots.story(c.step, c); print('matplotlib.pyplot' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip().endswith("False")
