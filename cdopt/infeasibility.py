@@ -1,7 +1,7 @@
 """Proofs that a problem has no solution: a vector anyone can check by two products.
 
-- A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: it opens no contact
-  against its will, yet the load does negative work on it (traps 11 and 3 of the corrected (32)).
+- A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: it presses on
+  no contact, so that nothing resists it, yet the load drives it: an unbounded ray of (32).
 - A rigid step is infeasible exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body
   squeezed between fixed walls.
 
@@ -10,43 +10,17 @@ The vector is found by a linear program (HiGHS through SciPy) and then checked h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from cdopt.checks import FloatArray, read_only
+from cdopt.checks import read_only
 from cdopt.data import RigidStepData, TrussData
+from cdopt.proof import InfeasibilityProof
 from cdopt.scales import column_scale
 
 _OPTIONS = {"time_limit": 60.0}  # seconds; no proof is found by then
 _MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
-
-
-@dataclass(frozen=True, eq=False)
-class InfeasibilityProof:
-    """A certificate of infeasibility.
-
-    Attributes
-    ----------
-    kind : "truss" or "rigid step".
-    vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step.
-    value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s; negative.
-    violation : largest violation of the vector's own conditions, relative; round-off when sound.
-    """
-
-    kind: str
-    vector: FloatArray
-    value: float
-    violation: float
-
-    def __str__(self) -> str:
-        if self.kind == "truss":
-            what = "the motion u has B u >= 0 and contact_load @ u"
-        else:
-            what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
-        return f"{self.kind} infeasible: {what} = {self.value:.3g} (to {self.violation:.1e})"
 
 
 def prove(data: RigidStepData | TrussData) -> InfeasibilityProof | None:

@@ -11,7 +11,7 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "errors", "checks", "contact_law", "mass", "archive", "step", "scales", "data",
+    "proof", "errors", "checks", "contact_law", "mass", "archive", "step", "scales", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "bank", "interop",
     "scene", "contact", "dynamics", "hyperstatic", "study", "plots", "cli",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from cdopt.contact_law import HOOKE
 from cdopt.data import RigidStepData
 from cdopt.errors import CdoptError, SolveFailed
 from cdopt.formulations import ClassicCD, CompatibleCD
-from cdopt.infeasibility import InfeasibilityProof
+from cdopt.proof import InfeasibilityProof
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study import words

@@ -15,7 +15,7 @@ from cdopt.backends import Backend, available, resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.checks import FloatArray
 from cdopt.errors import BackendUnavailable, CdoptError, InvalidInput, SolveFailed, Unsupported
-from cdopt.infeasibility import InfeasibilityProof
+from cdopt.proof import InfeasibilityProof
 from cdopt.solution import StepSolution
 from cdopt.study import words
 

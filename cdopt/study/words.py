@@ -9,7 +9,7 @@ import numpy as np
 
 from cdopt.certificate import Residual
 from cdopt.errors import CdoptError, SolveFailed
-from cdopt.infeasibility import InfeasibilityProof
+from cdopt.proof import InfeasibilityProof
 from cdopt.solution import StepSolution
 
 _LISTED = 8  # entries of a proof that are written out
