@@ -1,8 +1,14 @@
-"""Backends by name: strings look up, frozen settings objects configure."""
+"""Backends by name: strings look up, frozen settings objects configure.
+
+Structured backends consume the plain data of a problem; each is a frozen dataclass whose fields
+are its settings. Every other name is a solver that CVXPY reaches.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+from collections.abc import Callable
 from typing import Any
 
 from cdopt import checks
@@ -11,14 +17,20 @@ from cdopt.backends.base import Backend, Posed
 from cdopt.backends.modelled import Modelled
 from cdopt.errors import InvalidInput, Unsupported
 
+STRUCTURED: dict[str, Callable[..., Backend]] = {}
+
+
+def known_names() -> list[str]:
+    """Names of all backends, installed or not, in order of preference."""
+    return list(dict.fromkeys([*STRUCTURED, *catalogue.TABLE, *catalogue.cvxpy_solvers()]))
+
 
 def available() -> list[str]:
     """Names of the backends that can run here, in order of preference.
 
     Each takes at least one problem of cdopt; ``why_unavailable`` explains the others.
     """
-    known = [*catalogue.TABLE, *catalogue.cvxpy_solvers()]
-    return [name for name in dict.fromkeys(known) if not why_unavailable(name)]
+    return [name for name in known_names() if not why_unavailable(name)]
 
 
 def why_unavailable(name: str) -> str:
@@ -29,7 +41,7 @@ def why_unavailable(name: str) -> str:
     InvalidInput : no backend has this name.
     """
     _require_known(name)
-    return catalogue.why_not(name)
+    return "" if name in STRUCTURED else catalogue.why_not(name)
 
 
 def resolve(backend: str | Backend, **options: Any) -> Backend:
@@ -47,6 +59,8 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
     """
     if isinstance(backend, str):
         _require_known(backend)
+        if backend in STRUCTURED:
+            return _structured(backend, options)
         accuracy = options.pop("accuracy", None)
         return Modelled(backend, accuracy=accuracy, options=options)
     if not isinstance(backend, Backend):
@@ -58,6 +72,18 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
             ", ".join(options), "options beside a settings object", "options inside the object"
         )
     return backend
+
+
+def _structured(name: str, options: dict[str, Any]) -> Backend:
+    """A structured backend with these settings; ``accuracy`` None means its default."""
+    if options.get("accuracy", 0.0) is None:
+        del options["accuracy"]
+    maker = STRUCTURED[name]
+    fields = [f.name for f in dataclasses.fields(maker) if f.init]  # type: ignore[arg-type]
+    unknown = sorted(set(options) - set(fields))
+    if unknown:
+        raise InvalidInput(unknown[0], f"no setting of {name}", "one of " + ", ".join(fields))
+    return maker(**options)
 
 
 def require_capable(backend: Backend, posed: Posed, what: str) -> None:
@@ -86,7 +112,7 @@ def _takes(backend: Backend, posed: Posed) -> bool:
 
 
 def _require_known(name: object) -> None:
-    known = dict.fromkeys([*catalogue.TABLE, *catalogue.cvxpy_solvers()])
+    known = known_names()
     if isinstance(name, str) and name in known:
         return
     close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
