@@ -14,13 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt.checks import BoolArray, FloatArray, read_only
+from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.mass import MassMatrix
 from cdopt.scales import Parts, column_scale, matrix_parts, network_parts
 from cdopt.step import ContactStep
 
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
+_ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
+_IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
+_NO_LEVER = 1e-12  # nor does one whose largest lever is below this share of the largest of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +50,23 @@ class RigidStepData:
         """Time step Δt, s."""
         return self.step.dt
 
-    @property
+    @cached_property
     def B(self) -> sp.csr_array | None:
-        """Gap gradient (nc, nv); None when only N and p are known."""
-        return self.step.B
+        """Gap gradient (nc, nv); None when only N and p are known.
+
+        Columns that move no gap but for round-off (rotations of spheres, whose levers are
+        zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
+        """
+        B, mass = self.step.B, self.mass
+        if B is None or mass is None:
+            return B
+        share = sp.csr_array(B.multiply(B) * (1.0 / mass.diagonal)[None, :])
+        total = np.asarray(share.sum(axis=1)).ravel()
+        relative = sp.csr_array(share * (1.0 / np.where(total > 0.0, total, 1.0))[:, None])
+        idle = column_scale(relative) <= _IDLE
+        if not np.any(idle & (column_scale(B) > 0.0)):
+            return B
+        return freeze(sp.csr_array(B * np.where(idle, 0.0, 1.0)[None, :]))
 
     @property
     def mass(self) -> MassMatrix | None:
@@ -102,14 +118,19 @@ class RigidStepData:
         """(parts,) m/s: fastest closing of the free motion.
 
         Where nothing closes, the fastest gap rate B v*, so that a far gap (Φ/Δt is large) does
-        not blunt the scale; where nothing moves either, the largest |p|.
+        not blunt the scale; where nothing moves either, the largest |p|. Never below the
+        round-off of the terms that p is made of.
         """
         p, bias, parts = self.step.p_vec, self.step.bias, self.parts
         closing = parts.largest(parts.contact, np.maximum(-p, 0.0))
         largest = parts.largest(parts.contact, np.abs(p))
-        rate = largest if bias is None else parts.largest(parts.contact, np.abs(p - bias))
+        rate, floor = largest, np.zeros_like(largest)
+        if bias is not None and self.B is not None and self.step.v_star is not None:
+            rate = parts.largest(parts.contact, np.abs(p - bias))
+            terms = abs(self.B) @ np.abs(self.step.v_star) + np.abs(bias)
+            floor = _ROUND_OFF * parts.largest(parts.contact, terms)
         idle = np.where(rate > _NEGLIGIBLE * largest, rate, largest)
-        speed = np.where(closing > _NEGLIGIBLE * largest, closing, idle)
+        speed = np.maximum(np.where(closing > _NEGLIGIBLE * largest, closing, idle), floor)
         return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
 
     @cached_property
@@ -162,6 +183,28 @@ class RigidStepData:
 
 
 @dataclass(frozen=True, eq=False)
+class ScaledTruss:
+    """A truss in units of its parts: loads, forces and overlaps of order one.
+
+    Attributes
+    ----------
+    B : (nc, m) gap gradient on the m dofs in play, each in units of its lever.
+    load : F̃ (m,).
+    opening : (nc,) gap that prescribed displacements open: c = −B u − opening.
+    law : stiffness relative to the part's mean.
+    used : (m,) which dofs are in play: free, and touched or loaded.
+    unit : (m,) scaled displacement per physical one.
+    """
+
+    B: sp.csr_array
+    load: FloatArray
+    opening: FloatArray
+    law: PowerLaw
+    used: NDArray[np.intp]
+    unit: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class TrussData:
     """A no-tension truss: f ≥ 0, Bᵀf = F̃ on free dofs, f = w′(−B u).
 
@@ -173,6 +216,7 @@ class TrussData:
     free : (nv,) mask of the free dofs Γ_N.
     prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
     contact_ids : names of the contacts, or None.
+    dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
 
     Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
     """
@@ -183,6 +227,7 @@ class TrussData:
     free: BoolArray
     prescribed_u: FloatArray
     contact_ids: NDArray[Any] | None = None
+    dof_body: IntArray | None = None
 
     @property
     def kind(self) -> str:
@@ -233,19 +278,46 @@ class TrussData:
 
     @cached_property
     def reached(self) -> BoolArray:
-        """(nv,) free dofs that some contact acts on."""
-        return read_only(self.free & (column_scale(self.B) > 0.0))
+        """(nv,) free dofs that some contact acts on.
+
+        A column of B whose levers are all round-off beside the largest of B acts on nothing,
+        provided that its load is round-off too (trap 5).
+        """
+        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        top = float(np.where(self.free, load, 0.0).max(initial=0.0))
+        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= 1e-9 * top)
+        return read_only(self.free & (beta > 0.0) & ~noise)
+
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
+        noise = self.free & (column_scale(self.B) > 0.0) & ~self.reached
+        return read_only(self.free & (self.reached | (self.contact_load != 0.0)) & ~noise)
+
+    def scaled(self) -> ScaledTruss:
+        """The same truss in units of each part's force and overlap."""
+        used = np.flatnonzero(self.in_play)
+        lever, part = self.dof_lever[used], self.parts.dof[used]
+        ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
+        return ScaledTruss(
+            B=sp.csr_array(self.B[:, used] * (1.0 / lever)[None, :]),
+            load=self.contact_load[used] / (lever * self.part_force[part]),
+            opening=-self.overlap(self.prescribed_u) / self.length,
+            law=PowerLaw(ratio, self.law.power),
+            used=used,
+            unit=lever / self.part_length[part],
+        )
 
     @cached_property
     def part_force(self) -> FloatArray:
         """(parts,) N: the largest load as a contact would feel it.
 
-        With prescribed displacement, the force that it would cause if larger. Parts without
-        load take the largest of the others.
+        With a prescribed displacement that presses, the force that it would cause if larger.
+        Parts without load take the largest of the others.
         """
         parts = self.parts
-        loads = np.where(self.free, np.abs(self.contact_load / self.dof_lever), 0.0)
-        caused = self.law.force(np.abs(self.overlap(self.prescribed_u)))
+        loads = np.where(self.in_play, np.abs(self.contact_load / self.dof_lever), 0.0)
+        caused = self.law.force(self.overlap(self.prescribed_u))
         force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
         return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
 

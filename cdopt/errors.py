@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from cdopt.proof import InfeasibilityProof
@@ -27,6 +28,9 @@ class InvalidInput(CdoptError, ValueError):
         self.found = found
         self.expected = expected
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.argument, self.found, self.expected)
+
 
 class BackendUnavailable(CdoptError):
     """A backend is known but cannot run here.
@@ -41,6 +45,9 @@ class BackendUnavailable(CdoptError):
         super().__init__(f"backend {backend!r} is not available: {reason}")
         self.backend = backend
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.backend, self.reason)
 
 
 class Unsupported(CdoptError):
@@ -59,6 +66,9 @@ class Unsupported(CdoptError):
         self.what = what
         self.reason = reason
         self.alternatives = alternatives
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.reason, self.alternatives)
 
 
 class SolveFailed(CdoptError):
@@ -89,6 +99,10 @@ class SolveFailed(CdoptError):
         self.problem = problem
         self.proof = proof
         self.raw = raw
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        again = partial(type(self), backend=self.backend, status=self.status, proof=self.proof)
+        return again, (str(self),)  # raw solver objects stay behind
 
     @property
     def certificate(self) -> InfeasibilityProof | None:

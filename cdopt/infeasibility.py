@@ -5,7 +5,9 @@
 - A rigid step is infeasible exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body
   squeezed between fixed walls.
 
-The vector is found by a linear program (HiGHS through SciPy) and then checked here.
+The vector is found by a linear program (HiGHS through SciPy) and then checked here, to 1e-7 in
+scaled units: a problem whose every answer is 1e7 times its own scale cannot be told from one that
+has none.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def prove(data: RigidStepData | TrussData) -> InfeasibilityProof | None:
 
 
 def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
-    free = np.flatnonzero(data.free)
+    free = np.flatnonzero(data.in_play)
     if free.size == 0:
         return None
     lever = data.dof_lever[free]
@@ -55,13 +57,14 @@ def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
 def _prove_rigid(data: RigidStepData) -> InfeasibilityProof | None:
     step = data.step
     bias = step.p_vec if step.bias is None else step.bias
-    rows = step.N if step.B is None else sp.csr_array(step.B.T)
+    rows = step.N if data.B is None else sp.csr_array(data.B.T)
     if data.nc == 0 or not np.any(bias < 0.0):
         return None
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     scaled = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
-    height = data.parts.largest(data.parts.contact, np.abs(bias))[data.parts.contact]
+    closing = np.maximum(-bias, 0.0)
+    height = data.parts.largest(data.parts.contact, closing)[data.parts.contact]
     slope = bias / np.where(height > 0.0, height, 1.0)
     answer = linprog(
         slope,

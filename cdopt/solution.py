@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cdopt import archive
 from cdopt.certificate import Certificate
 from cdopt.checks import FloatArray, read_only
+from cdopt.errors import InvalidInput
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -33,9 +34,10 @@ class Iterate:
     forces: FloatArray
 
     def __post_init__(self) -> None:
-        for part in (self.motion, self.forces):
-            if part is not None:
-                read_only(part)
+        for name in ("motion", "forces"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, read_only(np.array(value, dtype=np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +90,12 @@ class StepSolution:
     provenance: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
 
     def __post_init__(self) -> None:
-        for array in (self.f, self.v_next, self.u, self.gap, self.dual):
-            if array is not None:
-                read_only(array)
+        for name in ("f", "v_next", "u", "gap", "dual"):
+            value = getattr(self, name)
+            if value is not None and value.flags.writeable:
+                object.__setattr__(self, name, read_only(np.array(value)))
+        for name in ("certificates", "timings", "provenance"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @property
     def certificate(self) -> Certificate | None:
@@ -158,3 +163,25 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def matched(values: FloatArray | None, start: StepSolution, target: Any, nc: int) -> FloatArray:
+    """Per-contact values of an earlier solution on today's contacts, matched by their names.
+
+    Contacts without a predecessor get zero. Without names on both sides, order decides.
+
+    Raises
+    ------
+    InvalidInput : no names on both sides and the counts differ.
+    """
+    if values is None:
+        raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
+    if start.contact_ids is None or target is None:
+        if values.shape[0] != nc:
+            raise InvalidInput(
+                "warm_start", f"{values.shape[0]} contacts without names", f"{nc} contacts"
+            )
+        return np.array(values)
+    earlier = {name: i for i, name in enumerate(start.contact_ids.tolist())}
+    index = np.array([earlier.get(name, -1) for name in target.tolist()], dtype=np.intp)
+    return np.where(index >= 0, values[index] if values.size else 0.0, 0.0)

@@ -278,8 +278,7 @@ class ContactStep:
                 ", ".join(sorted(unknown)), "no such argument", "one of " + ", ".join(arguments)
             )
         arguments.update(changes)
-        maker = ContactStep.from_delassus if self.delassus_only else ContactStep
-        return maker(**arguments)
+        return _rebuild(self.delassus_only, arguments)
 
     def select(self, contacts: Any) -> ContactStep:
         """The same step with only these contacts, in this order (indices or a mask)."""
@@ -306,6 +305,9 @@ class ContactStep:
         names = _DELASSUS_ARGUMENTS if self.delassus_only else _ARGUMENTS
         return {name: getattr(self, name) for name in names}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.delassus_only, self._arguments())
+
     # --- files -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -331,9 +333,8 @@ class ContactStep:
                 f"a file without {missing}" if missing else f"unknown entries {unknown}",
                 f"a {kind} with " + ", ".join(known),
             )
-        maker = ContactStep.from_delassus if kind == "delassus step" else ContactStep
         try:
-            return maker(**content)
+            return _rebuild(kind == "delassus step", content)
         except TypeError as error:
             raise InvalidInput("path", str(error), f"a complete {kind}") from error
 
@@ -353,6 +354,11 @@ _DELASSUS_ARGUMENTS = ("N", "p_vec", "dt", *_SHARED)
 _ARGUMENTS = (
     "M", "B", "phi", "v", "F_ext", "dt", "restitution", "gap_rate", "v_min", *_SHARED, "dof_body",
 )  # fmt: skip
+
+
+def _rebuild(delassus_only: bool, arguments: dict[str, Any]) -> ContactStep:
+    """The step that these arguments describe; copies and pickles are made anew, read-only."""
+    return (ContactStep.from_delassus if delassus_only else ContactStep)(**arguments)
 
 
 def _require_semidefinite(N: sp.csr_array) -> None:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import cvxpy as cp
@@ -71,6 +72,7 @@ class Modelled:
             raise InvalidInput(
                 "options", checks.describe(self.options), "a mapping of setting names to values"
             )
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
         known = catalogue.TABLE[self.name].settings if self.name in catalogue.TABLE else None
         unknown = sorted(set(self.options) - known) if known is not None else []
         if known is not None and unknown:

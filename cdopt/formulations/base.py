@@ -21,6 +21,7 @@ from cdopt.data import RigidStepData, TrussData
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.infeasibility import prove
 from cdopt.solution import Iterate, StepSolution
+from cdopt.solution import matched as matched
 
 Self = TypeVar("Self", bound="Formulation")
 
@@ -47,9 +48,9 @@ class Formulation(ABC):
         """Name and form, for messages and records."""
 
     @property
-    @abstractmethod
     def problem_class(self) -> ProblemClass:
         """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
+        return "QP" if self.problem.is_qp() else "SOCP"
 
     @abstractmethod
     def latex(self) -> str:
@@ -88,8 +89,8 @@ class Formulation(ABC):
     ) -> None:
         """Set ``problem``: independent parts share no variable, so each counts in its own units."""
         self._weighted_objective = objective
-        ones = np.ones(self.data.parts.count)
-        self.problem = cp.Problem(cp.Minimize(objective(ones)), constraints)
+        self._weight = np.ones(self.data.parts.count)
+        self.problem = cp.Problem(cp.Minimize(objective(self._weight)), constraints)
 
     def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
@@ -112,6 +113,7 @@ class Formulation(ABC):
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
         extended = copy.copy(self)
         weight = self._part_energy / float(self._part_energy.max())
+        extended._weight = weight
         extended.problem = cp.Problem(  # new constraints may tie parts: one unit for all
             cp.Minimize(self._weighted_objective(weight)),
             [*self.problem.constraints, *constraints],
@@ -220,25 +222,3 @@ class Formulation(ABC):
 def _plain(value: Any) -> Any:
     """A value that JSON can hold."""
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
-
-
-def matched(values: FloatArray | None, start: StepSolution, target: Any, nc: int) -> FloatArray:
-    """Per-contact values of an earlier solution on today's contacts, matched by their names.
-
-    Contacts without a predecessor get zero. Without names on both sides, order decides.
-
-    Raises
-    ------
-    InvalidInput : no names on both sides and the counts differ.
-    """
-    if values is None:
-        raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
-    if start.contact_ids is None or target is None:
-        if values.shape[0] != nc:
-            raise InvalidInput(
-                "warm_start", f"{values.shape[0]} contacts without names", f"{nc} contacts"
-            )
-        return np.array(values)
-    earlier = {name: i for i, name in enumerate(start.contact_ids.tolist())}
-    index = np.array([earlier.get(name, -1) for name in target.tolist()], dtype=np.intp)
-    return np.where(index >= 0, values[index] if values.size else 0.0, 0.0)

@@ -21,7 +21,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt import checks
-from cdopt.backends.base import ProblemClass
 from cdopt.checks import FloatArray
 from cdopt.data import RigidStepData
 from cdopt.errors import InvalidInput, Unsupported
@@ -128,15 +127,13 @@ class ClassicCD(Formulation):
         if step.v_star is None or step.bias is None:
             raise InvalidInput("step", "no velocity", "a step with matrices")
         M, B = self._scaled_matrices()
-        v_star = step.v_star / data.dof_speed
-        v = cp.Variable(M.shape[0], name="v")
-        self._v = v
-        self.velocity = cp.multiply(data.dof_speed, v)
-        self._no_penetration = B @ v + step.bias / data.speed >= 0
+        w = cp.Variable(M.shape[0], name="w")
+        self._w = w
+        self.velocity = cp.multiply(data.dof_speed, w) + step.v_star
+        self._no_penetration = B @ w + step.p_vec / data.speed >= 0
 
         def objective(weight: FloatArray) -> cp.Expression:
-            mass = _weighted(M, weight[data.parts.dof])
-            return 0.5 * cp.quad_form(v - v_star, mass, assume_PSD=True)
+            return 0.5 * cp.quad_form(w, _weighted(M, weight[data.parts.dof]), assume_PSD=True)
 
         self._state(objective, [self._no_penetration])
 
@@ -158,11 +155,6 @@ class ClassicCD(Formulation):
         return f"ClassicCD ({self.form} form)"
 
     @property
-    def problem_class(self) -> ProblemClass:
-        """Always a quadratic program."""
-        return "QP"
-
-    @property
     def _part_energy(self) -> FloatArray:
         return self.data.part_energy
 
@@ -175,24 +167,26 @@ class ClassicCD(Formulation):
             forces = data.force * np.asarray(self._f.value, dtype=float).reshape(data.nc)
             return Iterate(data.velocity(forces), forces)
         impulses = self._no_penetration.dual_value
-        if self._v.value is None or impulses is None:
+        if self._w.value is None or impulses is None or self.step.v_star is None:
             return None
-        motion = data.dof_speed * np.asarray(self._v.value, dtype=float)
-        return Iterate(motion, data.force * np.asarray(impulses, dtype=float).reshape(data.nc))
+        motion = self.step.v_star + data.dof_speed * np.asarray(self._w.value, dtype=float)
+        unit = data.force / self._weight[data.parts.contact]
+        return Iterate(motion, unit * np.asarray(impulses, dtype=float).reshape(data.nc))
 
     def seed(self, start: StepSolution) -> None:
         """Write forces (and the motion they cause) into the variables."""
         f = matched(start.f, start, self.data.contact_ids, self.data.nc)
         motion = self.data.velocity(f)
-        if self.form == "velocity" and motion is not None:
-            self._v.value = motion / self.data.dof_speed
-            self._seed_dual(self._no_penetration, np.maximum(f / self.data.force, 0.0))
-            return
-        self._f.value = np.maximum(f / self.data.force, 0.0)
+        scaled = np.maximum(f / self.data.force, 0.0)
         if motion is not None and self.step.v_star is not None:
-            w = (motion - self.step.v_star) / self.data.dof_speed
-            self._w.value = w
-            self._seed_dual(self._balance, -w / self._row)
+            self._w.value = (motion - self.step.v_star) / self.data.dof_speed
+        if self.form == "velocity":
+            self._seed_dual(self._no_penetration, scaled * self._weight[self.data.parts.contact])
+            return
+        self._f.value = scaled
+        if not self.step.delassus_only:
+            weight = self._weight[self.data.parts.dof]
+            self._seed_dual(self._balance, -weight * self._w.value / self._row)
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         gap = self.data.gap(iterate.motion, iterate.forces)
@@ -207,6 +201,7 @@ class ClassicCD(Formulation):
     def latex(self) -> str:
         """The problem as mathematics."""
         nc, nv = self.data.nc, self.step.nv
+        moved = bool(self.step.impacting.any() or self.step.gap_rate.any())
         if self.form == "velocity":
             return (
                 r"\begin{align*}"
@@ -215,7 +210,7 @@ class ClassicCD(Formulation):
                 r"\tfrac12 \lVert v^+ - v^* \rVert_M^2, \qquad "
                 r"v^* = v + \Delta t\, M^{-1} F_\mathrm{ext} \\"
                 "\n"
-                r"\text{s.t.}\quad & " + _CONSTRAINT[bool(self.step.impacting.any())] + "\n"
+                r"\text{s.t.}\quad & " + _CONSTRAINT[moved] + "\n"
                 r"\end{align*}"
             )
         given = (
@@ -243,6 +238,6 @@ def _weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
 
 _CONSTRAINT: dict[Any, str] = {
     False: r"\Phi / \Delta t + B v^+ \ge 0",
-    True: r"B v^+ + b \ge 0, \qquad b_i = e_i (B v)_i \text{ on impacting contacts, "
-    r"} \Phi_i / \Delta t \text{ elsewhere}",
+    True: r"B v^+ + b \ge 0, \qquad b_i = \dot g_i + e_i (B v + \dot g)_i "
+    r"\text{ on impacting contacts, } \dot g_i + \Phi_i / \Delta t \text{ elsewhere}",
 }

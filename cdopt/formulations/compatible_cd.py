@@ -17,19 +17,21 @@ import scipy.sparse as sp
 
 from cdopt import checks
 from cdopt.backends.base import Backend
-from cdopt.certificate import TOLERANCE
+from cdopt.backends.registry import resolve
+from cdopt.certificate import TOLERANCE, certify
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import HOOKE
-from cdopt.data import RigidStepData
-from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.errors import InvalidInput
+from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.scales import matrix_parts
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
-_RANK_TOL = 1e-12  # eigenvalues of N below this share of the largest are its null space
+_RANK_TOL = 1e-8  # eigenvalues of a part of N below this share of its largest are null space
 _DENSE_LIMIT = 3000
 
 
@@ -122,7 +124,7 @@ class CompatibleCD:
         ----------
         backend : for the second step; ``options`` are its settings.
         classic : for the first step: a backend, or a classic solution of this step that is
-            already there; by default the same backend.
+            already there, which is certified anew; by default the same backend and settings.
         tol, warm_start, verbose, check : as in ``Formulation.solve``.
 
         Returns
@@ -134,18 +136,17 @@ class CompatibleCD:
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
-        SolveFailed : one of the steps has no answer.
+        SolveFailed : one of the steps left no iterate, or is proven infeasible.
         """
-        first = self._first(
-            backend if classic is None else classic, warm_start, check, tol, verbose
-        )
+        chosen = resolve(backend, **options)
+        tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+        first = self._first(chosen if classic is None else classic, warm_start, check, tol, verbose)
         if first.f is None:
-            return self._without_answer(first, check)
+            return self._without_answer(first)
         network = self.network(first)
-        truss = self.truss(network)
-        start = _restrict(warm_start, network) if warm_start is not None else None
-        second = truss.solve(
-            backend, tol=tol, warm_start=start, verbose=verbose, check=check, **options
+        start = None if warm_start is None else self._restrict(warm_start, network)
+        second = self.truss(network).solve(
+            chosen, tol=tol, warm_start=start, verbose=verbose, check=check
         )
         return self._combine(first, second, network)
 
@@ -153,7 +154,7 @@ class CompatibleCD:
         """The closed contacts of a classic solution and the load they deliver (traps 1 and 2)."""
         if classic.f is None or classic.gap is None or classic.f.shape != (self.step.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
-        data = RigidStepData(self.step)
+        data = self.classic_cd.data
         tol = self.closed_tol
         if tol is None:
             held = classic.certificate
@@ -161,9 +162,10 @@ class CompatibleCD:
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
         gap_tol = tol * data.speed
         force_tol = gap_tol / data.mobility
-        closed: BoolArray = (classic.gap <= gap_tol) | (classic.f > force_tol)
+        gradient = self.step.N if data.B is None else data.B
+        moving = np.diff(gradient.indptr) > 0  # what no dof moves, compatibility leaves unloaded
+        closed: BoolArray = ((classic.gap <= gap_tol) | (classic.f > force_tol)) & moving
         kept = np.where(closed, np.maximum(classic.f, 0.0), 0.0)
-        gradient = self.step.N if self.step.B is None else self.step.B
         spread = (abs(gradient).T @ np.maximum(np.abs(classic.f), data.force)).max(initial=0.0)
         lost = float(np.abs(gradient.T @ (classic.f - kept)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
@@ -179,8 +181,9 @@ class CompatibleCD:
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
         """Equation (36) on the closed network; with N alone, N f = N f_classic (trap 9)."""
         step, contacts = self.step, network.contacts
-        if step.B is not None:
-            gradient = step.B[contacts]
+        B = self.classic_cd.data.B
+        if B is not None:
+            gradient = B[contacts]
             load = network.contact_load
         else:
             gradient, load = _factor_form(step, network)
@@ -192,6 +195,7 @@ class CompatibleCD:
             power=self.power,
             form=self.form,
             contact_ids=ids,
+            dof_body=step.dof_body,
         )
 
     def latex(self) -> str:
@@ -226,32 +230,42 @@ class CompatibleCD:
         verbose: bool,
     ) -> StepSolution:
         if isinstance(classic, StepSolution):
-            return classic
+            return self._certified_here(classic, tol)
         earlier = None if warm_start is None else (warm_start.classic or warm_start)
         return self.classic_cd.solve(
             classic, tol=tol, warm_start=earlier, verbose=verbose, check=check
         )
 
-    def _without_answer(self, first: StepSolution, check: bool) -> StepSolution:
-        if check:
-            raise SolveFailed(
-                f"{self.name}: the classic step by {first.backend} has no answer to build on "
-                f"(it says {first.status!r})",
-                backend=first.backend,
-                status=first.status,
-                problem=self.classic_cd.data,
-                raw=first.raw,
-            )
-        certificates = {f"classic {name}": c for name, c in first.certificates.items()}
+    def _certified_here(self, classic: StepSolution, tol: float) -> StepSolution:
+        """A given classic solution, its gap and certificate computed from this step's data."""
+        data = self.classic_cd.data
+        if classic.f is None or classic.f.shape != (data.nc,):
+            raise InvalidInput("classic", repr(classic), f"forces on {data.nc} contacts")
+        motion = classic.v_next
+        if (motion is None) != (data.B is None):
+            raise InvalidInput("classic", repr(classic), "a classic solution of this step")
+        held = certify(data, motion, classic.f, tol)
+        gap = data.gap(motion, classic.f)
+        return dataclasses.replace(classic, gap=gap, certificates={"forces": held})
+
+    def _without_answer(self, first: StepSolution) -> StepSolution:
+        held = first.certificate
+        certificates = {} if held is None else {"classic": held}
         return dataclasses.replace(
             first, formulation=self.name, classic=first, certificates=certificates
         )
 
+    def _restrict(self, start: StepSolution, network: ClosedNetwork) -> StepSolution | None:
+        """A previous solution on today's closed contacts; None when it holds no forces."""
+        if start.f is None:
+            return None
+        forces = matched(start.f, start, self.step.contact_ids, self.step.nc)
+        return dataclasses.replace(start, f=forces[network.contacts], contact_ids=None)
+
     def _combine(
         self, first: StepSolution, second: StepSolution, network: ClosedNetwork
     ) -> StepSolution:
-        certificates = {f"classic{'' if k == 'forces' else ' ' + k}": c
-                        for k, c in first.certificates.items()}  # fmt: skip
+        certificates = {} if first.certificate is None else {"classic": first.certificate}
         timings = {f"classic {k}": t for k, t in first.timings.items()}
         closed = {
             "contacts": int(network.contacts.size),
@@ -296,28 +310,37 @@ def _scatter(network: ClosedNetwork, forces: FloatArray, nc: int) -> FloatArray:
     return everywhere
 
 
-def _restrict(start: StepSolution, network: ClosedNetwork) -> StepSolution | None:
-    """A previous compatible solution on today's closed contacts; None when it does not fit."""
-    if start.f is None or start.contact_ids is None:
-        fits = start.f is not None and network.contacts.size
-        if not fits or start.f is None or start.f.shape[0] <= int(network.contacts.max()):
-            return None
-        return dataclasses.replace(start, f=start.f[network.contacts])
-    return start
-
-
 def _factor_form(step: ContactStep, network: ClosedNetwork) -> tuple[Any, FloatArray]:
     """Rows L of N = L Lᵀ on the closed contacts, and the load Lᵀ f that N f stands for.
 
-    Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic and is better conditioned. Too large
-    for a dense factorisation, N itself serves.
+    Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic and is better conditioned. Each
+    independent part is factorised by itself, its rank cut at 1e-8 of its own largest
+    eigenvalue: what N's own round-off hides must not tie the forces. Parts too large for a
+    dense factorisation keep their rows of N.
     """
     contacts = network.contacts
     closed = sp.csr_array(step.N[contacts][:, contacts])
     classic = network.contact_load[contacts]
-    if contacts.size == 0 or contacts.size > _DENSE_LIMIT:
-        return closed, classic
-    values, vectors = np.linalg.eigh(closed.toarray())
+    label = matrix_parts(closed).contact
+    columns, loads = [], []
+    for part in range(int(label.max(initial=-1)) + 1):
+        index = np.flatnonzero(label == part)
+        L, load = _factor_part(sp.csr_array(closed[index][:, index]), classic[index])
+        ones = np.ones(index.size)
+        scatter = sp.csr_array(
+            (ones, (index, np.arange(index.size))), shape=(contacts.size, index.size)
+        )
+        columns.append(scatter @ L)
+        loads.append(load)
+    if not columns:
+        return sp.csr_array((contacts.size, 1)), np.zeros(1)
+    return sp.csr_array(sp.hstack(columns)), np.concatenate(loads)
+
+
+def _factor_part(block: sp.csr_array, load: FloatArray) -> tuple[sp.csr_array, FloatArray]:
+    if block.shape[0] > _DENSE_LIMIT:
+        return block, load
+    values, vectors = np.linalg.eigh(block.toarray())
     kept = values > _RANK_TOL * max(float(values[-1]), 0.0)
-    L = vectors[:, kept] * np.sqrt(values[kept])[None, :]
-    return L, np.asarray((vectors[:, kept].T @ classic) / np.sqrt(values[kept]))
+    root = np.sqrt(values[kept])
+    return sp.csr_array(vectors[:, kept] * root), np.asarray((vectors[:, kept].T @ load) / root)

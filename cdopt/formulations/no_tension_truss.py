@@ -22,7 +22,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt import checks
-from cdopt.backends.base import ProblemClass
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import TrussData
@@ -48,6 +47,7 @@ class NoTensionTruss(Formulation):
         others the displacement is prescribed and the contacts' sum is a reaction.
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
+    dof_body : (nv,) the body of each dof, for structured solvers.
 
     Attributes
     ----------
@@ -76,6 +76,7 @@ class NoTensionTruss(Formulation):
         free_dofs: Any = None,
         prescribed_u: Any = None,
         contact_ids: Any = None,
+        dof_body: Any = None,
     ) -> None:
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
@@ -92,7 +93,10 @@ class NoTensionTruss(Formulation):
             raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
         ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
         self.form = checks.choice("form", form, FORMS)
-        self.data = TrussData(matrix, load, law, free, held, ids)
+        body = (
+            None if dof_body is None else checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        )
+        self.data = TrussData(matrix, load, law, free, held, ids, body)
         self.forces: cp.Expression | None = None
         self.displacement: cp.Expression | None = None
         if self.form == "complementary":
@@ -146,16 +150,13 @@ class NoTensionTruss(Formulation):
 
         CVXPY needs at least one contact and one dof: an idle one stands in where there is none.
         """
-        data = self.data
-        used = np.flatnonzero(data.free & (data.reached | (data.contact_load != 0.0)))
-        self._used = used if used.size else np.zeros(1, dtype=np.intp)
-        lever = data.dof_lever[self._used]
-        self._unit = lever / data.part_length[data.parts.dof][self._used]
-        B = sp.csr_array(data.B[:, self._used] * (1.0 / lever)[None, :])
-        if data.nc == 0:
-            B = sp.csr_array((1, self._used.size))
-        load = np.where(data.free, data.contact_load, 0.0)[self._used]
-        return B, load / (lever * data.part_force[data.parts.dof][self._used])
+        scaled = self.data.scaled()
+        self._used, self._unit = scaled.used, scaled.unit
+        B, load = scaled.B, scaled.load
+        if self._used.size == 0:
+            self._used, self._unit, load = np.zeros(1, dtype=np.intp), np.ones(1), np.zeros(1)
+            B = sp.csr_array((self.data.nc, 1))
+        return (B if self.data.nc else sp.csr_array((1, load.size))), load
 
     def _padded(self, values: FloatArray, idle: float = 0.0) -> FloatArray:
         """Per-contact values, or that of the idle contact when there is none."""
@@ -174,11 +175,6 @@ class NoTensionTruss(Formulation):
         return f"NoTensionTruss ({self.form} form, p = {self.data.law.power:g})"
 
     @property
-    def problem_class(self) -> ProblemClass:
-        """A quadratic program for Hooke, second-order cones for every other power."""
-        return "QP" if self.data.law.power == HOOKE else "SOCP"
-
-    @property
     def _part_energy(self) -> FloatArray:
         return self.data.part_force * self.data.part_length
 
@@ -191,6 +187,10 @@ class NoTensionTruss(Formulation):
             scaled, forces = self._u.value, self._closing.dual_value
         if forces is None or scaled is None:
             return None
+        if self.form == "complementary":  # multipliers come in units of the weighted objective
+            scaled = scaled / self._weight[data.parts.dof][self._used]
+        else:
+            forces = forces / self._padded(self._weight[data.parts.contact], 1.0)
         u = np.array(data.prescribed_u)
         moved = np.asarray(scaled, dtype=float).ravel() / self._unit
         u[self._used] = np.where(data.free[self._used], moved, u[self._used])
@@ -203,13 +203,15 @@ class NoTensionTruss(Formulation):
             f = matched(start.f, start, data.contact_ids, data.nc)
             self._f.value = self._padded(np.maximum(f / data.force, 0.0))
             if start.u is not None and start.u.shape == data.prescribed_u.shape:
-                self._seed_dual(self._equilibrium, start.u[self._used] * self._unit)
+                weight = self._weight[data.parts.dof][self._used]
+                self._seed_dual(self._equilibrium, weight * start.u[self._used] * self._unit)
         elif start.u is not None and start.u.shape == data.prescribed_u.shape:
             self._u.value = start.u[self._used] * self._unit
             overlap = np.maximum(data.overlap(start.u) / data.length, 0.0)
             self._c.value = self._padded(overlap)
             f = matched(start.f, start, data.contact_ids, data.nc)
-            self._seed_dual(self._closing, self._padded(np.maximum(f / data.force, 0.0)))
+            weight = self._weight[data.parts.contact]
+            self._seed_dual(self._closing, self._padded(weight * np.maximum(f / data.force, 0.0)))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:

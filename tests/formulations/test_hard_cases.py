@@ -1,0 +1,255 @@
+"""Cases in which round-off, scales or a stranger's data once led to a wrong answer called ok."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import DT, beam
+
+import cdopt
+from cdopt.certificate import certify
+from cdopt.data import RigidStepData
+
+
+def with_rotations(step: cdopt.ContactStep) -> cdopt.ContactStep:
+    """Spheres with rotational dofs, their levers computed as a code would: round-off, not zero."""
+    shift = np.array([0.1, 0.2, 0.3])
+    points, n = step.points + shift, step.normals
+    rows, columns, data = [], [], []
+    for side, sign in ((0, -1.0), (1, 1.0)):
+        body = step.bodies[:, side]
+        centre = points - sign * -0.5 * n  # half a diameter along the normal
+        torque = sign * np.cross(points - centre, n)
+        moved = np.isin(body, step.dof_body)
+        first = np.searchsorted(np.unique(step.dof_body), body[moved])
+        for axis in range(3):
+            rows.append(np.flatnonzero(moved))
+            columns.append(3 * first + axis)
+            data.append(torque[moved, axis])
+    noise = sp.csr_array(
+        (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), step.B.shape
+    )
+    assert 0.0 < abs(noise).max() < 1e-15, "the levers are meant to be round-off"
+    nv = step.nv
+    return cdopt.ContactStep(
+        M=sp.block_diag([step.M, 0.1 * sp.eye_array(nv)]),
+        B=sp.hstack([step.B, noise]),
+        phi=step.phi,
+        v=np.zeros(2 * nv),
+        F_ext=np.concatenate([step.F_ext, np.zeros(nv)]),
+        dt=step.dt,
+    )
+
+
+def test_round_off_levers_of_spheres_tie_nothing() -> None:
+    """Trap 5 as codes meet it: torque columns of 1e-17 instead of zeros."""
+    problem = cdopt.bank.load("pyramid-hooke:n=5")
+    turning = with_rotations(problem.step)
+    solution = cdopt.CompatibleCD(turning).solve("clarabel")
+    assert solution.ok
+    exact = problem.references["f_compatible"]
+    np.testing.assert_allclose(solution.f, exact, atol=1e-6 * exact.max())
+    loads = np.concatenate([-problem.step.F_ext, np.zeros(problem.step.nv)])
+    truss = cdopt.NoTensionTruss(turning.B, loads).solve("osqp")
+    np.testing.assert_allclose(truss.f, exact, atol=1e-6 * exact.max())
+
+
+@pytest.mark.parametrize("noise", [1e-17, 1e-13])
+def test_a_round_off_column_beside_a_beam(noise: float) -> None:
+    step = beam([1, 3, 1])
+    wide = cdopt.ContactStep(
+        M=np.diag([*step.M.diagonal(), 1.0]),
+        B=np.column_stack([step.B.toarray(), noise * np.array([1.0, -2.0, 0.5])]),
+        phi=step.phi,
+        v=np.zeros(3),
+        F_ext=[*step.F_ext, 0.0],
+        dt=DT,
+        stiffness=[1, 3, 1],
+    )
+    for backend in ("clarabel", "osqp"):
+        solution = cdopt.CompatibleCD(wide).solve(backend)
+        assert solution.ok
+        np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], rtol=1e-5)
+
+
+def test_noise_in_a_delassus_matrix_ties_nothing() -> None:
+    step = beam([1, 3, 1])
+    rng = np.random.default_rng(0)
+    noise = 1e-10 * rng.standard_normal((3, 3))
+    N = step.N.toarray() * (1.0 + noise + noise.T)
+    rows = cdopt.ContactStep.from_delassus(N, step.p_vec, dt=DT, stiffness=[1, 3, 1])
+    solution = cdopt.CompatibleCD(rows).solve("clarabel")
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], rtol=1e-5)
+
+
+def test_heavy_and_light_parts_of_a_delassus_matrix_are_cut_apart() -> None:
+    step = cdopt.bank.load("ten-orders").step
+    rows = cdopt.ContactStep.from_delassus(step.N, step.p_vec, dt=step.dt)
+    by_rows = cdopt.CompatibleCD(rows).solve("osqp", classic="clarabel")
+    by_matrices = cdopt.CompatibleCD(step).solve("osqp", classic="clarabel")
+    assert by_rows.certificate.ok
+    np.testing.assert_allclose(by_rows.f, by_matrices.f, rtol=1e-5)
+
+
+def test_multipliers_of_an_extended_problem_with_several_parts() -> None:
+    """A harmless constraint changes nothing, in any form."""
+    light, heavy = 1e-2, 1e2
+    step = cdopt.ContactStep(
+        np.diag([light, heavy]), np.eye(2), [0, 0], [0, 0], [-9.81 * light, -9.81 * heavy], DT
+    )
+    exact = 9.81 * np.array([light, heavy])
+    velocity = cdopt.ClassicCD(step, "velocity")
+    solution = velocity.with_constraints(velocity.velocity <= 1e3).solve("clarabel")
+    np.testing.assert_allclose(solution.f, exact, rtol=1e-4)
+    for form, name in (("complementary", "forces"), ("potential", "displacement")):
+        truss = cdopt.NoTensionTruss(np.eye(2), exact, form=form)
+        tied = truss.with_constraints(getattr(truss, name) <= 1e5)
+        solution = tied.solve("clarabel", accuracy=1e-11)
+        np.testing.assert_allclose(solution.f, exact, rtol=1e-3)
+        np.testing.assert_allclose(solution.u, -exact, rtol=1e-3)
+
+
+def test_an_extension_by_a_cone_is_refused_to_quadratic_solvers() -> None:
+    cd = cdopt.ClassicCD(beam())
+    round_one = cd.with_constraints(cp.norm(cd.forces) <= 50.0)
+    assert round_one.solve("clarabel").ok
+    with pytest.raises(cdopt.Unsupported) as refusal:
+        round_one.solve("osqp")
+    assert "clarabel" in refusal.value.alternatives
+
+
+def test_a_classic_solution_of_another_problem_does_not_pass() -> None:
+    other = cdopt.ClassicCD(beam(F_ext=[-99.0, 0.0])).solve("clarabel")
+    solution = cdopt.CompatibleCD(beam()).solve("clarabel", classic=other)
+    assert not solution.ok
+    assert not solution.certificates["classic"].ok
+    truss = cdopt.NoTensionTruss(beam().B, [20.0, 0.0]).solve("clarabel")
+    with pytest.raises(cdopt.InvalidInput, match="classic"):
+        cdopt.CompatibleCD(beam()).solve("clarabel", classic=truss)
+
+
+def test_a_wall_pulled_away_does_not_blunt_the_certificate() -> None:
+    """k = 1e9 N/m and a support withdrawn by 10 mm: the load of 1 N is still the scale."""
+    truss = cdopt.NoTensionTruss(
+        [[1.0, 0.0], [1.0, -1.0]], [1.0, 0.0], 1e9, free_dofs=[0], prescribed_u=[0.0, -0.01]
+    )
+    assert not certify(truss.data, np.array([0.0, -0.01]), np.zeros(2)).ok
+    for backend in ("clarabel", "osqp", "scs"):
+        solution = truss.solve(backend, check=False)
+        if solution.ok:
+            np.testing.assert_allclose(solution.f, [1.0, 0.0], atol=1e-5)
+    pulled = cdopt.NoTensionTruss(
+        [[1.0, -1.0]], [-1.0, 0.0], 1e9, free_dofs=[0], prescribed_u=[0.0, -0.01]
+    )
+    with pytest.raises(cdopt.SolveFailed, match="truss infeasible"):
+        pulled.solve("clarabel")
+
+
+@pytest.mark.parametrize("form", ["force", "velocity"])
+def test_sliding_along_a_wall_is_no_collision(form: str) -> None:
+    """B v* is zero up to round-off: nothing happens, and that is certified."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        angle = rng.uniform(0.0, 2.0 * np.pi)
+        n, t = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+        v = rng.uniform(0.1, 10.0) * t
+        step = cdopt.ContactStep(np.eye(2), [n], [0.0], v, [0.0, 0.0], DT)
+        solution = cdopt.ClassicCD(step, form).solve("osqp")
+        assert solution.ok, solution.certificate
+        np.testing.assert_allclose(solution.v_next, v, atol=1e-9)
+
+
+def test_settings_given_once_serve_both_steps() -> None:
+    problem = cdopt.bank.load("pyramid-hooke:n=4")
+    solution = cdopt.CompatibleCD(problem.step).solve("osqp", accuracy=1e-10)
+    assert solution.ok
+    settings = solution.classic.provenance["settings"]
+    assert settings["eps_abs"] == solution.provenance["settings"]["eps_abs"] == 1e-10
+
+
+def test_a_light_body_between_heavy_ones_is_certified_by_its_own_momentum() -> None:
+    """A grain of 1 kg under 1e6 kg: 1 % of its motion is not its motion."""
+    step = cdopt.ContactStep(
+        M=np.diag([1.0, 1.0, 1e6]),
+        B=[[0.0, 1.0, 0.0], [0.0, -1.0, 1.0]],
+        phi=[0.0, 0.0],
+        v=[0.1, 0.0, 0.0],
+        F_ext=[0.0, -9.81, -9.81e6],
+        dt=DT,
+    )
+    data = RigidStepData(step)
+    f = np.array([9.81 * (1.0 + 1e6), 9.81e6])
+    assert certify(data, np.array([0.1, 0.0, 0.0]), f).ok
+    assert not certify(data, np.array([1e-3, 0.0, 0.0]), f).ok
+
+
+def test_small_powers_cannot_hide_a_self_stress() -> None:
+    """p = 1.2: an overlap of 1e-12 already carries a visible force, so forces are compared."""
+    truss = cdopt.NoTensionTruss(beam().B, [10.0, 0.0], power=1.2)
+    u = np.array([-((10.0 / 3.0) ** 5), 0.0])
+    exact = np.full(3, 10.0 / 3.0)
+    assert certify(truss.data, u, exact).ok
+    assert not certify(truss.data, u, exact + 1e-3 * np.array([1.0, -2.0, 1.0])).ok
+
+
+def test_an_unfinished_first_step_is_returned_as_such() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=4").step
+    solution = cdopt.CompatibleCD(step).solve("clarabel", classic=cdopt.backends.Modelled(
+        "osqp", options={"max_iter": 5}))  # fmt: skip
+    assert solution.f is None
+    assert not solution.ok
+    assert set(solution.certificates) == {"classic"}
+
+
+def test_warm_starts_follow_names_onto_the_closed_contacts() -> None:
+    step = beam(phi=[0.0, 1e-3, 0.0], contact_ids=["left", "middle", "right"])
+    earlier = cdopt.CompatibleCD(beam(contact_ids=["left", "middle", "right"])).solve("osqp")
+    solution = cdopt.CompatibleCD(step).solve("osqp", warm_start=earlier, accuracy=1e-9)
+    np.testing.assert_allclose(solution.f, [5.0, 0.0, 5.0], atol=1e-6)
+
+
+def test_what_is_frozen_stays_frozen() -> None:
+    options = {"max_iter": 50}
+    backend = cdopt.backends.Modelled("clarabel", options=options)
+    options["max_iter"] = 1
+    assert backend.settings == {"max_iter": 50}
+    mine = np.ones(3)
+    cdopt.solution.Iterate(None, mine)
+    mine[0] = 2.0
+    solution = cdopt.ClassicCD(beam()).solve("clarabel")
+    with pytest.raises(TypeError):
+        solution.certificates["forces"] = None
+    for step in (beam(), cdopt.ContactStep.from_delassus(np.eye(2), [0.0, 0.0])):
+        for again in (copy.deepcopy(step), pickle.loads(pickle.dumps(step))):
+            assert again.nc == step.nc
+            assert not again.p_vec.flags.writeable
+            assert not again.stiffness.flags.writeable
+
+
+def test_errors_travel_between_processes() -> None:
+    errors = [
+        cdopt.InvalidInput("M", "nothing", "a matrix"),
+        cdopt.BackendUnavailable("mosek", "not here"),
+        cdopt.Unsupported("osqp", "cones", ("clarabel",)),
+        cdopt.SolveFailed("no", backend="osqp", status="failed"),
+    ]
+    for error in errors:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+    assert pickle.loads(pickle.dumps(errors[3])).status == "failed"
+
+
+def test_lists_are_good_enough_to_certify() -> None:
+    assert certify(RigidStepData(beam()), [0.0, 0.0], [5.0, 0.0, 5.0]).ok
+
+
+def test_latex_tells_of_moving_walls() -> None:
+    moving = beam(gap_rate=-1.0)
+    assert r"\dot g" in cdopt.ClassicCD(moving, "velocity").latex()
+    assert r"\dot g" not in cdopt.ClassicCD(beam(), "velocity").latex()
