@@ -98,7 +98,7 @@ def test_heavy_and_light_parts_of_a_delassus_matrix_are_cut_apart() -> None:
 
 def test_multipliers_of_an_extended_problem_with_several_parts() -> None:
     """A harmless constraint changes nothing, in any form."""
-    light, heavy = 1e-2, 1e2
+    light, heavy = 1.0, 1e2
     step = cdopt.ContactStep(
         np.diag([light, heavy]), np.eye(2), [0, 0], [0, 0], [-9.81 * light, -9.81 * heavy], DT
     )
