@@ -7,7 +7,7 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends, bank
+from cdopt import backends, bank, interop
 from cdopt.certificate import Certificate, Residual, certify
 from cdopt.errors import (
     BackendUnavailable,
@@ -40,4 +40,5 @@ __all__ = [
     "bank",
     "certify",
     "compare",
+    "interop",
 ]

@@ -19,13 +19,17 @@ from cdopt.certificate import TOLERANCE
 from cdopt.contact_law import HOOKE
 from cdopt.errors import Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
+from cdopt.interop import fclib
 from cdopt.step import ContactStep
 from cdopt.study.compare import AUTO, Comparison, compare
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
 from cdopt.study.words import plain
 
 FORMULATIONS = ("compare", "classic", "compatible", "truss")
-SOLVERS = ("clarabel", "osqp", "scs", "highs", "piqp", "qoco", "moreau", "proxqp", "daqp")
+SOLVERS = (
+    "newton", "pgs", "apgd", "augmented-lagrangian",
+    "clarabel", "osqp", "scs", "highs", "piqp", "qoco", "moreau", "proxqp", "daqp",
+)  # fmt: skip
 
 NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 
@@ -71,6 +75,10 @@ def _load(problem: str, power: float | None) -> Task:
     if problem.endswith(".npz"):
         step = ContactStep.load(problem)
         return Task(Path(problem).name, repr(step), HOOKE if power is None else power, step)
+    if problem.endswith(fclib.SUFFIXES):
+        stored = fclib.read(problem)
+        title = f"{stored.step!r}; {stored.label}"
+        return Task(Path(problem).name, title, HOOKE if power is None else power, stored.step)
     found = bank.load(problem)
     chosen = found.power if power is None else power
     truss = found if found.kind == "truss" else None
@@ -106,12 +114,14 @@ class Request:
         """The solver of the compatible step, with the accuracy asked for unless it is "auto"."""
         return AUTO if self.compatible_solver == AUTO else self.backend(self.compatible_solver)
 
-    def backends(self, contacts: int, problem_class: str) -> tuple[list[Any], dict[str, str]]:
+    def backends(
+        self, contacts: int, problem_class: str, *kinds: str
+    ) -> tuple[list[Any], dict[str, str]]:
         """The solvers asked for, or those that suit the problem; and those left out."""
         names: list[str] = self.solvers
         left_out: dict[str, str] = {}
         if not names:
-            names, left_out = choose_backends(contacts, SOLVERS, problem_class)
+            names, left_out = choose_backends(contacts, SOLVERS, problem_class, kinds)
         return [self.backend(name) for name in names], left_out
 
 
@@ -135,7 +145,8 @@ def _solve_each(
     problem: CompatibleCD | NoTensionTruss, contacts: int, problem_class: str, request: Request
 ) -> SolutionSet:
     """One formulation by each solver."""
-    backends, left_out = request.backends(contacts, problem_class)
+    kinds = ("truss",) if isinstance(problem, NoTensionTruss) else ("rigid step", "truss")
+    backends, left_out = request.backends(contacts, problem_class, *kinds)
     solutions, failures = attempt(
         lambda backend: problem.solve(backend, tol=request.tol, verbose=request.verbose),
         backends,
@@ -148,7 +159,7 @@ def _solve_each(
 
 def _compare(step: ContactStep, power: float, request: Request) -> Comparison:
     """Classic contact dynamics by each solver, and the compatible forces unless unwanted."""
-    backends, left_out = request.backends(step.nc, "QP")
+    backends, left_out = request.backends(step.nc, "QP", "rigid step")
     wanted = request.formulation == "compare"
     result = compare(
         step,
@@ -193,8 +204,8 @@ def _print_json(content: Any) -> None:
 _Problem = Annotated[
     str,
     typer.Argument(
-        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, or a .npz file "
-        "written by ContactStep.save."
+        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, a .npz file "
+        "written by ContactStep.save, or an FCLib file (.hdf5, its frictionless part)."
     ),
 ]
 _Formulation = Annotated[
@@ -261,8 +272,8 @@ def solve(
             asked = Request(chosen, names, compatible_solver, accuracy, tol, verbose, tell)
             solutions = _run(task, asked)
         if as_json:
-            what = {"problem": task.name, "formulation": chosen, "power": task.power}
-            _print_json({**what, **solutions.as_dict(forces=True)})
+            what = {"problem": task.name, "problem_title": task.title, "formulation": chosen}
+            _print_json({**what, "power": task.power, **solutions.as_dict(forces=True)})
         else:
             heading = f"{task.name}: {task.title}, p = {task.power:g}"
             cli_output.print_solutions(solutions, heading, task.contact_names)

@@ -17,8 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cdopt import bank
-from cdopt.backends import ACCURACY, available
-from cdopt.backends.catalogue import TABLE, capability, cvxpy_solvers, why_not
+from cdopt.backends import ACCURACY, available, resolve, why_unavailable
+from cdopt.backends.catalogue import TABLE, capability
+from cdopt.backends.registry import NOTES, STRUCTURED, known_names
 from cdopt.errors import CdoptError
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import COLUMNS, Row, SolutionSet, cells
@@ -26,6 +27,7 @@ from cdopt.study.words import failure, one_line
 
 PIPE_WIDTH = 100  # columns when the output is no terminal
 FORCES_UP_TO = 12  # contacts whose forces are written out
+_SHORT = {"rigid step": "steps", "truss": "trusses"}
 _FORCE_WIDTH = 10  # characters per contact force
 
 
@@ -187,17 +189,19 @@ def backend_records() -> list[dict[str, object]]:
     """Everything known of every backend, as plain values."""
     here = available()
     records: list[dict[str, object]] = []
-    for name in dict.fromkeys([*here, *TABLE, *cvxpy_solvers()]):
+    for name in known_names():
         takes = sorted(capability(name).classes)
+        if name in STRUCTURED:
+            takes = sorted(resolve(name).capability.structured)
         entry, words = TABLE.get(name), ACCURACY.get(name)
         records.append(
             {
                 "name": name,
                 "available": name in here,
-                "why_not": why_not(name),
+                "why_not": why_unavailable(name),
                 "takes": takes,
-                "licence": entry.licence if entry else "",
-                "note": entry.note if entry else "",
+                "licence": entry.licence if entry else "cdopt's own" if name in NOTES else "",
+                "note": entry.note if entry else NOTES.get(name, ""),
                 "accuracy_options": list(words.options) if words else [],
                 "accuracy_meaning": words.meaning if words else "",
                 "cvxpy_rewrites": words.rewritten if words else "",
@@ -218,13 +222,16 @@ def print_backends() -> None:
     others: list[str] = []
     for r in backend_records():
         name = str(r["name"])
-        if not r["available"] and name not in TABLE:
+        if not r["available"] and name not in TABLE and name not in STRUCTURED:
             others.append(name)
             continue
         takes = "QP, cones" if "SOCP" in capability(name).classes else "QP"
+        if name in STRUCTURED:
+            takes = ", ".join(_SHORT[kind] for kind in sorted(resolve(name).capability.structured))
         here = Text("yes", style="green") if r["available"] else Text("no", style="red")
         table.add_row(Text(name, style="bold"), here, takes, str(r["licence"]), _notes(r))
     out.print(table)
+    out.print("steps, trusses: cdopt's own solvers take the plain data, of any power.")
     out.print("QP: quadratic programs (every classic step; compatible forces with p = 2).")
     out.print("cones: second-order cones (compatible forces with other powers, such as Hertz).")
     usable = ", ".join(n for n in others if capability(n).classes)

@@ -172,14 +172,18 @@ class RigidStepData:
 
     @cached_property
     def dof_speed(self) -> FloatArray:
-        """(nv,) m/s or rad/s: speed of each degree of freedom that moves a gap at its speed."""
+        """(nv,) m/s or rad/s: speed of each degree of freedom.
+
+        What moves a gap at the part's speed, or what takes the part's energy if that is less: a
+        lever too short to matter must not lend its dof a speed it never has.
+        """
         if self.B is None or self.mass is None:
             return np.zeros(0)
         beta = column_scale(self.B)
         touching = beta > 0.0
-        free = np.sqrt(self.dof_energy / self.mass.diagonal)
-        speed = self.part_speed[self.parts.dof]
-        return read_only(np.where(touching, speed / np.where(touching, beta, 1.0), free))
+        energetic = np.sqrt(self.dof_energy / self.mass.diagonal)
+        speed = self.part_speed[self.parts.dof] / np.where(touching, beta, 1.0)
+        return read_only(np.where(touching, np.minimum(speed, energetic), energetic))
 
 
 @dataclass(frozen=True, eq=False)

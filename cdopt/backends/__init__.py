@@ -6,16 +6,26 @@ True
 """
 
 from cdopt.backends.accuracy import ACCURACY, AccuracyWords
+from cdopt.backends.apgd import APGD
+from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability, RunResult
+from cdopt.backends.lcp import LCP
 from cdopt.backends.modelled import Modelled
+from cdopt.backends.newton import Newton
+from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import available, resolve, why_unavailable
 
 __all__ = [
     "ACCURACY",
+    "APGD",
+    "LCP",
+    "PGS",
     "AccuracyWords",
+    "AugmentedLagrangian",
     "Backend",
     "Capability",
     "Modelled",
+    "Newton",
     "RunResult",
     "available",
     "resolve",

@@ -13,11 +13,30 @@ from typing import Any
 
 from cdopt import checks
 from cdopt.backends import catalogue
+from cdopt.backends.apgd import APGD
+from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Posed
+from cdopt.backends.lcp import LCP
 from cdopt.backends.modelled import Modelled
+from cdopt.backends.newton import Newton
+from cdopt.backends.pgs import PGS
 from cdopt.errors import InvalidInput, Unsupported
 
-STRUCTURED: dict[str, Callable[..., Backend]] = {}
+STRUCTURED: dict[str, Callable[..., Backend]] = {
+    "newton": Newton,
+    "pgs": PGS,
+    "apgd": APGD,
+    "lcp": LCP,
+    "augmented-lagrangian": AugmentedLagrangian,
+}
+
+NOTES: dict[str, str] = {
+    "newton": "semismooth Newton; augmented Lagrangian over it for rigid steps",
+    "pgs": "projected Gauss–Seidel: its forces depend on the order of the contacts",
+    "apgd": "accelerated projected gradient: from zero, the forces of least norm",
+    "lcp": "Lemke's method on the complementarity problem, up to 500 contacts",
+    "augmented-lagrangian": "outer multipliers, accelerated projected gradient inside",
+}
 
 
 def known_names() -> list[str]:
@@ -95,8 +114,9 @@ def require_capable(backend: Backend, posed: Posed, what: str) -> None:
     """
     if _takes(backend, posed):
         return
-    if posed.problem_class in backend.capability.classes or not backend.capability.classes:
-        reason = f"{backend.name} takes no constraints beyond those of the formulation"
+    if not backend.capability.classes:
+        reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
+        reason += " problems only, and takes no constraints beyond those of the formulation"
     else:
         need = {"QP": "a quadratic program", "SOCP": "second-order cones (power p is not 2)"}
         reason = f"{what} needs {need[posed.problem_class]}, which {backend.name} cannot take"

@@ -119,7 +119,8 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     feasible : whether it has a solution.
     unique : which answers are unique, and why.
     generator : the function that builds it, or
-    step : the ``.npz`` file of a frozen step.
+    step : the ``.npz`` file of a frozen step, or
+    fclib : the FCLib file of a frozen step, of which the derived frictionless problem is taken.
     reference : values that a correct solution has.
     observation : what was seen when it was run.
     """
@@ -134,13 +135,14 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unique: Unique
     generator: Generator | None = None
     step: str | None = None
+    fclib: str | None = None
     reference: list[Reference] = []
     observation: list[Observation] = []
 
     def __post_init__(self) -> None:
-        if (self.generator is None) == (self.step is None):
-            raise ValueError("a problem needs either a generator or a frozen step")
-        if self.step is not None and self.kind == "truss":
+        if [self.generator, self.step, self.fclib].count(None) != 2:
+            raise ValueError("a problem needs either a generator or a frozen step (step or fclib)")
+        if self.generator is None and self.kind == "truss":
             raise ValueError("a frozen step is of kind 'step'")
 
     @property

@@ -17,6 +17,7 @@ from cdopt.bank.manifests import Manifest, Reference, Value, home, manifest
 from cdopt.checks import FloatArray, choice, describe, read_only
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.interop import fclib
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
@@ -154,6 +155,8 @@ def load(name: str, **changes: Value) -> BankProblem:
 
 
 def _build(folder: Path, known: Manifest, merged: Mapping[str, Value]) -> ContactStep | Truss:
+    if known.fclib is not None:
+        return fclib.load_step(folder / known.fclib)
     if known.generator is None:
         return ContactStep.load(folder / str(known.step))
     build = GENERATORS.get(known.generator.name)

@@ -93,12 +93,14 @@ class ClassicCD(Formulation):
         N = sp.csr_array(self.step.N * (1.0 / data.speed)[:, None] * unit[None, :])
         N = sp.csr_array((N + N.T) * 0.5)
         p = self.step.p_vec / data.speed
-        f = cp.Variable(data.nc, nonneg=True, name="f")
+        if data.nc == 0:  # CVXPY needs a variable: an idle contact stands in
+            N, p, unit = sp.csr_array((1, 1)), np.ones(1), np.ones(1)
+        f = cp.Variable(p.size, nonneg=True, name="f")
         self._f = f
-        self.forces = cp.multiply(unit, f)
+        self.forces = cp.multiply(unit, f)[: data.nc]
 
         def objective(weight: FloatArray) -> cp.Expression:
-            own = weight[data.parts.contact]
+            own = weight[data.parts.contact] if data.nc else np.ones(1)
             return 0.5 * cp.quad_form(f, _weighted(N, own), assume_PSD=True) + (own * p) @ f
 
         self._state(objective, [])
@@ -164,7 +166,7 @@ class ClassicCD(Formulation):
         if self.form == "force":
             if self._f.value is None:
                 return None
-            forces = data.force * np.asarray(self._f.value, dtype=float).reshape(data.nc)
+            forces = data.force * np.asarray(self._f.value, dtype=float).ravel()[: data.nc]
             return Iterate(data.velocity(forces), forces)
         impulses = self._no_penetration.dual_value
         if self._w.value is None or impulses is None or self.step.v_star is None:

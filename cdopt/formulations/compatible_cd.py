@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt import checks, delassus
 from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
 from cdopt.certificate import TOLERANCE, certify
@@ -25,14 +25,12 @@ from cdopt.errors import InvalidInput
 from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.scales import matrix_parts
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
 _RANK_TOL = 1e-8  # eigenvalues of a part of N below this share of its largest are null space
-_DENSE_LIMIT = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,8 @@ class ClosedNetwork:
     tol : the relative tolerance behind both.
     gap_tol : (nc,) m/s, ``tol`` times the closing speed of the contact's part.
     force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
-    contact_load : F̃ (nv,) = Bᵀ max(f, 0) over the closed contacts, N and N·m.
+    forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
+    contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
         largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """
@@ -55,6 +54,7 @@ class ClosedNetwork:
     tol: float
     gap_tol: FloatArray
     force_tol: FloatArray
+    forces: FloatArray
     contact_load: FloatArray
     projected: float
 
@@ -174,6 +174,7 @@ class CompatibleCD:
             tol,
             read_only(gap_tol),
             read_only(force_tol),
+            read_only(kept),
             read_only(np.asarray(gradient.T @ kept)),
             lost / float(spread) if spread > 0.0 else 0.0,
         )
@@ -185,8 +186,10 @@ class CompatibleCD:
         if B is not None:
             gradient = B[contacts]
             load = network.contact_load
-        else:
-            gradient, load = _factor_form(step, network)
+        else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
+            closed = sp.csr_array(step.N[contacts][:, contacts])
+            gradient = delassus.root(closed, _RANK_TOL)
+            load = np.asarray(gradient.T @ network.forces[contacts])
         ids = None if step.contact_ids is None else step.contact_ids[contacts]
         return NoTensionTruss(
             gradient,
@@ -308,39 +311,3 @@ def _scatter(network: ClosedNetwork, forces: FloatArray, nc: int) -> FloatArray:
     everywhere = np.zeros(nc)
     everywhere[network.contacts] = forces
     return everywhere
-
-
-def _factor_form(step: ContactStep, network: ClosedNetwork) -> tuple[Any, FloatArray]:
-    """Rows L of N = L Lᵀ on the closed contacts, and the load Lᵀ f that N f stands for.
-
-    Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic and is better conditioned. Each
-    independent part is factorised by itself, its rank cut at 1e-8 of its own largest
-    eigenvalue: what N's own round-off hides must not tie the forces. Parts too large for a
-    dense factorisation keep their rows of N.
-    """
-    contacts = network.contacts
-    closed = sp.csr_array(step.N[contacts][:, contacts])
-    classic = network.contact_load[contacts]
-    label = matrix_parts(closed).contact
-    columns, loads = [], []
-    for part in range(int(label.max(initial=-1)) + 1):
-        index = np.flatnonzero(label == part)
-        L, load = _factor_part(sp.csr_array(closed[index][:, index]), classic[index])
-        ones = np.ones(index.size)
-        scatter = sp.csr_array(
-            (ones, (index, np.arange(index.size))), shape=(contacts.size, index.size)
-        )
-        columns.append(scatter @ L)
-        loads.append(load)
-    if not columns:
-        return sp.csr_array((contacts.size, 1)), np.zeros(1)
-    return sp.csr_array(sp.hstack(columns)), np.concatenate(loads)
-
-
-def _factor_part(block: sp.csr_array, load: FloatArray) -> tuple[sp.csr_array, FloatArray]:
-    if block.shape[0] > _DENSE_LIMIT:
-        return block, load
-    values, vectors = np.linalg.eigh(block.toarray())
-    kept = values > _RANK_TOL * max(float(values[-1]), 0.0)
-    root = np.sqrt(values[kept])
-    return sp.csr_array(vectors[:, kept] * root), np.asarray((vectors[:, kept].T @ load) / root)

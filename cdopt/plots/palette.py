@@ -50,6 +50,8 @@ PALETTE: dict[str, Look] = {
     "pgs": Look("PGS", "#AA4499", "d"),
     "apgd": Look("APGD", "#117733", "8"),
     "newton": Look("Newton", "#4477AA", "H"),
+    "lcp": Look("Lemke", "#BB5566", "1"),
+    "augmented-lagrangian": Look("Augmented Lagrangian", "#888844", "2"),
 }
 
 

@@ -23,6 +23,7 @@ from cdopt.study import words
 SIZE_LIMITS: dict[str, tuple[int, str]] = {
     "proxqp": (2000, "dense matrices"),
     "daqp": (2000, "dense matrices"),
+    "lcp": (500, "a dense tableau"),
     "highs": (4000, "an active set of this size takes from minutes to hours"),
 }
 
@@ -343,6 +344,7 @@ def choose_backends(
     contacts: int,
     candidates: Sequence[str] | None = None,
     problem_class: str = "QP",
+    kinds: Sequence[str] = ("rigid step",),
 ) -> tuple[list[str], dict[str, str]]:
     """Available backends that suit a problem, and the others with the reason.
 
@@ -350,7 +352,8 @@ def choose_backends(
     ----------
     contacts : number of contacts.
     candidates : names to choose from; those not available are passed over. Default all.
-    problem_class : what the problem needs, "QP" or "SOCP".
+    problem_class : what the problem needs of a modelled solver, "QP" or "SOCP".
+    kinds : kinds of plain data that a structured solver must take.
     """
     chosen: list[str] = []
     left_out: dict[str, str] = {}
@@ -358,7 +361,10 @@ def choose_backends(
         if candidates is not None and name not in candidates:
             continue
         limit, reason = SIZE_LIMITS.get(name, (contacts, ""))
-        if problem_class not in resolve(name).capability.classes:
+        able = resolve(name).capability
+        if not able.classes and not able.structured.issuperset(kinds):
+            left_out[name] = f"for {' and '.join(sorted(able.structured))} problems only"
+        elif able.classes and problem_class not in able.classes:
             left_out[name] = "no second-order cones, which powers other than 2 need"
         elif contacts > limit:
             left_out[name] = f"{reason}; {contacts} contacts exceed {limit}"

@@ -1,0 +1,213 @@
+"""The no-tension truss (36) by an augmented Lagrangian, as Olsen & Kamrin (2018) solve it.
+
+minimise over f ≥ 0    Σ w*(f) + fᵀ B ū    subject to    Bᵀ f = F̃ on the free dofs
+
+The outer loop is that of LANCELOT: A. R. Conn, N. I. M. Gould, Ph. L. Toint, *A globally
+convergent augmented Lagrangian algorithm*, SIAM J. Numer. Anal. 28 (1991) 545, algorithm 1. For
+multipliers y and a penalty σ = 1/μ it minimises over f ≥ 0
+
+    Σ w*(f) + fᵀ B ū + yᵀ(Bᵀf − F̃) + (σ/2) ‖Bᵀf − F̃‖²
+
+to within ω. If then ‖Bᵀf − F̃‖ ≤ η, the multipliers move, y ← y + σ (Bᵀf − F̃), and the
+tolerances tighten, ω ← ω μ, η ← η μ^0.9; if not, the penalty grows, μ ← μ/10, and the
+tolerances start over at ω = μ, η = μ^0.1. (They divide μ by 100; a gentler step keeps the inner
+problems better conditioned.) The multiplier y is the micro-displacement u itself.
+
+Inside runs APGD (``cdopt.backends.proximal``), with w* in the proximal operator: its slope
+f^{1/(p−1)} is infinite at zero for p > 2, and no Lipschitz constant would bound it.
+
+Everything is in units of each part's load and overlap (``TrussData.scaled``).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt.backends import kernels
+from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.proximal import Proximal
+from cdopt.backends.structured import (
+    check_common,
+    check_count,
+    record,
+    settings_of,
+    starting_forces,
+    tell,
+)
+from cdopt.checks import FloatArray
+from cdopt.data import ScaledTruss, TrussData
+from cdopt.errors import Unsupported
+from cdopt.solution import Iterate, StepSolution
+
+LOG = logging.getLogger("cdopt.backends.augmented-lagrangian")
+
+_MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
+_ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1
+_OMEGA_LEAST = 1e-15
+_INNER = 2000  # APGD steps at most between two looks at the multipliers
+
+
+@dataclass(frozen=True)
+class AugmentedLagrangian:
+    """Settings of the augmented Lagrangian.
+
+    Parameters
+    ----------
+    max_iterations : APGD steps at most, of all outer iterations together.
+    max_outer : outer iterations at most.
+    accuracy : the run is solved when, in units of each part's load F, equilibrium
+        |Bᵀf − F̃|_j / (β_j F) and the contact law |f_i − w′(c_i)| / F hold to it, with the
+        overlap c = −B u of the multipliers.
+    history : keep the larger of the two after each outer iteration in ``raw.residuals``.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    max_iterations: int = 50_000
+    max_outer: int = 200
+    accuracy: float = 1e-8
+    history: bool = False
+
+    def __post_init__(self) -> None:
+        check_common(self.accuracy, ("max_iterations", self.max_iterations), self.history)
+        check_count("max_outer", self.max_outer)
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return "augmented-lagrangian"
+
+    @property
+    def capability(self) -> Capability:
+        """Trusses of any power, warm starts."""
+        return Capability(structured=frozenset({"truss"}), warm_start=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are not at their defaults, and the accuracy."""
+        return settings_of(self)
+
+    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+        """Iterate until the stopping test is met or a limit is reached."""
+        started = time.perf_counter()
+        data = posed.data
+        if not isinstance(data, TrussData):
+            raise Unsupported(self.name, f"it solves trusses, not a {data.kind}")
+        scaled = data.scaled()
+        state = _State(scaled, starting_forces(data, warm_start), _start_u(scaled, warm_start))
+        prepared = time.perf_counter()
+        met = self._outer(state, verbose)
+        status = "solved" if met else "iteration limit"
+        tell(LOG, verbose, f"{status} after {state.steps}: residual {state.worst:.2e}")
+        solved = time.perf_counter()
+        u = np.array(data.prescribed_u)
+        u[scaled.used] = state.u / scaled.unit
+        iterate = Iterate(u, data.force * state.f)
+        return RunResult(
+            status=status,
+            claim="solved" if met else "inaccurate",
+            iterate=iterate,
+            timings={
+                "compile": prepared - started,
+                "solve": solved - prepared,
+                "read": time.perf_counter() - solved,
+            },
+            iterations=state.steps,
+            raw=record(self.history, [np.array(state.residuals)]),
+            settings=self.settings,
+        )
+
+    def _outer(self, state: _State, verbose: bool) -> bool:
+        mu = _MU_START
+        omega, eta = mu, mu**_ETA_START
+        for outer in range(1, self.max_outer + 1):
+            state.inner(1.0 / mu, omega, min(_INNER, self.max_iterations - state.steps))
+            moved = state.u + state.excess / mu
+            worst = state.test(moved)
+            tell(LOG, verbose, f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
+            if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
+                state.u = moved
+                omega = max(omega * mu, _OMEGA_LEAST)
+                eta = max(eta * mu**_ETA_STEP, 0.1 * self.accuracy)
+            else:
+                mu = max(mu * _MU_FACTOR, _MU_LEAST)
+                omega, eta = mu, mu**_ETA_START
+            if worst <= self.accuracy:
+                return True
+            if state.steps >= self.max_iterations:
+                break
+        state.u = moved
+        return False
+
+
+@dataclass
+class _State:
+    """Where the iteration stands, in scaled units.
+
+    Attributes
+    ----------
+    truss : the problem.
+    f : (nc,) forces.
+    u : (m,) multipliers y.
+    excess : (m,) Bᵀf − F̃.
+    steps : APGD steps so far.
+    worst : the last value of the stopping test; ``residuals`` holds all.
+    """
+
+    truss: ScaledTruss
+    f: FloatArray
+    u: FloatArray
+    excess: FloatArray = field(default_factory=lambda: np.zeros(0))
+    steps: int = 0
+    worst: float = np.inf
+    residuals: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.excess = np.asarray(self.truss.B.T @ self.f - self.truss.load)
+        squares = self.truss.B.multiply(self.truss.B).sum(axis=1)
+        self._squares = np.asarray(squares, dtype=np.float64).ravel()
+        law = self.truss.law
+        self._slope = 1.0 / (law.power - 1.0)
+        self._compliance = law.stiffness**-self._slope
+
+    def inner(self, sigma: float, omega: float, limit: int) -> None:
+        """Minimise the augmented Lagrangian over f ≥ 0, from the forces at hand."""
+        B = self.truss.B
+        rows = kernels.plain(sp.csr_array(B * np.sqrt(sigma)))
+        problem = Proximal(
+            rows=rows,
+            spread=rows,
+            own=sigma * self._squares,
+            h=self.truss.opening + B @ (self.u - sigma * self.truss.load),
+            compliance=self._compliance,
+            exponent=self._slope,
+            forces=self.f,
+            size=B.shape[1],
+        )
+        problem.minimise(omega, limit, lambda n, residual: None)
+        self.f = problem.forces
+        self.steps += problem.steps
+        self.excess = np.asarray(B.T @ self.f - self.truss.load)
+
+    def test(self, u: FloatArray) -> float:
+        """The stopping test at the forces at hand and displacements u."""
+        overlap = -np.asarray(self.truss.B @ u) - self.truss.opening
+        law = np.abs(self.f - self.truss.law.force(overlap))
+        self.worst = float(max(np.abs(self.excess).max(initial=0.0), law.max(initial=0.0)))
+        self.residuals.append(self.worst)
+        return self.worst
+
+
+def _start_u(scaled: ScaledTruss, start: StepSolution | None) -> FloatArray:
+    """Scaled displacements (m,) to start from: zero, or those of an earlier solution that fit."""
+    if start is None or start.u is None or start.u.size <= int(scaled.used.max(initial=-1)):
+        return np.zeros(scaled.used.size)
+    return np.asarray(start.u[scaled.used] * scaled.unit)

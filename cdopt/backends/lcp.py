@@ -1,0 +1,234 @@
+"""Lemke's method on the complementarity problem (21) itself: 0 ≤ f ⟂ N f + p ≥ 0.
+
+C. E. Lemke, *Bimatrix equilibrium points and mathematical programming*, Management Sci. 11
+(1965); R. W. Cottle, J.-S. Pang, R. E. Stone, *The Linear Complementarity Problem* (1992),
+algorithm 4.4.5 with the covering vector of ones and lexicographic ratio tests, which keep it
+from cycling on the degenerate steps that piles at rest are. N is positive semidefinite, so the
+method ends at a solution or on a ray; the ray is a proof that (21) has no solution: g ≥ 0 with
+N g = 0 and pᵀg < 0 (section 4.4). It is an exact method for small problems: dense, (2n)² numbers.
+
+On ``beam-uniform``, whose forces are unique only up to multiples of (1, −2, 1), it ends at a
+vertex of the solutions, 0, 10 and 0 N.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cdopt import checks
+from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.kernels import natural_residual
+from cdopt.backends.structured import check_count, rigid, scaled_step, settings_of, tell
+from cdopt.checks import FloatArray, IntArray
+from cdopt.errors import Unsupported
+from cdopt.solution import Iterate, StepSolution
+
+LOG = logging.getLogger("cdopt.backends.lcp")
+
+_PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
+_TIE = 1e-13  # ratios this close, beside the largest, are equal
+_RAY = 1e-7  # N g of a ray, beside pᵀg
+_SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class LCP:
+    """Settings of Lemke's method.
+
+    Parameters
+    ----------
+    max_contacts : larger problems are refused; the work grows with the cube of their size.
+    max_pivots : pivots at most.
+    accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy at the
+        forces of the final basis, solved anew; V is the closing speed of the contact's part.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    max_contacts: int = 500
+    max_pivots: int = 10_000
+    accuracy: float = 1e-8
+
+    def __post_init__(self) -> None:
+        check_count("max_contacts", self.max_contacts)
+        check_count("max_pivots", self.max_pivots)
+        checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return "lcp"
+
+    @property
+    def capability(self) -> Capability:
+        """Rigid steps, from the start that the method prescribes."""
+        return Capability(structured=frozenset({"rigid step"}))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are not at their defaults, and the accuracy."""
+        return settings_of(self)
+
+    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+        """Pivot until the basis is complementary, or a ray is met.
+
+        Raises
+        ------
+        Unsupported : more than ``max_contacts`` contacts.
+        """
+        started = time.perf_counter()
+        data = rigid(posed, self.name)
+        if data.nc > self.max_contacts:
+            raise Unsupported(
+                f"lcp for {data.nc} contacts",
+                f"dense pivoting is for at most {self.max_contacts} (its setting max_contacts)",
+                ("pgs", "apgd"),
+            )
+        step = scaled_step(data)
+        acting = np.flatnonzero(step.own > 0.0)
+        N = np.asarray((step.rows @ step.spread.T).todense())
+        N = 0.5 * (N + N.T)
+        prepared = time.perf_counter()
+        outcome, pivots, forces = self._solve(N, step.p, acting)
+        residual = natural_residual(step.own, N @ forces + step.p, forces)
+        status, claim = self._verdict(outcome, float(residual))
+        tell(LOG, verbose, f"{status} after {pivots} pivots: residual {residual:.2e}")
+        solved = time.perf_counter()
+        physical = step.force * forces
+        iterate = Iterate(data.velocity(physical), physical)
+        return RunResult(
+            status=status,
+            claim=claim,
+            iterate=iterate,
+            timings={
+                "compile": prepared - started,
+                "solve": solved - prepared,
+                "read": time.perf_counter() - solved,
+            },
+            iterations=pivots,
+            settings=self.settings,
+        )
+
+    def _solve(self, N: FloatArray, p: FloatArray, acting: IntArray) -> tuple[str, int, FloatArray]:
+        """Outcome, pivots and scaled forces (nc,); contacts that act on nothing get zero."""
+        forces = np.zeros(p.size)
+        idle = np.ones(p.size, dtype=bool)
+        idle[acting] = False
+        if np.any(p[idle] < -self.accuracy):
+            return "ray", 0, forces
+        small, q = np.ascontiguousarray(N[np.ix_(acting, acting)]), p[acting]
+        outcome, pivots, basis, ray = lemke(small, q, self.max_pivots)
+        if outcome == _ON_A_RAY:
+            g = np.maximum(ray, 0.0)
+            drop = float(q @ g)
+            proven = drop < 0.0 and float(np.abs(small @ g).max()) <= -_RAY * drop
+            return ("ray" if proven else "numerical trouble"), int(pivots), forces
+        if outcome == _LIMIT:
+            return "pivot limit", int(pivots), forces
+        loaded = np.sort(basis[(basis >= q.size) & (basis < 2 * q.size)] - q.size)
+        block = small[np.ix_(loaded, loaded)]
+        exact = np.linalg.lstsq(block, -q[loaded], rcond=None)[0]
+        forces[acting[loaded]] = np.maximum(exact, 0.0)  # below zero only by round-off: tested
+        return "complementary basis", int(pivots), forces
+
+    def _verdict(self, outcome: str, residual: float) -> tuple[str, Claim]:
+        if outcome == "ray":
+            return "infeasible: secondary ray", "infeasible"
+        if outcome != "complementary basis":
+            return outcome, "inaccurate"
+        if residual <= self.accuracy:
+            return "solved", "solved"
+        return "numerical trouble", "inaccurate"
+
+
+@njit(cache=True)
+def lemke(N: FloatArray, q: FloatArray, max_pivots: int) -> tuple[int, int, IntArray, FloatArray]:
+    """Lemke's method on w − N z = q, 0 ≤ w ⟂ z ≥ 0 with w − N z − z₀ = q in between.
+
+    Variables are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n. Returns the outcome, the number of
+    pivots, the basis (n,) and the z part of the ray (n,).
+    """
+    n = q.shape[0]
+    table = np.zeros((n, 2 * n + 2))
+    basis = np.arange(n)
+    ray = np.zeros(n)
+    scale = 1.0
+    row = 0
+    for i in range(n):
+        table[i, i], table[i, 2 * n], table[i, 2 * n + 1] = 1.0, -1.0, q[i]
+        for j in range(n):
+            table[i, n + j] = -N[i, j]
+            scale = max(scale, abs(N[i, j]))
+        if q[i] <= q[row]:  # the last of equals is the lexicographic least
+            row = i
+    if n == 0 or q[row] >= 0.0:
+        return _SOLVED, 0, basis, ray
+    entering = 2 * n
+    for pivots in range(1, max_pivots + 1):
+        pivot(table, row, entering)
+        leaving = basis[row]
+        basis[row] = entering
+        if leaving == 2 * n:
+            return _SOLVED, pivots, basis, ray
+        entering = leaving + n if leaving < n else leaving - n
+        row = leaving_row(table, basis, entering, scale)
+        if row < 0:
+            for i in range(n):
+                if basis[i] >= n and basis[i] < 2 * n:
+                    ray[basis[i] - n] = -table[i, entering]
+            if entering >= n:
+                ray[entering - n] = 1.0
+            return _ON_A_RAY, pivots, basis, ray
+    return _LIMIT, max_pivots, basis, ray
+
+
+@njit(cache=True)
+def pivot(table: FloatArray, row: int, column: int) -> None:
+    """Make a column of the table the unit vector of a row."""
+    table[row] /= table[row, column]
+    for i in range(table.shape[0]):
+        factor = table[i, column]
+        if i != row and factor != 0.0:
+            for j in range(table.shape[1]):
+                table[i, j] -= factor * table[row, j]
+            table[i, column] = 0.0
+
+
+@njit(cache=True)
+def leaving_row(table: FloatArray, basis: IntArray, entering: int, scale: float) -> int:
+    """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray."""
+    n = table.shape[0]
+    tied = np.empty(n, dtype=np.int64)
+    count = 0
+    for i in range(n):
+        if table[i, entering] > _PIVOT * scale:
+            tied[count] = i
+            count += 1
+    if count == 0:
+        return -1
+    for k in range(-1, n):
+        column = 2 * n + 1 if k < 0 else k
+        least, largest = np.inf, 1.0
+        for m in range(count):
+            ratio = table[tied[m], column] / table[tied[m], entering]
+            least, largest = min(least, ratio), max(largest, abs(ratio))
+        kept = 0
+        for m in range(count):
+            i = tied[m]
+            if table[i, column] / table[i, entering] <= least + _TIE * largest:
+                if k < 0 and basis[i] == 2 * n:
+                    return i
+                tied[kept] = i
+                kept += 1
+        count = kept
+        if count == 1:
+            break
+    return tied[0]

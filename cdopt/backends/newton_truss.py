@@ -1,0 +1,151 @@
+"""Semismooth Newton on the potential form of the no-tension truss, equation (32) corrected.
+
+minimise over u  E(u) = Σ w(c) + F̃ᵀ u,  c = −B u − opening.  The gradient F̃ − Bᵀ w′(c) is once
+semismooth; its generalised Hessian Bᵀ diag(w″(c)) B loses rank when bodies lose all contacts, so
+a Levenberg shift is added, small while steps succeed and raised when they do not. The line
+search finds where the derivative along the direction vanishes: convex in one variable, it needs
+no product with B and suffers no cancellation, however close to the minimum.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt.backends.newton_system import Network
+from cdopt.checks import FloatArray
+from cdopt.contact_law import HOOKE, PowerLaw
+
+LOG = logging.getLogger("cdopt.backends.newton")
+
+_SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4
+_STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
+_SEARCHES = 60
+
+
+@dataclass
+class TrussRun:
+    """Where the iteration stands.
+
+    Attributes
+    ----------
+    u : (m,) scaled displacement.
+    f : (nc,) scaled forces w′(c).
+    residual : largest entry of the scaled equilibrium F̃ − Bᵀ f.
+    steps : Newton steps taken; ``rejected`` of them were refused.
+    history : residual at each step.
+    """
+
+    u: FloatArray
+    f: FloatArray
+    residual: float
+    steps: int
+    rejected: int
+    history: list[float]
+    converged: bool
+
+
+def minimise(
+    net: Network,
+    load: FloatArray,
+    opening: FloatArray,
+    law: PowerLaw,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
+) -> TrussRun:
+    """Newton's method from ``start``, or from the network that can also pull."""
+    u = _bilateral(net, load, opening, law) if start is None else start.copy()
+    c = -net.gap(u) - opening
+    f = law.force(c)
+    gradient = load - net.load(f)
+    shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
+    for step in range(1, limit + 1):
+        if history[-1] <= tol:
+            return TrussRun(u, f, history[-1], step - 1, rejected, history, True)
+        D = _tangent(law, c)
+        typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
+        forcing = float(np.clip(0.1 * history[-1], 1e-10, 1e-2))
+        direction = net.solve(D, shift * typical, -gradient, forcing)
+        motion = -net.gap(direction)
+        t = _line_search(law, c, motion, float(load @ direction))
+        moved = c + t * motion
+        force = law.force(moved)
+        after = load - net.load(force)
+        size = _size(after)
+        if t == 0.0 or not np.isfinite(size):
+            rejected += 1
+            shift = shift * 100.0
+            if shift > _SHIFT_MOST:
+                break
+            continue
+        u, c, f, gradient = u + t * direction, moved, force, after
+        history.append(size)
+        LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
+        shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
+        if _stalled(history, tol):
+            break
+    return TrussRun(u, f, history[-1], len(history) - 1, rejected, history, history[-1] <= tol)
+
+
+def _size(gradient: FloatArray) -> float:
+    return float(np.abs(gradient).max(initial=0.0))
+
+
+def _stalled(history: list[float], tol: float) -> bool:
+    """Round-off reached: no progress over the last steps, already close."""
+    recent = history[-6:]
+    return len(recent) == 6 and min(recent[1:]) >= 0.5 * recent[0] and recent[-1] < 1e4 * tol
+
+
+def _bilateral(net: Network, load: FloatArray, opening: FloatArray, law: PowerLaw) -> FloatArray:
+    """Start: the displacement of a linear network of the same stiffness that can also pull.
+
+    For other powers each overlap is then of the right order: scaled forces are near one.
+    """
+    k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
+    typical = float(k.mean()) if k.size else 1.0
+    return net.solve(k, 1e-8 * typical, -(load + net.load(k * opening)), 1e-3)
+
+
+def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
+    """w″(c) (nc,), zero on open contacts, capped where it would be infinite."""
+    if law.power == HOOKE:
+        return np.where(c > 0.0, law.stiffness, 0.0)
+    closed = c > 0.0
+    safe = np.where(closed, c, 1.0)
+    D = np.where(closed, law.stiffness * (law.power - 1.0) * safe ** (law.power - 2.0), 0.0)
+    if law.power < HOOKE and closed.any():
+        D = np.minimum(D, _STEEPEST * float(np.median(D[closed])))
+    return D
+
+
+def _line_search(law: PowerLaw, c: FloatArray, motion: FloatArray, work: float) -> float:
+    """t > 0 where the slope of E along the direction has vanished, or nearly; 0 if none.
+
+    The slope φ′(t) = F̃ᵀd + Σ w′(c + t motion) motion is nondecreasing in t.
+    """
+
+    def slope(t: float) -> float:
+        return work + float(law.force(c + t * motion) @ motion)
+
+    initial = slope(0.0)
+    if not initial < 0.0:
+        return 0.0
+    low, high, at_high = 0.0, 1.0, slope(1.0)
+    if abs(at_high) <= 0.5 * abs(initial):
+        return 1.0
+    while at_high < 0.0 and high < 1e6:
+        low, high = high, 4.0 * high
+        at_high = slope(high)
+        if abs(at_high) <= 0.5 * abs(initial):
+            return high
+    for _ in range(_SEARCHES):
+        middle = 0.5 * (low + high)
+        value = slope(middle)
+        if abs(value) <= 0.1 * abs(initial):
+            return middle
+        low, high = (middle, high) if value < 0.0 else (low, middle)
+    return low

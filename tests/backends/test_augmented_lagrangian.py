@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.bank.generators import fan_forces
+from cdopt.errors import InvalidInput, SolveFailed
+
+NAME = "augmented-lagrangian"
+POWERS = [1.7, 2.0, 2.5, 4.0]
+STEPS = [
+    name
+    for name in cdopt.bank.names()
+    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
+]
+
+
+def sharp(problem) -> cdopt.NoTensionTruss:
+    """The second problem of the bank's step, behind an exact first one."""
+    cd = cdopt.CompatibleCD(problem.step, problem.power)
+    return cd.truss(cd.network(cd.classic_cd.solve("lcp")))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_compatible_forces_of_the_bank_meet_their_references(name: str) -> None:
+    problem = cdopt.bank.load(name)
+    cd = cdopt.CompatibleCD(problem.step, problem.power)
+    solution = cd.solve(NAME, classic="lcp")
+    assert solution.ok, {key: str(c) for key, c in solution.certificates.items()}
+    for quantity in problem.references:
+        assert problem.error(quantity, solution) < 1e-5
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("name", ["beam-stiff-middle", "pyramid-species", "crystal-2d"])
+def test_every_power_agrees_with_the_interior_point(name: str, power: float) -> None:
+    step = cdopt.bank.load(name).step
+    cd = cdopt.CompatibleCD(step, power)
+    truss = cd.truss(cd.network(cd.classic_cd.solve("lcp")))
+    ours = truss.solve(NAME)
+    assert ours.claimed
+    assert ours.ok, ours.certificate
+    theirs = truss.solve("clarabel", accuracy=1e-11, check=False)
+    top = ours.f.max()
+    tolerance = 1e-5 if theirs.ok else 1e-2
+    np.testing.assert_allclose(ours.iterate.forces / top, theirs.iterate.forces / top,
+                               atol=tolerance)  # fmt: skip
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_fan_s_forces_are_known_in_closed_form(power: float) -> None:
+    fan = cdopt.bank.load("fan")
+    solution = cdopt.NoTensionTruss(fan.B, fan.contact_load, power=power).solve(NAME)
+    np.testing.assert_allclose(solution.f, fan_forces(7, 10.0, power), rtol=1e-6)
+
+
+def test_the_multiplier_is_the_displacement() -> None:
+    """Beam of stiffness (1, 3, 1): it sinks by 2 N / 1 without turning."""
+    truss = cdopt.NoTensionTruss([[1, -0.5], [1, 0], [1, 0.5]], [10.0, 0.0], [1.0, 3.0, 1.0])
+    solution = truss.solve(NAME, accuracy=1e-10)
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], atol=1e-8)
+    np.testing.assert_allclose(solution.u, [-2.0, 0.0], atol=1e-8)
+    np.testing.assert_array_equal(solution.dual, solution.u)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_prescribed_dofs_are_not_balanced_but_press(power: float) -> None:
+    """Two struts in a row between a free body and a plate that is pushed by 0.1 m."""
+    truss = cdopt.NoTensionTruss(
+        [[1.0, 0.0], [-1.0, 1.0]],
+        [0.0, 0.0],
+        power=power,
+        free_dofs=[0],
+        prescribed_u=[0.0, -0.1],
+    )
+    solution = truss.solve(NAME)
+    assert solution.ok
+    np.testing.assert_allclose(solution.u, [-0.05, -0.1], atol=1e-7)
+    np.testing.assert_allclose(solution.f, 0.05 ** (power - 1.0), rtol=1e-5)
+
+
+def test_units_do_not_matter() -> None:
+    truss = sharp(cdopt.bank.load("pyramid-hertz"))
+    data = truss.data
+    plain = truss.solve(NAME)
+    scaled = cdopt.NoTensionTruss(
+        data.B, 1e9 * data.contact_load, 1e-4 * data.law.stiffness, data.law.power
+    ).solve(NAME)
+    assert scaled.iterations == pytest.approx(plain.iterations, abs=50)
+    np.testing.assert_allclose(scaled.f / 1e9, plain.f, atol=1e-7 * plain.f.max())
+
+
+def test_two_runs_are_equal_and_a_warm_start_saves_iterations() -> None:
+    truss = sharp(cdopt.bank.load("pyramid-species"))
+    first, second = truss.solve(NAME), truss.solve(NAME)
+    np.testing.assert_array_equal(first.f, second.f)
+    warm = truss.solve(NAME, warm_start=first)
+    assert warm.ok
+    assert warm.iterations < 0.5 * first.iterations
+
+
+def test_history_and_log(caplog) -> None:
+    truss = sharp(cdopt.bank.load("pyramid-species"))
+    with caplog.at_level(logging.INFO, logger="cdopt.backends.augmented-lagrangian"):
+        kept = truss.solve(NAME, history=True)
+    assert kept.raw.residuals[-1] <= 1e-8
+    assert sum("outer" in r.message for r in caplog.records) == kept.raw.residuals.size
+
+
+def test_the_limit_leaves_an_iterate_and_no_answer() -> None:
+    truss = sharp(cdopt.bank.load("pyramid-species"))
+    for stopped in (truss.solve(NAME, max_iterations=10), truss.solve(NAME, max_outer=1)):
+        assert not stopped.claimed
+        assert stopped.status == "iteration limit"
+        assert stopped.f is None
+        assert stopped.iterate.forces.any()
+
+
+@pytest.mark.parametrize("load", ["pull", "sideways", "tip"])
+def test_loads_out_of_reach_are_proven_so(load: str) -> None:
+    with pytest.raises(SolveFailed, match="iteration limit") as failure:
+        cdopt.bank.load("unreachable-load", load=load).formulation("truss").solve(NAME)
+    assert failure.value.certificate is not None
+
+
+@pytest.mark.parametrize(
+    ("B", "load"), [(np.zeros((0, 2)), [0.0, 0.0]), ([[1.0, 0.0]], [0.0, 0.0])]
+)
+def test_no_contacts_or_no_load(B, load) -> None:
+    solution = cdopt.NoTensionTruss(B, load).solve(NAME)
+    assert solution.ok
+    assert not solution.f.any()
+
+
+@pytest.mark.parametrize("field", ["max_iterations", "max_outer", "accuracy", "history"])
+def test_bad_settings_are_refused_by_name(field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        cdopt.backends.resolve(NAME, **{field: -1})
+    assert caught.value.argument == field
+
+
+def test_rigid_steps_are_refused() -> None:
+    with pytest.raises(cdopt.Unsupported) as refusal:
+        cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).solve(NAME)
+    assert "apgd" in refusal.value.alternatives

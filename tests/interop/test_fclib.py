@@ -1,0 +1,607 @@
+"""FCLib files: three storage schemes, two kinds of problem, what is derived, what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+from typer.testing import CliRunner
+
+import cdopt
+from cdopt.cli import app
+from cdopt.data import RigidStepData
+from cdopt.interop import fclib
+
+SCHEMES = ("rows", "columns", "triplets")
+PUBLISHED = [name for name in cdopt.bank.names() if name.startswith("fclib-")]
+
+
+# --- writing files as FCLib's own functions do -----------------------------------------
+
+
+def put_matrix(group: h5py.Group, matrix: np.ndarray, scheme: str, slack: int = 0) -> None:
+    """A matrix in one of the three schemes, with ``slack`` unused entries at the end."""
+    if scheme == "rows":
+        csr = sp.csr_array(matrix)
+        nz, p, i, x = -2, csr.indptr, csr.indices, csr.data
+    elif scheme == "columns":
+        csc = sp.csc_array(matrix)
+        nz, p, i, x = -1, csc.indptr, csc.indices, csc.data
+    else:
+        coo = sp.coo_array(matrix)
+        nz, p, i, x = coo.nnz, coo.col, coo.row, coo.data  # columns in p, rows in i
+    numbers = {"m": matrix.shape[0], "n": matrix.shape[1], "nz": nz, "nzmax": len(x) + slack}
+    for name, number in numbers.items():
+        group[name] = np.array([number], dtype=np.int32)
+    group["p"] = p.astype(np.int32)
+    spare = 0 if scheme == "triplets" else slack
+    group["i"] = np.append(i, np.zeros(spare)).astype(np.int32)
+    group["x"] = np.append(x, np.full(slack, np.pi))
+
+
+def write_local(path: Path, W, q, d: int = 3, scheme: str = "rows", slack: int = 0) -> Path:
+    with h5py.File(path, "w") as file:
+        root = file.create_group("fclib_local")
+        root["spacedim"] = np.array([d], dtype=np.int32)
+        put_matrix(root.create_group("W"), W, scheme, slack)
+        root["vectors/q"], root["vectors/mu"] = q, np.full(len(q) // d, 0.5)
+    return path
+
+
+def write_global(path: Path, M, H, f, w, d: int = 3, scheme: str = "triplets") -> Path:
+    with h5py.File(path, "w") as file:
+        root = file.create_group("fclib_global")
+        root["spacedim"] = np.array([d], dtype=np.int32)
+        put_matrix(root.create_group("M"), M, scheme)
+        put_matrix(root.create_group("H"), H, scheme)
+        root["vectors/f"], root["vectors/w"] = f, w
+        root["vectors/mu"] = np.full(len(w) // d, 0.5)
+    return path
+
+
+def matrices(d: int, nc: int = 4, nv: int = 6, seed: int = 0):
+    """M, H, f, w of a frictional problem that some motion satisfies."""
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((nv, nv))
+    H = rng.standard_normal((nv, nc * d)) * (rng.random((nv, nc * d)) < 0.7)
+    w = np.abs(rng.standard_normal(nc * d)) * 0.1
+    f = -5.0 * H[:, ::d] @ rng.uniform(0.5, 1.5, nc)  # a load that closes contacts
+    return root @ root.T + nv * np.eye(nv), H, f, w
+
+
+def local_of(M, H, f, w):
+    inverse = np.linalg.inv(M)
+    W = H.T @ inverse @ H
+    return (W + W.T) / 2.0, H.T @ inverse @ f + w
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return write_local(tmp_path / "good.hdf5", *local_of(*matrices(3)))
+
+
+def refused(path, told: str) -> cdopt.InvalidInput:
+    with pytest.raises(cdopt.InvalidInput, match=told) as caught:
+        fclib.read(path)
+    assert caught.value.argument == "path"
+    assert caught.value.found
+    assert caught.value.expected
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+# --- what is read ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("slack", [0, 5])
+def test_local_problems_in_every_scheme(tmp_path: Path, d: int, scheme: str, slack: int) -> None:
+    W, q = local_of(*matrices(d))
+    read = fclib.read(write_local(tmp_path / "a.hdf5", W, q, d, scheme, slack))
+    assert (read.kind, read.spacedim, read.step.nc, read.step.nv) == ("local", d, 4, None)
+    np.testing.assert_array_equal(read.step.N.toarray(), W[::d, ::d])
+    np.testing.assert_array_equal(read.step.p_vec, q[::d])
+    np.testing.assert_array_equal(read.W.toarray(), W)
+    np.testing.assert_array_equal(read.q, q)
+    np.testing.assert_array_equal(read.mu, 0.5)
+    np.testing.assert_array_equal(read.step.stiffness, 1.0)
+    assert read.symmetrised == 0.0
+    assert read.step.dt == 1.0
+    assert "frictionless" in read.label
+    assert read.label in repr(read)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_global_problems_in_every_scheme(tmp_path: Path, d: int, scheme: str) -> None:
+    M, H, f, w = matrices(d)
+    read = fclib.read(write_global(tmp_path / "a.hdf5", M, H, f, w, d, scheme))
+    assert (read.kind, read.spacedim, read.step.nc, read.step.nv) == ("global", d, 4, 6)
+    np.testing.assert_array_equal(read.step.M.toarray(), M)
+    np.testing.assert_array_equal(read.step.B.toarray(), H.T[::d])
+    np.testing.assert_array_equal(read.step.F_ext, f)
+    np.testing.assert_array_equal(read.step.bias, w[::d])
+    np.testing.assert_allclose(read.step.v_star, np.linalg.solve(M, f), rtol=1e-12)
+    np.testing.assert_array_equal(read.H.toarray(), H)
+    np.testing.assert_array_equal(read.w, w)
+    assert read.W is None
+    assert read.q is None
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_local_and_global_are_the_same_problem(tmp_path: Path, d: int, seed: int) -> None:
+    M, H, f, w = matrices(d, seed=seed)
+    whole = fclib.load_step(write_global(tmp_path / "g.hdf5", M, H, f, w, d))
+    local = fclib.load_step(write_local(tmp_path / "l.hdf5", *local_of(M, H, f, w), d))
+    np.testing.assert_allclose(local.N.toarray(), whole.N.toarray(), atol=1e-12)
+    np.testing.assert_allclose(local.p_vec, whole.p_vec, atol=1e-12)
+    sharp = cdopt.backends.resolve("clarabel", accuracy=1e-12)
+    one, other = (cdopt.ClassicCD(step).solve(sharp) for step in (whole, local))
+    assert one.ok
+    assert other.ok
+    assert one.f.max() > 1e-3  # some contact is loaded, so that something is compared
+    np.testing.assert_allclose(one.gap, other.gap, atol=1e-8)
+    np.testing.assert_allclose(whole.N @ one.f, whole.N @ other.f, atol=1e-8)
+    np.testing.assert_allclose(one.gap, whole.B @ one.v_next + w[::d], atol=1e-10)
+    np.testing.assert_allclose(M @ one.v_next, H[:, ::d] @ one.f + f, atol=1e-8)
+
+
+def test_duplicate_triplets_add_up(tmp_path: Path, good: Path) -> None:
+    W, q = local_of(*matrices(3))
+    path = write_local(tmp_path / "twice.hdf5", W / 2.0, q, scheme="triplets")
+    with h5py.File(path, "r+") as file:
+        group = file["fclib_local/W"]
+        twice = {name: np.tile(group[name][()], 2) for name in "pix"}
+        for name, value in twice.items():
+            del group[name]
+            group[name] = value
+        group["nz"][0] = group["nzmax"][0] = len(twice["x"])
+    np.testing.assert_allclose(fclib.read(path).W.toarray(), fclib.read(good).W.toarray())
+
+
+def test_asymmetry_is_removed_reported_and_bounded(tmp_path: Path) -> None:
+    W, q = local_of(*matrices(3))
+    size = np.abs(W).max()
+    W[0, 3] += 2e-3 * size
+    read = fclib.read(write_local(tmp_path / "a.hdf5", W, q))
+    assert read.symmetrised == pytest.approx(2e-3 * size / np.abs(W).max(), rel=1e-9)
+    np.testing.assert_allclose(read.step.N.toarray(), ((W + W.T) / 2.0)[::3, ::3], rtol=1e-14)
+    np.testing.assert_array_equal(read.W.toarray(), W)
+    W[0, 3] += 2e-2 * size
+    refused(write_local(tmp_path / "b.hdf5", W, q), "asymmetry of 0.02")
+
+
+def test_stiffness_is_stated_by_the_caller(good: Path) -> None:
+    np.testing.assert_array_equal(fclib.load_step(good, [1, 2, 3, 4]).stiffness, [1, 2, 3, 4])
+    with pytest.raises(cdopt.InvalidInput) as caught:
+        fclib.read(good, stiffness=-1.0)
+    assert caught.value.argument == "stiffness"
+
+
+def test_texts(good: Path) -> None:
+    assert fclib.read(good).title == ""
+    with h5py.File(good, "r+") as file:
+        info = file["fclib_local"].create_group("info")
+        info["title"] = np.bytes_("Boîtes\n".encode())
+        info["description"] = "of variable length: not what FCLib writes"
+        info["math_info"] = np.bytes_(b"\xff")
+    read = fclib.read(good)
+    assert (read.title, read.description) == ("Boîtes", "")
+    assert read.math_info == "�"
+
+
+def test_no_contacts(tmp_path: Path) -> None:
+    step = fclib.load_step(write_local(tmp_path / "none.hdf5", np.zeros((0, 0)), np.zeros(0)))
+    assert step.nc == 0
+    assert step.N.shape == (0, 0)
+
+
+def test_what_is_read_is_read_only(good: Path) -> None:
+    read = fclib.read(good)
+    for array in (read.q, read.mu, read.W.data):
+        assert not array.flags.writeable
+    with pytest.raises(AttributeError):
+        read.step = None  # type: ignore[misc]
+
+
+# --- the published files ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "size", "symmetrised"),
+    [
+        ("fclib-box-stacks", "global", (82, 450), 0.0),
+        ("fclib-capsules", "local", (286, None), 1.336752e-3),
+        ("fclib-periodic-box", "local", (60, None), 0.0),
+        ("fclib-boxes", "local", (48, None), 0.0),
+        ("fclib-spheres", "global", (256, 588), 0.0),
+    ],
+)
+def test_published_files(name: str, kind: str, size: tuple, symmetrised: float) -> None:
+    manifest = cdopt.bank.manifest(name)
+    read = fclib.read(cdopt.bank.problems_folder() / name / manifest.fclib)
+    assert (read.kind, read.spacedim, (read.step.nc, read.step.nv)) == (kind, 3, size)
+    assert read.symmetrised == pytest.approx(symmetrised, rel=1e-5, abs=1e-15)
+    assert read.title
+    assert read.mu.min() > 0.0
+    step = cdopt.bank.load(name).step
+    np.testing.assert_array_equal(step.p_vec, read.step.p_vec)
+    assert "frictionless" in manifest.title
+    assert "Apache-2.0" in manifest.source
+
+
+def test_every_published_file_is_credited() -> None:
+    notice = (cdopt.bank.problems_folder() / "NOTICE.md").read_text()
+    assert len(PUBLISHED) == 5
+    for name in PUBLISHED:
+        assert f"`{name}`" in notice
+        assert f"`{cdopt.bank.manifest(name).fclib}`" in notice
+
+
+@pytest.mark.parametrize("name", ["fclib-box-stacks", "fclib-spheres"])
+def test_the_normal_comes_first_and_impulses_are_a_placeholder(name: str) -> None:
+    path = cdopt.bank.problems_folder() / name / cdopt.bank.manifest(name).fclib
+    read = fclib.read(path)
+    with h5py.File(path) as file:
+        assert not np.any(file["solution/r"][()])
+    # in the first contact's block, the translations of a body it moves: normal, two tangents
+    rows = np.flatnonzero(np.abs(read.H[:, [0]].toarray().ravel()) > 0.1)
+    body = 6 * (rows[0] // 6)
+    frame = read.H[body : body + 3, :3].toarray()
+    np.testing.assert_allclose(frame.T @ frame, np.eye(3), atol=1e-6)
+    assert np.abs(frame[2, 0]) == pytest.approx(1.0)  # this one bears weight, along z
+    lengths = np.sqrt(read.H.power(2).sum(axis=0))[::3]
+    assert np.all(lengths >= 1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_exact_classic_step_exists(name: str) -> None:
+    """Feasibility by a method of its own: the nearest motion by nonnegative least squares.
+
+    Lawson & Hanson's least distance programming, part by part: the residual of min ‖E u − e‖,
+    u ≥ 0, vanishes exactly when no motion keeps every gap open.
+    """
+    step = cdopt.bank.load(name).step
+    data = RigidStepData(step)
+    f = least_distance_forces(step.N.toarray(), step.p_vec, data.parts.contact)
+    assert cdopt.certify(data, data.velocity(f), f).worst < 1e-12
+
+
+def least_distance_forces(N: np.ndarray, p: np.ndarray, part: np.ndarray) -> np.ndarray:
+    f = np.zeros(len(p))
+    for index in (np.flatnonzero(part == k) for k in np.unique(part)):
+        own = np.sqrt(np.diag(N)[index])
+        values, vectors = np.linalg.eigh(N[np.ix_(index, index)] / own[:, None] / own)
+        kept = values > 1e-12 * values[-1]
+        wanted = -p[index] / own
+        scale = np.abs(wanted).max()
+        E = np.vstack([(vectors[:, kept] * np.sqrt(values[kept])).T, wanted / scale])
+        e = np.zeros(len(E))
+        e[-1] = 1.0
+        u, _ = nnls(E, e, maxiter=100 * len(wanted))
+        short = 1.0 - (E @ u)[-1]
+        assert short > 1e-12, "no motion keeps these gaps open"
+        f[index] = u / short * scale / own
+    return f
+
+
+# --- the command line ------------------------------------------------------------------
+
+
+def test_the_command_line_takes_a_file_and_says_what_it_is(good: Path) -> None:
+    runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
+    arguments = ["solve", str(good), "--solver", "osqp"]
+    table = runner.invoke(app, arguments)
+    assert table.exit_code == 0, table.output
+    assert fclib.LABEL in " ".join(table.stdout.split())
+    content = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
+    assert fclib.LABEL in content["problem_title"]
+    assert content["problem"] == "good.hdf5"
+    np.testing.assert_allclose(
+        fclib.load_step(good).N @ content["compatible"]["f"],
+        fclib.load_step(good).N @ cdopt.ClassicCD(fclib.load_step(good)).solve("osqp").f,
+        atol=1e-6,
+    )
+    missing = runner.invoke(app, ["solve", "missing.hdf5"])
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("error: path: ")
+    assert missing.stderr.count("\n") == 1
+
+
+# --- what is refused -------------------------------------------------------------------
+
+
+def replace(path: Path, name: str, value) -> None:
+    """Put another value, or nothing, under fclib_local/``name``."""
+    with h5py.File(path, "r+") as file:
+        root = file["fclib_local"]
+        if name in root:
+            del root[name]
+        if value is not None:
+            root[name] = value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("spacedim", [4], "spacedim: 4"),
+        ("spacedim", [3, 3], "spacedim: 2 integers"),
+        ("spacedim", [3.0], "spacedim: type float64"),
+        ("spacedim", [[3]], r"spacedim: shape \(1, 1\)"),
+        ("spacedim", b"3", "spacedim: type"),
+        ("spacedim", h5py.Empty("i4"), "shape None"),
+        ("spacedim", None, "no fclib_local/spacedim"),
+        ("W", None, "no fclib_local/W"),
+        ("W", [1.0], "W: Dataset"),
+        ("W/m", [13], "a multiple of spacedim 3"),
+        ("W/m", [15], "vectors/q: 12 numbers"),
+        ("W/m", [-3], "W/m: -3"),
+        ("W/m", [10**9], "W/m: 1000000000"),
+        ("W/m", [2**63], "W/m: 9223372036854775808"),
+        ("W/n", [15], r"shape \(12, 15\)"),
+        ("W/nz", [-3], "nz: -3"),
+        ("W/nz", [0], "p: 13 integers"),
+        ("W/nz", [-1.0], "nz: type float64"),
+        ("W/nzmax", [3], "W/p: 144 entries"),
+        ("W/p", np.arange(12, dtype="i4"), "p: 12 integers"),
+        ("W/p", np.zeros(13, dtype="f8"), "p: type float64"),
+        ("W/p", np.r_[1, np.arange(1, 13)].astype("i4"), "pointers that go back"),
+        ("W/p", np.r_[0, 9, 3, np.arange(3, 13)].astype("i4"), "pointers that go back"),
+        ("W/p", np.array([0] * 12 + [10**9], dtype="i4"), "1000000000"),
+        ("W/p", np.array([0] * 12 + [2**64 - 1], dtype="u8"), "pointers that go back"),
+        ("W/p/deeper", [1], "p: Group"),
+        ("W/i", np.full(144, 12, dtype="i4"), "indices from 12 to 12"),
+        ("W/i", np.full(144, -1, dtype="i4"), "indices from -1 to -1"),
+        ("W/i", np.zeros((12, 12), dtype="i4"), r"shape \(12, 12\)"),
+        ("W/i", np.zeros(100, dtype="i4"), "W/i: 100 integers"),
+        ("W/x", np.full(144, np.nan), "nan"),
+        ("W/x", np.full(144, np.inf), "inf"),
+        ("W/x", np.full(144, 1j), "x: type complex128"),
+        ("W/x", np.full(144, b"one"), "x: type"),
+        ("W/x", -np.ones(144), "eigenvalue"),
+        ("vectors", None, "no fclib_local/vectors"),
+        ("vectors/q", np.zeros(11), "q: 11 numbers"),
+        ("vectors/q", np.full(12, np.nan), "q: nan"),
+        ("vectors/mu", np.zeros(5), "mu: 5 numbers"),
+        ("vectors/mu", np.full(4, np.nan), "mu: nan"),
+        ("vectors/mu", -np.ones(4), "mu: -1.0"),
+        ("info", [1], "info: Dataset"),
+        ("V/n", [2], "V: 2 equality constraints"),
+        ("R/n", [1], "R: 1 equality constraints"),
+        ("R", [1], "R: Dataset"),
+        ("info/title", np.bytes_(b"a" * 70_000), "70000 characters"),
+    ],
+)
+def test_wrong_content(good: Path, name: str, value, told: str) -> None:
+    if name == "W/p/deeper":
+        replace(good, "W/p", None)
+    replace(good, name, value)
+    refused(good, told)
+
+
+def test_no_equality_constraints_are_no_obstacle(good: Path) -> None:
+    replace(good, "V/n", [0])
+    replace(good, "R/n", [0])
+    assert fclib.read(good).step.nc == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"M": np.eye(5)}, r"M: shape \(5, 5\)"),
+        ({"M": -np.eye(6)}, "M: diagonal entry -1"),
+        ({"M": np.eye(6) + np.eye(6, k=1) * 1e-3}, "M: asymmetry"),
+        ({"H": np.zeros((5, 12))}, "vectors/f: 6 numbers"),
+        ({"f": np.zeros(5)}, "vectors/f: 5 numbers"),
+        ({"f": np.full(6, np.inf)}, "f: inf"),
+        ({"w": np.zeros(9)}, "vectors/w: 9 numbers"),
+    ],
+)
+def test_wrong_global_content(tmp_path: Path, change: dict, told: str) -> None:
+    parts = {**dict(zip("MHfw", matrices(3), strict=True)), **change}
+    refused(write_global(tmp_path / "a.hdf5", **parts), told)
+
+
+def test_bilateral_constraints_of_a_global_problem(tmp_path: Path) -> None:
+    path = write_global(tmp_path / "a.hdf5", *matrices(3))
+    with h5py.File(path, "r+") as file:
+        put_matrix(file["fclib_global"].create_group("G"), np.ones((6, 2)), "rows")
+    assert "equality" in refused(path, "G: 2 equality constraints").expected
+
+
+def test_triplets_with_rows_and_columns_exchanged(tmp_path: Path) -> None:
+    path = write_global(tmp_path / "a.hdf5", *matrices(3))
+    with h5py.File(path, "r+") as file:
+        file["fclib_global/H"].move("p", "rows")
+        file["fclib_global/H"].move("i", "p")
+        file["fclib_global/H"].move("rows", "i")
+    assert "rows in i" in refused(path, "H/i: indices from 0 to 11").expected
+
+
+def test_not_one_problem(tmp_path: Path, good: Path) -> None:
+    with h5py.File(tmp_path / "empty.hdf5", "w"):
+        pass
+    refused(tmp_path / "empty.hdf5", "neither kind")
+    with h5py.File(good, "r+") as file:
+        file.create_group("fclib_global")
+    refused(good, "both kinds")
+
+
+def test_no_hdf5_file_at_all(tmp_path: Path) -> None:
+    refused(tmp_path / "none.hdf5", "no such file")
+    refused(tmp_path, "no regular file")
+    refused("nul\x00byte.hdf5", "path")
+    (tmp_path / "text.hdf5").write_text("plain text")
+    refused(tmp_path / "text.hdf5", "text.hdf5: ")
+    (tmp_path / "void.hdf5").write_bytes(b"")
+    refused(tmp_path / "void.hdf5", "void.hdf5: ")
+    for wrong in (None, 3, b"bytes", [1]):
+        refused(wrong, "expected the path of an FCLib file")
+
+
+def test_links_are_not_followed(tmp_path: Path, good: Path) -> None:
+    other = write_local(tmp_path / "other.hdf5", *local_of(*matrices(3)))
+    links = {
+        "external": h5py.ExternalLink(str(other), "/fclib_local/vectors/q"),
+        "soft": h5py.SoftLink("/fclib_local/vectors/mu"),
+        "loop": h5py.SoftLink("/fclib_local/vectors/q"),
+        "dangling": h5py.SoftLink("/nowhere"),
+    }
+    for link in links.values():
+        replace(good, "vectors/q", link)
+        refused(good, "vectors/q: a link elsewhere")
+    with h5py.File(good, "r+") as file:
+        del file["fclib_local"]
+        file["fclib_local"] = h5py.SoftLink("/fclib_local")
+    refused(good, "a link elsewhere")
+
+
+def test_numbers_in_other_files_are_not_read(tmp_path: Path, good: Path) -> None:
+    (tmp_path / "raw.bin").write_bytes(np.zeros(12).tobytes())
+    replace(good, "vectors/q", None)
+    with h5py.File(good, "r+") as file:
+        external = [(str(tmp_path / "raw.bin"), 0, 96)]
+        file["fclib_local/vectors"].create_dataset("q", (12,), "f8", external=external)
+    refused(good, "data in other files")
+    replace(good, "vectors/q", None)
+    layout = h5py.VirtualLayout((12,), "f8")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.hdf5"), "q", (12,))
+    with h5py.File(good, "r+") as file:
+        file["fclib_local/vectors"].create_virtual_dataset("q", layout)
+    refused(good, "data in other files")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_truncated_files(tmp_path: Path, good: Path, share: float) -> None:
+    whole = good.read_bytes()
+    path = tmp_path / "cut.hdf5"
+    path.write_bytes(whole[: int(share * len(whole))])
+    refused(path, "cut.hdf5: ")
+
+
+def test_damaged_files_are_read_or_refused(tmp_path: Path, good: Path) -> None:
+    """Random bytes changed: an answer or an InvalidInput of path, never another error."""
+    whole = np.frombuffer(good.read_bytes(), dtype=np.uint8)
+    path = tmp_path / "damaged.hdf5"
+    outcomes = {"read": 0, "refused": 0}
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        changed = whole.copy()
+        changed[rng.integers(0, len(whole), 20)] = rng.integers(0, 256, 20)
+        path.write_bytes(changed.tobytes())
+        try:
+            fclib.read(path)
+            outcomes["read"] += 1
+        except cdopt.InvalidInput as error:
+            outcomes["refused"] += error.argument == "path"
+    assert sum(outcomes.values()) == 60
+    assert outcomes["refused"] > 0
+
+
+HUGE = 10**12
+HOSTILE = {
+    "unstored vector": ("vectors/q", {"shape": (HUGE,), "dtype": "f8"}),
+    "unstored chunks": ("vectors/q", {"shape": (HUGE,), "dtype": "f8", "chunks": (1024,)}),
+    "unstored entries": ("W/x", {"shape": (HUGE,), "dtype": "f8", "chunks": (1024,)}),
+    "unstored pointers": ("W/p", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
+    "unstored number": ("spacedim", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
+    "large chunk": (
+        "vectors/q",
+        {"shape": (12,), "dtype": "f8", "chunks": (2**28,), "maxshape": (None,),
+         "compression": "gzip"},
+    ),
+}  # fmt: skip
+MEASURE = """
+import resource, sys
+import cdopt
+from cdopt.interop import fclib
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    fclib.read(sys.argv[1])
+except cdopt.InvalidInput as error:
+    print(error.argument, "refused:", error.found, error.expected)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def measured(path: Path) -> tuple[str, int]:
+    """What a process of its own says of a file, and the memory that took, in KiB."""
+    command = [sys.executable, "-c", MEASURE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said, memory = done.stdout.splitlines()
+    return said, int(memory)
+
+
+def hostile(path: Path, name: str, dataset: dict) -> None:
+    """Declare a huge dataset under ``name``, and sizes beside it that agree."""
+    replace(path, name, None)
+    with h5py.File(path, "r+") as file:
+        file["fclib_local"].create_dataset(name, **dataset)
+    replace(path, "W/nzmax", [2 * HUGE])
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_huge_declarations_are_refused_in_little_memory(good: Path, kind: str) -> None:
+    hostile(good, *HOSTILE[kind])
+    said, memory = measured(good)
+    assert said.startswith("path refused: ")
+    assert memory < 100_000
+
+
+def test_agreeing_huge_sizes_are_refused_in_little_memory(good: Path) -> None:
+    """Ten million components, the most allowed, with vectors that are declared and not stored."""
+    size = 9_999_999
+    replace(good, "W/m", [size])
+    replace(good, "W/n", [size])
+    replace(good, "W/nz", [0])
+    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
+        hostile(good, name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
+    said, memory = measured(good)
+    assert "declared, 0 stored" in said
+    assert memory < 100_000
+
+
+def test_what_compresses_well_is_bounded(tmp_path: Path, good: Path) -> None:
+    """Two gigabytes of zeros in two megabytes of deflate: its ratio would pass, not its size."""
+    replace(good, "W/x", None)
+    with h5py.File(good, "r+") as file:
+        made = file["fclib_local/W"].create_dataset(
+            "x", (2**28,), "f8", chunks=(2**20,), compression="gzip"
+        )
+        packed = zlib.compress(bytes(2**23), 9)
+        for start in range(0, 2**28, 2**20):
+            made.id.write_direct_chunk((start,), packed)
+        assert made.id.get_storage_size() * 1100 > made.nbytes
+    replace(good, "W/nzmax", [2**28])
+    said, memory = measured(good)
+    assert "at most 1073741824 in one file" in said
+    assert memory < 100_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "accepted"),
+    [
+        ('fclib = "a.hdf5"', True),
+        ('fclib = "a.hdf5"\nstep = "a.npz"', False),
+        ("", False),
+    ],
+)
+def test_a_manifest_names_one_origin(tmp_path: Path, fields: str, accepted: bool) -> None:
+    text = (cdopt.bank.problems_folder() / "fclib-boxes" / "manifest.toml").read_text()
+    path = tmp_path / "manifest.toml"
+    path.write_text(text.replace('fclib = "local_problem_test.hdf5"', fields))
+    if accepted:
+        assert cdopt.bank.manifests.decode(path).fclib == "a.hdf5"
+        return
+    with pytest.raises(cdopt.InvalidInput, match="either a generator or a frozen step"):
+        cdopt.bank.manifests.decode(path)
