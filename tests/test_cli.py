@@ -39,7 +39,7 @@ def test_compare_is_the_default() -> None:
 
 def test_default_solvers_all_appear() -> None:
     result = run("solve", "tripod")
-    for name in cdopt.backends.available():
+    for name in set(cdopt.backends.available()) - {"lcp", "augmented-lagrangian"}:
         assert f"\n{name} " in result.stdout
 
 

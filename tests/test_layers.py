@@ -11,7 +11,8 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "proof", "errors", "checks", "contact_law", "mass", "archive", "step", "scales", "delassus", "data",
+    "proof", "errors", "checks", "contact_law", "mass", "archive", "step", "scales", "delassus",
+    "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "scene", "contact", "dynamics", "hyperstatic", "study", "plots", "cli",
 ]  # fmt: skip

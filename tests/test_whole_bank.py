@@ -69,21 +69,22 @@ def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: s
 def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
     problem = cdopt.bank.load(name)
     formulation = cdopt.CompatibleCD(problem.step, problem.power)
-    # Contacts that just touch (c = f = 0) cost an interior point the square root of its gap;
-    # OSQP's polishing does not mind, but takes quadratic programs only.
-    hooke = problem.power == 2.0
-    second = cdopt.backends.Modelled(
-        "osqp" if hooke else "clarabel", accuracy=1e-10 if hooke else 1e-12
-    )
+    second = cdopt.backends.Newton()
     data = RigidStepData(problem.step)
     answers = []
-    for classic in ("clarabel", "osqp", "scs", "highs"):
-        first = formulation.classic_cd.solve(classic, check=False)
+    for classic in ("newton", "lcp", "clarabel", "osqp", "scs", "highs"):
+        if classic == "lcp" and problem.step.nc > 500:
+            continue
+        # Which contacts are closed is read off the first step's gaps, so these must be sharp:
+        # where a gap of 1e-6 is a real one, a first step good to 1e-6 cannot tell.
+        first = formulation.classic_cd.solve(classic, check=False, tol=1e-8)
         if first.ok:
             answers.append(formulation.solve(second, classic=first))
     assert len(answers) >= 2
     assert all(answer.certificate.ok for answer in answers)
-    assert spread([answer.f for answer in answers], data.force) < 1e-4
+    # The measured N of the FCLib files carry noise of 1e-5 and more, which scales their spread.
+    limit = 1e-3 if name.startswith("fclib-") else 1e-4
+    assert spread([answer.f for answer in answers], data.force) < limit
 
 
 @pytest.mark.parametrize("name", cdopt.bank.names())
@@ -91,7 +92,9 @@ def test_feasible_problems_are_solved_and_the_others_proven_so(name: str) -> Non
     problem = cdopt.bank.load(name)
     formulation = problem.formulation("truss" if problem.kind == "truss" else "classic")
     if problem.manifest.feasible:
-        assert formulation.solve("clarabel", accuracy=1e-10).ok
+        solution = formulation.solve("newton")
+        assert solution.ok
+        assert max(c.worst for c in solution.certificates.values()) <= 1e-9
     else:
         with pytest.raises(cdopt.SolveFailed) as failure:
             formulation.solve("clarabel")

@@ -21,6 +21,8 @@ PYRAMIDS = [f"pyramid-{m}:n={n}" for m in ("hooke", "hertz", "species") for n in
 
 
 def solved(problem: bank.BankProblem) -> cdopt.StepSolution:
+    if problem.name.startswith("fclib"):  # degenerate: beyond interior points at any setting
+        return problem.formulation("compatible").solve("newton")
     if problem.kind == "truss":
         return problem.formulation("truss").solve(SHARP)
     return problem.formulation("compatible").solve(SHARP, classic=SHARP)
@@ -58,8 +60,10 @@ def test_nullities_of_the_manifests(name: str) -> None:
     if gradient.shape[0] == 0:
         assert stated == 0.0
         return
-    values = np.linalg.svd(gradient.toarray(), compute_uv=False)
-    assert stated == gradient.shape[0] - np.count_nonzero(values > 1e-9 * values[0])
+    rows = gradient.toarray()
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    values = np.linalg.svd(rows, compute_uv=False)
+    assert stated == gradient.shape[0] - np.count_nonzero(values > 1e-12 * values[0])
 
 
 @pytest.mark.parametrize("load", ["pull", "sideways", "tip"])

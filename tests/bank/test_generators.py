@@ -85,7 +85,7 @@ def test_gap_gradients_are_those_of_the_geometry(name: str) -> None:
     """B v is the relative speed along the normal, for the bodies' translations."""
     step = bank.load(name).step
     if step.B is None or step.bodies is None or step.dof_body is None:
-        assert name in ("supports-delassus", "rank-deficient")
+        assert name in ("supports-delassus", "rank-deficient") or name.startswith("fclib-")
         return
     if "beam" in name or name in ("supports", "duplicated-contacts", "stiffness-ratio"):
         np.testing.assert_allclose(step.B.toarray()[:, 1], step.points[:, 0], atol=1e-15)

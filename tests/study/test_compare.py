@@ -160,16 +160,20 @@ def test_progress_hears_of_every_backend() -> None:
 
 def test_default_backends_are_all_available_ones() -> None:
     result = compare(bank.load("beam-uniform").step)
-    assert result.labels == cdopt.backends.available()
-    assert dict(result.left_out) == {}
+    assert [*result.labels, *result.left_out] == [
+        *(n for n in cdopt.backends.available() if n != "augmented-lagrangian"),
+        "augmented-lagrangian",
+    ]
+    assert dict(result.left_out) == {"augmented-lagrangian": "for truss problems only"}
 
 
 def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     everything = set(cdopt.backends.available())
     chosen, left_out = choose_backends(2001)
-    assert set(left_out) == {"proxqp", "daqp"} & everything
+    assert set(left_out) == {"proxqp", "daqp", "lcp", "augmented-lagrangian"} & everything
     assert set(chosen) == everything - set(left_out)
-    assert all("2001 contacts exceed 2000" in reason for reason in left_out.values())
+    assert "2001 contacts exceed 2000" in left_out["daqp"]
+    assert "2001 contacts exceed 500" in left_out["lcp"]
 
 
 def test_conic_problems_leave_quadratic_solvers_out_with_a_reason() -> None:

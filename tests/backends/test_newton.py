@@ -1,0 +1,182 @@
+"""Newton: trusses of every power, and rigid steps certified far beyond what others reach."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import beam, random_step
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.bank import generators
+from cdopt.errors import InvalidInput
+
+
+def settled(name: str, **changes) -> tuple[cdopt.bank.BankProblem, cdopt.NoTensionTruss]:
+    problem = cdopt.bank.load(name)
+    step = problem.step
+    arguments = {"stiffness": step.stiffness, "power": problem.power, "dof_body": step.dof_body}
+    return problem, cdopt.NoTensionTruss(step.B, -step.F_ext, **{**arguments, **changes})
+
+
+def test_the_beam_to_ten_digits() -> None:
+    for stiffness, expected in ((1.0, [10 / 3] * 3), ([1, 3, 1], [2.0, 6.0, 2.0])):
+        solution = cdopt.CompatibleCD(beam(stiffness)).solve("newton", classic="newton")
+        np.testing.assert_allclose(solution.f, expected, rtol=1e-11)
+        assert solution.claimed
+
+
+@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
+@pytest.mark.parametrize("n", [5, 10])
+def test_pyramids_within_1e_9_of_their_references(material: str, n: int) -> None:
+    problem, truss = settled(f"pyramid-{material}:n={n}")
+    solution = truss.solve("newton")
+    exact = problem.references["f_compatible"]
+    np.testing.assert_allclose(solution.f, exact, atol=1e-9 * exact.max())
+    assert solution.certificate.worst <= 1e-11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
+def test_the_large_pyramid(material: str) -> None:
+    problem, truss = settled(f"pyramid-{material}:n=20")
+    solution = truss.solve("newton")
+    assert solution.certificate.worst <= 1e-11
+    assert problem.error("f_max_compatible", solution) < 2e-5
+    assert problem.error("loaded_contacts", solution) == 0.0
+
+
+@pytest.mark.parametrize("power", [1.2, 1.35, 1.5, 1.7, 2.0, 2.2371, 2.5, 3.0, 4.0, 6.0])
+def test_powers_from_1_2_to_6(power: float) -> None:
+    _, truss = settled("pyramid-hooke:n=4", power=power)
+    solution = truss.solve("newton")
+    assert solution.certificate.worst <= 1e-10
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5, 4.0])
+def test_stiffness_ratios_of_a_million(power: float) -> None:
+    k = 10.0 ** np.random.default_rng(0).uniform(-3.0, 3.0, 1620)
+    _, truss = settled("pyramid-hooke:n=10", stiffness=k, power=power)
+    assert truss.solve("newton").certificate.worst <= 1e-10
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_bodies_that_lose_all_contacts_do_not_stop_it(power: float) -> None:
+    """Twenty idle bodies touch the pile from the side that the load leaves."""
+    problem, _ = settled("pyramid-hooke:n=5")
+    B, nv = problem.step.B, problem.step.nv
+    idle = sp.csr_array(
+        (np.ones(20), (np.arange(20), nv + np.arange(20))), shape=(20, nv + 20)
+    ) - sp.csr_array((np.ones(20), (np.arange(20), np.arange(20))), shape=(20, nv + 20))
+    wide = sp.vstack([sp.hstack([B, sp.csr_array((B.shape[0], 20))]), idle])
+    load = np.concatenate([-problem.step.F_ext, np.zeros(20)])
+    solution = cdopt.NoTensionTruss(wide, load, power=power).solve("newton")
+    assert solution.certificate.worst <= 1e-10
+    np.testing.assert_allclose(solution.f[-20:], 0.0, atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5, 3.0]))
+def test_random_trusses(seed: int, power: float) -> None:
+    step = random_step(seed)
+    load = step.B.T @ np.random.default_rng(seed).random(step.nc)
+    solution = cdopt.NoTensionTruss(step.B, load, step.stiffness, power).solve("newton")
+    assert solution.certificate.worst <= 1e-9
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_random_rigid_steps_agree_with_clarabel(seed: int) -> None:
+    """A dense mass that couples all dofs, gaps and closing contacts."""
+    step = random_step(seed)
+    ours = cdopt.ClassicCD(step).solve("newton")
+    theirs = cdopt.ClassicCD(step).solve("clarabel")
+    assert ours.certificate.worst <= 1e-9
+    speed = np.abs(step.v_star).max()
+    np.testing.assert_allclose(ours.v_next, theirs.v_next, atol=1e-4 * speed)
+
+
+def test_a_mass_that_couples_many_dofs_is_factorised() -> None:
+    size = 300
+    M = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(size, size))
+    step = cdopt.ContactStep(
+        M, sp.eye_array(size), np.zeros(size), np.zeros(size), np.sin(np.arange(size)), 1e-3
+    )
+    solution = cdopt.ClassicCD(step).solve("newton")
+    assert solution.certificate.worst <= 1e-9
+
+
+@pytest.mark.parametrize(("n", "seed"), [(5, 1), (8, 1), (10, 2)])
+def test_a_pile_in_mid_fall(n: int, seed: int) -> None:
+    """30 % of the gaps open: augmented Lagrangians alone crawl here from 1e-5 on."""
+    step = generators.pyramid_falling(n=n, seed=seed)
+    assert cdopt.ClassicCD(step).solve("newton").certificate.worst <= 1e-9
+
+
+def test_every_feasible_step_of_the_bank_is_certified_to_1e_9() -> None:
+    worst = {}
+    for name in cdopt.bank.names():
+        known = cdopt.bank.manifest(name)
+        if known.kind == "step" and known.feasible:
+            solution = cdopt.ClassicCD(cdopt.bank.load(name).step).solve("newton")
+            worst[name] = solution.certificate.worst
+    assert len(worst) > 20
+    assert max(worst.values()) <= 1e-9, worst
+
+
+def test_infeasible_problems_are_proven() -> None:
+    for name, formulation in (("squeezed", "classic"), ("unreachable-load", "truss")):
+        with pytest.raises(cdopt.SolveFailed) as failure:
+            cdopt.bank.load(name).formulation(formulation).solve("newton")
+        assert failure.value.certificate is not None
+
+
+def test_a_step_limit_is_no_success() -> None:
+    _, truss = settled("pyramid-hooke:n=5")
+    stopped = truss.solve("newton", max_steps=1, check=False)
+    assert not stopped.claimed
+    assert stopped.f is None
+    assert stopped.iterate is not None
+
+
+def test_history_and_log(caplog: pytest.LogCaptureFixture) -> None:
+    _, truss = settled("pyramid-hertz:n=4")
+    with caplog.at_level(logging.INFO, logger="cdopt.backends.newton"):
+        solution = truss.solve("newton", history=True)
+    assert "truss step" in caplog.text
+    assert len(solution.raw.residuals) == solution.iterations + 1
+    assert solution.raw.residuals[-1] <= 1e-12
+    assert truss.solve("newton").raw is None
+
+
+def test_a_warm_start_takes_fewer_steps() -> None:
+    _, truss = settled("pyramid-hertz:n=6")
+    cold = truss.solve("newton")
+    warm = truss.solve("newton", warm_start=cold)
+    assert warm.iterations < cold.iterations
+    assert warm.provenance["warm_start"] == "used"
+
+
+def test_blocks_make_no_difference_to_the_answer() -> None:
+    """With and without dof_body, dense and matrix-free."""
+    problem, truss = settled("pyramid-hooke:n=8")
+    alone = cdopt.NoTensionTruss(problem.step.B, -problem.step.F_ext).solve("newton")
+    np.testing.assert_allclose(alone.f, truss.solve("newton").f, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("accuracy", 0.0), ("max_steps", 0), ("history", 1), ("no_such", 3)]
+)
+def test_bad_settings(setting: str, value: object) -> None:
+    with pytest.raises(InvalidInput) as error:
+        cdopt.ClassicCD(beam()).solve("newton", **{setting: value})
+    assert error.value.argument == setting
+
+
+def test_two_runs_are_equal() -> None:
+    _, truss = settled("pyramid-hertz:n=6")
+    np.testing.assert_array_equal(truss.solve("newton").f, truss.solve("newton").f)
