@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from cdopt import delassus
 from cdopt.backends import newton_rigid, newton_truss
@@ -71,10 +72,11 @@ class Newton:
         return Capability(structured=frozenset({"rigid step", "truss"}), warm_start=True)
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
-        """Solve once."""
-        if isinstance(posed.data, RigidStepData):
-            return self._rigid(posed.data, warm_start, verbose)
-        return self._truss(posed.data, warm_start, verbose)
+        """Solve once, with BLAS on one thread: the compiled loops have the cores to themselves."""
+        with threadpool_limits(limits=1, user_api="blas"):
+            if isinstance(posed.data, RigidStepData):
+                return self._rigid(posed.data, warm_start, verbose)
+            return self._truss(posed.data, warm_start, verbose)
 
     # --- trusses -----------------------------------------------------------------------
 
@@ -114,6 +116,7 @@ class Newton:
             starting_forces(data, warm_start),
             self.accuracy,
             self.max_steps,
+            warm_start is not None,
         )
         motion = None
         if data.step.v_star is not None:

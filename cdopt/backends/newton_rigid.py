@@ -20,7 +20,7 @@ from cdopt.checks import FloatArray
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_SIGMA_START, _SIGMA_MOST, _GROWTH = 1e2, 1e8, 10.0
+_SIGMA_START, _SIGMA_WARM, _SIGMA_MOST, _GROWTH = 1e2, 1e5, 1e8, 10.0
 _DIRECT_FROM = 1e4  # σ from which systems are factorised
 _INNER = 60
 _SEARCHES = 60
@@ -45,14 +45,17 @@ def solve(
     start: FloatArray,
     tol: float,
     limit: int,
+    warm: bool,
 ) -> RigidRun:
     """Multipliers and motion of the scaled step, from forces ``start``.
+
+    A ``warm`` start is trusted to know most of the active set: the penalty begins high.
 
     The network carries the scaled mass; ``mobility`` (nc,) is the scaled N_ii, ``p`` (nc,) the
     scaled gap rates of the free motion.
     """
     f, w = start.copy(), np.zeros(net.m)
-    sigma, history, steps = _SIGMA_START, [np.inf], 0
+    sigma, history, steps = _SIGMA_WARM if warm else _SIGMA_START, [np.inf], 0
     best = RigidRun(w, f, np.inf, 0, history, False)
     for _ in range(limit):
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)

@@ -21,6 +21,7 @@ from cdopt.contact_law import HOOKE, PowerLaw
 LOG = logging.getLogger("cdopt.backends.newton")
 
 _SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4
+_LOOSEST = 0.1  # relative accuracy of the first linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
 _SEARCHES = 60
 
@@ -62,13 +63,13 @@ def minimise(
     f = law.force(c)
     gradient = load - net.load(f)
     shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
-    cautious = law.power < HOOKE
+    cautious, loosest = law.power < HOOKE, _LOOSEST
     for step in range(1, limit + 1):
         if history[-1] <= tol:
             return TrussRun(u, f, history[-1], step - 1, rejected, history, True)
         D = _secant(law, c) if cautious else _tangent(law, c)
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
-        forcing = float(np.clip(0.1 * history[-1], 1e-10, 1e-2))
+        forcing = float(np.clip(0.1 * history[-1], 1e-10, loosest))
         direction = net.solve(D, shift * typical, -gradient, forcing)
         motion = -net.gap(direction)
         t = _line_search(law, c, motion, float(load @ direction))
@@ -85,6 +86,8 @@ def minimise(
         if law.power < HOOKE:
             cautious = size > (0.7 if cautious else 0.3) * history[-1]
         u, c, f, gradient = u + t * direction, moved, force, after
+        if size > 0.5 * min(history):  # no progress: systems want solving more sharply
+            loosest = max(0.3 * loosest, 1e-8)
         history.append(size)
         LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
         shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)

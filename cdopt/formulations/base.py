@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.newton import Newton
 from cdopt.backends.registry import require_capable, resolve
 from cdopt.certificate import TOLERANCE, Certificate, certify
 from cdopt.checks import FloatArray
@@ -158,6 +160,39 @@ class Formulation(ABC):
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
+
+    def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
+        """Bring a solution's approximate forces to round-off, from the active set they show.
+
+        Newton's method started there ends in a step or two; of several admissible forces it
+        stays by those it was given. The result carries the backend's name and words, with
+        "polished" added, and ``provenance["polished"]`` tells the residual before and after.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces, or forces on other contacts.
+        Unsupported : constraints were added to the problem.
+        """
+        if not isinstance(solution, StepSolution) or solution.iterate is None:
+            raise InvalidInput("solution", checks.describe(solution), "a solution with an iterate")
+        newton = Newton()
+        require_capable(newton, self, f"polishing {self.name}")
+        start = dataclasses.replace(solution, f=solution.iterate.forces, u=solution.iterate.motion)
+        result = newton.run(self, start, False)
+        better = self._judge(newton, result, checks.scalar("tol", tol, above=0.0), True)
+        before = np.inf if solution.certificate is None else solution.certificate.worst
+        after = np.inf if better.certificate is None else better.certificate.worst
+        report = {"before": before, "after": after, "steps": result.iterations}
+        if not after <= before:
+            kept = {**solution.provenance, "polished": {**report, "kept": "the unpolished forces"}}
+            return dataclasses.replace(solution, provenance=kept)
+        return dataclasses.replace(
+            better,
+            backend=solution.backend,
+            status=f"{solution.status}; polished",
+            timings={**solution.timings, "polish": result.timings["solve"]},
+            provenance={**solution.provenance, "polished": report},
+        )
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
         """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""

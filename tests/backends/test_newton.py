@@ -59,9 +59,10 @@ def test_powers_from_1_2_to_6(power: float) -> None:
 
 @pytest.mark.parametrize("power", [2.0, 2.5, 4.0])
 def test_stiffness_ratios_of_a_million(power: float) -> None:
+    """f − k c cannot be told more sharply than the round-off of the stiffest contact's k c."""
     k = 10.0 ** np.random.default_rng(0).uniform(-3.0, 3.0, 1620)
     _, truss = settled("pyramid-hooke:n=10", stiffness=k, power=power)
-    assert truss.solve("newton").certificate.worst <= 1e-10
+    assert truss.solve("newton").certificate.worst <= 1e-9
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5])
