@@ -21,7 +21,7 @@ from cdopt.errors import Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.step import ContactStep
-from cdopt.study.compare import AUTO, Comparison, compare
+from cdopt.study.compare import SHARPEST, Comparison, compare
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
 from cdopt.study.words import plain
 
@@ -93,7 +93,7 @@ class Request:
     ----------
     formulation : one of ``FORMULATIONS``.
     solvers : names asked for; none means all that suit the problem.
-    compatible_solver : name of the solver of the compatible step of a comparison, or "auto".
+    compatible_solver : name of the solver of the compatible step of a comparison.
     accuracy : asked of every solver; None leaves their defaults.
     tol, verbose, progress : as in ``cdopt.study.compare``.
     """
@@ -109,10 +109,6 @@ class Request:
     def backend(self, name: str) -> str | Backend:
         """A solver with the accuracy asked for."""
         return name if self.accuracy is None else resolve(name, accuracy=self.accuracy)
-
-    def compatible_backend(self) -> str | Backend:
-        """The solver of the compatible step, with the accuracy asked for unless it is "auto"."""
-        return AUTO if self.compatible_solver == AUTO else self.backend(self.compatible_solver)
 
     def backends(
         self, contacts: int, problem_class: str, *kinds: str
@@ -166,7 +162,7 @@ def _compare(step: ContactStep, power: float, request: Request) -> Comparison:
         backends,
         power=power,
         tol=request.tol,
-        compatible_backend=request.compatible_backend() if wanted else None,
+        compatible_backend=request.backend(request.compatible_solver) if wanted else None,
         verbose=request.verbose,
         progress=request.progress,
     )
@@ -230,9 +226,7 @@ _Accuracy = Annotated[
 ]
 _CompatibleSolver = Annotated[
     str,
-    typer.Option(
-        metavar="NAME", help="Solver of the compatible step, when comparing; auto: the sharpest."
-    ),
+    typer.Option(metavar="NAME", help="Solver of the compatible step, when comparing."),
 ]
 _AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON and nothing else, forces included.")
@@ -255,7 +249,7 @@ def solve(
     power: _Power = None,
     tol: _Tol = TOLERANCE,
     accuracy: _Accuracy = None,
-    compatible_solver: _CompatibleSolver = AUTO,
+    compatible_solver: _CompatibleSolver = SHARPEST,
     as_json: _AsJson = False,
     plot: _Plot = None,
     verbose: _Verbose = False,

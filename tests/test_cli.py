@@ -115,7 +115,7 @@ def test_power_overrides_the_problem() -> None:
 
 
 def test_compatible_solver_and_accuracy() -> None:
-    assert run("solve", "crystal-2d", "--solver", "clarabel").exit_code == 0  # by osqp, "auto"
+    assert run("solve", "crystal-2d", "--solver", "clarabel").exit_code == 0  # by newton
     arguments = ("solve", "crystal-2d", "--solver", "clarabel", "--compatible-solver", "clarabel")
     sharp = run(*arguments, "--accuracy", "1e-12", "--json")
     assert sharp.exit_code == 0

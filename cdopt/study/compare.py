@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cdopt import checks
-from cdopt.backends import Backend, Modelled, resolve
+from cdopt.backends import Backend, resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE
@@ -32,7 +32,7 @@ from cdopt.study.solutions import (
     success,
 )
 
-AUTO = "auto"  # the compatible step by whatever is sharpest for the power
+SHARPEST = "newton"  # of the backends that are always there
 
 
 class Comparison(SolutionSet):
@@ -201,7 +201,7 @@ def compare(
     form: str = "force",
     tol: float = TOLERANCE,
     *,
-    compatible_backend: str | Backend | None = AUTO,
+    compatible_backend: str | Backend | None = SHARPEST,
     verbose: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -216,8 +216,8 @@ def compare(
     form : statement of the classic problem, "force" or "velocity".
     tol : tolerance of the certificates.
     compatible_backend : solves the compatible step on the first certified classic solution;
-        when there is none, it solves its own classic step first. "auto" takes what places
-        forces most sharply (``sharpest``), in its form; None: no compatible step.
+        when there is none, it solves its own classic step first. Newton places forces most
+        sharply, even at contacts that only just touch; None: no compatible step.
     verbose : let the solvers print.
     progress : told the label of each backend before it runs.
 
@@ -232,10 +232,7 @@ def compare(
     (2, array([2., 6., 2.]))
     """
     classic_cd = ClassicCD(step, form=form)
-    chosen, compatible_form = compatible_backend, "potential"
-    if chosen == AUTO:
-        chosen, compatible_form = sharpest(power)
-    compatible_cd = CompatibleCD(step, power, compatible_form, classic_form=form)
+    compatible_cd = CompatibleCD(step, power, classic_form=form)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     if isinstance(backends, (str, Backend)):
         backends = [backends]
@@ -247,10 +244,10 @@ def compare(
     )
     first = next((solution for solution in solutions if solution.ok), None)
     found: tuple[StepSolution | None, CdoptError | None] = (None, None)
-    if chosen is not None:
+    if compatible_backend is not None:
         tell = progress or (lambda label: None)
         tell("compatible forces")
-        found = _compatible(compatible_cd, chosen, first, tol, verbose)
+        found = _compatible(compatible_cd, compatible_backend, first, tol, verbose)
     return Comparison(
         solutions,
         step=step,
@@ -262,17 +259,6 @@ def compare(
         compatible=found[0],
         compatible_failure=found[1],
     )
-
-
-def sharpest(power: float) -> tuple[Backend, str]:
-    """The core backend and form that place compatible forces most sharply, even at contacts
-    that only just touch (c = f = 0), where interior points end at the root of their gap.
-
-    Hooke: OSQP, whose polishing is exact to round-off. Other powers: Clarabel at 1e-12.
-    """
-    if power == HOOKE:
-        return Modelled("osqp"), "complementary"
-    return Modelled("clarabel", accuracy=1e-12), "potential"
 
 
 def _compatible(
