@@ -1,0 +1,38 @@
+"""The README's Python is run, and its commands are those that continuous integration runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_examples_say_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
+    exec(compile(code, str(README), "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed.startswith("[2. 6. 2.]")
+    assert "minimize" in printed
+    assert "rigid step: ok" in printed
+    assert "Solved; polished" in printed
+
+
+@pytest.mark.parametrize("marker", ["main job", "tests"])
+def test_the_commands_are_marked_for_continuous_integration(marker: str) -> None:
+    text = README.read_text()
+    block = text.partition(f"<!-- run: {marker} -->")[2].split("```")[1]
+    assert block.startswith("bash\n")
+    assert ".venv/bin/" in block
+
+
+def test_every_backend_of_the_table_is_known() -> None:
+    table = README.read_text().partition("## Backends")[2].partition("## The bank")[0]
+    names = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    assert len(names) >= 14
+    from cdopt.backends import why_unavailable
+
+    for name in names:
+        assert isinstance(why_unavailable(name), str)
