@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,9 @@ from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
     check_common,
-    record,
+    finished,
     rigid,
     scaled_step,
-    settings_of,
     starting_forces,
     tell,
 )
@@ -68,11 +66,6 @@ class APGD:
         """Rigid steps, warm starts."""
         return Capability(structured=frozenset({"rigid step"}), warm_start=True)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that are not at their defaults, and the accuracy."""
-        return settings_of(self)
-
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Iterate until the stopping test is met or the limit is reached."""
         started = time.perf_counter()
@@ -100,16 +93,5 @@ class APGD:
         solved = time.perf_counter()
         forces = step.force * problem.forces
         iterate = Iterate(data.velocity(forces), forces)
-        return RunResult(
-            status=status,
-            claim="solved" if met else "inaccurate",
-            iterate=iterate,
-            timings={
-                "compile": prepared - started,
-                "solve": solved - prepared,
-                "read": time.perf_counter() - solved,
-            },
-            iterations=problem.steps,
-            raw=record(self.history, problem.residuals),
-            settings=self.settings,
-        )
+        clock = (started, prepared, solved)
+        return finished(self, met, iterate, clock, problem.steps, problem.residuals)

@@ -24,7 +24,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,8 +34,7 @@ from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
     check_common,
     check_count,
-    record,
-    settings_of,
+    finished,
     starting_forces,
     tell,
 )
@@ -90,11 +88,6 @@ class AugmentedLagrangian:
         """Trusses of any power, warm starts."""
         return Capability(structured=frozenset({"truss"}), warm_start=True)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that are not at their defaults, and the accuracy."""
-        return settings_of(self)
-
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Iterate until the stopping test is met or a limit is reached."""
         started = time.perf_counter()
@@ -111,19 +104,9 @@ class AugmentedLagrangian:
         u = np.array(data.prescribed_u)
         u[scaled.used] = state.u / scaled.unit
         iterate = Iterate(u, data.force * state.f)
-        return RunResult(
-            status=status,
-            claim="solved" if met else "inaccurate",
-            iterate=iterate,
-            timings={
-                "compile": prepared - started,
-                "solve": solved - prepared,
-                "read": time.perf_counter() - solved,
-            },
-            iterations=state.steps,
-            raw=record(self.history, [np.array(state.residuals)]),
-            settings=self.settings,
-        )
+        clock = (started, prepared, solved)
+        residuals = [np.array(state.residuals)]
+        return finished(self, met, iterate, clock, state.steps, residuals)
 
     def _outer(self, state: _State, verbose: bool) -> bool:
         mu = _MU_START

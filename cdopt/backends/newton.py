@@ -24,8 +24,7 @@ from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.newton_system import Network, network
 from cdopt.backends.structured import (
     check_common,
-    record,
-    settings_of,
+    finished,
     starting_forces,
     tell,
 )
@@ -139,14 +138,14 @@ class Newton:
             f"{steps} steps, {net.iterations} conjugate gradient iterations, "
             f"{net.factorisations} factorisations, residual {least:.1e}",
         )  # fmt: skip
-        return RunResult(
-            status="solved" if converged else f"stopped at residual {least:.1e}",
-            claim="solved" if converged else "inaccurate",
-            iterate=iterate,
-            timings={"compile": clock[1] - clock[0], "solve": done - clock[1], "read": 0.0},
-            iterations=steps,
-            raw=record(self.history, [np.array(history)]),
-            settings=settings_of(self),
+        return finished(
+            self,
+            converged,
+            iterate,
+            (*clock, done),
+            steps,
+            [np.array(history)],
+            missed=f"stopped at residual {least:.1e}",
         )
 
 

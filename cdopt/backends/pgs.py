@@ -39,10 +39,9 @@ from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.structured import (
     ScaledStep,
     check_common,
-    record,
+    finished,
     rigid,
     scaled_step,
-    settings_of,
     starting_forces,
     tell,
 )
@@ -106,11 +105,6 @@ class PGS:
         """Rigid steps, warm starts."""
         return Capability(structured=frozenset({"rigid step"}), warm_start=True)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that are not at their defaults, and the accuracy."""
-        return settings_of(self)
-
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Sweep until the stopping test is met or the limit is reached."""
         started = time.perf_counter()
@@ -124,19 +118,8 @@ class PGS:
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
         iterate = Iterate(data.velocity(forces), forces)
-        return RunResult(
-            status="solved" if run.met else "iteration limit",
-            claim="solved" if run.met else "inaccurate",
-            iterate=iterate,
-            timings={
-                "compile": prepared - started,
-                "solve": solved - prepared,
-                "read": time.perf_counter() - solved,
-            },
-            iterations=run.sweeps,
-            raw=record(self.history, run.residuals),
-            settings=self.settings,
-        )
+        clock = (started, prepared, solved)
+        return finished(self, run.met, iterate, clock, run.sweeps, run.residuals)
 
     def _visits(self, data: RigidStepData) -> NDArray[np.intp]:
         if self.order == "given":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt import checks
-from cdopt.backends.base import Posed
+from cdopt.backends.base import Posed, RunResult
 from cdopt.checks import FloatArray, read_only
 from cdopt.data import RigidStepData
 from cdopt.errors import InvalidInput, Unsupported
-from cdopt.solution import StepSolution, matched
+from cdopt.solution import Iterate, StepSolution, matched
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,32 @@ def tell(logger: logging.Logger, verbose: bool, text: str) -> None:
     logger.info(text)
     if verbose:
         print(f"{logger.name.rpartition('.')[2]}: {text}")
+
+
+def finished(
+    backend: Any,
+    met: bool,
+    iterate: Iterate,
+    clock: tuple[float, float, float],
+    iterations: int,
+    residuals: list[FloatArray],
+    missed: str = "iteration limit",
+) -> RunResult:
+    """The result of a run: ``clock`` is when it began, was set up, and had iterated."""
+    began, prepared, solved = clock
+    return RunResult(
+        status="solved" if met else missed,
+        claim="solved" if met else "inaccurate",
+        iterate=iterate,
+        timings={
+            "compile": prepared - began,
+            "solve": solved - prepared,
+            "read": time.perf_counter() - solved,
+        },
+        iterations=iterations,
+        raw=record(backend.history, residuals),
+        settings=settings_of(backend),
+    )
 
 
 def record(history: bool, pieces: list[FloatArray]) -> History | None:

@@ -8,6 +8,7 @@ from conftest import random_step
 
 import cdopt
 from cdopt.backends import APGD, Modelled, kernels
+from cdopt.backends.structured import settings_of
 from cdopt.errors import InvalidInput, SolveFailed
 
 STEPS = [
@@ -135,4 +136,4 @@ def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None
 def test_the_settings_object() -> None:
     assert APGD().name == "apgd"
     assert APGD().capability.structured == {"rigid step"}
-    assert APGD(max_iterations=7).settings == {"max_iterations": 7, "accuracy": 1e-8}
+    assert settings_of(APGD(max_iterations=7)) == {"max_iterations": 7, "accuracy": 1e-8}
