@@ -7,7 +7,7 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends, bank, interop
+from cdopt import backends, bank, contact, hyperstatic, interop, scene
 from cdopt.certificate import Certificate, Residual, certify
 from cdopt.errors import (
     BackendUnavailable,
@@ -17,6 +17,7 @@ from cdopt.errors import (
     Unsupported,
 )
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study import compare
@@ -30,6 +31,7 @@ __all__ = [
     "ClassicCD",
     "CompatibleCD",
     "ContactStep",
+    "Indeterminacy",
     "InvalidInput",
     "NoTensionTruss",
     "Residual",
@@ -40,5 +42,9 @@ __all__ = [
     "bank",
     "certify",
     "compare",
+    "contact",
+    "hyperstatic",
+    "indeterminacy",
     "interop",
+    "scene",
 ]

@@ -233,13 +233,13 @@ class CompatibleCD:
         verbose: bool,
     ) -> StepSolution:
         if isinstance(classic, StepSolution):
-            return self._certified_here(classic, tol)
+            return self.certified_here(classic, tol)
         earlier = None if warm_start is None else (warm_start.classic or warm_start)
         return self.classic_cd.solve(
             classic, tol=tol, warm_start=earlier, verbose=verbose, check=check
         )
 
-    def _certified_here(self, classic: StepSolution, tol: float) -> StepSolution:
+    def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data."""
         data = self.classic_cd.data
         if classic.f is None or classic.f.shape != (data.nc,):

@@ -1,0 +1,26 @@
+"""Contact: which bodies touch, how their gaps change with motion, and the contact step of it.
+
+Scene → Contacts → ContactStep: ``detect`` finds gaps, normals and points, ``step`` adds B, M and
+the loads, ``advance`` takes the solution's velocities to the next state.
+"""
+
+from cdopt.contact.contact_step import external_forces, mass_matrix, step
+from cdopt.contact.contacts import Contacts, detect
+from cdopt.contact.gradient import gap_gradient
+from cdopt.contact.kinematics import advance, configuration_map, move
+from cdopt.contact.neighbours import Neighbours, default_margin, safe_margin
+
+__all__ = [
+    "Contacts",
+    "Neighbours",
+    "advance",
+    "configuration_map",
+    "default_margin",
+    "detect",
+    "external_forces",
+    "gap_gradient",
+    "mass_matrix",
+    "move",
+    "safe_margin",
+    "step",
+]

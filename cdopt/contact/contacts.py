@@ -1,0 +1,86 @@
+"""Contacts: the gaps of a scene in a state, with all that a contact step wants to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdopt.checks import FloatArray, IntArray
+from cdopt.contact.neighbours import Neighbours, default_margin
+from cdopt.contact.stiffness import restitution, stiffness
+from cdopt.contact.wrenches import prescribed_rate
+from cdopt.errors import InvalidInput
+from cdopt.scene import Scene, State
+from cdopt.scene.frozen import Frozen
+from cdopt.scene.pairs import gaps
+
+FEATURES = 1024  # contact points that a pair of bodies can tell apart
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts(Frozen):
+    """Contact points between bodies, by body numbers i < j and feature; arrays are read-only.
+
+    Attributes
+    ----------
+    bodies : (nc, 2) numbers i, j.
+    phi : (nc,) gaps Φ, m; negative is penetration.
+    normals : (nc, dim) unit vectors from body i towards body j.
+    points : (nc, dim) m, halfway across the gap.
+    contact_ids : (nc,) ascending numbers that a contact keeps from step to step.
+    stiffness : (nc,) N/m^(p−1), of which compatible contact dynamics uses the ratios.
+    restitution : (nc,) Newton's e.
+    gap_rate : (nc,) rate of the gap from the prescribed motion of fixed bodies, m/s.
+    """
+
+    bodies: IntArray
+    phi: FloatArray
+    normals: FloatArray
+    points: FloatArray
+    contact_ids: IntArray
+    stiffness: FloatArray
+    restitution: FloatArray
+    gap_rate: FloatArray
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return int(self.phi.size)
+
+    def __repr__(self) -> str:
+        return f"Contacts({self.nc})"
+
+
+def detect(
+    scene: Scene,
+    state: State,
+    margin: float | None = None,
+    neighbours: Neighbours | None = None,
+) -> Contacts:
+    """Contacts of a scene: every contact point with a gap up to ``margin``.
+
+    Parameters
+    ----------
+    margin : m; default ``default_margin(scene)``. For a time step take ``safe_margin``.
+    neighbours : the scene's Neighbours, to reuse their search between steps.
+
+    Raises
+    ------
+    InvalidInput : a state or Neighbours of another scene, or a negative margin.
+    Unsupported : two boxes within the margin.
+    """
+    near = Neighbours(scene) if neighbours is None else neighbours
+    if near.scene is not scene:
+        raise InvalidInput("neighbours", "those of another scene", "Neighbours(scene)")
+    width = default_margin(scene) if margin is None else margin
+    found = gaps(scene.bodies, state, near.pairs(state, width), width)
+    i, j = found.bodies.T
+    return Contacts(
+        bodies=found.bodies,
+        phi=found.phi,
+        normals=found.normals,
+        points=found.points,
+        contact_ids=(i * scene.nb + j) * FEATURES + found.feature,
+        stiffness=stiffness(scene, found.bodies),
+        restitution=restitution(scene, found.bodies),
+        gap_rate=prescribed_rate(scene, state, found.bodies, found.normals, found.points),
+    )

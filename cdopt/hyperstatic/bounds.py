@@ -1,0 +1,270 @@
+"""Exact lower and upper bounds of contact forces over the admissible ones.
+
+Contacts whose force is unique are taken to the right-hand side first; what is left falls into
+independent networks, each in units of its own largest force.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.hyperstatic.admissible import Block, Verdict
+from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
+from cdopt.hyperstatic.rank import states
+from cdopt.scales import network_parts
+
+_ZERO = 1e-9  # a force of at most this share of its network's largest is idle
+_ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
+_SILENT = 1e-13  # looseness below this is plain round-off
+_CHUNK = 200  # contacts in one go of a thread
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Free:
+    """A network of contacts whose forces can differ, in its own units.
+
+    Attributes
+    ----------
+    contacts : (n,) the step's contacts.
+    B : (n, m), columns in units of their levers in the part that the network is of; without
+        what the rank calls zero.
+    load : (m,) what the forces deliver. force : (n,) admissible. unit : N.
+    """
+
+    contacts: IntArray
+    B: sp.csr_array
+    load: FloatArray
+    force: FloatArray
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds of the forces asked for.
+
+    Attributes
+    ----------
+    lower, upper : (nc,) N; not-a-number where not asked for, or not certified.
+    residual : (nc,) the worse certificate of the two; zero where linear algebra decided.
+    pull : (nc,) how far the bounds move, at most, with one unit of load on every dof.
+    rays : directions (nc,) of forces that load nothing, f ≥ 0 and Bᵀf = 0, largest entry one;
+        along them forces grow without bound.
+    failures : what went wrong, in words, by contact.
+    programs : number of linear programs that were solved.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    residual: FloatArray
+    pull: FloatArray
+    rays: tuple[FloatArray, ...]
+    failures: dict[int, str]
+    programs: int
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """Both bounds of a contact, without the vectors that attain them."""
+
+    contact: int
+    lower: float
+    upper: float
+    residual: float
+    pull: float
+    failure: str
+
+
+def free_networks(
+    parts: Sequence[Block],
+    verdict: Verdict,
+    forces: FloatArray,
+    fallback: FloatArray,
+) -> list[Free]:
+    """The independent networks of contacts whose forces can differ.
+
+    Parameters
+    ----------
+    parts : of the closed network. verdict : says which forces are unique.
+    forces : (nc,) N, admissible.
+    fallback : (nc,) N, the unit of networks that carry no force.
+    """
+    free, found = ~verdict.unique, []
+    for part in parts:
+        rows = np.flatnonzero(free[part.contacts])
+        if rows.size:
+            gradient = _gradient(part, rows, verdict)
+            found += _split(gradient, part.contacts[rows], forces, fallback)
+    return found
+
+
+def _gradient(part: Block, rows: IntArray, verdict: Verdict) -> sp.csr_array:
+    """What the forces of some rows of a part must keep, Bᵀf.
+
+    Where contacts are almost redundant, as the points of a face contact in another code's file,
+    a self-stress state also involves contacts whose force counts as unique, by 1e-9 or so. Bᵀf
+    without these holds equations of that strength, which a linear program takes at their word.
+    There the complement of the states, on the rows in question, stands for B.
+    """
+    contacts = part.contacts
+    can = np.flatnonzero(verdict.loadable[contacts])
+    tight = verdict.looseness[contacts[np.setdiff1d(can, rows)]]
+    if tight.max(initial=0.0) > _SILENT:
+        found = states(sp.csr_array(part.B[can]), verdict.rank_tol)
+        if found is not None:
+            fixed = scipy.linalg.null_space(found[np.searchsorted(can, rows)].T)
+            return sp.csr_array(fixed * part.length[rows][:, None])
+    return sp.csr_array(part.B[rows] * part.length[rows][:, None])
+
+
+def _split(
+    gradient: sp.csr_array, contacts: IntArray, forces: FloatArray, fallback: FloatArray
+) -> list[Free]:
+    """The independent networks of some rows, each in its own unit."""
+    label = network_parts(gradient).contact
+    found = []
+    for part in np.unique(label):
+        own = np.flatnonzero(label == part)
+        block = sp.csr_array(gradient[own])
+        B = sp.csr_array(block[:, np.unique(block.indices)])
+        here = contacts[own]
+        unit = float(forces[here].max()) or float(fallback[here].max()) or 1.0
+        found.append(
+            Free(here, B, np.asarray(B.T @ forces[here]) / unit, forces[here] / unit, unit)
+        )
+    return found
+
+
+def bounds_of(
+    networks: list[Free],
+    forces: FloatArray,
+    asked: BoolArray,
+    free: BoolArray,
+    jobs: int,
+    tell: Callable[[int, int], None],
+) -> Bounds:
+    """Bounds of the contacts asked for.
+
+    Parameters
+    ----------
+    networks : from ``free_networks``. forces : (nc,) N, admissible.
+    asked, free : (nc,) which bounds are wanted, and which forces can differ.
+    jobs : threads, each with linear programs of its own.
+    tell : called with the number of contacts done and in all.
+    """
+    lower, upper = np.where(free, np.nan, forces), np.where(free, np.nan, forces)
+    residual, pull = np.zeros(forces.shape), np.zeros(forces.shape)
+    rays: list[FloatArray] = []
+    failures: dict[int, str] = {}
+    tasks = _tasks(networks, asked, jobs)
+    total, done, programs = sum(chunk.size for _, chunk in tasks), 0, 0
+    with ThreadPoolExecutor(jobs) as pool:
+        for (network, _), search in zip(tasks, pool.map(_searched, tasks), strict=True):
+            done += len(search.found)
+            programs += search.programs
+            rays += [_on_all(network, ray, forces.size) for ray in search.rays]
+            for one in search.found:
+                if one.failure:
+                    failures[one.contact] = one.failure
+                    continue
+                lower[one.contact], upper[one.contact] = one.lower, one.upper
+                residual[one.contact], pull[one.contact] = one.residual, one.pull
+            tell(done, total)
+    return Bounds(lower, upper, residual, pull, tuple(rays), failures, programs)
+
+
+def _tasks(networks: list[Free], asked: BoolArray, jobs: int) -> list[tuple[Free, IntArray]]:
+    """The contacts asked for, in chunks that keep the threads busy and progress moving."""
+    found = []
+    for network in networks:
+        wanted = np.flatnonzero(asked[network.contacts])
+        pieces = max(4 * jobs if jobs > 1 else 1, -(-wanted.size // _CHUNK))
+        chunks = np.array_split(wanted, min(pieces, max(wanted.size, 1)))
+        found += [(network, chunk) for chunk in chunks if chunk.size]
+    return found
+
+
+def _on_all(network: Free, forces: FloatArray, nc: int) -> FloatArray:
+    everywhere = np.zeros(nc)
+    everywhere[network.contacts] = forces / forces.max()
+    return everywhere
+
+
+def _searched(task: tuple[Free, IntArray]) -> _Search:
+    network, wanted = task
+    search = _Search(network)
+    search.run(wanted)
+    return search
+
+
+class _Search:
+    """Bounds of some contacts of one network, remembering what earlier vertices showed.
+
+    A contact that is idle in an admissible answer already met has the lower bound zero; one
+    that a ray already met loads has no upper bound.
+    """
+
+    def __init__(self, network: Free) -> None:
+        self.network = network
+        self.problem = ForceRange(network.B, network.load)
+        self.rays: list[FloatArray] = []
+        self.found: list[_Interval] = []
+        self.programs = 0
+        n = network.contacts.size
+        self._idle = np.full(n, np.inf)  # residual of the proof that the least force is zero
+        self._endless = np.full(n, np.inf)  # residual of the ray along which a force grows
+        self._remember(network.force, 0.0)
+
+    def run(self, wanted: IntArray) -> None:
+        """Largest forces first: their vertices settle most of the least ones."""
+        highest = [self._largest(int(column)) for column in wanted]
+        for column, high in zip(wanted, highest, strict=True):
+            self.found.append(self._interval(int(column), self._least(int(column)), high))
+
+    def _largest(self, column: int) -> Extreme:
+        if self._endless[column] <= CERTIFIED:
+            return Extreme(np.inf, float(self._endless[column]), _NONE, "by a ray already met")
+        high = self.problem.largest(column)
+        self.programs += 1
+        if high.ok and np.isinf(high.value):
+            self.rays.append(high.forces)
+            share = high.forces / high.forces.max()
+            along = share > _ALONG
+            self._endless[along] = np.minimum(
+                self._endless[along], high.residual / np.minimum(share[along], 1.0)
+            )
+        elif high.ok:
+            self._remember(high.forces, high.residual)
+        return dataclasses.replace(high, forces=_NONE)
+
+    def _least(self, column: int) -> Extreme:
+        if self._idle[column] <= CERTIFIED:
+            return Extreme(0.0, float(self._idle[column]), _NONE, "zero in an answer already met")
+        self.programs += 1
+        return dataclasses.replace(self.problem.least(column), forces=_NONE)
+
+    def _remember(self, forces: FloatArray, residual: float) -> None:
+        idle = forces <= _ZERO
+        proof = np.maximum(residual, np.abs(forces[idle]))
+        self._idle[idle] = np.minimum(self._idle[idle], proof)
+
+    def _interval(self, column: int, low: Extreme, high: Extreme) -> _Interval:
+        worst, unit = max(low, high, key=lambda bound: bound.residual), self.network.unit
+        return _Interval(
+            contact=int(self.network.contacts[column]),
+            lower=low.value * unit,
+            upper=high.value * unit,
+            residual=worst.residual,
+            pull=max(low.pull, high.pull),
+            failure=""
+            if low.ok and high.ok
+            else f"HiGHS: {worst.words}; certificate {worst.residual:.1e}, above {CERTIFIED:g}",
+        )

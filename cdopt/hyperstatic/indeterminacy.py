@@ -1,0 +1,212 @@
+"""indeterminacy(): which forces of a contact step are determined, which not, and how far."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.backends.base import Backend
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations import CompatibleCD
+from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
+from cdopt.hyperstatic.bounds import bounds_of, free_networks
+from cdopt.hyperstatic.report import Indeterminacy, Tolerances
+from cdopt.progress import Tell, told
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+_SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
+
+
+def indeterminacy(
+    step: ContactStep,
+    classic: str | Backend | StepSolution | None = None,
+    contacts: Any = None,
+    tol: float = 1e-9,
+    jobs: int = 1,
+    progress: bool | Tell = False,
+    *,
+    closed_tol: float | None = None,
+) -> Indeterminacy:
+    """What classic contact dynamics leaves undetermined, exactly.
+
+    Parameters
+    ----------
+    step : the contact step.
+    classic : a certified classic solution of it, or the backend that finds one; default newton.
+    contacts : whose bounds are wanted: indices or a mask (nc,); a number k for k contacts evenly
+        spread over those whose force is not unique; an empty list for none; default all.
+    tol : share of a network's load below which a force is zero, and of the largest singular
+        value below which others are zero (at least 1e-7 for networks of over 1,000 dofs).
+    jobs : threads for the linear programs.
+    progress : True for a bar on stderr, or a function of (done, total).
+    closed_tol : which contacts are closed, as in ``CompatibleCD``.
+
+    Returns
+    -------
+    Indeterminacy : rank, self-stress states, unique forces, and the bounds of the others.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, or a classic solution that is not certified.
+    SolveFailed : the classic step has no certified answer; infeasible ones carry a proof.
+    Unsupported : a network too large and too ill-conditioned for its rank.
+
+    Notes
+    -----
+    Only null(Bᵀ) matters for counting, Olsen & Kamrin (2018), section 4; bounds are linear
+    programs over the answers' face, certified by their duals (``linear_programs``).
+
+    >>> import cdopt
+    >>> report = cdopt.indeterminacy(cdopt.bank.load("beam-uniform").step)
+    >>> report.nullity, report.lower.round(6), report.upper.round(6)
+    (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
+    """
+    clock = _Clock()
+    problem = CompatibleCD(step, closed_tol=closed_tol)
+    tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
+    threads = checks.scalar("jobs", jobs, at_least=1.0, at_most=1024.0)
+    if threads != int(threads):
+        raise InvalidInput("jobs", str(jobs), "a whole number")
+    first = _certified(problem, classic)
+    clock.lap("classic")
+    resolved = problem.solve(_SOLVER, classic=first)
+    clock.lap("compatible")
+    network = problem.network(first)
+    forces = resolved.f if resolved.ok and resolved.f is not None else network.forces
+    parts, floor = _parts_of(problem, first, network, tol)
+    verdict = judge(parts, forces, floor, tol)
+    clock.lap("rank")
+    free = ~verdict.unique
+    networks = free_networks(parts, verdict, forces, floor / tol)
+    asked = _asked(contacts, free)
+    with told(progress, "forces bounded") as tell:
+        mask = np.zeros(step.nc, dtype=bool)
+        mask[asked] = True
+        intervals = bounds_of(networks, forces, mask, free, int(threads), tell)
+    clock.lap("bounds")
+
+    def weigh(closing: float, rank_tol: float) -> Tolerances:
+        return _weighed(step, first, resolved.f, tol, closing, rank_tol)
+
+    return Indeterminacy(
+        step=step,
+        classic=first,
+        network=network,
+        force=read_only(np.array(forces)),
+        verdict=verdict,
+        intervals=intervals,
+        tol=tol,
+        contacts=read_only(asked),
+        floor=read_only(floor),
+        blocks=tuple(parts),
+        free=tuple(networks),
+        weigh=weigh,
+        seconds=clock.laps,
+    )
+
+
+def _certified(problem: CompatibleCD, classic: str | Backend | StepSolution | None) -> StepSolution:
+    """A classic solution whose certificate holds."""
+    given = isinstance(classic, StepSolution)
+    if isinstance(classic, StepSolution):
+        first = problem.certified_here(classic.classic or classic)
+    else:
+        first = problem.classic_cd.solve(_SOLVER if classic is None else classic)
+    if first.ok:
+        return first
+    held = first.certificate
+    found = f"{first.backend} left a residual of {held.worst if held else np.nan:.1e}"
+    if given:
+        raise InvalidInput("classic", found, "a certified classic solution of this step")
+    raise SolveFailed(
+        f"the classic step is not certified: {found}; what its forces may be is not known",
+        backend=first.backend,
+        status=first.status,
+        problem=problem.classic_cd.data,
+        raw=first.raw,
+    )
+
+
+def _parts_of(
+    problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, tol: float
+) -> tuple[list[Block], FloatArray]:
+    """The parts of the closed network, and (nc,) what counts as no force, N.
+
+    Contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
+    """
+    data, index = problem.classic_cd.data, network.contacts
+    floor = np.full(problem.step.nc, np.inf)
+    gradient = sp.csr_array((0, 1))
+    if index.size:
+        truss = problem.truss(network).data
+        floor[index] = tol * truss.force
+        gradient = truss.scaled().B
+    rows = data.step.N if data.B is None else data.B
+    gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
+    held = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
+    floor[held] = tol * data.force[held]
+    nothing = sp.csr_array((held.size, gradient.shape[1]))
+    return blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, held)), floor
+
+
+def _asked(contacts: Any, free: Any) -> IntArray:
+    """The contacts whose bounds are wanted, ascending."""
+    nc = free.size
+    if contacts is None:
+        return np.arange(nc)
+    if isinstance(contacts, int | np.integer) and not isinstance(contacts, bool):
+        if contacts < 0:
+            raise InvalidInput("contacts", str(contacts), "a number of contacts, or indices")
+        loose = np.flatnonzero(free)
+        place = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
+        return loose[np.unique(np.round(place).astype(np.int64))]
+    index = np.asarray(contacts)
+    if index.dtype.kind == "b" and index.shape == (nc,):
+        return np.flatnonzero(index)
+    if index.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise InvalidInput("contacts", checks.describe(contacts), "indices, a mask or a number")
+    if index.min() < 0 or index.max() >= nc:
+        raise InvalidInput("contacts", "an index out of range", f"0 to {nc - 1}")
+    return np.unique(index.astype(np.int64))
+
+
+def _weighed(
+    step: ContactStep,
+    first: StepSolution,
+    forces: FloatArray | None,
+    tol: float,
+    closing: float,
+    rank_tol: float,
+) -> Tolerances:
+    """The verdict at other tolerances."""
+    problem = CompatibleCD(step, closed_tol=closing)
+    network = problem.network(first)
+    parts, floor = _parts_of(problem, first, network, tol)
+    held = network.forces if forces is None else np.maximum(forces, network.forces)
+    verdict: Verdict = judge(parts, held, floor, rank_tol)
+    shut = int(np.count_nonzero(verdict.closed))
+    unique = int(np.count_nonzero(verdict.closed & verdict.unique))
+    return Tolerances(
+        closing, rank_tol, shut, verdict.rank, verdict.nullity, verdict.dimension, unique
+    )
+
+
+class _Clock:
+    """Seconds of each stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name], self._since = now - self._since, now

@@ -1,0 +1,182 @@
+"""Local self-stress states: sparse, independent vectors of null(Bᵀ).
+
+Balls of neighbours are grown until rows of B in a ball depend on others in it: the coefficients
+are self-stress states. A dependent row's contact is then taken out, so that no later state
+involves it: the states are independent, and when as many are found as the nullity, they are a
+basis. Small balls, one around each contact, find nearly all states; one factorisation of
+what is left finds the rest, which may be spread wider. This is the turnback of structural
+mechanics, with balls for bands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import splu
+
+from cdopt.checks import FloatArray, IntArray
+from cdopt.errors import Unsupported
+from cdopt.hyperstatic.admissible import STIFF, Block
+from cdopt.hyperstatic.rank import looseness, ranks
+
+_RADII = (1, 2)  # of the balls around every contact, counted in contacts
+_DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
+_SEED = 1805
+_NOISE = 1e-9  # coefficients below this share of the largest are round-off
+_DEPENDENT = 1e-8  # a row this close to the span of others depends on them
+
+
+State = tuple[IntArray, FloatArray]  # rows, and their coefficients; the last row's is one
+
+
+def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.csr_array:
+    """Self-stress states (nullity, nc) of the parts of a network, largest entry one.
+
+    Raises
+    ------
+    Unsupported : the states found do not come to the nullity.
+    """
+    columns, values, starts = [], [], [0]
+    for part in parts:
+        for rows, force in _Turnback(part, rank_tol).states():
+            forces = force / part.length[rows]
+            peak = int(np.argmax(np.abs(forces)))
+            columns.append(part.contacts[rows])
+            values.append(forces / forces[peak])
+            starts.append(starts[-1] + rows.size)
+    shape = (len(columns), nc)
+    if not columns:
+        return sp.csr_array(shape)
+    return sp.csr_array((np.concatenate(values), np.concatenate(columns), starts), shape=shape)
+
+
+class _Turnback:
+    """The states of one independent part."""
+
+    def __init__(self, part: Block, rank_tol: float) -> None:
+        self.B, self.Bt = part.B, sp.csr_array(part.B.T)
+        self.rank_tol = rank_tol
+        self.nullity = part.B.shape[0] - ranks(part.B, [rank_tol])[0]
+        self.left = np.ones(part.B.shape[0], dtype=bool)  # rows that a further state may involve
+
+    def states(self) -> list[State]:
+        """Rows and coefficients of every state, those of the smallest balls first."""
+        found: list[State] = []
+        for radius in _RADII:
+            for row in np.flatnonzero(self.left) if len(found) < self.nullity else ():
+                ball = self._ball(int(row), radius)
+                states = _of_last(self.B, np.append(ball[ball != row], row))
+                found += states
+                self.left[row] = not states
+                if len(found) == self.nullity:
+                    break
+            if len(found) < self.nullity:
+                self._drop_tight()
+        if len(found) < self.nullity:
+            rows = np.flatnonzero(self.left)
+            own = sp.csr_array(self.B[rows])
+            own = sp.csr_array(own[:, np.unique(own.indices)])
+            wide = _of_all if min(own.shape) <= _DENSE else _of_all_sparse
+            found += [(rows[index], force) for index, force in wide(own, self.nullity - len(found))]
+        return found
+
+    def _drop_tight(self) -> None:
+        """Leave out rows that no state of the rows still there involves."""
+        rows = np.flatnonzero(self.left)
+        tight = looseness(sp.csr_array(self.B[rows]), self.rank_tol) <= STIFF
+        self.left[rows[tight]] = False
+
+    def _ball(self, row: int, radius: int) -> IntArray:
+        """Rows still there whose dofs all lie within ``radius`` contacts of the row's dofs."""
+        inside = np.zeros(self.B.shape[1], dtype=bool)
+        inside[_of(self.B, np.array([row]))] = True
+        for _ in range(radius):
+            near = _of(self.Bt, np.flatnonzero(inside))
+            inside[_of(self.B, near[self.left[near]])] = True
+        near = np.unique(_of(self.Bt, np.flatnonzero(inside)))
+        near = near[self.left[near]]
+        counts = np.diff(self.B.indptr)[near]
+        owner = np.repeat(np.arange(near.size), counts)
+        reached = np.bincount(owner, inside[_of(self.B, near)], near.size) == counts
+        return near[reached]
+
+
+def _of_last(B: sp.csr_array, ball: IntArray) -> list[State]:
+    """A smallest dependence of the last row of a ball on its others, if there is one."""
+    own = B[ball]
+    columns = own[:, np.unique(own.indices)].toarray().T
+    if not np.any(columns[:, -1]):  # moved by nothing
+        return [_state(ball, int(ball[-1]), np.zeros(0))]
+    if columns.shape[1] < 2:
+        return []
+    Q, R, order = _factors(columns[:, :-1])
+    last = columns[:, -1]
+    if np.linalg.norm(last - Q @ (Q.T @ last)) > _DEPENDENT:
+        return []
+    weight = scipy.linalg.solve_triangular(R, Q.T @ last)
+    return [_state(ball[order[: R.shape[0]]], int(ball[-1]), weight)]
+
+
+def _of_all(B: sp.csr_array, count: int) -> list[State]:
+    """Dependences of all rows that depend on a basis of the others, by dense factors."""
+    columns = B.toarray().T
+    Q, R, order = _factors(columns)
+    rank = R.shape[0]
+    basis, others = order[:rank], order[rank:]
+    if others.size != count:
+        raise Unsupported("the self-stress states", f"{others.size} found where {count} are due")
+    weights = scipy.linalg.solve_triangular(R, Q.T @ columns[:, others])
+    return [_state(basis, int(row), w) for row, w in zip(others, weights.T, strict=True)]
+
+
+def _of_all_sparse(B: sp.csr_array, count: int) -> list[State]:
+    """The same by sparse factors.
+
+    Partial pivoting picks a basis among the rows of [[B, R], [S, 0]], random R and S making up
+    for the rows that depend on others, and for the motions that B does not resist.
+    """
+    n, m = B.shape
+    motions = m - (n - count)
+    random = np.random.default_rng(_SEED)
+    fill = sp.csr_array(random.standard_normal((n, count)))
+    tie = sp.csr_array(random.standard_normal((motions, m)))
+    corner = sp.csr_array((motions, count))
+    system = sp.csc_matrix(sp.block_array([[B, fill], [tie, corner]]))
+    factors = splu(system, permc_spec="COLAMD")  # most often leaves the full columns for last
+    if np.any(np.asarray(factors.perm_c)[m:] < m):
+        order = np.append(reverse_cuthill_mckee(sp.csr_matrix(B.T @ B), True), m + np.arange(count))
+        factors = splu(system[:, order], permc_spec="NATURAL")
+    pivot = np.asarray(factors.perm_r)[:n]
+    basis, others = np.flatnonzero(pivot < m), np.flatnonzero(pivot >= m)
+    square = splu(sp.csc_matrix(sp.vstack([B[basis], tie]).T))
+    weights = square.solve(B[others].toarray().T)[: basis.size]
+    return [_state(basis, int(row), w) for row, w in zip(others, weights.T, strict=True)]
+
+
+def _factors(columns: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Q, R of independent columns and the order of all; as many as there are independent ones."""
+    Q, R, order = scipy.linalg.qr(columns, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    rank = int(np.count_nonzero(diagonal > _DEPENDENT * diagonal[0]))
+    return Q[:, :rank], R[:rank, :rank], np.asarray(order, dtype=np.int64)
+
+
+def _state(basis: IntArray, row: int, weight: FloatArray) -> State:
+    """The row's own coefficient is one, those of the basis rows cancel it."""
+    kept = np.abs(weight) > _NOISE * max(float(np.abs(weight).max(initial=0.0)), 1.0)
+    return np.append(basis[: kept.size][kept], row), np.append(-weight[kept], 1.0)
+
+
+def _of(matrix: sp.csr_array, rows: IntArray) -> IntArray:
+    """The column indices of some rows, row after row."""
+    starts, ends = matrix.indptr[rows], matrix.indptr[rows + 1]
+    counts = ends - starts
+    total = int(counts.sum())
+    if total == 0:
+        return np.zeros(0, dtype=np.int64)
+    offset = np.repeat(ends - np.cumsum(counts), counts)
+    return np.asarray(matrix.indices[offset + np.arange(total)], dtype=np.int64)

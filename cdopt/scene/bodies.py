@@ -1,0 +1,259 @@
+"""Bodies: all bodies of a scene as columns, their shapes in one table per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.errors import InvalidInput
+from cdopt.scene import columns as read
+from cdopt.scene.body import Body, Item, Spheres
+from cdopt.scene.frozen import Frozen
+from cdopt.scene.rotations import unit
+from cdopt.scene.shapes import SHAPES, Shape, Sphere, fields, gather
+from cdopt.scene.state import UNIT_TOL
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeTable(Frozen):
+    """The bodies of one kind of shape.
+
+    Attributes
+    ----------
+    shape : the class of the shape.
+    body : (n,) their numbers, ascending.
+    columns : the shape's numbers by name, (n,) or (n, dim): ``radius``, ``size``, ``normal``.
+    """
+
+    shape: type[Shape]
+    body: IntArray
+    columns: Mapping[str, FloatArray]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for column in self.columns.values():
+            read_only(column)
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies(Frozen):
+    """All bodies of a scene, numbered from 0; arrays are read-only.
+
+    Attributes
+    ----------
+    dim : 2 or 3.
+    tables : one ShapeTable per kind that occurs, in the order of ``cdopt.scene.SHAPES``.
+    kind, row : (nb,) each body's table, as index into SHAPES, and its row there.
+    position : (nb, dim) m.
+    orientation : (nb,) rad in the plane, (nb, 4) unit quaternions in space.
+    velocity : (nb, dim) m/s. angular_velocity : (nb,) or (nb, 3) rad/s.
+    fixed : (nb,) bodies without degrees of freedom.
+    mass : (nb,) kg; infinite for a fixed body that states none.
+    density : (nb,) kg/m³, nan where the mass was given.
+    inertia : (nb,) or (nb, 3) about the centre and the body's own axes, kg·m².
+    material : (nb,) index into the scene's materials; −1 is rigid.
+    force : (nb, dim) N. torque : (nb,) or (nb, 3) N·m: constant loads beside gravity.
+    reach, core : (nb,) radii of the bounding sphere and of the largest sphere inside, m.
+    names : (nb,) texts, "" for none.
+    """
+
+    dim: int
+    tables: tuple[ShapeTable, ...]
+    kind: IntArray
+    row: IntArray
+    position: FloatArray
+    orientation: FloatArray
+    velocity: FloatArray
+    angular_velocity: FloatArray
+    fixed: BoolArray
+    mass: FloatArray
+    density: FloatArray
+    inertia: FloatArray
+    material: IntArray
+    force: FloatArray
+    torque: FloatArray
+    reach: FloatArray
+    core: FloatArray
+    names: tuple[str, ...]
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return int(self.fixed.size)
+
+    def table(self, shape: type[Shape]) -> ShapeTable | None:
+        """The bodies of one kind; None if there are none."""
+        return next((table for table in self.tables if table.shape is shape), None)
+
+    def shape_columns(self, shape: type[Shape], body: IntArray) -> dict[str, FloatArray]:
+        """The shape's numbers for bodies (n,) of this kind, row by row.
+
+        Raises
+        ------
+        InvalidInput : no body is of this kind.
+        """
+        table = self.table(shape)
+        if table is None:
+            raise InvalidInput("shape", shape.kind, "a kind of body in this scene")
+        return {name: column[self.row[body]] for name, column in table.columns.items()}
+
+    def label(self, body: int) -> str:
+        """A body for messages: its number and name."""
+        name = self.names[body]
+        return f"bodies[{body}] {name!r}" if name else f"bodies[{body}]"
+
+
+def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodies:
+    """Bodies from what a user wrote, numbered in order, groups of spheres sphere by sphere.
+
+    Parameters
+    ----------
+    items : Body and Spheres in any order. materials : names that bodies may use.
+
+    Raises
+    ------
+    InvalidInput : naming the field as ``bodies[k].field``, k counted over all bodies.
+    """
+    parts = []
+    first = 0
+    for grouped, run in groupby(items, key=_is_group):
+        members = list(run)
+        for member in members if grouped else [members]:
+            make: Any = read.of_spheres if grouped else read.of_bodies
+            parts.append(make(member, first, dim))
+            first += len(parts[-1]["position"])
+    if not first:
+        raise InvalidInput("bodies", "none", "at least one body")
+    given = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in ("position", "orientation", "velocity", "angular_velocity", "fixed", "mass",
+                     "density", "force", "torque")
+    }  # fmt: skip
+    _require_sound_loads(given)
+    orientation = _orientations(given["orientation"])
+    motion = {name: np.nan_to_num(given[name]) for name in
+              ("velocity", "angular_velocity", "force", "torque")}  # fmt: skip
+    shapes = _shapes([part["shape"] for part in parts], dim, first)
+    mass = _masses(given, shapes.pop("volume"))
+    per_mass = shapes.pop("inertia")
+    return Bodies(
+        dim=dim,
+        position=given["position"],
+        orientation=orientation,
+        fixed=given["fixed"],
+        mass=mass,
+        density=given["density"],
+        inertia=(mass if dim == 2 else mass[:, None]) * per_mass,
+        material=_material_numbers([*chain(*(part["material"] for part in parts))], materials),
+        names=tuple(chain(*(part["name"] for part in parts))),
+        **motion,
+        **shapes,
+    )
+
+
+def _is_group(item: Item) -> bool:
+    if not isinstance(item, (Body, Spheres)):
+        raise InvalidInput("bodies", checks.describe(item), "Body or Spheres")
+    return isinstance(item, Spheres)
+
+
+def _shapes(parts: Sequence[Any], dim: int, nb: int) -> dict[str, Any]:
+    """Tables by kind, and what the shapes say of every body."""
+    result: dict[str, Any] = {
+        "kind": np.zeros(nb, dtype=np.int64), "row": np.zeros(nb, dtype=np.int64),
+        "volume": np.zeros(nb), "reach": np.zeros(nb), "core": np.zeros(nb),
+        "inertia": np.zeros(nb if dim == 2 else (nb, 3)),
+    }  # fmt: skip
+    tables = []
+    for number, shape in enumerate(SHAPES):
+        chunks = [chunk for chunk in _chunks(parts, shape) if chunk[0].size]
+        if not chunks:
+            continue
+        body = np.concatenate([chunk[0] for chunk in chunks])
+        values = {
+            name: np.concatenate([chunk[1][name] for chunk in chunks]) for name in fields(shape)
+        }
+        tables.append(ShapeTable(shape=shape, body=body, columns=values))
+        result["kind"][body] = number
+        result["row"][body] = np.arange(body.size)
+        result["volume"][body] = shape.volume(values, dim)
+        result["inertia"][body] = shape.inertia(values, dim)
+        result["reach"][body] = shape.reach(values)
+        result["core"][body] = shape.core(values)
+    result["tables"] = tuple(tables)
+    return result
+
+
+def _chunks(
+    parts: Sequence[Any], shape: type[Shape]
+) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
+    """Numbers and columns of the bodies of one kind, part by part; radii stand for spheres."""
+    first = 0
+    for part in parts:
+        numbers = np.arange(first, first + len(part))
+        first += len(part)
+        if isinstance(part, np.ndarray):
+            if shape is Sphere:
+                yield numbers, {"radius": part}
+            continue
+        mine = [k for k, one in enumerate(part) if type(one) is shape]
+        if mine:
+            yield numbers[mine], gather(shape, [part[k] for k in mine])
+
+
+def _orientations(given: FloatArray) -> FloatArray:
+    """Identity where nothing is given; unit quaternions to round-off."""
+    if given.ndim == 1:
+        return np.nan_to_num(given)
+    result = np.where(np.isnan(given), [1.0, 0.0, 0.0, 0.0], given)
+    length = np.linalg.norm(result, axis=1)
+    bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
+    if bad.size:
+        k = int(bad[0])
+        raise InvalidInput(
+            f"bodies[{k}].orientation", f"a quaternion of length {length[k]:.6g}", "length 1"
+        )
+    return unit(result)
+
+
+def _masses(given: dict[str, Any], volume: FloatArray) -> FloatArray:
+    mass, density, fixed = given["mass"], given["density"], given["fixed"]
+    has_mass, has_density = ~np.isnan(mass), ~np.isnan(density)
+    for name, stated in (("mass", has_mass), ("density", has_density)):
+        bad = np.flatnonzero(stated & ~(given[name] > 0.0))
+        if bad.size:
+            k = int(bad[0])
+            raise InvalidInput(f"bodies[{k}].{name}", repr(float(given[name][k])), "above 0")
+    bad = np.flatnonzero((has_mass & has_density) | ~(fixed | has_mass | has_density))
+    if bad.size:
+        k = int(bad[0])
+        found = "mass and density" if has_mass[k] else "neither mass nor density"
+        raise InvalidInput(f"bodies[{k}].mass", found, "one of the two")
+    return np.where(has_mass, mass, np.where(has_density, density * volume, np.inf))
+
+
+def _require_sound_loads(given: dict[str, Any]) -> None:
+    for name in ("force", "torque"):
+        table = given[name].reshape(given["fixed"].size, -1)
+        bad = np.flatnonzero(given["fixed"] & ~np.isnan(table).all(axis=1))
+        if bad.size:
+            raise InvalidInput(
+                f"bodies[{int(bad[0])}].{name}", "a load on a fixed body", "none, or a free body"
+            )
+
+
+def _material_numbers(used: Sequence[str], known: Sequence[str]) -> IntArray:
+    number = {name: k for k, name in enumerate(known)} | {"": -1}
+    for k, name in enumerate(used):
+        if name not in number:
+            expected = "one of " + (
+                ", ".join(map(repr, known)) or "none: the scene has no materials"
+            )
+            raise InvalidInput(f"bodies[{k}].material", repr(name), expected)
+    return np.array([number[name] for name in used], dtype=np.int64)

@@ -1,0 +1,76 @@
+"""Degrees of freedom of the contact step: which parts of State.v the solver may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.errors import InvalidInput
+from cdopt.scene.frozen import Frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Dofs(Frozen):
+    """Translations of free bodies, and turns of those free bodies that are not spheres.
+
+    Without friction nothing turns a sphere, so that its spin is constant and no degree of
+    freedom; a rotational column of zeros in B would only make step 2 harder.
+
+    Attributes
+    ----------
+    number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom behind each entry of
+        State.v; −1 for none. Numbered body by body, translations first.
+    body, column : (nv,) where each degree of freedom stands in State.v.
+    """
+
+    number: IntArray
+    body: IntArray
+    column: IntArray
+
+    @classmethod
+    def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:
+        """From flags (nb,): bodies that move, and bodies that contacts can turn."""
+        width = 3 if dim == 2 else 6
+        mask = free[:, None] & ((np.arange(width) < dim) | turns[:, None])
+        number = np.full(mask.shape, -1, dtype=np.int64)
+        number[mask] = np.arange(np.count_nonzero(mask))
+        body, column = np.nonzero(mask)
+        return cls(number=number, body=body.astype(np.int64), column=column.astype(np.int64))
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return int(self.body.size)
+
+    def gather(self, v: FloatArray) -> FloatArray:
+        """The (nv,) entries of a table like State.v that are degrees of freedom.
+
+        Raises
+        ------
+        InvalidInput : the table is not of State.v's shape.
+        """
+        self._like_state(v)
+        return np.asarray(v[self.body, self.column])
+
+    def scatter(self, values: FloatArray, base: FloatArray) -> FloatArray:
+        """A copy of ``base``, a table like State.v, with these (nv,) degrees of freedom in it.
+
+        Raises
+        ------
+        InvalidInput : ``values`` is not (nv,), or ``base`` not of State.v's shape.
+        """
+        self._like_state(base)
+        if np.shape(values) != (self.nv,):
+            raise InvalidInput("values", f"shape {np.shape(values)}", f"shape ({self.nv},)")
+        table = np.array(base, dtype=np.float64)
+        table[self.body, self.column] = values
+        return table
+
+    def _like_state(self, table: FloatArray) -> None:
+        if np.shape(table) != self.number.shape:
+            raise InvalidInput("v", f"shape {np.shape(table)}", f"shape {self.number.shape}")
+
+    def __repr__(self) -> str:
+        return f"Dofs({self.nv} of {self.number.shape[0]} bodies)"

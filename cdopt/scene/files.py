@@ -1,0 +1,192 @@
+"""Scene files: TOML, strictly read; what is wrong is named by file, line and field."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Union
+
+import msgspec
+
+from cdopt import bank
+from cdopt.errors import CdoptError, InvalidInput
+from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
+from cdopt.scene.lines import line_of
+from cdopt.scene.material import Material
+from cdopt.scene.scene import OVERLAP_TOL, Scene
+from cdopt.scene.shapes import KINDS, SHAPES, Shape, fields
+
+_SHARED = tuple(name for name in Body.__struct_fields__ if name != "shape")
+
+
+def _record(shape: type[Shape]) -> type[msgspec.Struct]:
+    """A body of one shape as it stands in a file: the fields of Body and of the shape, flat."""
+    shared = {f.name: f for f in msgspec.structs.fields(Body) if f.name != "shape"}
+    own = [(f.name, f.type) for f in msgspec.structs.fields(shape)]
+    place = [("position", shared["position"].type)]
+    optional = [(f.name, f.type, f.default) for f in shared.values() if f.name != "position"]
+    return msgspec.defstruct(
+        f"{shape.__name__}Body",
+        [*own, *place, *optional],
+        frozen=True,
+        forbid_unknown_fields=True,
+        tag=shape.kind,
+        tag_field="shape",
+    )
+
+
+_RECORDS = {shape: _record(shape) for shape in SHAPES}
+_SHAPE_OF = {record: shape for shape, record in _RECORDS.items()}
+
+
+class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    dim: int
+    name: str = ""
+    title: str = ""
+    gravity: Sequence[float] | None = None
+    power: float = 2.0
+    restitution: float = 0.0
+    overlap_tol: float = OVERLAP_TOL
+    materials: list[Material] = []
+    bodies: list[Union[tuple(_RECORDS.values())]] = []  # type: ignore[valid-type]  # noqa: UP007
+    spheres: list[Spheres] = []
+
+
+def load(path: str | Path) -> Scene:
+    """Read a scene file.
+
+    A path such as ``problems/beam.toml`` that does not exist is looked for among the scenes
+    that ship with cdopt. In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them,
+    each in their order, whatever their order in the text; ``shape`` names the kind, and the
+    numbers of the shape are fields of the body.
+
+    Raises
+    ------
+    InvalidInput : no such file, not TOML, or a field that is unknown, missing, of the wrong type
+        or out of range, bodies that overlap. Named as ``file, line 12, bodies[3].radius``.
+    """
+    place = _find(Path(path))
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(str(path), str(error), "a scene file") from error
+    return loads(text, str(path))
+
+
+def loads(text: str, source: str = "scene") -> Scene:
+    """The scene that a text describes; ``source`` names it in messages.
+
+    Raises
+    ------
+    InvalidInput : as in ``load``.
+    """
+    try:
+        contents = msgspec.convert(tomllib.loads(text), _Contents)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        where = f"{source}, line {line[1]}" if line else source
+        raise InvalidInput(where, str(error) or "lists nested too deep", "TOML") from error
+    except msgspec.ValidationError as error:
+        raise _placed(*_explained(error), text, source) from error
+    try:
+        return _scene(contents)
+    except InvalidInput as error:
+        words = (error.argument, error.found, error.expected)
+        path, found, expected = (_in_groups(word, contents) for word in words)
+        raise _placed(path, found, expected, text, source) from error
+
+
+def _find(path: Path) -> Path:
+    """The path itself, or the file of this name that ships with cdopt."""
+    if not path.exists() and len(path.parts) == 2 and path.parts[0] == "problems":
+        try:
+            shipped = bank.problems_folder() / path.name
+        except CdoptError:
+            return path
+        return shipped if shipped.is_file() else path
+    return path
+
+
+def _scene(contents: _Contents) -> Scene:
+    bodies = []
+    for k, record in enumerate(contents.bodies):
+        shape = _SHAPE_OF[type(record)]
+        try:
+            given = shape(*(getattr(record, name) for name in fields(shape)))
+        except InvalidInput as error:
+            path = f"bodies[{k}].{error.argument}"
+            raise InvalidInput(path, error.found, error.expected) from error
+        bodies.append(Body(given, *(getattr(record, name) for name in _SHARED)))
+    return Scene(
+        [*bodies, *contents.spheres],
+        dim=contents.dim,
+        gravity=contents.gravity,
+        power=contents.power,
+        restitution=contents.restitution,
+        materials=contents.materials,
+        overlap_tol=contents.overlap_tol,
+        name=contents.name,
+        title=contents.title,
+    )
+
+
+def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:
+    """Path, what was found and what was expected, from the message of msgspec."""
+    message, _, path = str(error).partition(" - at `$")
+    path = path.rstrip("`").lstrip(".")
+    if isinstance(error.__cause__, InvalidInput):
+        cause = error.__cause__
+        return f"{path}.{cause.argument}", cause.found, cause.expected
+    field = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", message)
+    if field:
+        path = f"{path}.{field[2]}".lstrip(".")
+        known = field[1] == "missing required"
+        return path, *(("nothing", "a value") if known else ("an unknown field", _expected(path)))
+    value = re.fullmatch(r"Invalid value (.*)", message)
+    if value:
+        return path, value[1], _expected(path)
+    types = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
+    if types:
+        return path, types[2].replace("array", "list"), types[1].replace("array", "list")
+    return path, message, _expected(path)
+
+
+def _expected(path: str) -> str:
+    """What may stand at a path whose value has no meaning."""
+    if path.endswith(".shape"):
+        return "one of " + ", ".join(map(repr, KINDS))
+    table, _, field = path.rpartition(".")
+    of = {"bodies": "a body of this shape", "spheres": "spheres", "materials": "a material"}
+    holder = of.get(table.partition("[")[0], "a scene")
+    return f"a field of {holder}" if field else "a scene"
+
+
+def _in_groups(words: str, contents: _Contents) -> str:
+    """Bodies beyond the single ones as members of their groups: bodies[7] as spheres[0][2]."""
+
+    sizes = [len(_centres(group)) for group in contents.spheres]
+
+    def member(match: re.Match[str]) -> str:
+        k = int(match[1]) - len(contents.bodies)
+        for number, (group, size) in enumerate(zip(contents.spheres, sizes, strict=True)):
+            if 0 <= k < size or (match[2] and k == 0):
+                name = GROUP_FIELDS.get(match[3] or "", match[3])
+                if not name:
+                    return f"spheres[{number}].centres[{k}]"
+                single = match[2] or not isinstance(getattr(group, name), list)
+                return f"spheres[{number}].{name}" + ("" if single else f"[{k}]")
+            k -= size
+        return match[0]
+
+    return re.sub(r"bodies\[(\d+)(:?)\](?:\.(\w+))?", member, words)
+
+
+def _centres(group: Any) -> list[Any]:
+    return list(group.centres)
+
+
+def _placed(path: str, found: str, expected: str, text: str, source: str) -> InvalidInput:
+    where = f"{source}, line {line_of(text, path)}" if path else source
+    return InvalidInput(f"{where}, {path}" if path else where, found, expected)

@@ -1,0 +1,172 @@
+"""The scenes of Olsen & Kamrin (2018), section 8: platforms on supports, and the pyramid."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.bank.parameters import whole
+from cdopt.bank.piles import MATERIALS, pyramid_positions
+from cdopt.errors import InvalidInput
+from cdopt.scene.body import Body, Spheres
+from cdopt.scene.material import Material
+from cdopt.scene.scene import GRAVITY, Scene
+from cdopt.scene.shapes import Box, Sphere
+
+WEIGHT = 10.0  # N
+_THICKNESS = 0.02  # of platforms, m
+_NAMES = ("left", "middle", "right")
+
+
+def beam(
+    middle_stiffness: float = 1.0,
+    *,
+    dim: int = 2,
+    support_radius: float = 0.05,
+    drop: float = 0.01,
+    power: float = 2.0,
+) -> Scene:
+    """A rigid platform of 10 N dropped onto fixed supports at 0, 1/2 and 1 m.
+
+    Parameters
+    ----------
+    middle_stiffness : of the middle support, relative to the others. Settled Hooke contacts
+        carry (1, k, 1) 10 N / (2 + k).
+    dim : in space, two rows of three supports share the load, for on one row it would roll off.
+    support_radius : m. The platform overhangs the outer supports by as much.
+    drop : height of the fall, in radii.
+    power : exponent of the contact law.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), section 8.1.
+    """
+    k = checks.scalar("middle_stiffness", middle_stiffness, above=0.0)
+    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
+    rows = (0.0,) if dim == 2 else (-0.2, 0.2)
+    sides = ("",) if dim == 2 else (" front", " back")
+    size = [1.0 + 2.0 * radius, 0.4 + 2.0 * radius, _THICKNESS]
+    supports = [
+        _support([x, y, -radius], name + side, radius, "middle" if name == "middle" else "outer")
+        for y, side in zip(rows, sides, strict=True)
+        for x, name in zip((0.0, 0.5, 1.0), _NAMES, strict=True)
+    ]
+    return _platform(
+        supports, [0.5, 0.0], size, drop * radius,
+        dim=dim, power=power, name="beam", title="A platform dropped onto three supports",
+        materials=[Material(name="outer", stiffness=1.0), Material(name="middle", stiffness=k)],
+    )  # fmt: skip
+
+
+def table(*, support_radius: float = 0.05, drop: float = 0.01, power: float = 2.0) -> Scene:
+    """A square top of 10 N dropped onto four fixed supports, 1 m apart: each carries 2.5 N.
+
+    ``support_radius`` in m, ``drop`` in radii. In space.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
+    supports = [
+        _support([x, y, -radius], f"leg {k}", radius, "leg")
+        for k, (x, y) in enumerate([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)])
+    ]
+    edge = 1.0 + 2.0 * radius
+    return _platform(
+        supports, [0.5, 0.5], [edge, edge, _THICKNESS], drop * radius,
+        dim=3, power=power, name="table", title="A table top dropped onto four legs",
+        materials=[Material(name="leg", stiffness=1.0)],
+    )  # fmt: skip
+
+
+def pyramid(
+    n: int = 20,
+    power: float = 2.0,
+    material: str = "uniform",
+    *,
+    modulus_ratio: float = 5.0,
+    separation: float = 0.05,
+    diameter: float = 2.5e-3,
+    density: float = 2000.0,
+    young: float = 50e9,
+    poisson: float = 0.0,
+) -> Scene:
+    """The cannonball pyramid: a square pile of spheres, its base fixed, dropped layer by layer.
+
+    Layer j is lifted by j × ``separation`` radii, which opens every gap between layers.
+
+    Parameters
+    ----------
+    n : spheres along a side of the base.
+    power : exponent of the contact law, 2 Hooke or 2.5 Hertz.
+    material : "uniform"; or "species", spheres of even number (from 0) soft and of odd number
+        ``modulus_ratio`` times as stiff. Spheres are numbered by layer, then y, then x.
+    separation : in radii; 0 is the settled pile.
+    diameter : m. density : kg/m³. young, poisson : modulus, Pa, and ratio of the softer species.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 150, or a number out of range.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), section 8.2.
+    """
+    checks.choice("material", material, MATERIALS)
+    d = checks.scalar("diameter", diameter, above=0.0)
+    lift = checks.scalar("separation", separation, at_least=0.0) * 0.5 * d
+    ratio = checks.scalar("modulus_ratio", modulus_ratio, above=0.0)
+    centres, layers = pyramid_positions(whole("n", n, 2, 150))
+    centres = centres * d
+    centres[:, 2] += layers * lift
+    names = ["grain"] if material == "uniform" else ["soft", "hard"]
+    moduli = (young, young * ratio)
+    pile = Spheres(
+        centres=centres,
+        radius=0.5 * d,
+        density=density,
+        fixed=layers == 0,
+        material=[names[k % len(names)] for k in range(layers.size)],
+    )
+    return Scene(
+        [pile],
+        dim=3,
+        power=power,
+        materials=[
+            Material(name=name, young=modulus, poisson=poisson)
+            for name, modulus in zip(names, moduli, strict=False)
+        ],
+        name=f"pyramid-{n}",
+        title="A cannonball pyramid, dropped",
+    )
+
+
+def _support(position: list[float], name: str, radius: float, material: str) -> Body:
+    return Body(Sphere(radius), position, fixed=True, material=material, name=name)
+
+
+def _platform(
+    supports: list[Body], middle: list[float], size: list[float], height: float, *, dim: int,
+    power: float, materials: list[Material], name: str, title: str,
+) -> Scene:  # fmt: skip
+    """A box over supports whose tops are at height 0; positions lose their y in the plane."""
+    if dim not in (2, 3):
+        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+    axes = [0, 2] if dim == 2 else [0, 1, 2]
+    checks.scalar("drop", height, at_least=0.0)
+    place = np.array([*middle, height + 0.5 * _THICKNESS])[axes]
+    box = Body(
+        Box(np.array(size)[axes]), place, mass=WEIGHT / GRAVITY, name="platform"
+    )  # the supports alone are elastic
+    standing = [
+        Body(b.shape, np.array(b.position)[axes], fixed=True, material=b.material, name=b.name)
+        for b in supports
+    ]
+    return Scene(
+        [box, *standing], dim=dim, power=power, materials=materials, name=name, title=title
+    )

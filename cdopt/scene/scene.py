@@ -1,0 +1,200 @@
+"""Scene: bodies, materials and gravity, validated and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import FloatArray, read_only
+from cdopt.errors import InvalidInput
+from cdopt.scene.bodies import Bodies, assemble
+from cdopt.scene.body import Item
+from cdopt.scene.dofs import Dofs
+from cdopt.scene.frozen import Frozen
+from cdopt.scene.material import Material
+from cdopt.scene.pairs import overlaps
+from cdopt.scene.search import near_pairs, unbounded_pairs
+from cdopt.scene.shapes import SHAPES
+from cdopt.scene.state import State
+from cdopt.scene.writing import to_toml
+
+GRAVITY = 9.81  # m/s²
+OVERLAP_TOL = 1e-6  # of the smaller body: touching lattices are out by round-off alone
+
+
+class Scene(Frozen):
+    """Rigid bodies, their materials and the gravity they live in. SI units.
+
+    Parameters
+    ----------
+    bodies : Body and Spheres in the order in which bodies are numbered, from 0.
+    dim : 2 in the plane or 3 in space.
+    gravity : (dim,) m/s²; default 9.81 down the last axis.
+    power : exponent p of the contact law, one for the scene: 2 Hooke, 2.5 Hertz.
+    restitution : Newton's e of contacts whose materials state none.
+    materials : what bodies name; a body that names none is rigid.
+    overlap_tol : overlap that bodies may start with, as a share of the smaller one's half-width.
+    name, title : a word and a few words.
+
+    Attributes
+    ----------
+    bodies : Bodies, columns of everything that is known of them.
+    dofs : Dofs, the map between State.v and the step's v.
+    initial : State at t = 0.
+
+    Raises
+    ------
+    InvalidInput : naming the field, for a body as ``bodies[k].field``; among them bodies that
+        overlap at the start, the deepest pair first.
+    """
+
+    bodies: Bodies
+    dim: int
+    gravity: FloatArray
+    power: float
+    restitution: float
+    materials: tuple[Material, ...]
+    overlap_tol: float
+    name: str
+    title: str
+
+    def __init__(
+        self,
+        bodies: Sequence[Item],
+        *,
+        dim: int,
+        gravity: Any = None,
+        power: float = 2.0,
+        restitution: float = 0.0,
+        materials: Sequence[Material] = (),
+        overlap_tol: float = OVERLAP_TOL,
+        name: str = "",
+        title: str = "",
+    ) -> None:
+        if dim not in (2, 3) or isinstance(dim, bool):
+            raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+        down = np.append(np.zeros(dim - 1), -GRAVITY) if gravity is None else gravity
+        for field, text in (("name", name), ("title", title)):
+            if not isinstance(text, str):
+                raise InvalidInput(field, checks.describe(text), "a text")
+        tolerance = checks.scalar("overlap_tol", overlap_tol, at_least=0.0)
+        self.__setstate__({
+            "dim": int(dim),
+            "gravity": checks.vector("gravity", down, dim, "m/s²"),
+            "power": checks.power("power", power),
+            "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
+            "materials": _materials(materials),
+            "overlap_tol": tolerance,
+            "name": name,
+            "title": title,
+        })  # fmt: skip
+        self.__dict__["bodies"] = assemble(bodies, self.dim, [m.name for m in self.materials])
+        if self.bodies.fixed.all():
+            raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
+        _require_stiffness(self.bodies, self.materials)
+        _require_apart(self.bodies, self.initial, tolerance)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a Scene is frozen: make a new one")
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return self.bodies.nb
+
+    @cached_property
+    def initial(self) -> State:
+        """The State at t = 0."""
+        b = self.bodies
+        q = np.column_stack([b.position, b.orientation])
+        return State(0.0, q, np.column_stack([b.velocity, b.angular_velocity]))
+
+    @cached_property
+    def dofs(self) -> Dofs:
+        """The degrees of freedom of a contact step."""
+        turns = np.array([shape.turns for shape in SHAPES])[self.bodies.kind]
+        return Dofs.of(~self.bodies.fixed, turns, self.dim)
+
+    @cached_property
+    def half_stiffness(self) -> FloatArray:
+        """(nb,) stiffness of each body's side of a contact; infinite for rigid bodies."""
+        known = [material.half_stiffness(self.power) for material in self.materials]
+        return read_only(np.array([*known, np.inf])[self.bodies.material])
+
+    @cached_property
+    def body_restitution(self) -> FloatArray:
+        """(nb,) Newton's e of each body's material, or the scene's."""
+        stated = [material.restitution for material in self.materials]
+        known = [self.restitution if e is None else e for e in stated]
+        return read_only(np.array([*known, self.restitution])[self.bodies.material])
+
+    def to_toml(self) -> str:
+        """The scene as the text of a scene file; ``cdopt.scene.load`` reads it without loss."""
+        return to_toml(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the scene to a TOML file, without loss."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        free = int(np.count_nonzero(~self.bodies.fixed))
+        name = f"{self.name!r}: " if self.name else ""
+        return f"Scene({name}{self.nb} bodies in {self.dim}D, {free} free, power {self.power:g})"
+
+
+def _materials(given: Sequence[Material]) -> tuple[Material, ...]:
+    """Materials of different names, their stiffness in one kind of number."""
+    kinds: dict[str, str] = {}
+    names: set[str] = set()
+    for k, material in enumerate(given):
+        if not isinstance(material, Material):
+            raise InvalidInput(f"materials[{k}]", checks.describe(material), "a Material")
+        if material.name in names:
+            raise InvalidInput(f"materials[{k}].name", repr(material.name), "a name of its own")
+        names.add(material.name)
+        if not material.rigid:
+            kind = "young" if material.stiffness is None else "stiffness"
+            kinds.setdefault(kind, material.name)
+            if len(kinds) == 2:
+                other = next(word for word in kinds if word != kind)
+                raise InvalidInput(
+                    f"materials[{k}].{kind}",
+                    f"{kind} here and {other} of {kinds[other]!r}",
+                    "young or stiffness throughout: the two have different units",
+                )
+    return tuple(given)
+
+
+def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
+    """Where some contacts are elastic, none may be of two rigid bodies: it would outweigh them."""
+    soft = np.array([not material.rigid for material in materials] + [False])
+    rigid = np.flatnonzero(~soft[bodies.material])
+    free = rigid[~bodies.fixed[rigid]]
+    if rigid.size < bodies.nb and free.size and rigid.size > 1:
+        other = next(int(k) for k in rigid if k != free[0])
+        raise InvalidInput(
+            f"bodies[{free[0]}].material",
+            f"no stiffness, nor any in {bodies.label(other)}, while others have one",
+            "a stiffness on one side of every contact, or nowhere",
+        )
+
+
+def _require_apart(bodies: Bodies, state: State, tolerance: float) -> None:
+    pairs = np.concatenate([near_pairs(bodies, state.position, 0.0), unbounded_pairs(bodies)])
+    found = overlaps(bodies, state, pairs)
+    excess = -found.phi - tolerance * bodies.core[found.bodies].min(axis=1)
+    deep = np.flatnonzero(excess > 0.0)
+    if deep.size:
+        worst = deep[np.argmin(found.phi[deep])]
+        i, j = (int(k) for k in found.bodies[worst])
+        raise InvalidInput(
+            f"bodies[{j}].position",
+            f"{-found.phi[worst]:.6g} m inside {bodies.label(i)}"
+            + (f", the deepest of {deep.size} overlaps" if deep.size > 1 else ""),
+            "bodies that start apart",
+        )

@@ -1,0 +1,216 @@
+"""Scene files: read without loss, and every fault named by line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt import InvalidInput
+from cdopt.scene import GENERATORS, Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
+from cdopt.scene.lines import line_of
+
+TEXT = """\
+dim = 2
+title = '''
+[[bodies]]
+'''
+[[materials]]
+name = "steel"
+young = 1e9
+
+[[bodies]]
+name = "floor" # [[bodies]]
+shape = "half-space"
+normal = [0.0, 1.0]
+position = [0.0, 0.0]
+
+[[bodies]] # the ball
+shape = "sphere"
+radius = 0.1
+position = [
+  0.0,
+  1.0,
+]
+mass = 1.0
+material = "steel"
+
+[[spheres]]
+radius = [0.1, 0.1]
+density = 1000.0
+material = "steel"
+centres = [[1.0, 1.0],
+  # a comment, [with] brackets
+  [2.0, 1.0]]
+"""
+
+FAULTS = [
+    ("young = 1e9", "young = -1.0", 7, "materials[0].young"),
+    ("young = 1e9", "yung = 1.0", 7, "materials[0].yung"),
+    ("radius = 0.1\n", "radius = -0.1\n", 17, "bodies[1].radius"),
+    ("radius = 0.1\n", 'radius = "0.1"\n', 17, "bodies[1].radius"),
+    ("radius = 0.1\n", "radius = nan\n", 17, "bodies[1].radius"),
+    ("radius = 0.1\n", "radius = true\n", 17, "bodies[1].radius"),
+    ("radius = 0.1\n", f"radius = {10**400}\n", 17, "bodies[1].radius"),
+    ("radius = 0.1\n", "radus = 0.1\n", 17, "bodies[1].radus"),
+    ("radius = 0.1\n", "", 15, "bodies[1].radius"),
+    ("mass = 1.0", "mass = 0.0", 22, "bodies[1].mass"),
+    ("mass = 1.0", "mass = -1.0", 22, "bodies[1].mass"),
+    ("mass = 1.0\n", "", 15, "bodies[1].mass"),
+    ("mass = 1.0", "mass = 1.0\nangle = inf", 23, "bodies[1].angle"),
+    ("mass = 1.0", "mass = 1.0\norientation = [1, 0, 0, 0]", 23, "bodies[1].orientation"),
+    ("mass = 1.0", "mass = 1.0\nvelocity = [1, 0, 0]", 23, "bodies[1].velocity"),
+    ("mass = 1.0", "mass = 1.0\nsize = [1, 1]", 23, "bodies[1].size"),
+    ('"half-space"', '"plane"', 11, "bodies[0].shape"),
+    ("normal = [0.0, 1.0]", "normal = [0.0, 0.0]", 12, "bodies[0].normal"),
+    ("normal = [0.0, 1.0]", "normal = [0.0, 1.0, 0.0]", 12, "bodies[0].normal"),
+    ("normal = [0.0, 1.0]", "normal = [0.0, 1.0]\nfixed = false", 13, "bodies[0].fixed"),
+    ("  1.0,\n]", "  inf,\n]", 18, "bodies[1].position"),
+    ("  1.0,\n]", '  "a",\n]', 20, "bodies[1].position[1]"),
+    ("  1.0,\n]", "  0.05,\n]", 18, "bodies[1].position"),
+    ("  [2.0, 1.0]]", "  [2.0, nan]]", 31, "spheres[0].centres[1]"),
+    ("  [2.0, 1.0]]", "  [2.0, 1.0, 3.0]]", 31, "spheres[0].centres[1]"),
+    ("  [2.0, 1.0]]", "  [1.1, 1.0]]", 31, "spheres[0].centres[1]"),
+    ("  [2.0, 1.0]]", "  [2.0, 1.0]]\nfixed = [true]", 32, "spheres[0].fixed"),
+    ("[0.1, 0.1]", "[0.1, 0.0]", 26, "spheres[0].radius[1]"),
+    ("[0.1, 0.1]", "[0.1, 0.1, 0.1]", 26, "spheres[0].radius"),
+    ('"steel"\ncent', '"stel"\ncent', 28, "spheres[0].material"),
+    ("dim = 2", "dim = 4", 1, "dim"),
+    ("dim = 2", "dim = 2.5", 1, "dim"),
+    ("dim = 2", "dim = 2\npower = 1.0", 2, "power"),
+    ("dim = 2", "dim = 2\ngravity = [0.0, nan]", 2, "gravity"),
+    ("dim = 2", "dim = 2\nsponge = 1", 2, "sponge"),
+    ("dim = 2", "dim = ", 1, None),
+    ("dim = 2", "dim = " + "[" * 5000, None, None),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "field"), FAULTS, ids=[f[1][:30] for f in FAULTS])
+def test_a_fault_is_named_by_line_and_field(tmp_path: Path, old, new, line, field) -> None:
+    assert TEXT.count(old) >= 1
+    path = tmp_path / "faulty.toml"
+    path.write_text(TEXT.replace(old, new, 1))
+    with pytest.raises(InvalidInput) as error:
+        cdopt.scene.load(path)
+    where = [str(path)] + [f"line {line}"] * (line is not None) + [field] * (field is not None)
+    assert error.value.argument == ", ".join(where)
+
+
+def test_overlaps_name_both_bodies() -> None:
+    text = TEXT.replace("[2.0, 1.0]]", "[0.05, 1.0]]")
+    with pytest.raises(InvalidInput) as error:
+        cdopt.scene.loads(text, "it")
+    assert error.value.argument == "it, line 31, spheres[0].centres[1]"
+    assert error.value.found == "0.15 m inside bodies[1]"
+
+
+@pytest.mark.parametrize("content", [b"\xff", None])
+def test_files_that_are_no_scenes(tmp_path: Path, content) -> None:
+    path = tmp_path / "not.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"not\.toml"):
+        cdopt.scene.load(path)
+    with pytest.raises(InvalidInput):
+        cdopt.scene.load(tmp_path)
+
+
+def test_lines_are_found_with_windows_line_ends_and_inline_tables() -> None:
+    assert line_of(TEXT.replace("\n", "\r\n"), "bodies[1].radius") == 17
+    inline = 'dim = 2\nbodies = [\n  {shape = "sphere"},\n  {shape = "box"},\n]\n'
+    assert line_of(inline, "bodies[1].size") == 4
+    assert line_of("", "bodies[3].size") == 1
+
+
+def test_one_bad_line_among_many_bodies() -> None:
+    n, bad = 20_000, 15_432
+    body = '[[bodies]]\nshape = "sphere"\nradius = {}\nposition = [{}, 0.0, 0.0]\nmass = 1.0\n'
+    for radius in ("-0.1", '"a"', "nan", "0.2"):
+        text = "dim = 3\n" + "".join(
+            body.format(radius if k == bad else 0.1, 0.25 * k) for k in range(n)
+        )
+        with pytest.raises(InvalidInput) as error:
+            cdopt.scene.loads(text)
+        field, line = ("radius", 4) if radius != "0.2" else ("position", 5)
+        number = bad + (radius == "0.2")  # it reaches both neighbours, equally deep
+        options = [f"scene, line {5 * k + line}, bodies[{k}].{field}" for k in (bad, number)]
+        assert error.value.argument in options
+
+
+def same(one: Scene, other: Scene) -> None:
+    """Equal to the last bit."""
+    assert one.to_toml() == other.to_toml()
+    assert one.materials == other.materials
+    for name, value in vars(one.bodies).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(other.bodies, name), err_msg=name)
+    np.testing.assert_array_equal(one.initial.q, other.initial.q)
+    np.testing.assert_array_equal(one.initial.v, other.initial.v)
+    for name in ("dim", "power", "restitution", "overlap_tol", "name", "title"):
+        assert getattr(one, name) == getattr(other, name)
+    np.testing.assert_array_equal(one.gravity, other.gravity)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generated_scenes_survive_a_file(tmp_path: Path, name: str) -> None:
+    scene = GENERATORS[name]() if name != "pyramid" else GENERATORS[name](4, 2.5, "species")
+    scene.save(tmp_path / "scene.toml")
+    same(scene, cdopt.scene.load(tmp_path / "scene.toml"))
+
+
+numbers = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+@given(
+    x=st.lists(numbers, min_size=6, max_size=6),
+    turn=st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4).filter(
+        lambda q: np.linalg.norm(q) > 0.1
+    ),
+    radius=st.floats(1e-9, 1e3),
+    name=st.text(st.characters(codec="utf-8"), max_size=8),
+    fixed=st.booleans(),
+)
+def test_any_scene_survives_as_text(x, turn, radius, name, fixed) -> None:
+    unit = np.array(turn) / np.linalg.norm(turn)
+    scene = Scene(
+        [
+            Spheres(centres=[[1e9, 0.0, 0.0]], radius=radius, density=abs(x[0]) + 1.0),
+            Body(Box([radius, 1.0, 2.0]), x[:3], orientation=unit, velocity=x[3:], fixed=fixed,
+                 angular_velocity=x[1:4], mass=2.0, name=name, material="m"),
+            Body(HalfSpace([0.3, 0.2, -0.1]), [-1e9, 0.0, 1e9], fixed=True),
+            Body(Sphere(radius), [0.0, 1e9, 0.0], mass=1.0, torque=x[:3], force=x[3:],
+                 material="m"),
+            Spheres(centres=[[0.0, 2e9, 0.0], [0.0, 3e9, 0.0]], radius=[radius, 1.0],
+                    density=1.0, fixed=[True, False], names=[name, ""], velocities=[x[:3], x[3:]],
+                    material=["m", ""]),
+            Body(Sphere(1.0), [0.0, 4e9, 0.0], fixed=True),
+            Body(Sphere(1.0), [0.0, 5e9, 0.0], fixed=False, mass=3.0),
+        ],
+        dim=3,
+        materials=[Material(name="m", restitution=0.5)],
+        title=name,
+    )  # fmt: skip
+    same(scene, cdopt.scene.loads(scene.to_toml()))
+
+
+SHIPPED = sorted(path.name for path in cdopt.bank.problems_folder().glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_scenes_load_from_anywhere(tmp_path: Path, monkeypatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    scene = cdopt.scene.load(f"problems/{name}")
+    assert f"{scene.name}.toml" == name
+    assert cdopt.contact.detect(scene, scene.initial, margin=2.0).nc
+
+
+def test_the_shipped_scenes_are_those_of_the_generators() -> None:
+    assert {"beam.toml", "table.toml", "bouncing-ball.toml"} <= set(SHIPPED)
+    same(cdopt.scene.load("problems/pyramid-5.toml"), cdopt.scene.pyramid(5))
+    shipped, made = cdopt.scene.load("problems/beam.toml"), cdopt.scene.beam(3.0)
+    np.testing.assert_array_equal(shipped.initial.q, made.initial.q)
+    np.testing.assert_array_equal(shipped.half_stiffness, made.half_stiffness)
