@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
 
-from cdopt import bank, checks, cli_output, plots
+from cdopt import checks, cli_bounds, cli_output, plots
 from cdopt.backends import Backend, resolve
-from cdopt.bank import BankProblem
 from cdopt.certificate import TOLERANCE
+from cdopt.cli_output import INFEASIBLE, NO_ANSWER
+from cdopt.cli_problem import AsJson, PlotFile, ProblemName, Task, load
 from cdopt.contact_law import HOOKE
 from cdopt.errors import Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
-from cdopt.interop import fclib
 from cdopt.step import ContactStep
 from cdopt.study.compare import SHARPEST, Comparison, compare
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
-from cdopt.study.words import plain
 
 FORMULATIONS = ("compare", "classic", "compatible", "truss")
 SOLVERS = (
@@ -31,58 +28,12 @@ SOLVERS = (
     "clarabel", "osqp", "scs", "highs", "piqp", "qoco", "moreau", "proxqp", "daqp",
 )  # fmt: skip
 
-NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
-
 app = typer.Typer(
     help="Rigid-body contact posed as convex optimisation: solve, compare, certify.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-@dataclass(frozen=True)
-class Task:
-    """What to solve: a step or a truss, under a name.
-
-    Attributes
-    ----------
-    name, title : for headings.
-    power : p of the contact energy.
-    step : the step, or None for a truss.
-    truss : the bank's truss, or None for a step.
-    """
-
-    name: str
-    title: str
-    power: float
-    step: ContactStep | None = None
-    truss: BankProblem | None = None
-
-    @property
-    def contact_names(self) -> list[str]:
-        """Names of the contacts, their numbers where they have none."""
-        if self.step is not None and self.step.contact_ids is not None:
-            return [str(name) for name in self.step.contact_ids]
-        known = self.step if self.step is not None else self.truss
-        if known is None or known.stiffness is None:
-            return []
-        return [str(i) for i in range(known.stiffness.shape[0])]
-
-
-def _load(problem: str, power: float | None) -> Task:
-    """A bank problem by name, or a step by the path of its file."""
-    if problem.endswith(".npz"):
-        step = ContactStep.load(problem)
-        return Task(Path(problem).name, repr(step), HOOKE if power is None else power, step)
-    if problem.endswith(fclib.SUFFIXES):
-        stored = fclib.read(problem)
-        title = f"{stored.step!r}; {stored.label}"
-        return Task(Path(problem).name, title, HOOKE if power is None else power, stored.step)
-    found = bank.load(problem)
-    chosen = found.power if power is None else power
-    truss = found if found.kind == "truss" else None
-    return Task(found.name, found.title, chosen, found.step, truss)
 
 
 @dataclass(frozen=True)
@@ -192,18 +143,7 @@ def _draw(task: Task, solutions: SolutionSet, path: str) -> None:
         typer.echo("no picture: there are no contact forces", err=True)
 
 
-def _print_json(content: Any) -> None:
-    typer.echo(json.dumps(plain(content), indent=2, allow_nan=False))
-
-
 # The options of ``cdopt solve``.
-_Problem = Annotated[
-    str,
-    typer.Argument(
-        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, a .npz file "
-        "written by ContactStep.save, or an FCLib file (.hdf5, its frictionless part)."
-    ),
-]
 _Formulation = Annotated[
     str | None,
     typer.Option(
@@ -228,12 +168,7 @@ _CompatibleSolver = Annotated[
     str,
     typer.Option(metavar="NAME", help="Solver of the compatible step, when comparing."),
 ]
-_AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON and nothing else, forces included.")
-]
-_Plot = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .pdf or .svg.")
-]
+_JustJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")]
 
 
@@ -243,20 +178,20 @@ _Verbose = Annotated[bool, typer.Option("--verbose", help="Let the solvers print
     "the problem is proven infeasible."
 )
 def solve(
-    problem: _Problem,
+    problem: ProblemName,
     formulation: _Formulation = None,
     solver: _Solvers = None,
     power: _Power = None,
     tol: _Tol = TOLERANCE,
     accuracy: _Accuracy = None,
     compatible_solver: _CompatibleSolver = SHARPEST,
-    as_json: _AsJson = False,
-    plot: _Plot = None,
+    as_json: AsJson = False,
+    plot: PlotFile = None,
     verbose: _Verbose = False,
 ) -> None:
     """Solve a contact problem with several solvers and certify every answer."""
     with cli_output.errors_in_one_line():
-        task = _load(problem, power)
+        task = load(problem, power)
         default = "truss" if task.step is None else "compare"
         chosen = checks.choice("--formulation", formulation or default, FORMULATIONS)
         if plot is not None:
@@ -267,7 +202,7 @@ def solve(
             solutions = _run(task, asked)
         if as_json:
             what = {"problem": task.name, "problem_title": task.title, "formulation": chosen}
-            _print_json({**what, "power": task.power, **solutions.as_dict(forces=True)})
+            cli_output.print_json({**what, "power": task.power, **solutions.as_dict(forces=True)})
         else:
             heading = f"{task.name}: {task.title}, p = {task.power:g}"
             cli_output.print_solutions(solutions, heading, task.contact_names)
@@ -278,25 +213,24 @@ def solve(
         raise typer.Exit(code)
 
 
+app.command(help=cli_bounds.HELP)(cli_bounds.bounds)
+
+
 @app.command()
-def backends(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-) -> None:
+def backends(as_json: _JustJson = False) -> None:
     """List every known solver: whether it is here, what it takes, how it spells accuracy."""
     if as_json:
-        _print_json(cli_output.backend_records())
+        cli_output.print_json(cli_output.backend_records())
     else:
         cli_output.print_backends()
 
 
 @app.command()
-def problems(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-) -> None:
+def problems(as_json: _JustJson = False) -> None:
     """List the problems of the bank."""
     with cli_output.errors_in_one_line():
         if as_json:
-            _print_json(cli_output.problem_records())
+            cli_output.print_json(cli_output.problem_records())
         else:
             cli_output.print_problems()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import typer
@@ -23,7 +24,9 @@ from cdopt.backends.registry import NOTES, STRUCTURED, known_names
 from cdopt.errors import CdoptError
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import COLUMNS, Row, SolutionSet, cells
-from cdopt.study.words import failure, one_line
+from cdopt.study.words import failure, one_line, plain
+
+NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 
 PIPE_WIDTH = 100  # columns when the output is no terminal
 FORCES_UP_TO = 12  # contacts whose forces are written out
@@ -39,6 +42,11 @@ def console() -> Console:
     return out
 
 
+def print_json(content: Any) -> None:
+    """A value as strict JSON, on stdout."""
+    typer.echo(json.dumps(plain(content), indent=2, allow_nan=False))
+
+
 @contextlib.contextmanager
 def errors_in_one_line() -> Iterator[None]:
     """Turn every error of cdopt into one line on stderr and exit code 1."""
@@ -46,7 +54,7 @@ def errors_in_one_line() -> Iterator[None]:
         yield
     except CdoptError as error:
         typer.echo(f"error: {one_line(str(error), 500)}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(NO_ANSWER) from None
 
 
 @contextlib.contextmanager
@@ -124,8 +132,7 @@ def print_solutions(solutions: SolutionSet, heading: str, contacts: list[str]) -
             found = solutions.compatible
             key += f"; compatible: by {found.backend}"
         out.print(Text(key, style="dim"))
-    for label, error in solutions.failures.items():
-        out.print(Text.assemble((f"{label}: ", "bold"), (failure(error), "red")))
+    print_failures(out, solutions)
     for reason in dict.fromkeys(solutions.left_out.values()):
         names = [n for n, why in solutions.left_out.items() if why == reason]
         out.print(Text(f"left out, {reason}: {', '.join(names)}", style="dim"))
@@ -133,6 +140,12 @@ def print_solutions(solutions: SolutionSet, heading: str, contacts: list[str]) -
         _print_forces(out, solutions, contacts)
     out.print()
     out.print(solutions.summary, markup=False)
+
+
+def print_failures(out: Console, solutions: SolutionSet) -> None:
+    """Why each other solver has no answer."""
+    for label, error in solutions.failures.items():
+        out.print(Text.assemble((f"{label}: ", "bold"), (failure(error), "red")))
 
 
 def _table(rows: list[Row], last: Row | None, with_distance: bool) -> Table:
@@ -170,11 +183,11 @@ def _print_forces(out: Console, solutions: SolutionSet, names: list[str]) -> Non
             table.add_column(one_line(names[i], 8), justify="right", no_wrap=True)
         for label, f in vectors:
             style = "bold" if label == "compatible" else ""
-            table.add_row(Text(label, style=style), *(Text(_force(f[i])) for i in block))
+            table.add_row(Text(label, style=style), *(Text(force(f[i])) for i in block))
         out.print(table)
 
 
-def _force(value: float) -> str:
+def force(value: float) -> str:
     """A force in at most eight characters; what rounds to nothing is 0."""
     rounded = float(np.round(value, 4))
     return (

@@ -6,17 +6,28 @@ Every function returns a ``matplotlib.figure.Figure``; matplotlib is imported wh
 from cdopt.plots.bars import force_bars
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
-from cdopt.plots.distributions import force_distributions
+from cdopt.plots.complementarity import complementarity
+from cdopt.plots.convergence import convergence
+from cdopt.plots.distributions import force_distributions, force_histograms
+from cdopt.plots.intervals import force_intervals
 from cdopt.plots.palette import PALETTE, Look, look
-from cdopt.plots.story import story
+from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
+from cdopt.plots.story import bounds_story, story
 
 __all__ = [
     "PALETTE",
     "Look",
+    "bounds_story",
     "check_path",
+    "complementarity",
+    "convergence",
+    "floor_pressure",
+    "floor_pressure_grid",
     "force_bars",
     "force_chains",
     "force_distributions",
+    "force_histograms",
+    "force_intervals",
     "look",
     "save",
     "story",

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt.checks import FloatArray
-from cdopt.plots.canvas import SMALL, TEXT, answers, blank, headline, quiet_axes
-from cdopt.plots.palette import COMPATIBLE, INK, RULE, Look, look
+from cdopt.hyperstatic import Indeterminacy
+from cdopt.plots.canvas import SMALL, TEXT, answers, blank, headline, intervals_of, quiet_axes
+from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, Look, look
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study.words import verdict
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _HALF = 0.40  # half the width of a contact's column
 _LEGEND = 2.5  # inches of width for the legend
 _DODGE = 0.66  # width over which the solvers' markers spread
+_LONG = 14  # characters of a contact's name
 
 
 def force_bars(
@@ -27,6 +30,7 @@ def force_bars(
     compatible: StepSolution | None = None,
     step: ContactStep | None = None,
     *,
+    report: Indeterminacy | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -35,38 +39,38 @@ def force_bars(
     Parameters
     ----------
     solutions : solutions of one step; a hollow marker is one whose certificate does not hold.
-    compatible : the compatible solution, drawn as columns; None leaves them out.
+    compatible : the compatible solution, drawn as columns, or as heavy lines across the
+        intervals of a report; None leaves it out.
     step : names the contacts by their ``contact_ids``, when it has them.
+    report : what is determined: admissible intervals as pale bands, with an arrow where they
+        have no end, and a tick where there is only one force. Names the contacts too.
 
     Raises
     ------
-    InvalidInput : no solution has forces, or lengths differ.
+    InvalidInput : no solution has forces, lengths differ, or a report of another step.
     """
     found = answers(solutions, compatible, step)
     nc = found[0][1].shape[0]
+    bounds = None if report is None else intervals_of(report, nc)
     markers = [(s, f) for s, f in found if s is not compatible]
     plot_width = min(max(4.6, 0.9 * nc), 7.6)
-    figure = blank(plot_width + _LEGEND, max(3.6, 0.6 + 0.37 * len(found)))
+    entries = len(found) + (2 if report is not None else 0)
+    figure = blank(plot_width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
     grid = figure.add_gridspec(1, 2, width_ratios=(plot_width, _LEGEND))
     axes = figure.add_subplot(grid[0])
     quiet_axes(axes)
+    _limits(axes, [f for _, f in found], bounds)
     handles: list[Any] = []
     if compatible is not None and compatible.f is not None:
-        handles.append(_columns(axes, compatible, compatible.f))
+        handles.append(_columns(axes, compatible, compatible.f, report is None))
     places = np.linspace(-0.5, 0.5, len(markers)) * _DODGE if len(markers) > 1 else [0.0]
     column = 72.0 * 0.9 * plot_width / nc * _DODGE  # points
     size = min(max(1.05 * column / max(len(markers) - 1, 1), 3.5), 7.5)
     for (solution, f), place in zip(markers, places, strict=True):
         handles.append(_markers(axes, solution, f, np.arange(nc) + place, size))
-    axes.set_xlim(-0.6, nc - 0.4)
-    top = max(float(f.max(initial=0.0)) for _, f in found)
-    low = min(float(f.min(initial=0.0)) for _, f in found)
-    axes.set_ylim(min(0.0, 1.08 * low) if low < -1e-3 * top else 0.0, 1.1 * top or 1.0)
-    ids = None if step is None else step.contact_ids
-    axes.set_xticks(range(nc), [str(name) for name in (range(nc) if ids is None else ids)])
-    axes.tick_params(axis="x", length=0.0)
-    axes.set_xlabel("contact", fontsize=TEXT, color=INK)
-    axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
+    if report is not None and bounds is not None:
+        handles += _intervals(axes, report, *bounds)
+    _names(axes, step if step is not None or report is None else report.step, nc)
     beside = figure.add_subplot(grid[1])
     beside.axis("off")
     beside.legend(
@@ -78,23 +82,93 @@ def force_bars(
     return figure
 
 
-def _columns(axes: Any, compatible: StepSolution, f: FloatArray) -> Any:
-    """The compatible forces: pale columns with a heavy top."""
+def _limits(
+    axes: Axes, forces: list[FloatArray], bounds: tuple[FloatArray, FloatArray] | None
+) -> None:
+    """Room for every force and every end of an interval; zero at the bottom, unless tension."""
+    drawn = np.concatenate([*forces, *(bounds or ())])
+    drawn = drawn[np.isfinite(drawn)]
+    top, low = float(drawn.max(initial=0.0)), float(drawn.min(initial=0.0))
+    axes.set_xlim(-0.6, forces[0].size - 0.4)
+    axes.set_ylim(min(0.0, 1.08 * low) if low < -1e-3 * top else 0.0, 1.1 * top or 1.0)
+
+
+def _names(axes: Axes, step: ContactStep | None, nc: int) -> None:
+    """Labels: the contacts by name, upright where names are long."""
+    ids = None if step is None else step.contact_ids
+    names = [str(name) for name in (range(nc) if ids is None else ids)]
+    crowded = nc * max(len(name) for name in names) > 80
+    short = [name if len(name) <= _LONG else name[: _LONG - 1] + "…" for name in names]
+    axes.set_xticks(range(nc), short, rotation=90.0 if crowded else 0.0)
+    axes.tick_params(axis="x", length=0.0, pad=7.0)
+    axes.set_xlabel("contact", fontsize=TEXT, color=INK)
+    axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
+
+
+def _columns(axes: Axes, compatible: StepSolution, f: FloatArray, filled: bool) -> Any:
+    """The compatible forces: heavy lines, on pale columns when ``filled``."""
+    from matplotlib.lines import Line2D
+
     where = np.arange(f.shape[0])
-    axes.bar(where, f, width=2 * _HALF, color=RULE, zorder=1)
+    if filled:
+        axes.bar(where, f, width=2 * _HALF, color=RULE, zorder=1)
     axes.hlines(
         f, where - _HALF, where + _HALF, color=COMPATIBLE.colour, linewidth=3.0, zorder=2,
         label=_legend(COMPATIBLE, compatible),
-    )  # fmt: skip
-    from matplotlib.lines import Line2D
-
+    ).set_gid("compatible")  # fmt: skip
     return Line2D(
         [], [], color=COMPATIBLE.colour, linewidth=3.0, label=_legend(COMPATIBLE, compatible)
     )
 
 
+def _intervals(
+    axes: Axes, report: Indeterminacy, lower: FloatArray, upper: FloatArray
+) -> list[Any]:
+    """Admissible intervals as bands, arrows where they have no end, ticks for single forces."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    top, nc = axes.get_ylim()[1], lower.shape[0]
+    free = report.bounded & ~report.unique
+    endless = free & np.isinf(upper)
+    where = np.flatnonzero(free)
+    height = np.where(endless, top, upper)[where] - lower[where]
+    bands = axes.bar(
+        where, height, 2 * _HALF, bottom=lower[where], color=BAND, edgecolor=EDGE,
+        linewidth=0.6, zorder=1, label="admissible",
+    )  # fmt: skip
+    for band in bands:
+        band.set_gid("interval")
+    for i in np.flatnonzero(endless):
+        arrow = axes.annotate(
+            "", (i, 1.02 * top), (i, 0.86 * top), annotation_clip=False, zorder=1.5,
+            arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 2.5, "mutation_scale": 16},
+        )  # fmt: skip
+        arrow.set_gid("unbounded")
+    single = np.flatnonzero(report.unique)
+    if single.size:
+        ticks = axes.hlines(
+            report.force[single], single - _HALF, single + _HALF, color=EDGE, linewidth=8.0,
+            zorder=1,
+        )  # fmt: skip
+        ticks.set_gid("unique")
+    unknown = np.flatnonzero(~report.bounded & ~report.unique)
+    for i in unknown:
+        axes.annotate("?", (i, 0.0), (0.0, 4.0), textcoords="offset points", ha="center",
+                      fontsize=TEXT, color=EDGE)  # fmt: skip
+    entries = [
+        (where.size, Patch(facecolor=BAND, edgecolor=EDGE, label="admissible forces")),
+        (endless.any(), Line2D([], [], color=EDGE, marker="^", linewidth=2.5,
+                               label="no upper bound")),
+        (single.size, Line2D([], [], color=EDGE, linewidth=6.0, label="determined: one force")),
+        (unknown.size, Line2D([], [], color=EDGE, marker="$?$", linewidth=0.0,
+                              label="bounds not known")),
+    ]  # fmt: skip
+    return [handle for used, handle in entries if used and nc]
+
+
 def _markers(
-    axes: Any, solution: StepSolution, f: FloatArray, where: FloatArray, size: float
+    axes: Axes, solution: StepSolution, f: FloatArray, where: FloatArray, size: float
 ) -> Any:
     """One solver's forces as markers; hollow when not certified."""
     style = look(solution.backend)

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
+from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, look
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
@@ -31,6 +34,10 @@ _MARGIN = 0.12  # inches left of titles
 _CHARACTERS_PER_INCH = 15.5  # of secondary text
 
 TITLE, HEAD, TEXT, SMALL = 13.0, 10.5, 9.0, 8.0  # font sizes, points
+WIDTH = 9.2  # inches of pictures made of panels
+IDLE = 1e-3  # forces below this share of the largest count as none
+
+_CAPTION = 0.55  # inches above each panel
 
 
 def blank(width: float, height: float) -> Figure:
@@ -41,6 +48,31 @@ def blank(width: float, height: float) -> Figure:
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=0.06, h_pad=0.06, wspace=0.02, hspace=0.03)
     return figure
+
+
+def panels(
+    number: int, columns: int, tall: float, *, foot: float = 0.35, caption: float = _CAPTION,
+    width: float = WIDTH, **shared: Any,
+) -> tuple[Figure, list[Any]]:  # fmt: skip
+    """A figure of small multiples, and its first ``number`` axes; places left over stay empty.
+
+    Parameters
+    ----------
+    number : panels wanted.
+    columns : panels in a row.
+    tall : height of a panel, inches, without its ``caption`` inches.
+    foot : inches below all panels, for an axis label or a colour bar.
+    width : of the figure, inches.
+    shared : sharex, sharey, as in ``Figure.subplots``.
+    """
+    rows = -(-number // columns)
+    figure = blank(width, rows * (tall + caption) + foot)
+    axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+    for empty in axes[number:]:
+        empty.axis("off")
+    for above in axes[max(number - columns, 0) : number] if shared.get("sharex") else ():
+        above.xaxis.set_tick_params(labelbottom=True)
+    return figure, list(axes[:number])
 
 
 def headline(figure: Figure, title: str, subtitle: str = "") -> None:
@@ -103,26 +135,42 @@ def answers(
     return found
 
 
-def caption(axes: Axes, solution: StepSolution, strong: bool) -> None:
-    """Three lines over a panel: who, what it says, its largest force."""
+def intervals_of(report: Indeterminacy, nc: int) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds (nc,) N of a report, the upper one infinite where it has no end.
+
+    Raises
+    ------
+    InvalidInput : not a report, or one of a step with another number of contacts.
+    """
+    if not isinstance(report, Indeterminacy):
+        raise InvalidInput("report", checks.describe(report), "what indeterminacy() returned")
+    if report.nc != nc:
+        raise InvalidInput("report", f"{report.nc} contacts", f"{nc}, as in the solutions")
+    return report.lower, np.where(report.unbounded, np.inf, report.upper)
+
+
+def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None = None) -> None:
+    """Three texts over a panel: who, what it says, and a note, by default its largest force."""
     style = COMPATIBLE if strong else look(solution.backend)
-    largest = f"max {largest_force(solution):#.3g} N"
+    largest = f"max {largest_force(solution):#.3g} N" if note is None else note
     if strong:
         words = "what elastic contacts carry" if solution.ok else "not certified"
     else:
         said = f"“{one_line(solution.status, 18 if solution.ok else 13)}”"
         words = f"says {said}" if solution.ok else f"{said}, not certified"
-    axes.set_title(style.name, fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
-    for text, place, up, align in (
-        (words, 0.0, 5.0, "left"),
-        (largest, 1.0, 17.0, "right"),
-    ):
-        note = axes.annotate(
+    head(axes, style.name, words, largest)
+
+
+def head(axes: Axes, name: str, words: str, note: str) -> None:
+    """A name in bold over a panel, quieter words below it, and a note at the right."""
+    axes.set_title(name, fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
+    for text, place, up, align in ((words, 0.0, 5.0, "left"), (note, 1.0, 17.0, "right")):
+        drawn = axes.annotate(
             text, (place, 1.0), (0.0, up), xycoords="axes fraction",
             textcoords="offset points", ha=align, fontsize=SMALL,
             color=QUIET if align == "left" else INK, annotation_clip=False,
         )  # fmt: skip
-        note.set_in_layout(False)  # the title already makes room
+        drawn.set_in_layout(False)  # the title already makes room
 
 
 def grid_columns(panels: int) -> int:

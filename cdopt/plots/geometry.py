@@ -102,25 +102,3 @@ def _spacing(points: FloatArray) -> float:
     near = cKDTree(points).query(points, k=2)[0][:, 1]
     apart = near[near > 0.0]
     return float(np.median(apart)) if apart.size else 1.0
-
-
-def project(points: FloatArray, view: str) -> tuple[FloatArray, FloatArray]:
-    """Plane coordinates (n, 2) and depth (n,), larger nearer to the reader.
-
-    Parameters
-    ----------
-    points : (n, 2) or (n, 3).
-    view : of space, "side" (x to the right, z up) or "isometric".
-    """
-    if points.shape[1] == 2:
-        return points, np.zeros(points.shape[0])
-    if view == "side":
-        return points[:, [0, 2]], -points[:, 1]
-    turn, tilt = np.deg2rad(35.0), np.deg2rad(25.0)
-    x, y, z = points.T
-    right = np.cos(turn) * x + np.sin(turn) * y
-    away = -np.sin(turn) * x + np.cos(turn) * y
-    return (
-        np.column_stack([right, z * np.cos(tilt) + away * np.sin(tilt)]),
-        z * np.sin(tilt) - away * np.cos(tilt),
-    )

@@ -31,6 +31,8 @@ QUIET = "#6b6b6b"  # secondary text
 RULE = "#d9d9d9"  # grids, contacts without force
 BODY = "#f1f1ef"  # bodies
 FIXED = "#dcdcd8"  # fixed bodies
+BAND = "#cfe0f0"  # admissible intervals
+EDGE = "#6f8fb0"  # their edges, unique forces, arrows without end
 
 COMPATIBLE = Look("Compatible", INK, "_")
 

@@ -1,12 +1,16 @@
-"""The one picture that tells the story: one problem, several solvers, several answers."""
+"""The one picture that tells the story: of one problem and many answers, or of its bounds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.bars import force_bars
 from cdopt.plots.chains import force_chains
 from cdopt.plots.distributions import force_distributions
+from cdopt.plots.intervals import force_intervals
+from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import DISAGREE, SolutionSet
@@ -44,7 +48,7 @@ def story(
     told = comparison.summary
     if not isinstance(comparison, Comparison) and len(comparison) > 1:
         told = f"{comparison.title}. {told}"
-    words = {
+    words: dict[str, Any] = {
         "title": heading(comparison) if title is None else title,
         "subtitle": told if subtitle is None else subtitle,
     }
@@ -56,6 +60,38 @@ def story(
     if step is not None and drawable and contacts <= CHAINS_UP_TO:
         return force_chains(step, comparison, compatible, **words)
     return force_distributions(comparison, compatible, **words)
+
+
+def bounds_story(
+    report: Indeterminacy,
+    solutions: Sequence[StepSolution] = (),
+    compatible: StepSolution | None = None,
+    title: str = "",
+    subtitle: str | None = None,
+) -> Figure:
+    """What is not determined, in the picture that suits the number of contacts.
+
+    Up to 12 contacts the interval and every solver's force at each; above, intervals in the
+    order of the compatible forces.
+
+    Parameters
+    ----------
+    report : what ``cdopt.indeterminacy`` returned.
+    solutions, compatible : solutions of the same step.
+    subtitle : by default the report's summary.
+
+    Raises
+    ------
+    InvalidInput : no forces to draw at few contacts, no bounds at many, or lengths differ.
+    """
+    words: dict[str, Any] = {
+        "title": title,
+        "subtitle": report.summary if subtitle is None else subtitle,
+    }
+    if report.nc <= BARS_UP_TO:
+        shown = solutions or ([] if compatible is not None else [report.classic])
+        return force_bars(shown, compatible, report.step, report=report, **words)
+    return force_intervals(report, solutions, compatible, **words)
 
 
 def heading(comparison: SolutionSet) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import itertools
 import subprocess
 import sys
 
@@ -12,39 +10,28 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
+from pictures import by_gid, compared, legible, panels
 
 import cdopt
 from cdopt import bank, plots
-from cdopt.plots.geometry import network, project
-from cdopt.study import Comparison, SolutionSet, attempt, compare
-
-SOLVERS = ["clarabel", "osqp", "highs"]
+from cdopt.plots.camera import VIEWS, Camera
+from cdopt.plots.geometry import network
+from cdopt.study import Comparison, SolutionSet, attempt
 
 
 @pytest.fixture(scope="module")
 def beam() -> Comparison:
-    return compare(bank.load("beam-stiff-middle").step, SOLVERS)
+    return compared("beam-stiff-middle")
 
 
 @pytest.fixture(scope="module")
 def crystal() -> Comparison:
-    return compare(bank.load("crystal-2d").step)
+    return compared("crystal-2d", *cdopt.backends.available())
 
 
 @pytest.fixture(scope="module")
 def pyramid() -> Comparison:
-    return compare(bank.load("pyramid-hooke").step, SOLVERS)
-
-
-def by_gid(axes, gid: str):
-    found = [c for c in axes.collections if c.get_gid() == gid]
-    assert len(found) == 1
-    return found[0]
-
-
-def panels(figure) -> list:
-    """Axes with something drawn in them, colour bars left out."""
-    return [a for a in figure.axes if a.axison and a.get_label() != "<colorbar>"]
+    return compared("pyramid-hooke")
 
 
 # --- bars ------------------------------------------------------------------------------
@@ -166,11 +153,44 @@ def test_a_step_without_points_cannot_be_drawn(beam: Comparison) -> None:
         plots.force_chains(beam.step.replace(normals=None), beam)
 
 
-@pytest.mark.parametrize("view", ["side", "isometric"])
+@pytest.mark.parametrize("view", VIEWS)
 def test_views_keep_up_up(view: str) -> None:
-    flat, _ = project(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0]]), view)
+    points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]])
+    flat, _, _ = Camera.facing(points, view).place(points)
     assert flat[1, 0] == pytest.approx(flat[0, 0])
     assert flat[1, 1] > flat[0, 1]
+
+
+def test_perspective_enlarges_what_is_near_and_keeps_lines_straight() -> None:
+    points = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [0.5, 1.0, 1.5], [0.0, -4.0, 0.0]])
+    camera = Camera.facing(points, "perspective")
+    flat, depth, larger = camera.place(points)
+    assert np.all(np.diff(larger[np.argsort(depth)]) >= 0.0)
+    assert depth[3] == depth.max()  # y points away from the reader
+    start, end, middle = flat[0], flat[1], flat[2]
+    (a, b), (c, d) = end - start, middle - start
+    assert a * d - b * c == pytest.approx(0.0, abs=1e-12)
+    parallel = Camera.facing(points, "isometric").place(points)[2]
+    np.testing.assert_array_equal(parallel, 1.0)
+
+
+def test_perspective_draws_from_the_back_to_the_front(pyramid: Comparison) -> None:
+    step, f = pyramid.step, pyramid.compatible.f
+    figure = plots.force_chains(step, [pyramid.compatible], view="perspective")
+    (axes,) = panels(figure)
+    lines = by_gid(axes, "forces")
+    loaded = np.flatnonzero(f > 1e-3 * f.max())
+    ink, halo = lines.get_segments()[1::2], lines.get_segments()[::2]
+    assert len(ink) == len(halo) == loaded.size
+    net = network(step)
+    camera = Camera.facing(np.concatenate([net.start, net.end]), "perspective")
+    depth = 0.5 * (camera.place(net.start)[1] + camera.place(net.end)[1])[loaded]
+    expected = camera.place(net.start)[0][loaded[np.argsort(depth, kind="stable")]]
+    np.testing.assert_allclose([segment[0] for segment in ink], expected)
+    np.testing.assert_array_equal(lines.get_colors()[::2], 1.0)  # white
+    widths = np.asarray(lines.get_linewidths())
+    assert np.all(widths[::2] > widths[1::2])
+    assert by_gid(axes, "bodies").get_offsets().shape == (net.radii.size, 2)
 
 
 # --- distributions ---------------------------------------------------------------------
@@ -210,7 +230,7 @@ def test_story_of_a_truss() -> None:
 def test_story_claims_no_more_than_the_numbers(beam: Comparison) -> None:
     title = plots.story(beam.step, beam).texts[0].get_text()
     assert title == "One problem, 3 solvers that report success, different forces"
-    unique = compare(bank.load("tripod").step, SOLVERS)
+    unique = compared("tripod")
     assert plots.story(unique.step, unique).texts[0].get_text().endswith("the same forces")
     assert plots.story(beam.step, beam, title="", subtitle="").texts == []
 
@@ -221,7 +241,7 @@ def test_nothing_to_draw_is_said(beam: Comparison) -> None:
         plots.story(beam.step, SolutionSet([silent]))
     with pytest.raises(cdopt.InvalidInput, match="one per contact"):
         plots.force_bars([beam[0], dataclasses.replace(beam[1], f=np.ones(4))])
-    empty = compare(bank.load("zero-contacts").step, ["clarabel"])
+    empty = compared("zero-contacts", "clarabel")
     with pytest.raises(cdopt.InvalidInput, match="no contacts"):
         plots.story(empty.step, empty)
 
@@ -229,24 +249,7 @@ def test_nothing_to_draw_is_said(beam: Comparison) -> None:
 @pytest.mark.parametrize("problem", ["beam", "crystal", "pyramid"])
 def test_no_text_is_cut_or_covered_by_another(problem: str, request) -> None:
     comparison = request.getfixturevalue(problem)
-    figure = plots.story(comparison.step, comparison)
-    figure.savefig(io.BytesIO(), dpi=100)  # runs the layout
-    renderer = figure._get_renderer()
-    artists = figure.findobj(lambda a: type(a).__name__ in ("Text", "Annotation"))
-    boxes = [
-        (a.get_text(), a.get_window_extent(renderer))
-        for a in artists
-        if a.get_visible() and a.get_text().strip()
-    ]
-    page = figure.bbox
-    for text, box in boxes:
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= page.x1 and box.y1 <= page.y1
-        assert inside, f"{text!r} leaves the page"
-    words = [(t, box) for t, box in boxes if not t.replace(".", "").isdigit()]  # ticks may hide
-    for (one, a), (two, b) in itertools.combinations(words, 2):
-        width = min(a.x1, b.x1) - max(a.x0, b.x0)
-        height = min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert not (width > 1.0 and height > 4.0), f"{one!r} covers {two!r}"
+    legible(plots.story(comparison.step, comparison))
 
 
 # --- files and imports -----------------------------------------------------------------

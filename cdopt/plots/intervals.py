@@ -1,0 +1,227 @@
+"""Admissible intervals of many contacts, and where in them each solver's forces lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdopt.checks import FloatArray, IntArray, choice
+from cdopt.errors import InvalidInput
+from cdopt.hyperstatic import Indeterminacy
+from cdopt.plots.canvas import (
+    SMALL,
+    TEXT,
+    answers,
+    caption,
+    head,
+    headline,
+    intervals_of,
+    panels,
+    quiet_axes,
+)
+from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, QUIET, look
+from cdopt.solution import StepSolution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TALL = 1.9  # inches, a panel
+_FEW = 60  # contacts that are drawn apart, with names and with each solver's own marker
+_BEND = 4.0  # intervals that reach this many times the largest force get a square-root scale
+_APART = 0.1  # of the height, between two ticks of it
+_ORDERS = ("force", "width")
+
+
+def force_intervals(
+    report: Indeterminacy,
+    solutions: Sequence[StepSolution] = (),
+    compatible: StepSolution | None = None,
+    *,
+    order: str = "force",
+    title: str = "",
+    subtitle: str = "",
+) -> Figure:
+    """A panel per solver: every contact's admissible interval, and the solver's force in it.
+
+    Closed contacts whose bounds are known stand side by side, one order for all panels. Where a
+    force is determined the interval is no more than the line of the compatible force; where it
+    has no end, it reaches the top of the picture and is marked there. Where intervals reach far
+    above all forces, the scale is that of their square roots.
+
+    Parameters
+    ----------
+    report : what ``cdopt.indeterminacy`` returned.
+    solutions : solutions of the same step; none draws the intervals alone.
+    compatible : the compatible solution; by default the report's, of Hooke contacts.
+    order : of the contacts, "force": by compatible force, then upper bound; "width": by width
+        of the interval.
+
+    Raises
+    ------
+    InvalidInput : the report knows no bounds, or lengths differ.
+    """
+    order = choice("order", order, _ORDERS)
+    lower, upper = intervals_of(report, report.nc)
+    found = answers(solutions, None, report.step) if len(solutions) else []
+    middle = report.force if compatible is None or compatible.f is None else compatible.f
+    if middle.shape != (report.nc,):
+        raise InvalidInput("compatible", f"{middle.size} forces", f"{report.nc}, one per contact")
+    shown = np.flatnonzero(report.closed & ~np.isnan(lower))
+    if shown.size == 0:
+        raise InvalidInput("report", "no contact with known bounds", "a report of some bounds")
+    force, width = middle[shown], upper[shown] - lower[shown]
+    round_off = 1e-9 * float(force.max()) or 1.0  # contacts alike by symmetry stay together
+    keys = (upper[shown], np.round(force / round_off)) if order == "force" else (force, width)
+    shown = shown[np.lexsort(keys)]
+    number = max(len(found), 1)
+    figure, axes = panels(
+        number, 1 if number <= 3 else 2, _TALL, foot=0.75, sharex=True, sharey=True
+    )
+    forces = np.concatenate([middle[shown], *(f[shown] for _, f in found)])
+    ends = upper[shown][np.isfinite(upper[shown])]
+    largest, low = float(forces.max(initial=0.0)), float(forces.min(initial=0.0))
+    top = 1.06 * max(largest, float(ends.max(initial=0.0))) or 1.0
+    bent = top > _BEND * largest > 0.0
+    for panel in axes:
+        quiet_axes(panel)
+        _bands(panel, lower[shown], upper[shown], middle[shown], top)
+    for panel, (solution, f) in zip(axes, found, strict=False):
+        caption(panel, solution, False, _places(report, f))
+        _dots(panel, solution, f[shown])
+    if not found:
+        head(
+            axes[0],
+            "Admissible forces",
+            "least to largest",
+            f"{shown.size} of {report.nc} contacts",
+        )
+    if bent:
+        _bend(axes, top)
+    axes[0].set_xlim(-0.7, shown.size - 0.3)
+    axes[0].set_ylim(1.06 * low if low < -1e-3 * top else 0.0, top)
+    _label(figure, axes, report, shown, order, bool(found), bent)
+    headline(figure, title, subtitle)
+    return figure
+
+
+def _bend(axes: Sequence[Axes], top: float) -> None:
+    """A square-root scale, which tells small forces apart below wide intervals."""
+    decade = float(np.floor(np.log10(top)))
+    ticks = [m * 10.0 ** (decade + k) for k in (-2, -1, 0) for m in (1.0, 2.0, 5.0)]
+    kept = [0.0]
+    for tick in ticks:
+        if tick <= top and np.sqrt(tick / top) - np.sqrt(kept[-1] / top) > _APART:
+            kept.append(tick)
+    for panel in axes:
+        panel.set_yscale("function", functions=(_root, _square))
+        panel.set_yticks(kept, [f"{tick:g}" for tick in kept])
+
+
+def _root(x: FloatArray) -> FloatArray:
+    return np.sign(x) * np.sqrt(np.abs(x))
+
+
+def _square(x: FloatArray) -> FloatArray:
+    return np.sign(x) * np.square(x)
+
+
+def _places(report: Indeterminacy, f: FloatArray) -> str:
+    """Where in their intervals a solver's forces are, on average."""
+    places = report.position(f)
+    known = places[np.isfinite(places)]
+    if not known.size:
+        return ""
+    return f"on average {100.0 * float(known.mean()):.0f} % up the interval"
+
+
+def _bands(
+    axes: Axes, lower: FloatArray, upper: FloatArray, middle: FloatArray, top: float
+) -> None:
+    """Intervals as rectangles, the compatible forces as lines across them."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    where = np.arange(lower.size)
+    half = 0.4 if lower.size <= _FEW else 0.5
+    left, right, high = where - half, where + half, np.minimum(upper, top)
+    corners = np.stack(
+        [
+            np.column_stack([left, lower]),
+            np.column_stack([left, high]),
+            np.column_stack([right, high]),
+            np.column_stack([right, lower]),
+        ],
+        axis=1,
+    )
+    bands = PolyCollection(
+        list(corners), facecolors=BAND, edgecolors=BAND, linewidths=0.2, zorder=1
+    )
+    bands.set_gid("intervals")
+    axes.add_collection(bands, autolim=False)
+    ends = np.stack([np.column_stack([left, middle]), np.column_stack([right, middle])], axis=1)
+    line = LineCollection(
+        list(ends),
+        colors=COMPATIBLE.colour,
+        linewidths=1.6 if lower.size <= _FEW else 1.2,
+        zorder=3,
+    )
+    line.set_gid("compatible")
+    axes.add_collection(line, autolim=False)
+    endless = where[np.isposinf(upper)]
+    if endless.size:
+        (mark,) = axes.plot(
+            endless, np.full(endless.size, top), linestyle="none", marker="^", color=EDGE,
+            markersize=6.0 if lower.size <= _FEW else 3.0, clip_on=False, zorder=2,
+        )  # fmt: skip
+        mark.set_gid("unbounded")
+
+
+def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
+    """One solver's forces; hollow when not certified."""
+    style, few = look(solution.backend), f.size <= _FEW
+    size = 5.0 if few else 3.2 if f.size <= 400 else 2.0
+    (dots,) = axes.plot(
+        np.arange(f.size), f, linestyle="none", marker=style.marker if few else "o",
+        markersize=size, color=style.colour, markeredgewidth=0.0 if solution.ok else 0.6,
+        markerfacecolor=style.colour if solution.ok else "none", zorder=4,
+        alpha=1.0 if few else 0.75, label=style.name, clip_on=few,
+    )  # fmt: skip
+    dots.set_gid("forces")
+
+
+def _label(
+    figure: Figure,
+    axes: list[Any],
+    report: Indeterminacy,
+    shown: IntArray,
+    order: str,
+    solved: bool,
+    bent: bool,
+) -> None:
+    """Axis labels, names of few contacts, and a key below."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    by = "compatible force" if order == "force" else "width of the interval"
+    if shown.size <= _FEW // 2:
+        names = [report.names[i][:10] for i in shown]
+        upright = shown.size * max(map(len, names)) > 90
+        axes[0].set_xticks(range(shown.size), names, rotation=90.0 if upright else 0.0)
+    figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
+    unit = "contact force [N]" + (", square-root scale" if bent else "")
+    figure.supylabel(unit, fontsize=TEXT, color=INK)
+    key: list[Any] = [
+        Patch(color=BAND, label="admissible"),
+        Line2D([], [], color=COMPATIBLE.colour, linewidth=1.6, label="compatible"),
+    ]
+    if solved:
+        key.append(Line2D([], [], color=QUIET, marker="o", linewidth=0.0, markersize=4.0,
+                          label="the solver's"))  # fmt: skip
+    if np.any(report.unbounded[shown]):
+        key.append(Line2D([], [], color=EDGE, marker="^", linewidth=0.0, label="no upper bound"))
+    figure.legend(
+        handles=key, loc="outside lower right", ncols=len(key), fontsize=SMALL, frameon=False,
+        labelcolor=INK, handletextpad=0.5, columnspacing=1.4,
+    )  # fmt: skip

@@ -1,0 +1,322 @@
+"""The lessons: their numbers, the answers to their questions, their pictures and notebooks."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+LESSONS = sorted(EXAMPLES.glob("0*.py"))
+NAMES = [path.stem for path in LESSONS]
+
+
+def imported(path: Path) -> ModuleType:
+    """A file of the folder as a module, by its path."""
+    spec = importlib.util.spec_from_file_location(f"lesson_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def lesson(number: int) -> ModuleType:
+    return imported(LESSONS[number - 1])
+
+
+def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
+    """The lesson's names after one line of it was changed, as its readers do."""
+    source = LESSONS[number - 1].read_text(encoding="utf-8")
+    assert source.count(line) == 1, line
+    names: dict[str, Any] = {"__name__": "lesson"}
+    exec(compile(source.replace(line, instead), line, "exec"), names)
+    return names
+
+
+def near(found: Any, expected: Any, tol: float = 1e-6) -> None:
+    np.testing.assert_allclose(found, expected, atol=tol)
+
+
+# --- 1: three supports -----------------------------------------------------------------
+
+
+def test_three_supports() -> None:
+    it = lesson(1)
+    assert it.report.nullity == 1
+    near(it.report.lower, [0, 0, 0])
+    near(it.report.upper, [5, 10, 5])
+    near(it.compatible.f, [10 / 3] * 3)
+    near(it.springs, [10 / 3] * 3)
+    balanced = [name for name, f in it.candidates.items() if it.balances(f)]
+    assert len(balanced) == 4
+    pattern = it.report.self_stress.toarray()[0]
+    near(pattern / pattern[1], [-0.5, 1, -0.5])
+
+
+SUPPORTS = '{"left": -0.5, "middle": 0.0, "right": 0.5}'
+
+
+@pytest.mark.parametrize(
+    ("instead", "nullity", "lower", "upper"),
+    [
+        ('{"left": -0.5, "right": 0.5}', 0, [5, 5], [5, 5]),
+        ('{"left": -0.5, "mid": 0.0, "more": 0.25, "right": 0.5}', 2, [0] * 4, [5, 10, 20 / 3, 5]),
+        ('{"left": -0.5, "middle": 0.25, "right": 0.5}', 1, [10 / 3, 0, 0], [5, 20 / 3, 5]),
+        ('{"left": 0.0, "middle": 0.25, "right": 0.5}', 1, [10, 0, 0], [10, 0, 0]),
+    ],
+    ids=["two", "four", "moved", "all on one"],
+)  # fmt: skip
+def test_three_supports_what_if(
+    instead: str, nullity: int, lower: list[float], upper: list[float]
+) -> None:
+    names = what_if(1, SUPPORTS, instead)
+    assert names["report"].nullity == nullity
+    near(names["report"].lower, lower)
+    near(names["report"].upper, upper)
+    if instead.startswith('{"left": 0.0'):
+        assert names["springs"].min() < -1.0  # a spring that pulls
+
+
+# --- 2: the order of Gauss–Seidel ------------------------------------------------------
+
+
+def test_order_of_gauss_seidel() -> None:
+    it = lesson(2)
+    middle_visited = {0: [0, 10, 0], 1: [5 / 3, 20 / 3, 5 / 3], 2: [10 / 3] * 3}
+    for order, answer in it.by_order.items():
+        assert answer.ok
+        assert np.abs(answer.v_next).max() < 1e-9
+        near(answer.f, middle_visited[order.index(1)])
+        near(it.sweeps(order)[-1], answer.f)  # the lesson's ten lines and cdopt agree
+        assert not np.any(it.report.outside(answer.f) > 1e-6)
+    near(it.others["apgd"].f, [10 / 3] * 3)
+    near(it.others["lcp"].f, [0, 10, 0])
+    assert all(answer.ok for answer in it.others.values())
+
+
+def test_order_of_gauss_seidel_what_if() -> None:
+    longer = what_if(2, "LENGTH = 1.0", "LENGTH = 2.0")
+    near(longer["by_order"][0, 2, 1].f, [5, 0, 5])
+    near(longer["by_order"][0, 1, 2].f, [8 / 3, 14 / 3, 8 / 3])
+    near(longer["report"].upper, [5, 10, 5])
+    halfway = what_if(2, "PGS(order=order)", "PGS(order=order, relaxation=0.5)")
+    near(halfway["by_order"][1, 0, 2].f, [10 / 9, 70 / 9, 10 / 9])
+    held = what_if(2, "START = None", 'START = cdopt.ClassicCD(beam).solve("lcp")')
+    for answer in held["by_order"].values():
+        near(answer.f, [0, 10, 0])
+
+
+# --- 3: a table on four legs -----------------------------------------------------------
+
+
+def test_table_on_four_legs() -> None:
+    it = lesson(3)
+    near(it.report.lower, [0] * 4)
+    near(it.report.upper, [5] * 4)
+    stated = {
+        "weight in the middle": (1, [2.5] * 4),
+        "weight off centre": (1, [1, 3, 4, 2]),
+        "a soft leg, back left": (1, [3, 2, 3, 2]),
+        "a short leg, back right": (0, [0, 5, 0, 5]),
+        "a stool on three legs": (0, [10 / 3] * 3),
+    }
+    assert list(it.cases) == list(stated)
+    for name, (nullity, forces) in stated.items():
+        assert it.reports[name].nullity == nullity
+        near(it.forces[name], forces)
+        assert it.reports[name].unique.all() == (nullity == 0)
+    near(it.reports["weight off centre"].width, [3] * 4)
+    for soft in ("weight in the middle", "a soft leg, back left"):
+        near(it.reports[soft].upper, [5] * 4)
+
+
+def test_table_on_four_legs_what_if() -> None:
+    out = what_if(3, "loaded_at(0.2, 0.1)", "loaded_at(0.3, 0.3)")
+    near(out["forces"]["weight off centre"], [0, 2, 6, 2])
+    near(out["reports"]["weight off centre"].upper, [2, 2, 8, 2])
+    above = what_if(3, "loaded_at(0.2, 0.1)", "loaded_at(0.5, 0.5)")["reports"]["weight off centre"]
+    assert above.nullity == 1
+    assert above.unique.all()
+    near(above.force, [0, 0, 10, 0])
+    hair = what_if(3, "short = 1e-3", "short = 1e-6")
+    near(hair["forces"]["a short leg, back right"], [0, 5, 0, 5])
+    soft = what_if(3, ": stool,", ": stool.replace(stiffness=[1.0, 1.0, 0.1]),")
+    near(soft["forces"]["a stool on three legs"], [10 / 3] * 3)
+
+
+# --- 4: mixed stiffness ----------------------------------------------------------------
+
+
+def test_mixed_stiffness() -> None:
+    it = lesson(4)
+    near(it.forces, [2, 6, 2])
+    near(it.swept[:, 1], 10 * it.ratios / (2 + it.ratios), 1e-5)
+    near(it.swept[0], [5, 0, 5], 1e-3)
+    near(it.swept[-1], [0, 10, 0], 3e-3)
+    near(it.without_middle.force, [5, 5])
+    near(it.only_middle.force, [10])
+    assert it.without_middle.nullity == it.only_middle.nullity == 0
+    near(it.hooke_forces, [4 / 3, 10 / 3, 16 / 3])
+    near(it.hertz_forces, [1.4049, 3.1902, 5.4049], 1e-4)
+    near(it.free.lower, [0, 0, 4])
+    near(it.free.upper, [3, 6, 7])
+
+
+def test_mixed_stiffness_what_if() -> None:
+    stiffness = "stiffness = [1.0, 3.0, 1.0]"
+    near(what_if(4, stiffness, "stiffness = [3.0, 1.0, 1.0]")["forces"], [3.75, 2.5, 3.75])
+    near(what_if(4, stiffness, "stiffness = [1e3, 3e3, 1e3]")["forces"], [2, 6, 2])
+    steeper = what_if(4, "HERTZ = 2.5", "HERTZ = 10.0")["hertz_forces"]
+    flatter = what_if(4, "HERTZ = 2.5", "HERTZ = 1.5")["hertz_forces"]
+    assert steeper[1] < 3.1902 < 10 / 3 < flatter[1]
+    far = what_if(4, "load_place = 0.2", "load_place = 0.4")
+    near(far["hooke_forces"], [0, 2, 8])
+    near(far["hertz_forces"], [0, 2, 8])
+
+
+# --- 5: six solvers, six answers -------------------------------------------------------
+
+
+def test_six_solvers_six_answers() -> None:
+    it = lesson(5)
+    assert len(it.result) == len(it.result.certified) == 6
+    assert it.result.motion_spread < 1e-6
+    near(it.floor, 30, 1e-5)
+    assert it.report.nullity == 70
+    assert not it.report.unique.any()
+    assert not it.report.failures
+    assert it.report.upper.max() == pytest.approx(9 / np.sqrt(2))  # 6.36 N
+    near(it.report.lower, 0)
+    assert it.result.compatible.f.max() == pytest.approx(1.0446, abs=1e-3)
+    for answer in it.result:
+        assert it.report.outside(answer.f).max() < 1e-5
+    assert it.spread.max() > 1.0  # N
+    for one, other in itertools.combinations(it.answers, 2):
+        assert np.abs(one - other).max() > 1e-3  # N: six answers
+    assert it.chosen.minimum_norm is not None
+    near(it.chosen.minimum_norm.f, it.result.compatible.f, 1e-5)  # equal springs
+    rows = {row.label: row for row in it.chosen.rows()}
+    assert rows["clarabel"].to_analytic_centre < 0.02
+    assert rows["lcp"].at_lower >= 70  # a corner: at most as many forces as equations
+    solvers = [rows[name] for name in it.result.labels]
+    assert min(solvers, key=lambda row: row.to_compatible).label == "apgd"
+
+
+def test_six_solvers_six_answers_what_if() -> None:
+    two = what_if(5, "n = 5  #", "n = 2  #")
+    assert two["report"].nullity == 1
+    species = what_if(5, "generators.pyramid(n)", 'generators.pyramid(n, "species")')
+    near(species["answers"], lesson(5).answers, 1e-9)  # solvers do not see stiffness
+    far = np.abs(species["result"].compatible.f - species["chosen"].minimum_norm.f).max()
+    assert far > 0.1  # N
+
+
+# --- 6: your own matrices --------------------------------------------------------------
+
+
+def test_your_own_matrices() -> None:
+    it = lesson(6)
+    assert it.error < 1e-9
+    assert it.classic.ok
+    assert it.report.nullity == 1
+    assert it.report.rank == 5
+    near(it.report.lower, [0, 0, 0, 5, 5, 5])
+    near(it.report.upper, [10, 20, 10, 15, 25, 15])
+    near(it.compatible.f, [20 / 3] * 3 + [35 / 3] * 3)
+    assert all(answer.ok for answer in it.answers)
+    assert it.slipped.ok  # a wrong problem, rightly solved
+    near(it.slipped.f, [0, 20, 0, 5, 25, 5])
+    assert np.abs(it.wrong_B - it.measured(it.q)).max() == pytest.approx(1.0)
+
+
+def test_your_own_matrices_what_if() -> None:
+    thin = what_if(6, "[0.10, 0.10, 0.10]", "[0.10, 0.0995, 0.10]")
+    assert thin["report"].nullity == 0
+    assert thin["touching"] == 5
+    near(thin["compatible"].f, [10, 0, 10, 15, 5, 15])
+    stiff = what_if(6, "log_stiffness = [1.0, 1.0, 1.0]", "log_stiffness = [1.0, 3.0, 1.0]")
+    near(stiff["compatible"].f, [3, 14, 3, 8, 19, 8])
+    loaded = what_if(6, "20.0, 5.0, 0.0  # N", "20.0, 5.0, 10.0  # N")
+    near(loaded["report"].lower, [0, 0, 6, 5, 5, 11])
+    closer = what_if(6, "np.array([-0.5, 0.0, 0.5])", "np.array([-0.5, 0.0, 0.25])")
+    assert closer["error"] < 1e-9
+    near(closer["report"].upper[:3], [20 / 3, 20, 40 / 3])
+
+
+# --- every lesson ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=NAMES)
+def test_it_runs_in_an_empty_folder_and_draws_its_picture(path: Path, tmp_path: Path) -> None:
+    picture = f"{path.stem}.png"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(path)], cwd=tmp_path, capture_output=True, text=True,
+        encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert f"The picture is in {picture}" in run.stdout
+    assert (tmp_path / picture).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    left = {file.name for file in tmp_path.iterdir()} - {picture}
+    assert left == ({"plank.npz"} if path.stem.startswith("06") else set())
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=NAMES)
+def test_it_reads_as_prose(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "# %% [markdown]"
+    assert lines[1].startswith("# # ")
+    assert "# ## What happens if…" in lines
+    cells = [cell for cell in re.split(r"^# %%", text, flags=re.MULTILINE) if cell.strip()]
+    prose = sum(len(cell.split()) for cell in cells if cell.startswith(" [markdown]"))
+    assert 300 < prose < 1100, "ten minutes at 150 words a minute, code included"
+    code = [cell for cell in cells if not cell.startswith(" [markdown]")]
+    assert max(len(cell.splitlines()) for cell in code if "def draw" not in cell) <= 30
+    assert f"({path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_lessons_follow_one_another() -> None:
+    for path, following in itertools.pairwise(LESSONS):
+        assert f"Next: `{following.name}`" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=NAMES)
+def test_it_becomes_a_valid_notebook(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jupytext", reason="notebooks need the extra 'lessons'")
+    import nbformat
+
+    maker = imported(EXAMPLES / "make_notebooks.py")
+    made = maker.notebook(path)
+    nbformat.validate(made)
+    again = nbformat.reads(nbformat.writes(made), as_version=4)
+    kinds = [cell.cell_type for cell in again.cells]
+    assert kinds[0] == "markdown"
+    assert again.cells[-1].source.endswith(f'Image("{path.stem}.png", width=800)')
+    if not path.stem.startswith("01"):
+        return
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for cell in again.cells[:-1]:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, path.stem, "exec"), names)
+    near(names["compatible"].f, [10 / 3] * 3)
+
+
+def test_notebooks_are_written_where_asked(tmp_path: Path) -> None:
+    pytest.importorskip("jupytext", reason="notebooks need the extra 'lessons'")
+    imported(EXAMPLES / "make_notebooks.py").main(str(tmp_path / "made"))
+    made = sorted(file.stem for file in (tmp_path / "made").iterdir())
+    assert made == NAMES
