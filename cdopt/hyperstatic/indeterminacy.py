@@ -43,7 +43,7 @@ def indeterminacy(
     contacts : whose bounds are wanted: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
     tol : share of a network's load below which a force is zero, and of the largest singular
-        value below which others are zero (at least 1e-7 for networks of over 1,000 dofs).
+        value below which others are zero (at least 1e-7 for networks of over 500 dofs).
     jobs : threads for the linear programs.
     progress : True for a bar on stderr, or a function of (done, total).
     closed_tol : which contacts are closed, as in ``CompatibleCD``.

@@ -16,7 +16,7 @@ from cdopt.checks import FloatArray
 from cdopt.errors import Unsupported
 from cdopt.scales import column_scale
 
-DENSE_LIMIT = 1000  # the smaller side of B, up to which its singular values are computed
+DENSE_LIMIT = 500  # the smaller side of B, up to which its singular values are computed
 _DENSE_LAST = 6000  # and where the sparse count is in doubt
 SPARSE_TOL = 1e-7  # the Gram matrix, which holds squares, tells no smaller singular values apart
 _PROBES = 16  # random vectors that estimate the looseness of large networks

@@ -102,6 +102,11 @@ class Indeterminacy:
         """Dimension of the set of admissible forces, at most the nullity."""
         return self.verdict.dimension
 
+    @property
+    def closed_count(self) -> int:
+        """Number of closed contacts: rank + nullity."""
+        return int(np.count_nonzero(self.closed))
+
     # --- contact by contact ------------------------------------------------------------
 
     @property
@@ -247,7 +252,7 @@ class Indeterminacy:
     @property
     def summary(self) -> str:
         """What is determined and what is not, in plain words."""
-        shut = int(np.count_nonzero(self.closed))
+        shut = self.closed_count
         text = f"{_count(self.nc, 'contact')}, {shut:,} closed, bound by "
         text += f"{_count(self.rank, 'equation')}: {_count(self.nullity, 'self-stress state')}. "
         apart = int(np.count_nonzero(self.closed & ~self.unique))
@@ -289,7 +294,7 @@ class Indeterminacy:
         """
         content: dict[str, Any] = {
             "contacts": self.nc,
-            "closed": int(np.count_nonzero(self.closed)),
+            "closed": self.closed_count,
             "closed_tol": self.network.tol,
             "rank": self.rank,
             "rank_tol": self.verdict.rank_tol,

@@ -26,6 +26,7 @@ from cdopt.hyperstatic.rank import looseness, ranks
 _RADII = (1, 2)  # of the balls around every contact, counted in contacts
 _DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
 _SEED = 1805
+_DIGITS = 14  # of the states' entries; what is beyond them is round-off
 _NOISE = 1e-9  # coefficients below this share of the largest are round-off
 _DEPENDENT = 1e-8  # a row this close to the span of others depends on them
 
@@ -46,7 +47,7 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
             forces = force / part.length[rows]
             peak = int(np.argmax(np.abs(forces)))
             columns.append(part.contacts[rows])
-            values.append(forces / forces[peak])
+            values.append(np.round(forces / forces[peak], _DIGITS))
             starts.append(starts[-1] + rows.size)
     shape = (len(columns), nc)
     if not columns:

@@ -18,12 +18,12 @@ class Look:
     ----------
     name : as its authors write it.
     colour : hexadecimal.
-    marker : matplotlib marker.
+    marker : matplotlib marker, one that is filled: hollow ones stand for "not certified".
     """
 
     name: str
     colour: str
-    marker: str
+    marker: Any
 
 
 INK = "#1a1a1a"  # text and the compatible answer
@@ -52,8 +52,8 @@ PALETTE: dict[str, Look] = {
     "pgs": Look("PGS", "#AA4499", "d"),
     "apgd": Look("APGD", "#117733", "8"),
     "newton": Look("Newton", "#4477AA", "H"),
-    "lcp": Look("Lemke", "#BB5566", "1"),
-    "augmented-lagrangian": Look("Augmented Lagrangian", "#888844", "2"),
+    "lcp": Look("Lemke", "#BB5566", (4, 1, 45)),
+    "augmented-lagrangian": Look("Augmented Lagrangian", "#888844", (3, 0, 180)),
 }
 
 
