@@ -5,21 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from cdopt.checks import BoolArray
+from cdopt.checks import BoolArray, FloatArray
+from cdopt.scene.bodies import Bodies
 from cdopt.scene.body import GROUP_FIELDS
+from cdopt.scene.material import Material
 from cdopt.scene.shapes import SHAPES, Sphere, fields
-
-if TYPE_CHECKING:
-    from cdopt.scene.scene import Scene
 
 _PER_LINE = 100  # a list longer than this gets a line for every entry
 
 
-def to_toml(scene: Scene) -> str:
+class Written(Protocol):
+    """What of a scene stands in its file."""
+
+    name: str
+    title: str
+    dim: int
+    gravity: FloatArray
+    power: float
+    restitution: float
+    overlap_tol: float
+    materials: tuple[Material, ...]
+    bodies: Bodies
+
+
+def to_toml(scene: Written) -> str:
     """A scene's text: single bodies first, then the spheres at the end of the list in groups."""
     bodies = scene.bodies
     head: dict[str, Any] = {
@@ -44,7 +57,7 @@ def to_toml(scene: Scene) -> str:
     return "\n".join(parts)
 
 
-def _plain_spheres(scene: Scene) -> BoolArray:
+def _plain_spheres(scene: Written) -> BoolArray:
     """(nb,) bodies that a group of spheres can hold: neither turned, spinning nor loaded."""
     b = scene.bodies
     identity = 0.0 if scene.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
@@ -53,7 +66,7 @@ def _plain_spheres(scene: Scene) -> BoolArray:
     return np.asarray((b.kind == SHAPES.index(Sphere)) & unturned & ~idle.any(axis=1))
 
 
-def _body(scene: Scene, k: int) -> dict[str, Any]:
+def _body(scene: Written, k: int) -> dict[str, Any]:
     b = scene.bodies
     shape = SHAPES[b.kind[k]]
     numbers = b.shape_columns(shape, np.array([k]))
@@ -81,7 +94,7 @@ def _body(scene: Scene, k: int) -> dict[str, Any]:
     }
 
 
-def _group(scene: Scene, members: list[int]) -> dict[str, Any]:
+def _group(scene: Written, members: list[int]) -> dict[str, Any]:
     b = scene.bodies
     weights = [_weight(scene, k) for k in members]
     names = [b.names[k] for k in members]
@@ -99,12 +112,12 @@ def _group(scene: Scene, members: list[int]) -> dict[str, Any]:
     return {name: None if value in (False, "") else value for name, value in stated.items()}
 
 
-def _alike(scene: Scene, k: int) -> tuple[bool, ...]:
+def _alike(scene: Written, k: int) -> tuple[bool, ...]:
     """What the spheres of a group share: whether they are fixed, and how their mass is given."""
     return bool(scene.bodies.fixed[k]), *(weight is None for weight in _weight(scene, k))
 
 
-def _weight(scene: Scene, k: int) -> tuple[float | None, float | None]:
+def _weight(scene: Written, k: int) -> tuple[float | None, float | None]:
     """Mass and density of a body as they were given."""
     mass, density = float(scene.bodies.mass[k]), float(scene.bodies.density[k])
     if not np.isnan(density):
@@ -112,7 +125,7 @@ def _weight(scene: Scene, k: int) -> tuple[float | None, float | None]:
     return (mass if np.isfinite(mass) else None), None
 
 
-def _material(scene: Scene, k: int) -> str:
+def _material(scene: Written, k: int) -> str:
     number = int(scene.bodies.material[k])
     return scene.materials[number].name if number >= 0 else ""
 
