@@ -99,6 +99,7 @@ for name, low, high in zip(report.names, report.lower, report.upper, strict=True
 #
 # Let all three springs be equally stiff, with k newtons per metre. The beam sinks and stays
 # level, so all three are squeezed by the same amount, so all three push with the same force.
+# (These springs are fixed at both ends: unlike supports they could also pull. Here none does.)
 
 # %%
 B = beam.B.toarray()  # how the gap at each support changes as the beam rises and turns
@@ -118,6 +119,18 @@ for k in (1e3, 1e6, 1e9):  # N/m: a soft cushion, rubber, steel
 # %%
 compatible = cdopt.CompatibleCD(beam).solve("newton")
 print("\ncompatible:", dict(zip(report.names, compatible.f.round(4).tolist(), strict=True)), "N")
+
+# %% [markdown]
+# ## And what do programs say?
+#
+# A program for rigid contacts is only asked for pushes that balance. Here are two, both correct
+# (each answer is checked, and certified, by cdopt); `02_order_of_gauss_seidel.py` shows how such a
+# choice comes about.
+
+# %%
+for program in ("clarabel", "lcp"):
+    answer = cdopt.ClassicCD(beam).solve(program)
+    print(f"{program:>9} says {answer.status!r}: {answer.f.round(3)} N, certified: {answer.ok}")
 
 # %% [markdown]
 # ## Tell a friend

@@ -72,8 +72,8 @@ print(f"balance permits the middle {report.lower[1]:.3g} to {report.upper[1]:.3g
 # %% [markdown]
 # Both ends of the sweep are beams that anybody can solve. A middle as soft as a cloud might as
 # well not be there: two supports, two equations, 5 N each. A middle that is hard beyond all
-# comparison makes the beam a seesaw: one support, 10 N. In between, **every** force that balance
-# permits in the middle is the compatible one for some k. So for this beam the interval is the set
+# comparison makes the beam a seesaw: one support, 10 N. In between, **every** force between 0 and
+# 10 N is the compatible one for some k. So for this beam the interval is the set
 # of all forces that some choice of materials brings about, and choosing the materials is choosing
 # the answer.
 #

@@ -86,8 +86,8 @@ print(f" admissible: {report.lower[worst]:.4f} N to {report.upper[worst]:.4f} N"
 #
 # Each answer lies inside the intervals, so none can be called wrong. But one can say *where* it
 # lies. Three answers are landmarks: the *compatible* one; the one of *minimum norm* (smallest sum
-# of squares, which for equal springs is the compatible one again); and the *analytic centre*, as
-# far from all zeros as can be, to which interior point methods are drawn.
+# of squares among the forces that push, which for equal springs is the compatible one again); and
+# the *analytic centre*, as far from all zeros as can be, to which interior point methods are drawn.
 
 # %%
 chosen = cdopt.hyperstatic.which_force(report, result)
@@ -97,9 +97,9 @@ print(f"\n{chosen}")
 # Read the columns "compatible" and "centre", which are distances (relative, so 0 is a hit and 1 is
 # as far off as the force is large). Clarabel stops within two per cent of the analytic centre.
 # Lemke has 100 of the 160 forces at exactly zero: a corner. APGD is nearest to the compatible
-# answer, for the reason given in lesson 2; but here the least sum of squares would have 40
-# contacts pull, they are held at zero on the way, and it misses by 8 %. Every answer bears the
-# signature of its method, and says nothing of the balls.
+# answer: as in lesson 2 it heads for the least sum of squares. But it does so as if contacts could
+# also pull, 40 of them would, and holding these at zero on the way leaves it 8 % off. Every
+# answer bears the signature of its method, and says nothing of the balls.
 #
 # So which one is right? If the balls are elastic and alike, the compatible one, and nobody else's:
 # it is what the pile carries in the limit of infinite stiffness. If you know nothing of the

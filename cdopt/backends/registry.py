@@ -136,6 +136,6 @@ def _require_known(name: object) -> None:
     if isinstance(name, str) and name in known:
         return
     close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
     names = ", ".join(available())
-    raise InvalidInput("backend", checks.describe(name), f"{hint}one of: {names}")
+    raise InvalidInput("backend", checks.describe(name), f"one of these{hint}: {names}")

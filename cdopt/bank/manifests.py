@@ -196,6 +196,6 @@ def home(name: str) -> Path:
     known = names()
     if not isinstance(name, str) or name not in known:
         close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InvalidInput("name", checks.describe(name), f"{hint}one of: {', '.join(known)}")
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InvalidInput("name", checks.describe(name), f"one of these{hint}: {', '.join(known)}")
     return problems_folder() / name

@@ -81,6 +81,7 @@ def indeterminacy(
     network = problem.network(first)
     forces = resolved.f if resolved.ok and resolved.f is not None else network.forces
     parts, floor = _parts_of(problem, first, network, tol)
+    forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
     clock.lap("rank")
     free = ~verdict.unique
