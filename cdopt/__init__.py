@@ -7,8 +7,9 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends, bank, contact, hyperstatic, interop, scene
+from cdopt import backends, bank, contact, dynamics, hyperstatic, interop, scene
 from cdopt.certificate import Certificate, Residual, certify
+from cdopt.dynamics import Trajectory, simulate
 from cdopt.errors import (
     BackendUnavailable,
     CdoptError,
@@ -37,14 +38,17 @@ __all__ = [
     "Residual",
     "SolveFailed",
     "StepSolution",
+    "Trajectory",
     "Unsupported",
     "backends",
     "bank",
     "certify",
     "compare",
     "contact",
+    "dynamics",
     "hyperstatic",
     "indeterminacy",
     "interop",
     "scene",
+    "simulate",
 ]

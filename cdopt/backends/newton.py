@@ -10,10 +10,13 @@ dof stands alone.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
@@ -34,6 +37,7 @@ from cdopt.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
+_SERIAL = 20_000  # contacts up to which a second thread gains less than it may lose
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
@@ -72,7 +76,7 @@ class Newton:
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Solve once, with BLAS on one thread: the compiled loops have the cores to themselves."""
-        with threadpool_limits(limits=1, user_api="blas"):
+        with threadpool_limits(limits=1, user_api="blas"), _threads(posed.data.nc):
             if isinstance(posed.data, RigidStepData):
                 return self._rigid(posed.data, warm_start, verbose)
             return self._truss(posed.data, warm_start, verbose)
@@ -147,6 +151,17 @@ class Newton:
             [np.array(history)],
             missed=f"stopped at residual {least:.1e}",
         )
+
+
+@contextlib.contextmanager
+def _threads(contacts: int) -> Iterator[None]:
+    """One thread for small problems: on busy cores theirs wait for each other and do no work."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(before if contacts > _SERIAL else 1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def _scaled(data: RigidStepData) -> tuple[sp.csr_array, sp.csr_array, IntArray | None]:

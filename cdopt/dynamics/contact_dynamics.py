@@ -1,0 +1,262 @@
+"""Classic and compatible contact dynamics as methods of time stepping.
+
+Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + Δt L(q) v⁺. The
+compatible forces do not change the motion, which both methods share.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.backends.base import Backend
+from cdopt.backends.registry import resolve
+from cdopt.certificate import TOLERANCE
+from cdopt.checks import FloatArray
+from cdopt.contact import Contacts, advance
+from cdopt.contact import step as contact_step
+from cdopt.dynamics.method import Run, Stage, StepTaken
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations import ClassicCD, CompatibleCD
+from cdopt.scene import State
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ContactDynamics:
+    """What both methods share.
+
+    Parameters
+    ----------
+    warm_start : start each solve from the forces of the step before, contact by contact. Off by
+        default: results then depend on the state alone.
+    tol : tolerance of the certificates. Interior point and splitting solvers leave 1e-5 to 1e-4
+        at their defaults where contacts neither press nor part, as in free fall: widen it for
+        them, or ask them for more accuracy.
+    v_min : approach speed below which restitution does not act, m/s.
+    """
+
+    warm_start: bool = False
+    tol: float = TOLERANCE
+    v_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.warm_start, bool):
+            raise InvalidInput("warm_start", checks.describe(self.warm_start), "True or False")
+        checks.scalar("tol", self.tol, above=0.0, at_most=1.0)
+        checks.scalar("v_min", self.v_min, at_least=0.0)
+
+    def _start(self, run: Run, name: str) -> StepSolution | None:
+        """Forces of the step before as a start; their motion belongs to another network."""
+        if not self.warm_start or name not in run.memory:
+            return None
+        return StepSolution(
+            f=run.memory[name], v_next=None, u=None, gap=None, dual=None, certificates={},
+            status="", claimed=True, backend="", formulation="", contact_ids=run.memory["ids"],
+        )  # fmt: skip
+
+    def _remember(self, run: Run, contacts: Contacts, **forces: FloatArray) -> None:
+        if self.warm_start:
+            sound = {name: f for name, f in forces.items() if np.isfinite(f).all()}
+            run.memory = {"ids": contacts.contact_ids, **sound}
+
+    def _step(self, run: Run, state: State, contacts: Contacts) -> ContactStep:
+        return contact_step(run.scene, state, contacts, run.dt, v_min=self.v_min)
+
+    def _settings(self, **backends: str | Backend) -> dict[str, Any]:
+        shown = {name: repr(resolve(backend)) for name, backend in backends.items()}
+        return {**shown, "warm_start": self.warm_start, "tol": self.tol, "v_min": self.v_min}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassicSteps(_ContactDynamics):
+    """Classic contact dynamics, equation (22).
+
+    Parameters
+    ----------
+    backend : solves each step; ``classic_backend`` is another word for it.
+
+    Raises
+    ------
+    InvalidInput, BackendUnavailable : a setting that cannot be used.
+    """
+
+    backend: str | Backend | None = None
+    classic_backend: str | Backend | None = None
+    _solver: Backend = field(init=False, repr=False)
+
+    name: ClassVar[str] = "classic-cd"
+    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stages: ClassVar[tuple[str, ...]] = ("classic",)
+    measures: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = ("backend", "classic_backend")
+        given = [name for name in names if getattr(self, name) is not None]
+        solvers = [_resolved(name, getattr(self, name)) for name in given]
+        if solvers and solvers[0] != solvers[-1]:
+            raise InvalidInput("backend", "two solvers for one problem", " or ".join(names))
+        object.__setattr__(self, "_solver", (solvers or [resolve(FIRST_BACKEND)])[0])
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return self._settings(backend=self._solver)
+
+    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+        """One step.
+
+        Raises
+        ------
+        SolveFailed : no iterate, or a step proven infeasible.
+        """
+        clock = [time.perf_counter()]
+        problem = self._step(run, state, contacts)
+        clock.append(time.perf_counter())
+        solution = ClassicCD(problem).solve(
+            self._solver, tol=self.tol, warm_start=self._start(run, "f"), check=run.strict
+        )
+        motion, forces = answer(solution)
+        clock.append(time.perf_counter())
+        self._remember(run, contacts, f=forces)
+        return StepTaken(
+            state=advance(run.scene, state, motion, run.dt),
+            forces={"f": forces},
+            stages={"classic": stage(solution, clock[2] - clock[1])},
+            measures={},
+            seconds_assemble=clock[1] - clock[0],
+            solution=solution,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompatibleSteps(_ContactDynamics):
+    """Compatible contact dynamics: classic motion, forces of the rigid limit of elastic contacts.
+
+    Parameters
+    ----------
+    backend : solves the second problem, for the forces.
+    classic_backend : solves the first, for the motion.
+    closed_tol : as in ``CompatibleCD``.
+
+    Raises
+    ------
+    InvalidInput, BackendUnavailable : a setting that cannot be used.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), Algorithm 1.
+    """
+
+    backend: str | Backend = "newton"
+    classic_backend: str | Backend = FIRST_BACKEND
+    closed_tol: float | None = None
+
+    name: ClassVar[str] = "compatible-cd"
+    forces: ClassVar[tuple[str, ...]] = ("f", "f_classic")
+    stages: ClassVar[tuple[str, ...]] = ("classic", "forces")
+    measures: ClassVar[tuple[str, ...]] = ("closed", "closed_tol", "projected")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("backend", "classic_backend"):
+            object.__setattr__(self, name, _resolved(name, getattr(self, name)))
+        if self.closed_tol is not None:
+            checks.scalar("closed_tol", self.closed_tol, above=0.0, at_most=1.0)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        shown = self._settings(backend=self.backend, classic_backend=self.classic_backend)
+        return {**shown, "closed_tol": self.closed_tol}
+
+    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+        """One step.
+
+        Raises
+        ------
+        SolveFailed : no iterate, or a step proven infeasible.
+        """
+        clock = [time.perf_counter()]
+        problem = self._step(run, state, contacts)
+        clock.append(time.perf_counter())
+        both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
+        first = both.classic_cd.solve(
+            self.classic_backend, tol=self.tol, warm_start=self._start(run, "f_classic"),
+            check=run.strict,
+        )  # fmt: skip
+        motion, classic = answer(first)
+        clock.append(time.perf_counter())
+        second = both.solve(
+            self.backend, classic=first, tol=self.tol, warm_start=self._start(run, "f"),
+            check=run.strict,
+        ) if first.f is not None else None  # fmt: skip
+        forces = np.full(contacts.nc, np.nan) if second is None or second.f is None else second.f
+        clock.append(time.perf_counter())
+        self._remember(run, contacts, f=forces, f_classic=classic)
+        closed = {} if second is None else second.provenance["closed"]
+        words = ("contacts", "tol", "projected")
+        return StepTaken(
+            state=advance(run.scene, state, motion, run.dt),
+            forces={"f": forces, "f_classic": classic},
+            stages={
+                "classic": stage(first, clock[2] - clock[1]),
+                "forces": stage(second, clock[3] - clock[2]),
+            },
+            measures={
+                name: float(closed.get(word, np.nan))
+                for name, word in zip(self.measures, words, strict=True)
+            },
+            seconds_assemble=clock[1] - clock[0],
+            solution=second or first,
+        )
+
+
+def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
+    """v⁺ and f of a classic solve; of one without an answer its iterate, recorded as not ok.
+
+    Raises
+    ------
+    SolveFailed : there is no iterate.
+    """
+    if solution.f is not None and solution.v_next is not None:
+        return solution.v_next, solution.f
+    left = solution.iterate
+    if left is None or left.motion is None or not np.isfinite(left.motion).all():
+        raise SolveFailed(
+            f"{solution.formulation} by {solution.backend}: the solver says "
+            f"{solution.status!r} and leaves no motion to go on with",
+            backend=solution.backend,
+            status=solution.status,
+            raw=solution.raw,
+        )
+    return left.motion, left.forces
+
+
+def stage(solution: StepSolution | None, seconds: float) -> Stage:
+    """A solve in numbers; None was not begun, for want of forces to start from."""
+    if solution is None:
+        return Stage(np.inf, False, False, -1, seconds, "not begun")
+    held = solution.certificate
+    return Stage(
+        residual=np.inf if held is None else held.worst,
+        ok=held is not None and held.ok and solution.f is not None,
+        claimed=solution.claimed,
+        iterations=-1 if solution.iterations is None else solution.iterations,
+        seconds=seconds,
+        status=solution.status,
+    )
+
+
+def _resolved(name: str, backend: Any) -> Backend:
+    """The settings object behind a name, under the argument's own name in errors."""
+    try:
+        return resolve(backend)
+    except InvalidInput as error:
+        raise InvalidInput(name, error.found, error.expected) from error

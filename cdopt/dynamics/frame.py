@@ -1,0 +1,97 @@
+"""Frame: one state of a trajectory, and the contacts and forces of the step that led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.contact.contacts import FEATURES
+from cdopt.scene import State
+from cdopt.scene.frozen import Frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Frozen):
+    """One recorded state; arrays are read-only.
+
+    The contacts are those that the step which led to this state found at its start, with the
+    forces that act throughout that step; the first frame, the initial state, has none.
+
+    Attributes
+    ----------
+    step : how many steps led here.
+    state : State, with t, q and v of all bodies.
+    contact_ids : (nc,) numbers that a contact keeps from step to step.
+    phi : (nc,) gaps at the start of the step, m.
+    normals : (nc, dim) from the first body to the second. points : (nc, dim) m.
+    forces : by name, each (nc,) in N: "f" of the method, and "f_classic" of the first problem of
+        compatible contact dynamics. Not a number where a failed step gave none.
+    """
+
+    step: int
+    state: State
+    contact_ids: IntArray
+    phi: FloatArray
+    normals: FloatArray
+    points: FloatArray
+    forces: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for values in self.forces.values():
+            read_only(values)
+
+    @property
+    def t(self) -> float:
+        """Time, s."""
+        return self.state.t
+
+    @property
+    def q(self) -> FloatArray:
+        """Positions (nb, 3 or 7), as in State."""
+        return self.state.q
+
+    @property
+    def v(self) -> FloatArray:
+        """Velocities (nb, 3 or 6), as in State."""
+        return self.state.v
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return int(self.phi.size)
+
+    @property
+    def bodies(self) -> IntArray:
+        """(nc, 2) numbers i < j of the bodies in contact."""
+        return np.stack(np.divmod(self.contact_ids // FEATURES, self.state.nb), axis=1)
+
+    @property
+    def f(self) -> FloatArray:
+        """Contact forces (nc,) of the method, N."""
+        return self.forces["f"]
+
+    @property
+    def f_classic(self) -> FloatArray:
+        """Contact forces (nc,) of classic contact dynamics, N: not unique in general."""
+        return self.forces.get("f_classic", self.forces["f"])
+
+    def body_forces(self, name: str = "f") -> FloatArray:
+        """Total contact force (nb, dim) on every body, N; minus the reactions of fixed bodies.
+
+        Raises
+        ------
+        InvalidInput : the method gives no forces of this name.
+        """
+        vectors = self.forces[checks.choice("name", name, self.forces)][:, None] * self.normals
+        total = np.zeros((self.state.nb, self.state.dim))
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            np.add.at(total, self.bodies[:, column], sign * vectors)
+        return total
+
+    def __repr__(self) -> str:
+        return f"Frame(step {self.step}, t={self.t:g} s, {self.nc} contacts)"

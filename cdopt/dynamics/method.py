@@ -1,0 +1,114 @@
+"""Method: what a simulation asks of a way to take time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from cdopt.checks import FloatArray
+from cdopt.contact import Contacts
+from cdopt.scene import Scene, State
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One solve of a step.
+
+    Attributes
+    ----------
+    residual : worst residual of its certificate.
+    ok : whether the certificate holds.
+    claimed : whether the solver reported success.
+    iterations : the solver's count; −1 where it gives none.
+    seconds : wall-clock time, posing the problem included.
+    status : the solver's own words.
+    """
+
+    residual: float
+    ok: bool
+    claimed: bool
+    iterations: int
+    seconds: float
+    status: str
+
+
+@dataclass(frozen=True)
+class StepTaken:
+    """What one step gave.
+
+    Attributes
+    ----------
+    state : at its end.
+    forces : (nc,) N by name, one for each name in ``Method.forces``.
+    stages : one Stage for each name in ``Method.stages``.
+    measures : one number for each name in ``Method.measures``.
+    seconds_assemble : s.
+    solution : the last solve's result, for the exception if it failed.
+    """
+
+    state: State
+    forces: Mapping[str, FloatArray]
+    stages: Mapping[str, Stage]
+    measures: Mapping[str, float]
+    seconds_assemble: float
+    solution: Any = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every certificate holds."""
+        return all(stage.ok for stage in self.stages.values())
+
+
+@dataclass
+class Run:
+    """A method at work on one scene.
+
+    Attributes
+    ----------
+    scene : the scene. dt : Δt, s.
+    strict : whether the run ends with a step that fails, so that a proof of why is worth its time.
+    memory : arrays that the next step wants of the last one, by name; saved and restored with
+        the state, so that a run which is resumed goes on as if nothing had happened.
+    """
+
+    scene: Scene
+    dt: float
+    strict: bool = True
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Method(Protocol):
+    """An immutable set of settings that can take time steps.
+
+    ``name`` is the registered name; ``forces``, ``stages`` and ``measures`` name what a step gives;
+    ``settings`` tells, in words, all that its results depend on.
+    """
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Names of the forces of a step, "f" first."""
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the solves of a step, in order."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of further numbers of a step."""
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+
+    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+        """Take a step from a state, with the contacts that were detected in it.
+
+        Raises
+        ------
+        SolveFailed : there is no motion to go on with.
+        """

@@ -1,0 +1,141 @@
+"""simulate(): a scene in time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cdopt import checks
+from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
+from cdopt.dynamics.method import Method
+from cdopt.dynamics.running import Simulation
+from cdopt.dynamics.trajectory import Trajectory
+from cdopt.errors import InvalidInput
+from cdopt.progress import Tell, told
+from cdopt.scene import Scene, load
+
+METHODS: dict[str, Callable[..., Method]] = {
+    "classic-cd": ClassicSteps,
+    "compatible-cd": CompatibleSteps,
+}
+
+_ROUND_OFF = 1e-9  # share by which a duration may miss a whole number of steps
+_MOST = 1e12  # steps
+
+
+def simulate(
+    scene: Scene | str | Path,
+    dt: float,
+    duration: float,
+    method: str | Method = "compatible-cd",
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    every: int = 1,
+    on_failure: str = "stop",
+    progress: bool | Tell = False,
+    **options: Any,
+) -> Trajectory:
+    """Let a scene go on for a while.
+
+    Parameters
+    ----------
+    scene : a Scene, or the path of a scene file. Its ``power`` is that of the contact forces.
+    dt : time step Δt, s.
+    duration : s; the last step may pass it.
+    method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there.
+    out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
+        Killed at any moment, it keeps what was done but for the last half second.
+    resume : go on with the run in ``out``, which ends with the arrays of a run that was never
+        killed, bit for bit; start it if there is none. Scene, dt, method, every and options must
+        be the same; a longer duration extends the run.
+    every : record every so many steps, and the last one; diagnostics are of all steps.
+    on_failure : what a step does whose certificate fails, or that leaves no forces: "stop" raises,
+        "continue" goes on with its motion. Either way the diagnostics show it as not ok.
+    progress : True for a bar on stderr, or a function of (done, total, text).
+    options : settings of a method given by name. Both methods of contact dynamics have
+        ``backend`` and ``classic_backend`` (names or settings objects: by default "newton" for
+        compatible forces and "apgd" for the classic step), ``warm_start`` (from the forces of the
+        step before, by contact identity; off by default), ``tol`` of the certificates, and
+        ``v_min``, the approach speed below which restitution does not act.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run.
+    BackendUnavailable, Unsupported : before the first step; Unsupported also when bodies meet
+        whose shapes have no contact points.
+    StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
+        carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
+    Interrupted : Ctrl-C; a KeyboardInterrupt that carries the ``trajectory`` so far.
+
+    >>> import cdopt
+    >>> cdopt.simulate(cdopt.scene.beam(), dt=1e-3, duration=0.02)
+    Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), Algorithm 1.
+    """
+    place = scene if isinstance(scene, Scene) else _loaded(scene)
+    step = checks.scalar("dt", dt, above=0.0)
+    steps = _count(checks.scalar("duration", duration, above=0.0) / step)
+    chosen = method_of(method, **options)
+    if not isinstance(resume, bool):
+        raise InvalidInput("resume", checks.describe(resume), "True or False")
+    if resume and out is None:
+        raise InvalidInput("resume", "True without a file", "out, the file of the run")
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise InvalidInput("every", checks.describe(every), "a whole number of at least 1")
+    strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
+    with told(progress, "steps") as tell:
+        work = Simulation(place, step, steps, chosen, every, strict, tell)
+        return work.in_memory() if out is None else work.in_file(_path(out), resume)
+
+
+def method_of(method: str | Method, **options: Any) -> Method:
+    """The settings object of a method.
+
+    Raises
+    ------
+    InvalidInput : no such method or setting, or settings beside a settings object.
+    """
+    if isinstance(method, str):
+        maker: Any = METHODS[checks.choice("method", method, METHODS)]
+        known = [f.name for f in dataclasses.fields(maker) if f.init]
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise InvalidInput(unknown[0], f"no setting of {method}", "one of " + ", ".join(known))
+        made: Method = maker(**options)
+        return made
+    if not isinstance(method, Method):
+        expected = "one of " + ", ".join(map(repr, METHODS)) + ", or a settings object"
+        raise InvalidInput("method", checks.describe(method), expected)
+    if options:
+        raise InvalidInput(", ".join(options), "options beside a settings object", "them inside")
+    return method
+
+
+def _loaded(scene: object) -> Scene:
+    if not isinstance(scene, str | Path):
+        raise InvalidInput("scene", checks.describe(scene), "a Scene, or the path of a scene file")
+    return load(scene)
+
+
+def _path(out: object) -> Path:
+    if not isinstance(out, str | Path):
+        raise InvalidInput("out", checks.describe(out), "the path of a file")
+    return Path(out)
+
+
+def _count(steps: float) -> int:
+    """Steps that a duration takes, this many times Δt."""
+    if not steps <= _MOST:
+        raise InvalidInput("duration", f"{steps:.3g} steps", f"at most {_MOST:.0e} of them")
+    return max(1, math.ceil(steps - _ROUND_OFF * max(steps, 1.0)))

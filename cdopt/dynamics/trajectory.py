@@ -1,0 +1,198 @@
+"""Trajectory: what a simulation leaves, in memory or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cdopt import checks
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.dynamics.frame import Frame
+from cdopt.dynamics.store import Checkpoint, Header, Store
+from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
+from cdopt.errors import InvalidInput
+from cdopt.scene import Scene
+
+_WHOLE = ("step", "contacts", "iterations_")
+_YES_NO = ("ok", "claimed_")
+
+
+class Diagnostics(Mapping[str, NDArray[Any]]):
+    """What was measured of every step; row 0 is the initial state.
+
+    By name, each with one row per step: ``step``; ``time``, s; ``ok``, whether all certificates
+    hold; ``contacts``, detected at the start of the step; ``kinetic`` and ``potential`` energy of
+    the free bodies, J; ``momentum`` (dim,), N s, and ``angular_momentum`` (1,) or (3,) about the
+    origin, N m s; ``overlap``, the deepest at the end of the step, m; for every stage of the
+    method (``classic``, ``forces``) ``residual_``, the worst of its certificate, ``claimed_``,
+    whether the solver reported success, ``iterations_`` (−1: not told) and ``seconds_``; the
+    method's own measures (``closed`` contacts, ``closed_tol``, ``projected``); ``seconds_detect``,
+    ``seconds_assemble`` and ``seconds_output``, the time since the row before that went into
+    files and measurements.
+    """
+
+    def __init__(self, columns: tuple[str, ...], table: FloatArray) -> None:
+        self._columns = columns
+        self._table = table
+        self._names = tuple(dict.fromkeys(column.partition(".")[0] for column in columns))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        checks.choice("name", name, self._names)
+        own = [k for k, column in enumerate(self._columns) if column.partition(".")[0] == name]
+        values = self._table[:, own] if "." in self._columns[own[0]] else self._table[:, own[0]]
+        if name.startswith(_YES_NO):
+            return read_only(values > 0.5)
+        if name.startswith(_WHOLE):
+            return read_only(np.nan_to_num(values, nan=-1.0).astype(np.int64))
+        return read_only(values.copy())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({self._table.shape[0]} rows of {', '.join(self._names)})"
+
+
+class Trajectory:
+    """Frames and diagnostics of a simulation.
+
+    ``trajectory[k]`` is a Frame, read when asked for if the trajectory is in a file; negative
+    numbers count from the end. Iterating goes through the frames.
+
+    Raises
+    ------
+    InvalidInput : reading a file that is gone or damaged.
+    """
+
+    def __init__(self, store: Store, path: Path | None = None) -> None:
+        self._store = store
+        self.path = path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """The trajectory in a file that ``simulate`` wrote, is writing, or was killed over.
+
+        Raises
+        ------
+        InvalidInput : no such file, or not a trajectory.
+        """
+        if not isinstance(path, str | Path):
+            raise InvalidInput("path", checks.describe(path), "the path of a trajectory")
+        return cls(FileStore(Path(path)), Path(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write the trajectory to a new VTKHDF file; such a copy is to read, not to resume.
+
+        Raises
+        ------
+        InvalidInput : the file exists, or cannot be written.
+        """
+        place = Path(path)
+        create(place)
+        writer = FileWriter(place)
+        writer.start(self._store.header)
+        for frame in self:
+            writer.add_frame(frame)
+        for row in self._store.table():
+            writer.add_row(row.tolist())
+        writer.commit(Checkpoint(self.final.step, self.final.state, {}))
+        writer.close()
+
+    # --- what it is of -----------------------------------------------------------------
+
+    @property
+    def header(self) -> Header:
+        """Scene, settings and names of columns."""
+        return self._store.header
+
+    @property
+    def scene(self) -> Scene:
+        """The scene."""
+        return self._store.header.scene
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Method, dt, every, and the method's settings, as plain values."""
+        return MappingProxyType(dict(self._store.header.settings))
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return str(self.settings["method"])
+
+    @property
+    def dt(self) -> float:
+        """Δt, s."""
+        return float(self.settings["dt"])
+
+    # --- frames ------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __getitem__(self, k: int) -> Frame:
+        count = len(self)
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InvalidInput("k", checks.describe(k), "the number of a frame")
+        if not -count <= k < count:
+            raise IndexError(f"frame {k} of {count}")
+        return self._store.frame(int(k) % count)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def final(self) -> Frame:
+        """The last frame."""
+        return self[-1]
+
+    @property
+    def t(self) -> FloatArray:
+        """(frames,) s."""
+        return read_only(self._store.times)
+
+    @property
+    def steps(self) -> IntArray:
+        """(frames,) how many steps led to each."""
+        return read_only(self._store.steps)
+
+    @property
+    def q(self) -> FloatArray:
+        """(frames, nb, 3 or 7) positions, as in State."""
+        return read_only(self._store.motion("q"))
+
+    @property
+    def v(self) -> FloatArray:
+        """(frames, nb, 3 or 6) velocities, as in State."""
+        return read_only(self._store.motion("v"))
+
+    # --- diagnostics -------------------------------------------------------------------
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What was measured of every step, by name."""
+        return Diagnostics(self._store.header.columns, self._store.table())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every certificate of every step holds."""
+        return bool(self.diagnostics["ok"].all())
+
+    def __repr__(self) -> str:
+        done = self.diagnostics
+        verdict = "ok" if done["ok"].all() else f"{np.count_nonzero(~done['ok'])} steps not ok"
+        return (
+            f"Trajectory({self.method}: {len(self)} frames, {done['step'][-1]} steps to "
+            f"t={done['time'][-1]:g} s, {verdict})"
+        )

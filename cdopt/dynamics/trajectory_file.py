@@ -1,0 +1,295 @@
+"""A trajectory in one HDF5 file, which ParaView opens and which survives being killed.
+
+The group ``VTKHDF`` holds what ParaView shows (``cdopt.interop.vtkhdf``): the bodies as points
+with ``velocity``, ``radius`` and ``fixed``, and the contacts as lines from body to contact point
+to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number. The
+group ``cdopt`` holds the scene as text, the settings of the run, q, v and step of each frame, the
+diagnostics, and the checkpoint from which a run is resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cdopt.checks import FloatArray, IntArray
+from cdopt.dynamics.frame import Frame
+from cdopt.dynamics.journal import JournaledFile, recover
+from cdopt.dynamics.store import Checkpoint, Header
+from cdopt.errors import InvalidInput
+from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
+from cdopt.scene import Sphere, State
+from cdopt.scene.files import loads
+
+FORMAT = 1
+_OWN = "cdopt"  # the group beside VTKHDF
+_FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError)
+_CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
+
+
+class FileWriter:
+    """A trajectory file being written; see ``cdopt.dynamics.journal`` for what a kill leaves.
+
+    Parameters
+    ----------
+    path : a file that ``create`` made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._raw = JournaledFile(path)
+        self._rows: list[Sequence[float]] = []
+        fresh = self._raw.seek(0, 2) == 0
+        try:
+            with _faults_named(path):
+                mode = "w" if fresh else "r+"
+                self._file = h5py.File(self._raw, mode, libver=("earliest", "v110"))
+        except InvalidInput:
+            self._raw.close()
+            raise
+        self.empty = fresh
+
+    def start(self, header: Header) -> None:
+        """Lay out an empty file."""
+        scene = header.scene
+        self._bounded = np.isfinite(scene.bodies.reach)
+        PolyDataSeries.create(
+            self._file,
+            scene.nb,
+            point_data={"velocity": 3},
+            cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
+            fixed_data={
+                "radius": _radii(header),
+                "fixed": scene.bodies.fixed.astype(np.int8),
+            },
+        )
+        own = self._file.create_group(_OWN)
+        own.attrs["format"] = FORMAT
+        own.attrs["settings"] = json.dumps(dict(header.settings))
+        own.attrs["forces"] = json.dumps(header.forces)
+        own.attrs["columns"] = json.dumps(header.columns)
+        text = np.frombuffer(scene.to_toml().encode(), dtype=np.uint8)
+        own.create_dataset("scene", data=text)
+        growing(own, "q", "f8", scene.initial.q.shape[1:])
+        growing(own, "v", "f8", scene.initial.v.shape[1:])
+        growing(own, "step", "i8", (), 512)
+        growing(own, "diagnostics", "f8", (len(header.columns),), 64)
+
+    def add_frame(self, frame: Frame) -> None:
+        """Write a frame."""
+        state, own = frame.state, self._file[_OWN]
+        contact = state.nb + np.arange(frame.nc)
+        ends = np.where(self._bounded[frame.bodies], frame.bodies, contact[:, None])
+        PolyDataSeries(self._file).append(
+            frame.t,
+            np.concatenate([_in_space(state.position), _in_space(frame.points)]),
+            np.column_stack([ends[:, 0], contact, ends[:, 1]]),  # a wall ends at the contact
+            {"velocity": np.concatenate([_in_space(state.velocity), np.zeros((frame.nc, 3))])},
+            {
+                "gap": frame.phi,
+                "normal": _in_space(frame.normals),
+                "contact": frame.contact_ids,
+                **{_shown(name): values for name, values in frame.forces.items()},
+            },
+        )
+        append(own["q"], frame.q)
+        append(own["v"], frame.v)
+        append(own["step"], [frame.step])
+
+    def add_row(self, row: Sequence[float]) -> None:
+        """Write a row of diagnostics."""
+        self._rows.append(row)
+
+    @property
+    def pending(self) -> int:
+        """Bytes that wait for a commit."""
+        return self._raw.pending
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make all that was written last, with where the run stands."""
+        own = self._file[_OWN]
+        if self._rows:
+            append(own["diagnostics"], np.array(self._rows))
+            self._rows = []
+        place = own.require_group("checkpoint")
+        place.attrs["step"] = checkpoint.step
+        place.attrs["t"] = checkpoint.state.t
+        wanted = {"q": checkpoint.state.q, "v": checkpoint.state.v}
+        wanted.update({f"memory/{name}": array for name, array in checkpoint.memory.items()})
+        for name in set(place.get("memory", ())):
+            if f"memory/{name}" not in wanted:
+                del place["memory"][name]
+        for name, array in wanted.items():
+            _replace(place, name, np.asarray(array))
+        self._file.flush()
+        self._raw.commit()
+
+    def take_back(self, step: int) -> None:
+        """Forget the diagnostics of steps after this one."""
+        rows = self._file[_OWN]["diagnostics"]
+        rows.resize(min(rows.shape[0], step + 1), axis=0)
+
+    def checkpoint(self) -> Checkpoint:
+        """Where the run stands that the file holds."""
+        place = self._file[_OWN]["checkpoint"]
+        state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
+        memory = {name: data[()] for name, data in place.get("memory", {}).items()}
+        return Checkpoint(int(place.attrs["step"]), state, memory)
+
+    def header(self, path: Path) -> Header:
+        """What the run is that the file holds."""
+        found = _header(self._file, path)
+        self._bounded = np.isfinite(found.scene.bodies.reach)
+        return found
+
+    def close(self) -> None:
+        """Close the file; what was not committed is gone."""
+        self._file.close()
+        self._raw.close()
+
+
+class FileStore:
+    """Frames and diagnostics in a file, read when they are asked for.
+
+    Parameters
+    ----------
+    path : a file that ``simulate`` wrote, or is writing.
+
+    Raises
+    ------
+    InvalidInput : no such file, or not a trajectory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_file():
+            raise InvalidInput("path", f"{path}: no such file", "a trajectory")
+        recover(path)
+        if path.stat().st_size == 0:
+            raise InvalidInput("path", f"{path}: empty", "a run that was not killed at once")
+        with self._open() as file:
+            self.header = _header(file, path)
+
+    def __len__(self) -> int:
+        return int(self.steps.size)
+
+    @property
+    def times(self) -> FloatArray:  # noqa: D102
+        with self._open() as file:
+            return PolyDataSeries(file).times
+
+    @property
+    def steps(self) -> IntArray:  # noqa: D102
+        with self._open() as file:
+            return np.asarray(file[_OWN]["step"][()])
+
+    def table(self) -> FloatArray:  # noqa: D102
+        with self._open() as file:
+            return np.asarray(file[_OWN]["diagnostics"][()])
+
+    def motion(self, name: str) -> FloatArray:  # noqa: D102
+        with self._open() as file:
+            rows = np.asarray(file[_OWN][name][()])
+        return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
+
+    def frame(self, k: int) -> Frame:  # noqa: D102
+        scene = self.header.scene
+        nb, dim = scene.nb, scene.dim
+        with self._open() as file:
+            own, series = file[_OWN], PolyDataSeries(file)
+            rows = slice(k * nb, (k + 1) * nb)
+            return Frame(
+                step=int(own["step"][k]),
+                state=State(float(series.times[k]), own["q"][rows], own["v"][rows]),
+                contact_ids=series.cell_data("contact", k),
+                phi=series.cell_data("gap", k),
+                normals=series.cell_data("normal", k)[:, :dim].copy(),
+                points=series.points(k)[nb:, :dim].copy(),
+                forces={
+                    name: series.cell_data(_shown(name), k) for name in self.header.forces
+                },
+            )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[h5py.File]:
+        with _faults_named(self.path), h5py.File(self.path, "r") as file:
+            yield file
+
+
+def create(path: Path) -> None:
+    """Make an empty file.
+
+    Raises
+    ------
+    InvalidInput : there is one already, or its folder is missing.
+    """
+    try:
+        path.open("xb").close()
+    except FileExistsError as error:
+        raise InvalidInput(
+            "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
+        ) from error
+    except OSError as error:
+        raise InvalidInput("out", f"{path}: {error.strerror}", "a path to write to") from error
+
+
+@contextlib.contextmanager
+def _faults_named(path: Path) -> Iterator[None]:
+    """Whatever HDF5 has to say of a file that is no trajectory, as one exception."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except _FAULTS as error:
+        found = " ".join(f"{path}: {error}".split())[:300]
+        raise InvalidInput("path", found, "a trajectory that cdopt wrote") from error
+
+
+def _header(file: h5py.File, path: Path) -> Header:
+    with _faults_named(path):
+        own = file[_OWN]
+        if own.attrs["format"] != FORMAT:
+            found = f"{path}: format {own.attrs['format']}"
+            raise InvalidInput("path", found, f"a trajectory in format {FORMAT}")
+        return Header(
+            scene=loads(own["scene"][()].tobytes().decode(), str(path)),
+            settings=json.loads(own.attrs["settings"]),
+            forces=tuple(json.loads(own.attrs["forces"])),
+            columns=tuple(json.loads(own.attrs["columns"])),
+        )
+
+
+def _radii(header: Header) -> FloatArray:
+    """(nb,) m, of spheres and discs; 0 for other shapes."""
+    bodies = header.scene.bodies
+    radius = np.zeros(bodies.nb)
+    table = bodies.table(Sphere)
+    if table is not None:
+        radius[table.body] = table.columns["radius"]
+    return radius
+
+
+def _replace(group: h5py.Group, name: str, array: NDArray[Any]) -> None:
+    """An array under a name whose length may differ from the last one there."""
+    if name not in group:
+        growing(group, name, array.dtype.str, array.shape[1:])
+    dataset = group[name]
+    dataset.resize(array.shape[0], axis=0)
+    if array.size:
+        dataset[...] = array
+
+
+def _shown(name: str) -> str:
+    """Name of a force in ParaView: f is force, f_classic is force_classic."""
+    return f"force{name.removeprefix('f')}"
+
+
+def _in_space(table: FloatArray) -> FloatArray:
+    """(n, 3) from (n, 2) or (n, 3)."""
+    return table if table.shape[1] == 3 else np.column_stack([table, np.zeros(table.shape[0])])

@@ -1,0 +1,57 @@
+"""A simulation that is killed again and again; run by test_killed.py in a process of its own.
+
+Its parent never solves anything, so that forked children may start their own threads.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import cdopt
+from cdopt.dynamics import running
+
+
+def go(path: str, options: dict) -> None:
+    scene = cdopt.scene.pyramid(3)
+    cdopt.simulate(scene, 1e-3, 0.4, out=path, **options)
+
+
+def written(path: str) -> int:
+    """When the file was last written."""
+    return Path(path).stat().st_mtime_ns if Path(path).exists() else 0
+
+
+def main(path: str, kills: int, seed: int, warm: bool) -> None:
+    running._COMMIT_SECONDS = 0.0  # so that most of the time goes into writing
+    random.seed(seed)
+    options = {"resume": True, "every": 3, "warm_start": warm}
+    done = 0
+    while done <= kills:
+        child = os.fork()
+        if child == 0:
+            go(path, options)
+            os._exit(0)
+        if done < kills:
+            before, deadline = written(path), time.monotonic() + 30.0
+            while time.monotonic() < deadline and written(path) == before:
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    sys.exit("it ended before it was killed")
+                time.sleep(1e-3)
+            time.sleep(random.uniform(0.0, 0.03))
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if done < kills and not os.WIFSIGNALED(status):
+            sys.exit("it ended before it was killed")
+        done += 1
+        if Path(path).stat().st_size or Path(path + ".journal").exists():
+            print(f"{done}: {len(cdopt.Trajectory.load(path))} frames", flush=True)
+    sys.exit(os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "warm")

@@ -1,0 +1,71 @@
+"""Killed at any moment, a run keeps what was done and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdopt
+
+SCRIPT = Path(__file__).with_name("killed_run.py")
+
+
+def check_same(one: cdopt.Trajectory, two: cdopt.Trajectory) -> None:
+    """The same arrays, bit for bit; only the clock may differ."""
+    for name in ("t", "steps", "q", "v"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    for a, b in zip(one, two, strict=True):
+        for name in ("contact_ids", "bodies", "phi", "normals", "points", "f", "f_classic"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    for name, values in one.diagnostics.items():
+        if not name.startswith("seconds_"):
+            np.testing.assert_array_equal(values, two.diagnostics[name], err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("warm", [False, True])
+def test_twenty_kills_leave_no_trace(tmp_path: Path, warm: bool) -> None:
+    path = tmp_path / "run.vtkhdf"
+    word = "warm" if warm else "cold"
+    command = [sys.executable, str(SCRIPT), str(path), "20", "1805", word]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    whole = cdopt.simulate(cdopt.scene.pyramid(3), 1e-3, 0.4, every=3, warm_start=warm)
+    check_same(cdopt.Trajectory.load(path), whole)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.vtkhdf"]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("every", [1, 4])
+def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, every: int, warm: bool) -> None:
+    scene, options = cdopt.scene.pyramid(3), {"every": every, "warm_start": warm}
+
+    def stop(done: int, total: int, text: str) -> None:
+        if done in (3, 4, 11):
+            raise KeyboardInterrupt
+
+    whole = cdopt.simulate(scene, 1e-3, 0.015, **options)
+    path = tmp_path / "run.vtkhdf"
+    for _ in range(3):
+        with pytest.raises(cdopt.dynamics.Interrupted) as caught:
+            cdopt.simulate(scene, 1e-3, 0.015, out=path, resume=True, progress=stop, **options)
+        kept = caught.value.trajectory
+        assert kept.diagnostics["step"][-1] in (3, 4, 11)
+    ended = cdopt.simulate(scene, 1e-3, 0.015, out=path, resume=True, **options)
+    check_same(ended, whole)
+    again = cdopt.simulate(scene, 1e-3, 0.015, out=path, resume=True, **options)
+    check_same(again, whole)
+
+
+def test_a_longer_duration_extends_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.vtkhdf"
+    scene = cdopt.scene.pyramid(3)
+    cdopt.simulate(scene, 1e-3, 0.005, out=path)
+    longer = cdopt.simulate(scene, 1e-3, 0.012, out=path, resume=True)
+    check_same(longer, cdopt.simulate(scene, 1e-3, 0.012))
