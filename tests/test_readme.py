@@ -10,7 +10,10 @@ import pytest
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_examples_say_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_say_what_the_readme_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code = "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
     exec(compile(code, str(README), "exec"), {})
     printed = capsys.readouterr().out
@@ -18,6 +21,9 @@ def test_the_examples_say_what_the_readme_says(capsys: pytest.CaptureFixture[str
     assert "minimize" in printed
     assert "rigid step: ok" in printed
     assert "Solved; polished" in printed
+    assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
+    assert "[[-0.5  1.  -0.5]]" in printed
+    assert (tmp_path / "drop.vtkhdf").stat().st_size > 0
 
 
 @pytest.mark.parametrize("marker", ["main job", "tests"])
