@@ -17,7 +17,7 @@ from cdopt.errors import (
     SolveFailed,
     Unsupported,
 )
-from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.formulations import ClassicCD, CompatibleCD, CompliantCD, NoTensionTruss
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
@@ -31,6 +31,7 @@ __all__ = [
     "Certificate",
     "ClassicCD",
     "CompatibleCD",
+    "CompliantCD",
     "ContactStep",
     "Indeterminacy",
     "InvalidInput",

@@ -17,6 +17,11 @@ N_ii f_i the speed that a contact's own force makes:
   moves a gap at V; round-off of the impulses summed, 1e-14 Δt|B|ᵀ|f|, is taken off first
 - ``duality gap``      |primal + Δt · dual| / (|primal| + Δt |dual|), floored by the energy scale
 
+**Elastic step** (v⁺, f), with overlap c = −Δt g and F the part's force:
+
+- ``law``              max |f_i − w′(c_i)| / F
+- ``tension``, ``momentum`` and ``duality gap`` as for the rigid step
+
 **Truss** (u, f), with overlap c = −B u and F the largest load:
 
 - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j F) over free dofs
@@ -34,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from cdopt.checks import FloatArray
-from cdopt.data import RigidStepData, TrussData
+from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData
 from cdopt.errors import InvalidInput
 
 TOLERANCE = 1e-6
@@ -95,7 +100,7 @@ class Certificate:
 
 
 def certify(
-    data: RigidStepData | TrussData,
+    data: ProblemData,
     motion: FloatArray | None,
     forces: FloatArray,
     tol: float = TOLERANCE,
@@ -122,6 +127,9 @@ def certify(
             if motion is not None or nv is not None:
                 _require_length("motion", motion, nv or 0)
             return _certify_rigid(data, motion, forces, tol)
+        if isinstance(data, ElasticStepData):
+            _require_length("motion", motion, data.rigid.step.nv or 0)
+            return _certify_elastic(data, np.asarray(motion), forces, tol)
         _require_length("motion", motion, data.B.shape[1])
         return _certify_truss(data, np.asarray(motion), forces, tol)
 
@@ -163,6 +171,22 @@ def _certify_rigid(
     scale = np.maximum(np.abs(primal) + np.abs(dual), data.part_energy)
     residuals.append(_worst("duality gap", np.abs(primal + dual), scale, "J"))
     return Certificate("rigid step", tuple(residuals), tol)
+
+
+def _certify_elastic(
+    data: ElasticStepData, v_next: FloatArray, f: FloatArray, tol: float
+) -> Certificate:
+    rigid = data.rigid
+    primal, dual = data.primal(v_next, f), rigid.dt * data.dual(f)
+    scale = np.maximum(np.abs(primal) + np.abs(dual), rigid.part_energy)
+    error = np.abs(f - data.law.force(data.overlap(v_next, f)))
+    residuals = (
+        _worst("law", error, rigid.force, "N"),
+        _worst("tension", _positive(-rigid.mobility * f), rigid.speed, "m/s"),
+        _momentum(rigid, v_next, f),
+        _worst("duality gap", np.abs(primal + dual), scale, "J"),
+    )
+    return Certificate("elastic step", residuals, tol)
 
 
 def _momentum(data: RigidStepData, v_next: FloatArray, f: FloatArray) -> Residual:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from cdopt.checks import read_only
-from cdopt.data import RigidStepData, TrussData
+from cdopt.data import ProblemData, RigidStepData, TrussData
 from cdopt.proof import InfeasibilityProof
 from cdopt.scales import column_scale
 
@@ -25,11 +25,14 @@ _OPTIONS = {"time_limit": 60.0}  # seconds; no proof is found by then
 _MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
 
 
-def prove(data: RigidStepData | TrussData) -> InfeasibilityProof | None:
-    """Look for a proof that the problem is infeasible; None when there is none."""
+def prove(data: ProblemData) -> InfeasibilityProof | None:
+    """Look for a proof that the problem is infeasible; None when there is none.
+
+    Elastic steps always have an answer.
+    """
     if isinstance(data, RigidStepData):
         return _prove_rigid(data)
-    return _prove_truss(data)
+    return _prove_truss(data) if isinstance(data, TrussData) else None
 
 
 def _prove_truss(data: TrussData) -> InfeasibilityProof | None:

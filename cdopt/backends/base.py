@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
-from cdopt.data import RigidStepData, TrussData
+from cdopt.data import ProblemData
 from cdopt.solution import Iterate, StepSolution
 
 ProblemClass = Literal["QP", "SOCP"]
@@ -23,8 +23,8 @@ class Capability:
     ----------
     classes : problem classes of modelled problems: "QP" (quadratic objective, linear
         constraints), "SOCP" (second-order cones, which powers p ≠ 2 need).
-    structured : kinds of plain data it consumes directly ("rigid step", "truss"), for solvers
-        that do not go through CVXPY.
+    structured : kinds of plain data it consumes directly ("rigid step", "elastic step",
+        "truss"), for solvers that do not go through CVXPY.
     warm_start : whether a previous solution can start it.
     """
 
@@ -41,7 +41,7 @@ class Posed(Protocol):
         """The CVXPY problem."""
 
     @property
-    def data(self) -> RigidStepData | TrussData:
+    def data(self) -> ProblemData:
         """The plain data."""
 
     @property

@@ -1,11 +1,11 @@
-"""Newton's method for trusses of any power and for the rigid step, on general sparse B.
+"""Newton's method for trusses, rigid and elastic steps, on general sparse B.
 
-The truss is minimised in potential form by a semismooth Newton method (``newton_truss``); the
-rigid step by an augmented Lagrangian over the same linear systems (``newton_rigid``). Systems
-of up to 240 dofs are factorised densely; larger ones are solved matrix-free by conjugate
-gradients preconditioned with each body's block, in compiled threaded loops, or by a sparse
-factorisation when the penalty makes them stiff. Blocks come from ``dof_body``; without it every
-dof stands alone.
+The truss is minimised in potential form by a semismooth Newton method (``newton_truss``), and so
+is the elastic step, a truss with inertia; the rigid step by an augmented Lagrangian over the same
+linear systems (``newton_rigid``). Systems of up to 240 dofs are factorised densely; larger ones
+are solved matrix-free by conjugate gradients preconditioned with each body's block, in compiled
+threaded loops, or by a sparse factorisation when the penalty makes them stiff. Blocks come from
+``dof_body``; without it every dof stands alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.checks import IntArray
-from cdopt.data import RigidStepData, TrussData
+from cdopt.data import ElasticStepData, RigidStepData, TrussData
 from cdopt.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -71,14 +71,18 @@ class Newton:
 
     @property
     def capability(self) -> Capability:
-        """Rigid steps with matrices, and trusses of every power."""
-        return Capability(structured=frozenset({"rigid step", "truss"}), warm_start=True)
+        """Rigid steps, and elastic steps and trusses of every power."""
+        return Capability(
+            structured=frozenset({"rigid step", "elastic step", "truss"}), warm_start=True
+        )
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Solve once, with BLAS on one thread: the compiled loops have the cores to themselves."""
         with threadpool_limits(limits=1, user_api="blas"), _threads(posed.data.nc):
             if isinstance(posed.data, RigidStepData):
                 return self._rigid(posed.data, warm_start, verbose)
+            if isinstance(posed.data, ElasticStepData):
+                return self._elastic(posed.data, verbose)
             return self._truss(posed.data, warm_start, verbose)
 
     # --- trusses -----------------------------------------------------------------------
@@ -100,6 +104,27 @@ class Newton:
         u[scaled.used[net.order]] = run.u / scaled.unit[net.order]
         return self._result(
             Iterate(u, run.f * data.force),
+            run.converged, run.steps, run.history, net, (started, ready), verbose,
+        )  # fmt: skip
+
+    # --- elastic steps -----------------------------------------------------------------
+
+    def _elastic(self, data: ElasticStepData, verbose: bool) -> RunResult:
+        """The truss's minimisation with inertia: w = v⁺ − v*, in scaled units, for u."""
+        started = time.perf_counter()
+        B, mass, body = _scaled(data.rigid)
+        net = network(B, body, mass)
+        ready = time.perf_counter()
+        run = newton_truss.minimise(
+            net, np.zeros(net.m), data.scaled_opening, data.scaled_law, None,
+            self.accuracy, self.max_steps,
+        )  # fmt: skip
+        w = np.empty(net.m)
+        w[net.order] = run.u
+        free = data.rigid.step.v_star
+        motion = None if free is None else free + data.rigid.dof_speed * w
+        return self._result(
+            Iterate(motion, run.f * data.rigid.force),
             run.converged, run.steps, run.history, net, (started, ready), verbose,
         )  # fmt: skip
 
@@ -173,7 +198,5 @@ def _scaled(data: RigidStepData) -> tuple[sp.csr_array, sp.csr_array, IntArray |
         unit = np.sqrt(data.force / data.speed)
         L = delassus.root(data.step.N, _RANK_TOL)
         return sp.csr_array(L * unit[:, None]), sp.csr_array(sp.eye_array(L.shape[1])), None
-    s = data.dof_speed
-    B = sp.csr_array(data.B * (1.0 / data.speed)[:, None] * s[None, :])
-    mass = sp.csr_array(data.mass.M * (s / data.dof_energy)[:, None] * s[None, :])
+    mass, B = data.scaled_matrices
     return B, mass, data.step.dof_body

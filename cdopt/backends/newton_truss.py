@@ -1,10 +1,11 @@
 """Semismooth Newton on the potential form of the no-tension truss, equation (32) corrected.
 
-minimise over u  E(u) = Σ w(c) + F̃ᵀ u,  c = −B u − opening.  The gradient F̃ − Bᵀ w′(c) is once
-semismooth; its generalised Hessian Bᵀ diag(w″(c)) B loses rank when bodies lose all contacts, so
-a Levenberg shift is added, small while steps succeed and raised when they do not. The line
-search finds where the derivative along the direction vanishes: convex in one variable, it needs
-no product with B and suffers no cancellation, however close to the minimum.
+minimise over u  E(u) = Σ w(c) + F̃ᵀ u + ½ uᵀS u,  c = −B u − opening, where the inertia S is zero
+for a truss. The gradient F̃ + S u − Bᵀ w′(c) is once semismooth; its generalised Hessian
+S + Bᵀ diag(w″(c)) B loses rank when bodies without inertia lose all contacts, so a Levenberg shift
+is added, small while steps succeed and raised when they do not. The line search finds where the
+derivative along the direction vanishes: convex in one variable, it needs no product with B and
+suffers no cancellation, however close to the minimum.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class TrussRun:
     ----------
     u : (m,) scaled displacement.
     f : (nc,) scaled forces w′(c).
-    residual : largest entry of the scaled equilibrium F̃ − Bᵀ f.
+    residual : largest entry of the scaled equilibrium F̃ + S u − Bᵀ f.
     steps : Newton steps taken; ``rejected`` of them were refused.
     history : residual at each step.
     """
@@ -61,7 +62,7 @@ def minimise(
     u = _bilateral(net, load, opening, law) if start is None else start.copy()
     c = -net.gap(u) - opening
     f = law.force(c)
-    gradient = load - net.load(f)
+    gradient = load + net.inertia(u) - net.load(f)
     shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
     cautious, loosest = law.power < HOOKE, _LOOSEST
     for step in range(1, limit + 1):
@@ -71,11 +72,12 @@ def minimise(
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
         forcing = float(np.clip(0.1 * history[-1], 1e-10, loosest))
         direction = net.solve(D, shift * typical, -gradient, forcing)
-        motion = -net.gap(direction)
-        t = _line_search(law, c, motion, float(load @ direction))
+        motion, kinetic = -net.gap(direction), net.inertia(direction)
+        work = float((load + net.inertia(u)) @ direction)
+        t = _line_search(law, c, motion, work, float(kinetic @ direction))
         moved = c + t * motion
         force = law.force(moved)
-        after = load - net.load(force)
+        after = load + net.inertia(u + t * direction) - net.load(force)
         size = _size(after)
         if t == 0.0 or not np.isfinite(size):
             rejected += 1
@@ -136,14 +138,17 @@ def _secant(law: PowerLaw, c: FloatArray) -> FloatArray:
     return _tangent(law, c) / (law.power - 1.0)
 
 
-def _line_search(law: PowerLaw, c: FloatArray, motion: FloatArray, work: float) -> float:
+def _line_search(
+    law: PowerLaw, c: FloatArray, motion: FloatArray, work: float, square: float
+) -> float:
     """t > 0 where the slope of E along the direction has vanished, or nearly; 0 if none.
 
-    The slope φ′(t) = F̃ᵀd + Σ w′(c + t motion) motion is nondecreasing in t.
+    The slope φ′(t) = (F̃ + S u)ᵀd + t dᵀS d + Σ w′(c + t motion) motion, with ``work`` and
+    ``square`` for the first two products, is nondecreasing in t.
     """
 
     def slope(t: float) -> float:
-        return work + float(law.force(c + t * motion) @ motion)
+        return work + t * square + float(law.force(c + t * motion) @ motion)
 
     initial = slope(0.0)
     if not initial < 0.0:

@@ -52,7 +52,8 @@ def merge(
             close = difflib.get_close_matches(key, defaults, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             takes = f"one of these{hint}: {', '.join(defaults)}"
-            raise InvalidInput(key, f"no parameter of {problem!r}", takes if defaults else "no parameters at all")
+            expected = takes if defaults else "no parameters at all"
+            raise InvalidInput(key, f"no parameter of {problem!r}", expected)
         if key in text and key in keywords:
             raise InvalidInput(key, "a value in the name and one beside it", "one value")
     merged = dict(defaults)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt.checks import FloatArray, freeze, read_only
+from cdopt.errors import InvalidInput
 from cdopt.mass import MassMatrix
 from cdopt.scales import Parts, column_scale, matrix_parts, network_parts
 from cdopt.step import ContactStep
@@ -178,3 +179,18 @@ class RigidStepData:
         energetic = np.sqrt(self.dof_energy / self.mass.diagonal)
         speed = self.part_speed[self.parts.dof] / np.where(touching, beta, 1.0)
         return read_only(np.where(touching, np.minimum(speed, energetic), energetic))
+
+    @cached_property
+    def scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """M and B in units of the energies, speeds and dof speeds of their parts.
+
+        Raises
+        ------
+        InvalidInput : the step is known by N and p alone.
+        """
+        if self.mass is None or self.B is None:
+            raise InvalidInput("step", "no matrices", "a step with M and B")
+        s = self.dof_speed
+        M = sp.csr_array(self.mass.M * (s / self.dof_energy)[:, None] * s[None, :])
+        B = sp.csr_array(self.B * (1.0 / self.speed)[:, None] * s[None, :])
+        return M, B

@@ -3,6 +3,9 @@
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
+from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 
-__all__ = ["ClassicCD", "ClosedNetwork", "CompatibleCD", "Formulation", "NoTensionTruss"]
+__all__ = [
+    "ClassicCD", "ClosedNetwork", "CompatibleCD", "CompliantCD", "Formulation", "NoTensionTruss",
+]  # fmt: skip

@@ -19,7 +19,7 @@ from cdopt.backends.newton import Newton
 from cdopt.backends.registry import require_capable, resolve
 from cdopt.certificate import TOLERANCE, Certificate, certify
 from cdopt.checks import FloatArray
-from cdopt.data import RigidStepData, TrussData
+from cdopt.data import ProblemData
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.infeasibility import prove
 from cdopt.solution import Iterate, StepSolution
@@ -40,7 +40,7 @@ class Formulation(ABC):
     """
 
     problem: cp.Problem
-    data: RigidStepData | TrussData
+    data: ProblemData
     form: str
     extended: bool = False
 

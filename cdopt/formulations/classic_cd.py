@@ -101,13 +101,13 @@ class ClassicCD(Formulation):
 
         def objective(weight: FloatArray) -> cp.Expression:
             own = weight[data.parts.contact] if data.nc else np.ones(1)
-            return 0.5 * cp.quad_form(f, _weighted(N, own), assume_PSD=True) + (own * p) @ f
+            return 0.5 * cp.quad_form(f, weighted(N, own), assume_PSD=True) + (own * p) @ f
 
         self._state(objective, [])
 
     def _pose_force(self) -> None:
         data = self.data
-        M, B = self._scaled_matrices()
+        M, B = data.scaled_matrices
         row = 1.0 / M.diagonal()
         p = self.step.p_vec / data.speed
         f = cp.Variable(data.nc, nonneg=True, name="f")
@@ -118,7 +118,7 @@ class ClassicCD(Formulation):
         self._balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
 
         def objective(weight: FloatArray) -> cp.Expression:
-            mass = _weighted(M, weight[data.parts.dof])
+            mass = weighted(M, weight[data.parts.dof])
             linear = weight[data.parts.contact] * p
             return 0.5 * cp.quad_form(w, mass, assume_PSD=True) + linear @ f
 
@@ -128,26 +128,16 @@ class ClassicCD(Formulation):
         data, step = self.data, self.step
         if step.v_star is None or step.bias is None:
             raise InvalidInput("step", "no velocity", "a step with matrices")
-        M, B = self._scaled_matrices()
+        M, B = data.scaled_matrices
         w = cp.Variable(M.shape[0], name="w")
         self._w = w
         self.velocity = cp.multiply(data.dof_speed, w) + step.v_star
         self._no_penetration = B @ w + step.p_vec / data.speed >= 0
 
         def objective(weight: FloatArray) -> cp.Expression:
-            return 0.5 * cp.quad_form(w, _weighted(M, weight[data.parts.dof]), assume_PSD=True)
+            return 0.5 * cp.quad_form(w, weighted(M, weight[data.parts.dof]), assume_PSD=True)
 
         self._state(objective, [self._no_penetration])
-
-    def _scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """M and B in units of the energies, speeds and dof speeds of their parts."""
-        data = self.data
-        if data.mass is None or data.B is None:
-            raise InvalidInput("step", "no matrices", "a step with M and B")
-        s = data.dof_speed
-        M = sp.csr_array(data.mass.M * (s / data.dof_energy)[:, None] * s[None, :])
-        B = sp.csr_array(data.B * (1.0 / data.speed)[:, None] * s[None, :])
-        return M, B
 
     # --- reading and writing -----------------------------------------------------------
 
@@ -232,7 +222,7 @@ class ClassicCD(Formulation):
         )
 
 
-def _weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
+def weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
     """The matrix with each part's block multiplied by the part's weight."""
     root = np.sqrt(weight)
     return sp.csr_array(matrix * root[:, None] * root[None, :])

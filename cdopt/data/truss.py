@@ -1,0 +1,178 @@
+"""The plain data of a no-tension truss, its energies and its characteristic scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.contact_law import PowerLaw
+from cdopt.scales import Parts, column_scale, network_parts
+
+_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTruss:
+    """A truss in units of its parts: loads, forces and overlaps of order one.
+
+    Attributes
+    ----------
+    B : (nc, m) gap gradient on the m dofs in play, each in units of its lever.
+    load : F̃ (m,).
+    opening : (nc,) gap that prescribed displacements open: c = −B u − opening.
+    law : stiffness relative to the part's mean.
+    used : (m,) which dofs are in play: free, and touched or loaded.
+    unit : (m,) scaled displacement per physical one.
+    """
+
+    B: sp.csr_array
+    load: FloatArray
+    opening: FloatArray
+    law: PowerLaw
+    used: NDArray[np.intp]
+    unit: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrussData:
+    """A no-tension truss: f ≥ 0, Bᵀf = F̃ on free dofs, f = w′(−B u).
+
+    Attributes
+    ----------
+    B : (nc, nv).
+    contact_load : F̃ (nv,), N and N·m; entries at prescribed dofs are not used.
+    law : stiffness (nc,) and power.
+    free : (nv,) mask of the free dofs Γ_N.
+    prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
+    contact_ids : names of the contacts, or None.
+    dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
+
+    Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
+    """
+
+    B: sp.csr_array
+    contact_load: FloatArray
+    law: PowerLaw
+    free: BoolArray
+    prescribed_u: FloatArray
+    contact_ids: NDArray[Any] | None = None
+    dof_body: IntArray | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name of the problem kind."""
+        return "truss"
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return int(self.B.shape[0])
+
+    def overlap(self, u: FloatArray) -> FloatArray:
+        """c = −B u (nc,), m."""
+        return -np.asarray(self.B @ u)
+
+    def reactions(self, f: FloatArray) -> FloatArray:
+        """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
+        return np.asarray(self.B.T @ f)[~self.free]
+
+    # --- energies, by part -------------------------------------------------------------
+
+    def complementary_energy(self, f: FloatArray) -> FloatArray:
+        """Σ w*(f) + fᵀ B u_prescribed (parts,), J: the objective of (33) and (36)."""
+        work = f * self.overlap(self.prescribed_u)
+        return self.parts.total(self.parts.contact, self.law.conjugate(f) - work)
+
+    def potential_energy(self, u: FloatArray) -> FloatArray:
+        """Σ w(−B u) + F̃ᵀ u over free dofs (parts,), J: the corrected objective of (32)."""
+        work = np.where(self.free, self.contact_load * u, 0.0)
+        stored = self.parts.total(self.parts.contact, self.law.energy(self.overlap(u)))
+        return stored + self.parts.total(self.parts.dof, work)
+
+    # --- scales ------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network; prescribed dofs tie nothing together."""
+        mask = sp.diags_array(self.free.astype(np.float64), format="csr")
+        tied = sp.csr_array(self.B @ mask)
+        tied.eliminate_zeros()
+        return network_parts(tied)
+
+    @cached_property
+    def dof_lever(self) -> FloatArray:
+        """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
+        beta = column_scale(self.B)
+        return read_only(np.where(beta > 0.0, beta, float(beta.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def reached(self) -> BoolArray:
+        """(nv,) free dofs that some contact acts on.
+
+        A column of B whose levers are all round-off beside the largest of B acts on nothing,
+        provided that its load is round-off too (trap 5).
+        """
+        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        top = float(np.where(self.free, load, 0.0).max(initial=0.0))
+        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= 1e-9 * top)
+        return read_only(self.free & (beta > 0.0) & ~noise)
+
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
+        noise = self.free & (column_scale(self.B) > 0.0) & ~self.reached
+        return read_only(self.free & (self.reached | (self.contact_load != 0.0)) & ~noise)
+
+    def scaled(self) -> ScaledTruss:
+        """The same truss in units of each part's force and overlap."""
+        used = np.flatnonzero(self.in_play)
+        lever, part = self.dof_lever[used], self.parts.dof[used]
+        ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
+        return ScaledTruss(
+            B=sp.csr_array(self.B[:, used] * (1.0 / lever)[None, :]),
+            load=self.contact_load[used] / (lever * self.part_force[part]),
+            opening=-self.overlap(self.prescribed_u) / self.length,
+            law=PowerLaw(ratio, self.law.power),
+            used=used,
+            unit=lever / self.part_length[part],
+        )
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the largest load as a contact would feel it.
+
+        With a prescribed displacement that presses, the force that it would cause if larger.
+        Parts without load take the largest of the others.
+        """
+        parts = self.parts
+        loads = np.where(self.in_play, np.abs(self.contact_load / self.dof_lever), 0.0)
+        caused = self.law.force(self.overlap(self.prescribed_u))
+        force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
+        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def part_stiffness(self) -> FloatArray:
+        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
+        return read_only(self.parts.geometric_mean(self.law.stiffness))
+
+    @cached_property
+    def part_length(self) -> FloatArray:
+        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
+        exponent = 1.0 / (self.law.power - 1.0)
+        return read_only((self.part_force / self.part_stiffness) ** exponent)
+
+    @cached_property
+    def force(self) -> FloatArray:
+        """(nc,) N, the force of each contact's part."""
+        return read_only(self.part_force[self.parts.contact])
+
+    @cached_property
+    def length(self) -> FloatArray:
+        """(nc,) m, the overlap of each contact's part."""
+        return read_only(self.part_length[self.parts.contact])

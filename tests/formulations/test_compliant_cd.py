@@ -1,0 +1,85 @@
+"""Compliant contact dynamics: both forms, the rigid limit, and its rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+
+BEAM = cdopt.bank.load("beam-stiff-middle").step
+
+
+def stiffness(step, factor, power):
+    """κ of a step whose contacts give way by 1/factor of what gravity closes in a step."""
+    data = cdopt.data.RigidStepData(step)
+    return factor * float(data.force.max() / (data.speed.max() * step.dt) ** (power - 1.0))
+
+
+def test_a_ball_on_a_spring_takes_one_step_of_implicit_euler():
+    """m v⁺ = m v + Δt (k c − m g), c = −Δt v⁺ for a ball that starts at touch."""
+    m, k, g, dt = 2.0, 300.0, 9.81, 0.01
+    step = cdopt.ContactStep(M=[[m]], B=[[1.0]], phi=[0.0], v=[-0.5], F_ext=[-m * g], dt=dt)
+    v = (m * -0.5 - dt * m * g) / (m + dt**2 * k)
+    for form in ("force", "velocity"):
+        found = cdopt.CompliantCD(step, kappa=k, form=form).solve("clarabel", accuracy=1e-10)
+        assert found.ok
+        assert found.v_next[0] == pytest.approx(v, rel=1e-7)
+        assert found.f[0] == pytest.approx(-k * dt * v, rel=1e-6)
+    exact = cdopt.CompliantCD(step, kappa=k).solve("newton")
+    assert exact.v_next[0] == pytest.approx(v, rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [1.7, 2.0, 2.5])
+@pytest.mark.parametrize("name", ["beam-stiff-middle", "table", "pyramid-falling", "lone-drop"])
+def test_both_forms_and_newton_agree(name, power):
+    step = cdopt.bank.load(name).step
+    kappa = stiffness(step, 10.0, power)
+    exact = cdopt.CompliantCD(step, power, kappa).solve("newton")
+    assert exact.ok
+    assert exact.certificate.worst < 1e-10
+    for form in ("force", "velocity"):
+        posed = cdopt.CompliantCD(step, power, kappa, form)
+        assert posed.problem.is_dcp()
+        found = posed.solve("clarabel", accuracy=1e-10, check=False)
+        assert found.iterate is not None
+        size = max(float(exact.f.max()), 1e-12)
+        np.testing.assert_allclose(found.iterate.forces, exact.f, atol=1e-3 * size)
+        np.testing.assert_allclose(found.objective, posed._objective(exact.iterate), rtol=1e-5)
+    primal = cdopt.CompliantCD(step, power, kappa, "velocity")._objective(exact.iterate)
+    dual = cdopt.CompliantCD(step, power, kappa, "force")._objective(exact.iterate)
+    assert primal == pytest.approx(-step.dt * dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [1.7, 2.0, 2.5])
+def test_the_rigid_limit_is_compatible_at_first_order_in_epsilon(power):
+    """ε = κ^(−1/(p−1))/Δt; an off-centre load, so that the limit is approached, not met."""
+    step = BEAM.replace(F_ext=[-10.0, -1.0])
+    limit = cdopt.CompatibleCD(step, power=power).solve("newton").f
+    factors = np.array([1e2, 1e3, 1e4])
+    errors = []
+    for factor in factors:
+        kappa = stiffness(step, factor ** (power - 1.0), power)
+        found = cdopt.CompliantCD(step, power, kappa).solve("newton")
+        assert found.ok
+        errors.append(np.abs(found.f - limit).max())
+    slope = np.polyfit(np.log(1.0 / factors), np.log(errors), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.05)
+
+
+def test_words_and_refusals():
+    posed = cdopt.CompliantCD(BEAM, 2.5, form="velocity")
+    assert "p = 2.5" in posed.name
+    assert r"\min" in posed.latex()
+    assert r"\min" in cdopt.CompliantCD(BEAM).latex()
+    with pytest.raises(cdopt.InvalidInput, match="kappa"):
+        cdopt.CompliantCD(BEAM, kappa=0.0)
+    with pytest.raises(cdopt.InvalidInput, match="form"):
+        cdopt.CompliantCD(BEAM, form="potential")
+    with pytest.raises(cdopt.Unsupported, match="pgs"):
+        cdopt.CompliantCD(BEAM).solve("pgs")
+    with pytest.raises(cdopt.Unsupported, match="N and p"):
+        cdopt.CompliantCD(cdopt.bank.load("supports-delassus").step)
+    empty = cdopt.CompliantCD(cdopt.bank.load("zero-contacts").step)
+    assert empty.solve("clarabel").ok
+    assert empty.solve("newton").ok
