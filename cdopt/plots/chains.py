@@ -91,6 +91,24 @@ def force_chains(
     return figure
 
 
+def draw_chains(
+    axes: Axes, step: ContactStep, f: FloatArray, top: float, inches: float, view: str
+) -> None:
+    """The force chains of one set of forces f (nc,) N on axes ``inches`` wide.
+
+    ``top`` N is the darkest colour and the widest line; a colour bar is the caller's.
+
+    Raises
+    ------
+    InvalidInput : the step cannot be drawn, or no such view.
+    """
+    net = network(step)
+    scene = _Scene.of(net, choice("view", view, VIEWS), inches, top, None)
+    _bodies(axes, net, scene)
+    _lines(axes, scene, f)
+    _frame(axes, scene.box, False)
+
+
 @dataclass(frozen=True, eq=False)
 class _Scene:
     """What all panels share.

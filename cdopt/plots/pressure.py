@@ -147,14 +147,16 @@ def floor_pressure(
 
 
 def floor_pressure_grid(
-    methods: Mapping[str, Sequence[Cell]], *, title: str = "", subtitle: str = ""
-) -> Figure:
+    methods: Mapping[str, Sequence[Cell]], *, title: str = "", subtitle: str = "", unit: str = "N",
+    length: str = "m",
+) -> Figure:  # fmt: skip
     """A row per method and a column per material, as figure 19 of Olsen & Kamrin (2018).
 
     Parameters
     ----------
     methods : by name of the method, its cells: (material, step, f), with f (nc,) contact forces,
-        N, on that step. All panels share one colour scale.
+        on that step. All panels share one colour scale.
+    unit : of the forces. length : unit of the steps' points.
 
     Raises
     ------
@@ -166,25 +168,30 @@ def floor_pressure_grid(
             "methods", f"rows of {sorted(sizes)} cells", "for each method the same materials"
         )
     cells = [(name, *cell) for name, row in methods.items() for cell in row]
-    floors = [floor_of(step) for _, _, step, _ in cells]
+    seen = {id(step): step for _, _, step, _ in cells}
+    known = {key: floor_of(step) for key, step in seen.items()}
+    floors = [known[id(step)] for _, _, step, _ in cells]
     pressures = [
-        floor.pressure(vector("f", f, step.nc, "N"))
+        floor.pressure(vector("f", f, step.nc, unit))
         for floor, (_, _, step, f) in zip(floors, cells, strict=True)
     ]
-    figure, axes = _draw(floors, pressures, sizes.pop())
+    figure, axes = _draw(floors, pressures, sizes.pop(), unit)
     for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
-        head(panel, method, material, _note(pressure))
+        head(panel, method, material, _note(pressure, unit))
         _frame(panel, False)
+    for panel in axes:
+        panel.set_xlabel(panel.get_xlabel().replace("[m]", f"[{length}]"))
+        panel.set_ylabel(panel.get_ylabel().replace("[m]", f"[{length}]"))
     headline(figure, title, subtitle)
     return figure
 
 
-def _note(pressure: FloatArray) -> str:
-    return f"max {pressure.max(initial=0.0):#.3g} N"
+def _note(pressure: FloatArray, unit: str = "N") -> str:
+    return f"max {pressure.max(initial=0.0):#.3g} {unit}"
 
 
 def _draw(
-    floors: list[Floor], pressures: list[FloatArray], columns: int
+    floors: list[Floor], pressures: list[FloatArray], columns: int, unit: str = "N"
 ) -> tuple[Figure, list[Any]]:
     """Panels of pressures on one scale; maps in space, bars in the plane."""
     from matplotlib.cm import ScalarMappable
@@ -206,7 +213,7 @@ def _draw(
         bar = figure.colorbar(
             scale, ax=axes, orientation="horizontal", fraction=0.05, shrink=0.55, aspect=42
         )
-        bar.set_label("downward force on each support [N]", fontsize=TEXT, color=INK)
+        bar.set_label(f"downward force on each support [{unit}]", fontsize=TEXT, color=INK)
         bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
         bar.outline.set_visible(False)
         axes[(len(axes) - 1) // columns * columns].set_xlabel("x [m]", fontsize=TEXT, color=INK)
@@ -214,7 +221,7 @@ def _draw(
     else:
         axes[0].set_ylim(1.08 * low, 1.08 * top)
         figure.supxlabel("x [m]", fontsize=TEXT, color=INK)
-        figure.supylabel("force on support [N]", fontsize=TEXT, color=INK)
+        figure.supylabel(f"force on support [{unit}]", fontsize=TEXT, color=INK)
     return figure, axes
 
 
