@@ -30,7 +30,7 @@ from cdopt.step import ContactStep
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
-_RANK_TOL = 1e-8  # eigenvalues of a part of N below this share of its largest are null space
+_RANK_TOL = 1e-12  # eigenvalues below this share of the largest are null space of N
 
 
 @dataclass(frozen=True, eq=False)

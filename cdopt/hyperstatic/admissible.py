@@ -15,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.errors import SolveFailed
 from cdopt.hyperstatic import rank
 from cdopt.scales import network_parts
 
-STIFF = 1e-7  # looseness below this is round-off
+STIFF = 1e-7  # a force this tight counts as unique, unless its bounds say otherwise
+SILENT = 1e-12  # looseness below this is plain round-off
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +63,14 @@ class Verdict:
     dimension: int
 
     @property
-    def unique(self) -> BoolArray:
-        """(nc,) contacts whose force is the same in every admissible answer."""
-        return self.looseness <= STIFF
+    def tight(self) -> BoolArray:
+        """(nc,) contacts whose force is the same in every admissible answer, or very nearly."""
+        return read_only(self.looseness <= STIFF)
+
+    @property
+    def moving(self) -> BoolArray:
+        """(nc,) contacts that take part in a self-stress state, however little."""
+        return read_only(self.looseness > SILENT)
 
 
 def blocks(gradient: sp.csr_array, contacts: IntArray) -> list[Block]:
@@ -77,7 +83,7 @@ def blocks(gradient: sp.csr_array, contacts: IntArray) -> list[Block]:
         own = sp.csr_array(gradient[np.sort(rows)])
         used = np.unique(own.indices)
         B, length = rank.equilibrated(sp.csr_array(own[:, used]))
-        found.append(Block(contacts[np.sort(rows)], B, length))
+        found.append(Block(read_only(contacts[np.sort(rows)]), freeze(B), read_only(length)))
     return found
 
 
@@ -112,8 +118,10 @@ def judge(
         can, held = loadable_of(part.B, loaded, own, rank_tol)
         dimension += int(np.count_nonzero(can)) - held
         loadable[part.contacts] = can
-        loose[part.contacts[can]] = rank.looseness(sp.csr_array(part.B[can]), rank_tol)
-    return Verdict(rank_tol, closed, loadable, loose, total, nullity, dimension)
+        if np.count_nonzero(can) > held:
+            loose[part.contacts[can]] = rank.looseness(sp.csr_array(part.B[can]), rank_tol)
+    masks = (read_only(closed), read_only(loadable), read_only(loose))
+    return Verdict(rank_tol, *masks, total, nullity, dimension)
 
 
 def loadable_of(

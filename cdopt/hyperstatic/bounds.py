@@ -1,7 +1,10 @@
 """Exact lower and upper bounds of contact forces over the admissible ones.
 
-Contacts whose force is unique are taken to the right-hand side first; what is left falls into
-independent networks, each in units of its own largest force.
+Contacts that take no part in any self-stress state are taken to the right-hand side first; what
+is left falls into independent networks, each in units of its own largest force. Contacts that
+take part by 1e-7 or less (the points of a face contact in another code's file are such) are
+measured in units of what they can do: their force matters where it may vanish, their stiffness
+in Bᵀf is beyond a linear program's tolerances.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
 from cdopt.hyperstatic.rank import states
@@ -23,7 +26,7 @@ from cdopt.scales import network_parts
 
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
-_SILENT = 1e-13  # looseness below this is plain round-off
+_FAR = 1e6  # a tight contact farther from zero than so many times its reach is out of it
 _CHUNK = 200  # contacts in one go of a thread
 _NONE = np.zeros(0)
 
@@ -35,16 +38,15 @@ class Free:
     Attributes
     ----------
     contacts : (n,) the step's contacts.
-    B : (n, m), columns in units of their levers in the part that the network is of; without
-        what the rank calls zero.
-    load : (m,) what the forces deliver. force : (n,) admissible. unit : N.
+    B : (n, m), entries of order one.
+    load : (m,) what the forces deliver. force : (n,) admissible. unit : (n,) N of each contact.
     """
 
     contacts: IntArray
     B: sp.csr_array
     load: FloatArray
     force: FloatArray
-    unit: float
+    unit: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,53 +95,70 @@ def free_networks(
 
     Parameters
     ----------
-    parts : of the closed network. verdict : says which forces are unique.
+    parts : of the closed network. verdict : says which forces can differ, however little.
     forces : (nc,) N, admissible.
     fallback : (nc,) N, the unit of networks that carry no force.
     """
-    free, found = ~verdict.unique, []
+    moving, found = verdict.moving, []
     for part in parts:
-        rows = np.flatnonzero(free[part.contacts])
+        rows = np.flatnonzero(moving[part.contacts])
         if rows.size:
-            gradient = _gradient(part, rows, verdict)
-            found += _split(gradient, part.contacts[rows], forces, fallback)
+            rows, gradient, ratio = _posed(part, rows, verdict, forces)
+            found += _split(gradient, part.contacts[rows], forces, fallback, ratio)
     return found
 
 
-def _gradient(part: Block, rows: IntArray, verdict: Verdict) -> sp.csr_array:
-    """What the forces of some rows of a part must keep, Bᵀf.
+def _posed(
+    part: Block, rows: IntArray, verdict: Verdict, forces: FloatArray
+) -> tuple[IntArray, sp.csr_array, FloatArray]:
+    """Rows of a part to bound, what their forces must keep, and each one's share of the unit.
 
-    Where contacts are almost redundant, as the points of a face contact in another code's file,
-    a self-stress state also involves contacts whose force counts as unique, by 1e-9 or so. Bᵀf
-    without these holds equations of that strength, which a linear program takes at their word.
-    There the complement of the states, on the rows in question, stands for B.
+    Where some take part in the states by very little, the equations are written anew: the loose
+    forces keep the complement of the states, and each tight one follows them.
     """
-    contacts = part.contacts
-    can = np.flatnonzero(verdict.loadable[contacts])
-    tight = verdict.looseness[contacts[np.setdiff1d(can, rows)]]
-    if tight.max(initial=0.0) > _SILENT:
-        found = states(sp.csr_array(part.B[can]), verdict.rank_tol)
-        if found is not None:
-            fixed = scipy.linalg.null_space(found[np.searchsorted(can, rows)].T)
-            return sp.csr_array(fixed * part.length[rows][:, None])
-    return sp.csr_array(part.B[rows] * part.length[rows][:, None])
+    plain = sp.csr_array(part.B[rows] * part.length[rows][:, None])
+    tight = verdict.tight[part.contacts[rows]]
+    can = np.flatnonzero(verdict.loadable[part.contacts])
+    basis = states(sp.csr_array(part.B[can]), verdict.rank_tol) if tight.any() else None
+    if basis is None or tight.all():
+        return rows, plain, np.ones(rows.size)
+    loose, stiff = rows[~tight], rows[tight]
+    own, others = basis[np.searchsorted(can, loose)], basis[np.searchsorted(can, stiff)]
+    follow = others @ np.linalg.pinv(own)
+    size = np.linalg.norm(follow, axis=1)
+    ratio = size / part.length[stiff]
+    top = float(forces[part.contacts[loose]].max(initial=0.0))
+    near = (size > 0.0) & (forces[part.contacts[stiff]] <= _FAR * top * ratio)
+    stiff, follow, size, ratio = stiff[near], follow[near], size[near], ratio[near]
+    length = part.length[loose][:, None]
+    upper = [sp.csr_array(scipy.linalg.null_space(own.T) * length)]
+    upper.append(sp.csr_array((follow / size[:, None]).T * length))
+    lower = [sp.csr_array((stiff.size, upper[0].shape[1])), -sp.eye_array(stiff.size)]
+    gradient = sp.csr_array(sp.block_array([upper, lower]))
+    return np.append(loose, stiff), gradient, np.append(np.ones(loose.size), ratio)
 
 
 def _split(
-    gradient: sp.csr_array, contacts: IntArray, forces: FloatArray, fallback: FloatArray
+    gradient: sp.csr_array,
+    contacts: IntArray,
+    forces: FloatArray,
+    fallback: FloatArray,
+    ratio: FloatArray,
 ) -> list[Free]:
-    """The independent networks of some rows, each in its own unit."""
+    """The independent networks of some rows, each in its own unit times the rows' ``ratio``."""
     label = network_parts(gradient).contact
     found = []
     for part in np.unique(label):
         own = np.flatnonzero(label == part)
         block = sp.csr_array(gradient[own])
         B = sp.csr_array(block[:, np.unique(block.indices)])
-        here = contacts[own]
-        unit = float(forces[here].max()) or float(fallback[here].max()) or 1.0
-        found.append(
-            Free(here, B, np.asarray(B.T @ forces[here]) / unit, forces[here] / unit, unit)
-        )
+        here, plain = contacts[own], ratio[own] == 1.0
+        top = float(forces[here[plain]].max(initial=0.0))
+        top = top or float(fallback[here].max()) or 1.0
+        unit = top * ratio[own]
+        force = forces[here] / unit
+        load = read_only(np.asarray(B.T @ force))
+        found.append(Free(read_only(here), freeze(B), load, read_only(force), read_only(unit)))
     return found
 
 
@@ -147,7 +166,6 @@ def bounds_of(
     networks: list[Free],
     forces: FloatArray,
     asked: BoolArray,
-    free: BoolArray,
     jobs: int,
     tell: Callable[[int, int], None],
 ) -> Bounds:
@@ -156,10 +174,13 @@ def bounds_of(
     Parameters
     ----------
     networks : from ``free_networks``. forces : (nc,) N, admissible.
-    asked, free : (nc,) which bounds are wanted, and which forces can differ.
+    asked : (nc,) which bounds are wanted.
     jobs : threads, each with linear programs of its own.
     tell : called with the number of contacts done and in all.
     """
+    free = np.zeros(forces.shape, dtype=bool)
+    for network in networks:
+        free[network.contacts] = True
     lower, upper = np.where(free, np.nan, forces), np.where(free, np.nan, forces)
     residual, pull = np.zeros(forces.shape), np.zeros(forces.shape)
     rays: list[FloatArray] = []
@@ -178,7 +199,10 @@ def bounds_of(
                 lower[one.contact], upper[one.contact] = one.lower, one.upper
                 residual[one.contact], pull[one.contact] = one.residual, one.pull
             tell(done, total)
-    return Bounds(lower, upper, residual, pull, tuple(rays), failures, programs)
+    return Bounds(
+        read_only(lower), read_only(upper), read_only(residual), read_only(pull),
+        tuple(read_only(ray) for ray in rays), failures, programs,
+    )  # fmt: skip
 
 
 def _tasks(networks: list[Free], asked: BoolArray, jobs: int) -> list[tuple[Free, IntArray]]:
@@ -194,8 +218,8 @@ def _tasks(networks: list[Free], asked: BoolArray, jobs: int) -> list[tuple[Free
 
 def _on_all(network: Free, forces: FloatArray, nc: int) -> FloatArray:
     everywhere = np.zeros(nc)
-    everywhere[network.contacts] = forces / forces.max()
-    return everywhere
+    everywhere[network.contacts] = forces * network.unit
+    return everywhere / everywhere.max()
 
 
 def _searched(task: tuple[Free, IntArray]) -> _Search:
@@ -257,11 +281,11 @@ class _Search:
         self._idle[idle] = np.minimum(self._idle[idle], proof)
 
     def _interval(self, column: int, low: Extreme, high: Extreme) -> _Interval:
-        worst, unit = max(low, high, key=lambda bound: bound.residual), self.network.unit
+        worst, unit = max(low, high, key=lambda bound: bound.residual), self.network.unit[column]
         return _Interval(
             contact=int(self.network.contacts[column]),
-            lower=low.value * unit,
-            upper=high.value * unit,
+            lower=float(low.value * unit),
+            upper=float(high.value * unit),
             residual=worst.residual,
             pull=max(low.pull, high.pull),
             failure=""

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cdopt import checks
 from cdopt.checks import FloatArray
-from cdopt.errors import BackendUnavailable, Unsupported
+from cdopt.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.hyperstatic.report import Indeterminacy
 
 LARGEST = 40  # closed contacts; rational simplex tableaux grow quickly
@@ -36,10 +37,14 @@ class ExactBounds:
     upper: tuple[Fraction | None, ...]
 
     def error(self, report: Indeterminacy) -> float:
-        """Largest difference from a report's bounds, relative to the largest finite bound."""
+        """Largest difference from a report's bounds, relative to the largest finite bound.
+
+        Infinite when the report does not know a bound, or finds one where there is none.
+        """
         worst, top = 0.0, max((float(x) for x in self.upper if x is not None), default=0.0)
         for i, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
-            if (high is None) != bool(np.isinf(report.upper[i])):
+            unknown = np.isnan(report.lower[i]) or np.isnan(report.upper[i])
+            if unknown or (high is None) != bool(np.isinf(report.upper[i])):
                 return float("inf")
             worst = max(worst, abs(float(low) - report.lower[i]))
             worst = worst if high is None else max(worst, abs(float(high) - report.upper[i]))
@@ -60,6 +65,8 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
     Unsupported : more contacts, or a step known by N and p alone.
     BackendUnavailable : SymPy is not installed (``pip install cdopt[exact]``).
     """
+    if not isinstance(report, Indeterminacy):
+        raise InvalidInput("report", checks.describe(report), "an Indeterminacy")
     contacts = np.flatnonzero(report.closed)
     B = report.step.B
     if B is None or contacts.size > LARGEST:

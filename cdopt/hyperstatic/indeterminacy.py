@@ -21,6 +21,7 @@ from cdopt.progress import Tell, told
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
+_BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
 
 
@@ -61,7 +62,10 @@ def indeterminacy(
     Notes
     -----
     Only null(Bᵀ) matters for counting, Olsen & Kamrin (2018), section 4; bounds are linear
-    programs over the answers' face, certified by their duals (``linear_programs``).
+    programs over the answers' face, certified by their duals (``linear_programs``). The load F̃
+    is that of the classic answer: what its certificate leaves open (the force on a body beside
+    one 1e10 times as heavy, or on a lever of 1e-5) the bounds inherit, so that a sharp classic
+    answer is worth its time.
 
     >>> import cdopt
     >>> report = cdopt.indeterminacy(cdopt.bank.load("beam-uniform").step)
@@ -84,13 +88,12 @@ def indeterminacy(
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
     clock.lap("rank")
-    free = ~verdict.unique
     networks = free_networks(parts, verdict, forces, floor / tol)
-    asked = _asked(contacts, free)
+    asked = _asked(contacts, ~verdict.tight)
     with told(progress, "forces bounded") as tell:
         mask = np.zeros(step.nc, dtype=bool)
         mask[asked] = True
-        intervals = bounds_of(networks, forces, mask, free, int(threads), tell)
+        intervals = bounds_of(networks, forces, mask, int(threads), tell)
     clock.lap("bounds")
 
     def weigh(closing: float, rank_tol: float) -> Tolerances:
@@ -144,6 +147,8 @@ def _parts_of(
     """
     data, index = problem.classic_cd.data, network.contacts
     floor = np.full(problem.step.nc, np.inf)
+    held = first.certificate
+    tol = max(tol, _BLUR * held.worst) if held is not None else tol
     gradient = sp.csr_array((0, 1))
     if index.size:
         truss = problem.truss(network).data
@@ -151,10 +156,10 @@ def _parts_of(
         gradient = truss.scaled().B
     rows = data.step.N if data.B is None else data.B
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
-    held = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
-    floor[held] = tol * data.force[held]
-    nothing = sp.csr_array((held.size, gradient.shape[1]))
-    return blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, held)), floor
+    stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
+    floor[stuck] = tol * data.force[stuck]
+    nothing = sp.csr_array((stuck.size, gradient.shape[1]))
+    return blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck)), floor
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
@@ -168,7 +173,10 @@ def _asked(contacts: Any, free: Any) -> IntArray:
         loose = np.flatnonzero(free)
         place = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
         return loose[np.unique(np.round(place).astype(np.int64))]
-    index = np.asarray(contacts)
+    try:
+        index = np.asarray(contacts)
+    except ValueError as error:
+        raise InvalidInput("contacts", "a ragged list", "indices, a mask or a number") from error
     if index.dtype.kind == "b" and index.shape == (nc,):
         return np.flatnonzero(index)
     if index.size == 0:
@@ -195,7 +203,7 @@ def _weighed(
     held = network.forces if forces is None else np.maximum(forces, network.forces)
     verdict: Verdict = judge(parts, held, floor, rank_tol)
     shut = int(np.count_nonzero(verdict.closed))
-    unique = int(np.count_nonzero(verdict.closed & verdict.unique))
+    unique = int(np.count_nonzero(verdict.closed & verdict.tight))
     return Tolerances(
         closing, rank_tol, shut, verdict.rank, verdict.nullity, verdict.dimension, unique
     )

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.bounds import Bounds, Free
@@ -19,6 +19,7 @@ from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
+_WIDE = 1e-7  # an interval wider than this share of its network's largest force is one
 _ROWS = 12  # contacts that printing a report shows
 
 
@@ -132,8 +133,25 @@ class Indeterminacy:
 
     @property
     def unique(self) -> BoolArray:
-        """(nc,) same force in every admissible answer; open contacts, with none, included."""
-        return self.verdict.unique
+        """(nc,) same force in every admissible answer; open contacts, with none, included.
+
+        Where the bounds are known, because they are less than 1e-7 of the network's largest
+        force apart (or 100 times the classic step's residual); elsewhere by linear algebra: no
+        self-stress state involves the contact by more than 1e-7 of its other forces.
+        """
+        held = self.classic.certificate
+        blur = _WIDE if held is None else max(_WIDE, 100.0 * held.worst)
+        with np.errstate(invalid="ignore"):
+            narrow = self.width <= blur * self.unit
+        return read_only(np.where(self.bounded & self.verdict.moving, narrow, self.verdict.tight))
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """(nc,) N, largest force at hand of each contact's network."""
+        result = np.ones(self.nc)
+        for network in self.free:
+            result[network.contacts] = network.unit
+        return read_only(result)
 
     @property
     def unbounded(self) -> BoolArray:
@@ -157,7 +175,8 @@ class Indeterminacy:
 
     @property
     def lower(self) -> FloatArray:
-        """(nc,) N, least admissible force; not-a-number where not asked for."""
+        """(nc,) N, least admissible force; the force where it cannot differ at all; otherwise
+        not-a-number where not asked for."""
         return self.intervals.lower
 
     @property
@@ -211,8 +230,8 @@ class Indeterminacy:
         """(nc,) N, how far f (nc,) may be outside because it is admissible only so nearly.
 
         By duality a force exceeds its bound by at most Σ|u| times the largest error of load,
-        tension included. Unique forces: the share that their contacts miss of F̃ is not known
-        contact by contact; not-a-number.
+        tension included. Not-a-number for contacts that no self-stress state involves: what
+        their forces miss of F̃ is not known contact by contact.
         """
         forces = checks.vector("f", f, self.nc, "N")
         result = np.full(self.nc, np.nan)
@@ -237,7 +256,7 @@ class Indeterminacy:
         ------
         Unsupported : the states found do not come to the nullity.
         """
-        return self_stress_states(self.blocks, self.nc, self.verdict.rank_tol)
+        return freeze(self_stress_states(self.blocks, self.nc, self.verdict.rank_tol))
 
     @cached_property
     def by_tolerance(self) -> tuple[Tolerances, ...]:

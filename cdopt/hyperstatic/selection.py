@@ -143,6 +143,12 @@ def which_force(
     >>> chosen.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """
+    if not isinstance(report, Indeterminacy):
+        raise InvalidInput("report", checks.describe(report), "an Indeterminacy")
+    if not isinstance(solutions, Sequence) or any(
+        not isinstance(s, StepSolution) for s in solutions
+    ):
+        raise InvalidInput("solutions", checks.describe(solutions), "a list of StepSolution")
     kept = tuple(s for s in solutions if s.f is not None)
     for solution in kept:
         if solution.f is not None and solution.f.shape != (report.nc,):

@@ -20,12 +20,13 @@ from scipy.sparse.linalg import splu
 
 from cdopt.checks import FloatArray, IntArray
 from cdopt.errors import Unsupported
-from cdopt.hyperstatic.admissible import STIFF, Block
+from cdopt.hyperstatic.admissible import SILENT, Block
 from cdopt.hyperstatic.rank import looseness, ranks
 
 _RADII = (1, 2)  # of the balls around every contact, counted in contacts
 _DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
 _SEED = 1805
+_CLEAN = 1e-7  # of a state's largest force: the load that it may leave, rows of B being unit
 _DIGITS = 14  # of the states' entries; what is beyond them is round-off
 _NOISE = 1e-9  # coefficients below this share of the largest are round-off
 _DEPENDENT = 1e-8  # a row this close to the span of others depends on them
@@ -43,7 +44,9 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
     """
     columns, values, starts = [], [], [0]
     for part in parts:
-        for rows, force in _Turnback(part, rank_tol).states():
+        states = _Turnback(part, rank_tol).states()
+        _require_states(part, states)
+        for rows, force in states:
             forces = force / part.length[rows]
             peak = int(np.argmax(np.abs(forces)))
             columns.append(part.contacts[rows])
@@ -53,6 +56,14 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
     if not columns:
         return sp.csr_array(shape)
     return sp.csr_array((np.concatenate(values), np.concatenate(columns), starts), shape=shape)
+
+
+def _require_states(part: Block, states: list[State]) -> None:
+    """Refuse states that load anything: what was found is checked, however it was found."""
+    for rows, force in states:
+        left = np.abs(part.B[rows].T @ force).max(initial=0.0)
+        if not left <= _CLEAN * np.abs(force).max():
+            raise Unsupported("the self-stress states", f"one of them leaves a load of {left:.1e}")
 
 
 class _Turnback:
@@ -88,7 +99,7 @@ class _Turnback:
     def _drop_tight(self) -> None:
         """Leave out rows that no state of the rows still there involves."""
         rows = np.flatnonzero(self.left)
-        tight = looseness(sp.csr_array(self.B[rows]), self.rank_tol) <= STIFF
+        tight = looseness(sp.csr_array(self.B[rows]), self.rank_tol) <= SILENT
         self.left[rows[tight]] = False
 
     def _ball(self, row: int, radius: int) -> IntArray:
