@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cdopt import checks, cli_bounds, cli_output, plots
+from cdopt import checks, cli_bounds, cli_output, cli_reproduce, cli_show, cli_simulate, plots
 from cdopt.backends import Backend, resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.cli_output import INFEASIBLE, NO_ANSWER
@@ -214,6 +214,9 @@ def solve(
 
 
 app.command(help=cli_bounds.HELP)(cli_bounds.bounds)
+app.command(help=cli_simulate.HELP)(cli_simulate.simulate)
+app.command(help=cli_show.HELP)(cli_show.show)
+app.add_typer(cli_reproduce.app, name="reproduce")
 
 
 @app.command()

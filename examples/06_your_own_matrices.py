@@ -182,8 +182,10 @@ if __name__ == "__main__":
 # 4. … the logs lie closer together, `places = np.array([-0.5, 0.0, 0.25])`? Does anything but B
 #    need to change? What does step 3 say?
 #
-# Next: a problem of your own. `cdopt problems` lists more to learn from, and the README says how to
-# bring contacts of other codes, from a matrix N and a vector p, or from a file.
+# A problem of your own may follow: `cdopt problems` lists more to learn from, and the README says
+# how to bring contacts of other codes, from a matrix N and a vector p, or from a file.
+#
+# Next: `07_cannonball_pyramid.py`, where things begin to move.
 
 # %%
 if __name__ == "__main__":

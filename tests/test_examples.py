@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cdopt
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LESSONS = sorted(EXAMPLES.glob("0*.py"))
 NAMES = [path.stem for path in LESSONS]
@@ -253,6 +255,113 @@ def test_your_own_matrices_what_if() -> None:
     closer = what_if(6, "np.array([-0.5, 0.0, 0.5])", "np.array([-0.5, 0.0, 0.25])")
     assert closer["error"] < 1e-9
     near(closer["report"].upper[:3], [20 / 3, 20, 40 / 3])
+
+
+# --- 7: the cannonball pyramid ---------------------------------------------------------
+
+
+def test_cannonball_pyramid() -> None:
+    it = lesson(7)
+    assert all(run.ok for run in it.runs.values())
+    assert it.apart < 1e-8 * it.scene.bodies.reach[0]  # one motion
+    assert it.deepest < 1e-6 * it.scene.bodies.reach[0]
+    assert it.speeds[7] == it.speeds.max()
+    assert it.speeds[10] < 1e-6 * it.speeds.max()
+    for table in it.floors.values():
+        near(table.sum(), 55)
+    near(it.largest["compatible"], 1.277647)
+    assert 1.28 < it.largest["APGD"] < 1.4
+    assert it.largest["PGS"] > 1.15 * it.largest["compatible"]  # its value is its order's
+    assert 0.005 < it.off["APGD"] < it.off["PGS"] < 0.1
+    assert it.lopsided(it.floors["PGS"]) > 0.1
+    assert it.lopsided(it.floors["APGD"]) < 1e-6
+    assert it.lopsided(it.exact) < 1e-9
+    assert it.forgotten < 1e-6
+
+
+def test_cannonball_pyramid_what_if() -> None:
+    larger = what_if(7, "n = 6  #", "n = 10  #")
+    near(larger["exact"].sum(), 285)
+    near(larger["largest"]["compatible"], 2.1637, 1e-4)
+    for name in ("PGS", "APGD"):
+        assert larger["off"][name] > 0.01
+        assert larger["largest"][name] > larger["largest"]["compatible"]
+    slower = what_if(7, "dt, duration = 1e-3, 0.02", "dt, duration = 2e-3, 0.02")
+    near(slower["largest"]["compatible"], 1.277647)
+
+
+def test_cannonball_pyramid_what_if_it_falls_from_higher() -> None:
+    source = LESSONS[6].read_text(encoding="utf-8").replace("lift = 0.05", "lift = 0.5")
+    names: dict[str, Any] = {"__name__": "lesson"}
+    exec(compile(source.replace("1e-3, 0.02", "1e-3, 0.06"), "higher", "exec"), names)
+    near(names["largest"]["compatible"], 1.277647)
+    assert names["forgotten"] < 1e-6
+
+
+# --- 8: Hooke against Hertz ------------------------------------------------------------
+
+
+def test_hooke_against_hertz() -> None:
+    it = lesson(8)
+    near(it.hooke.f.max() / it.ball, 1.277647)
+    near(it.hertz.f.max() / it.ball, 1.307842)
+    near(it.swept, [1.1797, 1.2026, 1.2776, 1.3078, 1.3367, 1.3544], 1e-4)
+    near(it.apart, 0.048, 1e-3)
+    assert it.motion == 0.0
+    assert it.sums < 1e-9
+    near(it.feet[0], it.feet[1], 1e-9)
+    assert it.unmoved < 1e-8
+    near(it.mixed["Hooke"].f.max() / it.ball, 1.88807, 1e-5)
+    near(it.mixed["Hertz"].f.max() / it.ball, 1.80590, 1e-5)
+    assert 0.02 < it.between < 0.03
+    assert it.change == pytest.approx(0.296, abs=1e-3)  # of Hertz, the last line
+    assert it.change > 10 * it.between
+
+
+def test_hooke_against_hertz_what_if() -> None:
+    steep = what_if(8, "law = HERTZ  #", "law = 10.0  #")
+    near(steep["hertz"].f.max() / steep["ball"], 1.3544, 1e-4)
+    assert steep["change"] < lesson(8).change  # a milder contrast still
+    strong = what_if(8, '"species")[0]', '"species", modulus_ratio=100.0)[0]')
+    assert 1.9 < strong["mixed"]["Hooke"].f.max() / strong["ball"] < 3.0
+    small = what_if(8, "n, HOOKE, HERTZ = 6,", "n, HOOKE, HERTZ = 2,")
+    near(small["hertz"].f, small["hooke"].f, 1e-12)  # four equal legs under one ball
+
+
+# --- 9: random packings hide it --------------------------------------------------------
+
+
+def test_random_packings_hide_it() -> None:
+    it = lesson(9)
+    found = {name: (r.closed_count, r.rank, r.nullity) for name, r in it.reports.items()}
+    assert found == {
+        "random heap": (80, 80, 0),
+        "crystal": (123, 90, 33),
+        "equal to 0.01": (90, 90, 0),
+        "equal to 1e-05": (90, 90, 0),
+    }
+    assert it.reports["random heap"].unique.all()
+    assert not it.reports["crystal"].unique[it.reports["crystal"].closed].any()
+    assert it.differ > 10.0
+    near(it.curves["equal to 1e-05"][-1], 33 / 123)
+    assert it.curves["equal to 1e-05"][0] == 0.0
+    assert max(it.curves["random heap"]) < 0.1
+
+
+def test_random_packings_hide_it_what_if() -> None:
+    it = lesson(9)
+    larger = it.count("larger", it.at_rest(cdopt.scene.crystal(10, 12), 1e-3, 5e-3))
+    assert larger.nullity / larger.closed_count > 33 / 123
+
+
+@pytest.mark.slow
+def test_random_packings_hide_it_what_if_discs_are_nearly_equal() -> None:
+    it = lesson(9)
+    equal = cdopt.scene.random_packing(40, dim=2, across=6, spread=0.0)
+    fallen = it.count("equal discs", it.at_rest(equal))
+    assert 0 < fallen.nullity < 10  # falling at random is nearly, not quite, enough
+    finer = it.at_rest(it.disordered(1e-9), 1e-3, 0.1)
+    assert it.free_numbers(finer, 1e-9) == pytest.approx(33 / 123)
 
 
 # --- every lesson ----------------------------------------------------------------------
