@@ -30,7 +30,7 @@ NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 
 PIPE_WIDTH = 100  # columns when the output is no terminal
 FORCES_UP_TO = 12  # contacts whose forces are written out
-_SHORT = {"rigid step": "steps", "truss": "trusses"}
+_SHORT = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trusses"}
 _FORCE_WIDTH = 10  # characters per contact force
 
 
