@@ -3,6 +3,12 @@
 Step one solves classic contact dynamics for v⁺ and for the load F̃ = Bᵀf that the contacts must
 deliver, equation (37). Step two gives, among all forces that deliver it, those that an elastic
 contact network would carry in the limit of infinite stiffness, equation (36).
+
+Or in one step: elastic contacts of a stiffness so great that they are nearly rigid,
+
+    minimise over f ≥ 0    ½ fᵀN f + pᵀf + ε Σ w*(f),
+
+whose forces differ from the compatible ones by O(ε), and are never exactly those.
 """
 
 from __future__ import annotations
@@ -24,12 +30,14 @@ from cdopt.contact_law import HOOKE
 from cdopt.errors import InvalidInput
 from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
+from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
+_ONE_STEP = 1e-6
 _RANK_TOL = 1e-12  # eigenvalues below this share of the largest are null space of N
 
 
@@ -71,10 +79,15 @@ class CompatibleCD:
     classic_form : statement of the first problem, "force" or "velocity".
     closed_tol : a contact is closed when its gap speed is within this share of the step's
         closing speed; by default ten times the first solve's worst residual, at least 1e-7.
+    method : "two-step", or "one-step" for a single problem, ``CompliantCD`` in force form. Its law
+        is very stiff: newton certifies it, interior points often do not for p ≠ 2.
+    epsilon : ε of the one-step problem at the step's relative stiffness, m N^(−1/(p−1)) / s; by
+        default so small that contacts yield by 1e-6 of what the step closes.
 
     Raises
     ------
     InvalidInput : a bad argument.
+    Unsupported : one step for a step known by N and p alone.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-stiff-middle").step
@@ -89,6 +102,8 @@ class CompatibleCD:
         form: str = "potential",
         classic_form: str = "force",
         closed_tol: float | None = None,
+        method: str = "two-step",
+        epsilon: float | None = None,
     ) -> None:
         if not isinstance(step, ContactStep):
             raise InvalidInput("step", checks.describe(step), "a ContactStep")
@@ -101,11 +116,27 @@ class CompatibleCD:
             else checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
         )
         self.classic_cd = ClassicCD(step, form=classic_form)
+        self.method = checks.choice("method", method, ("two-step", "one-step"))
+        self.epsilon: float | None = None
+        if self.method == "one-step":
+            given = self._small() if epsilon is None else epsilon
+            self.epsilon = checks.scalar("epsilon", given, above=0.0)
+            kappa = (self.epsilon * step.dt) ** (1.0 - self.power)
+            self.compliant_cd = CompliantCD(step, self.power, kappa)
+        elif epsilon is not None:
+            raise InvalidInput("epsilon", checks.describe(epsilon), "none for two steps")
+
+    def _small(self) -> float:
+        """ε at which contacts under their part's force yield by 1e-6 of its closing speed."""
+        data = self.classic_cd.data
+        overlap = (data.force / self.step.stiffness) ** (1.0 / (self.power - 1.0))
+        return _ONE_STEP * float(np.min(data.speed / overlap, initial=np.inf)) if data.nc else 1.0
 
     @property
     def name(self) -> str:
         """Name and power."""
-        return f"CompatibleCD ({self.form} form, p = {self.power:g})"
+        how = f"{self.form} form" if self.epsilon is None else f"one step, ε = {self.epsilon:.3g}"
+        return f"CompatibleCD ({how}, p = {self.power:g})"
 
     def solve(
         self,
@@ -140,6 +171,14 @@ class CompatibleCD:
         """
         chosen = resolve(backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+        if self.epsilon is not None:
+            if classic is not None:
+                raise InvalidInput("classic", checks.describe(classic), "none: there is one step")
+            found = self.compliant_cd.solve(
+                chosen, tol=tol, warm_start=warm_start, verbose=verbose, check=check
+            )
+            kept = {**found.provenance, "epsilon": self.epsilon}
+            return dataclasses.replace(found, formulation=self.name, provenance=kept)
         first = self._first(chosen if classic is None else classic, warm_start, check, tol, verbose)
         if first.f is None:
             return self._without_answer(first)
@@ -202,7 +241,9 @@ class CompatibleCD:
         )
 
     def latex(self) -> str:
-        """Both problems as mathematics."""
+        """Both problems as mathematics, or the one."""
+        if self.epsilon is not None:
+            return self.compliant_cd.latex()
         nc = self.step.nc
         q = self.power / (self.power - 1.0)
         second = (
