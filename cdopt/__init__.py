@@ -17,7 +17,13 @@ from cdopt.errors import (
     SolveFailed,
     Unsupported,
 )
-from cdopt.formulations import ClassicCD, CompatibleCD, CompliantCD, NoTensionTruss
+from cdopt.formulations import (
+    ClassicCD,
+    CompatibleCD,
+    CompliantCD,
+    NoTensionTruss,
+    QuasiStatic,
+)
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
@@ -36,6 +42,7 @@ __all__ = [
     "Indeterminacy",
     "InvalidInput",
     "NoTensionTruss",
+    "QuasiStatic",
     "Residual",
     "SolveFailed",
     "StepSolution",

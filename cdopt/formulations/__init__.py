@@ -5,7 +5,9 @@ from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.quasi_static import QuasiStatic
 
 __all__ = [
     "ClassicCD", "ClosedNetwork", "CompatibleCD", "CompliantCD", "Formulation", "NoTensionTruss",
+    "QuasiStatic",
 ]  # fmt: skip

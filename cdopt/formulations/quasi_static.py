@@ -1,0 +1,149 @@
+"""Quasi-static equilibrium of elastic contacts: the variational integrator without inertia.
+
+    minimise over u    Σ w(−Φ − B u) − F_appliedᵀ u
+
+over displacements u from a configuration with gaps Φ, linearised there: the limit in which
+inertia and damping are dropped from a step of De Klerk et al. (2021), section 2. It is the
+no-tension truss (32) of Olsen & Kamrin (2018) with gaps that must close first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.backends.base import Backend, RunResult
+from cdopt.checks import FloatArray
+from cdopt.contact_law import HOOKE
+from cdopt.errors import SolveFailed
+from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.solution import Iterate
+
+
+class QuasiStatic(NoTensionTruss):
+    """Bodies at rest on elastic contacts, some of which may be open.
+
+    Parameters
+    ----------
+    B : (nc, nv) gap gradient. phi : (nc,) gaps Φ, m; negative is overlap.
+    applied : (nv,) load on the bodies, N and N·m: a weight W has −W upward. At rest it is −F̃,
+        opposite to the load that the contacts deliver.
+    stiffness : k, one number or (nc,), N/m^(p−1). power : p > 1, 2 Hooke, 5/2 Hertz.
+    form : "potential", as above, or "complementary", its dual
+        min Σ w*(f) + Φᵀf subject to Bᵀf = −F_applied, f ≥ 0.
+    contact_ids : (nc,) names of the contacts.
+    dof_body : (nv,) the body of each dof; names the bodies that nothing holds.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+
+    Notes
+    -----
+    The solution's u (nv,) is the displacement, its ``gap`` (nc,) is Φ + B u in m. ``solve`` raises
+    SolveFailed when the energy has no minimum, naming bodies that the load drives and nothing
+    holds; its ``proof`` is their motion.
+
+    >>> import cdopt
+    >>> ball = cdopt.QuasiStatic([[1.0]], phi=[0.25], applied=[-3.0], stiffness=6.0)
+    >>> ball.solve("clarabel").u.round(6)
+    array([-0.75])
+    """
+
+    def __init__(
+        self,
+        B: Any,
+        phi: Any,
+        applied: Any,
+        stiffness: Any = 1.0,
+        power: float = HOOKE,
+        form: str = "potential",
+        contact_ids: Any = None,
+        dof_body: Any = None,
+    ) -> None:
+        matrix = checks.gap_gradient(B)
+        nc, nv = matrix.shape
+        gaps = checks.vector("phi", phi, nc, "m")
+        load = checks.vector("applied", applied, nv, "N")
+        self.bodies = None
+        if dof_body is not None:
+            self.bodies = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        self._nv = nv
+        super().__init__(  # the gaps are what one more dof, held at one, makes of its column Φ
+            sp.csr_array(sp.hstack([matrix, sp.csr_array(gaps[:, None])])),
+            np.append(-load, 0.0),
+            stiffness,
+            power,
+            form,
+            free_dofs=np.arange(nv),
+            prescribed_u=np.append(np.zeros(nv), 1.0),
+            contact_ids=contact_ids,
+            dof_body=None if self.bodies is None else np.append(self.bodies, _after(self.bodies)),
+        )
+        if self.displacement is not None:
+            self.displacement = self.displacement[:nv]
+
+    @property
+    def name(self) -> str:
+        """Name and form."""
+        return f"QuasiStatic ({self.form} form, p = {self.data.law.power:g})"
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        fields = super()._fields(iterate)
+        u = fields["u"]
+        moved = None if u is None else u[: self._nv]
+        dual = moved if self.form == "complementary" else fields["dual"]
+        return {**fields, "u": moved, "dual": dual}
+
+    def _fail(self, backend: Backend, result: RunResult) -> None:
+        """Name what nothing holds."""
+        try:
+            super()._fail(backend, result)
+        except SolveFailed as error:
+            if error.proof is None:
+                raise
+            driven = np.flatnonzero(np.abs(error.proof.vector[: self._nv]) > 0.0)
+            what, who = "dofs", driven
+            if self.bodies is not None:
+                what, who = "bodies", np.unique(self.bodies[driven])
+            names = ", ".join(map(str, who[:10])) + (", …" if who.size > 10 else "")
+            raise SolveFailed(
+                f"{self.name}: the energy has no minimum: nothing holds {what} {names} against "
+                f"their loads; {error.proof}",
+                backend=error.backend,
+                status=error.status,
+                problem=error.problem,
+                proof=error.proof,
+                raw=error.raw,
+            ) from error
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        p, q = self.data.law.power, self.data.law.conjugate_power
+        if self.form == "complementary":
+            return (
+                r"\begin{align*}"
+                "\n"
+                rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
+                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}} + \Phi^\mathsf{{T}} f \\"
+                "\n"
+                r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0"
+                "\n"
+                r"\end{align*}"
+            )
+        return (
+            r"\begin{align*}"
+            "\n"
+            rf"\min_{{u \in \mathbb{{R}}^{{{self._nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
+            rf"(-\Phi - B u)_{{i,+}}^{{{p:.6g}}} - F^\mathsf{{T}} u"
+            "\n"
+            r"\end{align*}"
+        )
+
+
+def _after(bodies: np.ndarray) -> int:
+    """A number that no body has."""
+    return int(bodies.max(initial=-1)) + 1

@@ -1,0 +1,95 @@
+"""Quasi-static equilibrium: analytic cases, both forms, the truss it becomes, what has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import cdopt
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
+@pytest.mark.parametrize("gap", [0.0, 0.25, -0.1])
+@pytest.mark.parametrize("form", ["potential", "complementary"])
+def test_a_ball_on_a_spring(power, gap, form):
+    """It sinks by the gap and by (W/k)^(1/(p−1))."""
+    problem = cdopt.QuasiStatic([[1.0]], [gap], [-3.0], stiffness=6.0, power=power, form=form)
+    depth = 0.5 ** (1.0 / (power - 1.0))
+    found = problem.solve("newton")
+    assert found.ok
+    assert found.u.shape == (1,)
+    assert found.u[0] == pytest.approx(-gap - depth, rel=1e-9)
+    assert found.f[0] == pytest.approx(3.0, rel=1e-9)
+    assert found.gap[0] == pytest.approx(-depth, rel=1e-9)
+    modelled = problem.solve("clarabel")
+    assert modelled.u[0] == pytest.approx(-gap - depth, rel=1e-3)
+
+
+def test_the_middle_support_of_a_beam_comes_in_when_the_ends_have_yielded():
+    """k (u − gap) in the middle, k u at the ends, together the load: u = (W + k gap) / 3k."""
+    k, gap = 1000.0, 1e-3
+    B = [[1, -0.5], [1, 0], [1, 0.5]]
+    for load, touching in ((1.0, False), (10.0, True)):
+        found = cdopt.QuasiStatic(B, [0, gap, 0], [-load, 0], stiffness=k).solve("newton")
+        down = (load + k * gap) / (3 * k) if touching else load / (2 * k)
+        assert found.u[0] == pytest.approx(-down, rel=1e-9)
+        assert found.f[1] == pytest.approx(k * max(down - gap, 0.0), abs=1e-9)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5]))
+def test_against_plain_minimisation(seed, power):
+    random = np.random.default_rng(seed)
+    nc, nv = int(random.integers(3, 7)), 2
+    B = random.normal(size=(nc, nv))
+    k, phi = random.uniform(0.5, 2.0, nc), random.uniform(-0.2, 0.2, nc)
+    applied = -B.T @ random.uniform(0.1, 1.0, nc)
+    found = cdopt.QuasiStatic(B, phi, applied, stiffness=k, power=power).solve("newton")
+
+    def energy(u):
+        c = np.maximum(-phi - B @ u, 0.0)
+        return np.sum(k / power * c**power) - applied @ u
+
+    plain = minimize(energy, found.u, method="BFGS", options={"gtol": 1e-12})
+    assert energy(found.u) <= plain.fun + 1e-9 * (1.0 + abs(plain.fun))
+    np.testing.assert_allclose(B.T @ found.f, -applied, atol=1e-8)
+    np.testing.assert_allclose(found.gap, phi + B @ found.u, atol=1e-12)
+    np.testing.assert_allclose(found.f, k * np.maximum(-found.gap, 0.0) ** (power - 1.0), atol=1e-7)
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_touching_contacts_carry_the_compatible_forces_at_any_stiffness(power):
+    step = cdopt.bank.load("pyramid-species").step
+    limit = cdopt.CompatibleCD(step, power).solve("newton").f
+    for factor in (1.0, 1e6):
+        found = cdopt.QuasiStatic(
+            step.B, np.zeros(step.nc), step.F_ext, factor * step.stiffness, power
+        ).solve("newton")
+        np.testing.assert_allclose(found.f, limit, atol=1e-8 * limit.max())
+
+
+def test_what_nothing_holds_is_named():
+    B = np.array([[1.0, 0, 0], [0, 0, 0]])
+    problem = cdopt.QuasiStatic(
+        B, [0.0, 0.0], [-1.0, 0.0, -2.0], dof_body=[4, 7, 7]
+    )  # body 7 falls past everything
+    with pytest.raises(cdopt.SolveFailed, match="nothing holds bodies 7 against") as caught:
+        problem.solve("newton")
+    assert caught.value.proof.value < 0.0
+    with pytest.raises(cdopt.SolveFailed, match="nothing holds dofs 2"):
+        cdopt.QuasiStatic(B, [0.0, 0.0], [-1.0, 0.0, -2.0]).solve("clarabel")
+
+
+def test_words_and_refusals():
+    for form in ("potential", "complementary"):
+        problem = cdopt.QuasiStatic([[1.0]], [0.0], [-1.0], form=form)
+        assert "QuasiStatic" in problem.name
+        assert r"\Phi" in problem.latex()
+    with pytest.raises(cdopt.InvalidInput, match="phi"):
+        cdopt.QuasiStatic([[1.0]], [0.0, 1.0], [-1.0])
+    with pytest.raises(cdopt.InvalidInput, match="applied"):
+        cdopt.QuasiStatic([[1.0]], [0.0], [-1.0, 2.0])
+    with pytest.raises(cdopt.InvalidInput, match="stiffness"):
+        cdopt.QuasiStatic([[1.0]], [0.0], [-1.0], stiffness=0.0)
