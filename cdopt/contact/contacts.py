@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdopt.checks import FloatArray, IntArray
+import numpy as np
+
+from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.contact.neighbours import Neighbours, default_margin
 from cdopt.contact.stiffness import restitution, stiffness
 from cdopt.contact.wrenches import prescribed_rate
 from cdopt.errors import InvalidInput
 from cdopt.scene import Scene, State
+from cdopt.scene.bonds import among
 from cdopt.scene.frozen import Frozen
-from cdopt.scene.pairs import gaps
+from cdopt.scene.pairs import Gaps, gaps, ordered
 
 FEATURES = 1024  # contact points that a pair of bodies can tell apart
 
@@ -27,9 +30,11 @@ class Contacts(Frozen):
     normals : (nc, dim) unit vectors from body i towards body j.
     points : (nc, dim) m, halfway across the gap.
     contact_ids : (nc,) ascending numbers that a contact keeps from step to step.
-    stiffness : (nc,) N/m^(p−1), of which compatible contact dynamics uses the ratios.
+    stiffness : (nc,) N/m^(p−1), of which compatible contact dynamics uses the ratios; of a bond
+        k_B in N/m.
     restitution : (nc,) Newton's e.
     gap_rate : (nc,) rate of the gap from the prescribed motion of fixed bodies, m/s.
+    bonded : (nc,) bonds: two-sided springs, there at any distance.
     """
 
     bodies: IntArray
@@ -40,6 +45,7 @@ class Contacts(Frozen):
     stiffness: FloatArray
     restitution: FloatArray
     gap_rate: FloatArray
+    bonded: BoolArray
 
     @property
     def nc(self) -> int:
@@ -56,7 +62,7 @@ def detect(
     margin: float | None = None,
     neighbours: Neighbours | None = None,
 ) -> Contacts:
-    """Contacts of a scene: every contact point with a gap up to ``margin``.
+    """Contacts of a scene: every contact point with a gap up to ``margin``, and every bond.
 
     Parameters
     ----------
@@ -72,7 +78,7 @@ def detect(
     if near.scene is not scene:
         raise InvalidInput("neighbours", "those of another scene", "Neighbours(scene)")
     width = default_margin(scene) if margin is None else margin
-    found = gaps(scene.bodies, state, near.pairs(state, width), width)
+    found = _gaps(scene, state, near.pairs(state, width), width)
     i, j = found.bodies.T
     return Contacts(
         bodies=found.bodies,
@@ -83,4 +89,14 @@ def detect(
         stiffness=stiffness(scene, found.bodies),
         restitution=restitution(scene, found.bodies),
         gap_rate=prescribed_rate(scene, state, found.bodies, found.normals, found.points),
+        bonded=among(found.bodies, scene.bonds),
     )
+
+
+def _gaps(scene: Scene, state: State, pairs: IntArray, margin: float) -> Gaps:
+    """Gaps up to ``margin`` of these pairs, and those of all bonds."""
+    if not scene.bonds.size:
+        return gaps(scene.bodies, state, pairs, margin)
+    loose = pairs[~among(pairs, scene.bonds)]
+    bonds = gaps(scene.bodies, state, scene.bonds, np.inf)
+    return ordered([gaps(scene.bodies, state, loose, margin), bonds])

@@ -1,4 +1,4 @@
-"""Stiffness and restitution of contacts, from the materials of their two bodies."""
+"""Stiffness, restitution and effective mass of contacts, from what their two bodies are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from cdopt.checks import FloatArray, IntArray
 from cdopt.scene import SHAPES, Scene
+from cdopt.scene.bonds import among
 from cdopt.scene.material import HERTZ
 
 
@@ -17,7 +18,7 @@ def stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
     1/R* = 1/R_i + 1/R_j, flat sides and corners without curvature; two of them count as R* = 1 m.
     Hooke, and every power but 5/2, takes s itself: E times a length of 1 m, or the materials'
     ``stiffness``. Contacts of two rigid bodies have stiffness 1. Compatible contact dynamics
-    uses ratios alone.
+    uses ratios alone. Bonds have the scene's ``bond_stiffness``, N/m.
 
     Notes
     -----
@@ -29,12 +30,30 @@ def stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
     if scene.power == HERTZ:
         curvature = _curvature(scene)[pairs].sum(axis=1)
         series *= 4.0 / 3.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
-    return np.where(rigid, 1.0, series)
+    series[rigid] = 1.0
+    if scene.bond_stiffness is not None:
+        series[among(pairs, scene.bonds)] = scene.bond_stiffness
+    return np.asarray(series)
 
 
 def restitution(scene: Scene, pairs: IntArray) -> FloatArray:
     """Newton's e (nc,) of contacts between pairs (nc, 2) of bodies: the smaller of the two."""
     return np.asarray(scene.body_restitution[pairs].min(axis=1))
+
+
+def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
+    """m_eff (nc,) of pairs (nc, 2) of bodies, 1/m_eff = 1/m_i + 1/m_j, kg.
+
+    A fixed body counts as infinitely heavy, whatever mass it states; against one, m_eff is the
+    mass of the other, and infinite for two.
+
+    Notes
+    -----
+    De Klerk et al. (2021), (20)–(25).
+    """
+    inverse = np.where(scene.bodies.fixed, 0.0, 1.0 / scene.bodies.mass)
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / inverse[pairs].sum(axis=1))
 
 
 def _curvature(scene: Scene) -> FloatArray:

@@ -13,11 +13,13 @@ from cdopt.scene.shapes import Shape, Vector
 if TYPE_CHECKING:
     Spin = ArrayLike
     Table = ArrayLike
+    Spins = ArrayLike
     Numbers = ArrayLike | None
     Flags = ArrayLike
 else:  # what a scene file may hold
     Spin = float | Sequence[float]
     Table = Sequence[Sequence[float]]
+    Spins = Sequence[float | Sequence[float]]
     Numbers = float | Sequence[float] | None
     Flags = bool | Sequence[bool]
 
@@ -65,6 +67,7 @@ class Spheres(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     radius : m, one number or (n,); likewise
     velocities : (n, dim) m/s, fixed, mass [kg] or density [kg/m³], and material.
     names : (n,) texts.
+    angular_velocities : (n,) in the plane or (n, 3) in the global frame, rad/s.
     """
 
     centres: Table
@@ -75,9 +78,13 @@ class Spheres(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     density: Numbers = None
     material: str | Sequence[str] = ""
     names: Sequence[str] | None = None
+    angular_velocities: Spins | None = None
 
 
 # what a field of a Body is called in a group of Spheres
-GROUP_FIELDS = {"position": "centres", "velocity": "velocities", "name": "names"}
+GROUP_FIELDS = {
+    "position": "centres", "velocity": "velocities", "angular_velocity": "angular_velocities",
+    "name": "names",
+}  # fmt: skip
 
 Item = Any  # Body | Spheres

@@ -84,8 +84,11 @@ def of_spheres(group: Spheres, first: int, dim: int) -> Columns:
         single = given is None or np.ndim(given) == 0
         values = _numbers(name, [given] if single else given, 0, first)
         columns[name] = np.broadcast_to(values, n) if single else values
-    velocities = [None] * n if group.velocities is None else group.velocities
-    columns["velocity"] = _numbers("velocity", velocities, dim, first)
+    for name, given, width in (
+        ("velocity", group.velocities, dim),
+        ("angular_velocity", group.angular_velocities, 0 if dim == 2 else 3),
+    ):
+        columns[name] = _numbers(name, [None] * n if given is None else given, width, first)
     for name, value in columns.items():
         if len(value) != n:
             raise InvalidInput(f"bodies[{first}:].{name}", f"{len(value)} values", f"one or {n}")
@@ -97,7 +100,6 @@ def of_spheres(group: Spheres, first: int, dim: int) -> Columns:
     turn = (n,) if dim == 2 else (n, 3)
     columns["orientation"] = np.full(n if dim == 2 else (n, 4), np.nan)
     columns |= {"force": np.full((n, dim), np.nan), "torque": np.full(turn, np.nan)}
-    columns["angular_velocity"] = np.full(turn, np.nan)
     columns["shape"] = columns.pop("radius")
     return columns
 

@@ -1,4 +1,4 @@
-"""Degrees of freedom of the contact step: which parts of State.v the solver may change."""
+"""Degrees of freedom: which parts of State.v a solver may change."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from cdopt.scene.frozen import Frozen
 
 @dataclass(frozen=True, eq=False)
 class Dofs(Frozen):
-    """Translations of free bodies, and turns of those free bodies that are not spheres.
+    """Translations of free bodies, and turns of some of them.
 
     Without friction nothing turns a sphere, so that its spin is constant and no degree of
-    freedom; a rotational column of zeros in B would only make step 2 harder.
+    freedom of a contact step (``Scene.dofs``); a rotational column of zeros in B would only make
+    step 2 harder. Tangential damping turns spheres, and ``Scene.full_dofs`` has their turns.
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class Dofs(Frozen):
 
     @classmethod
     def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:
-        """From flags (nb,): bodies that move, and bodies that contacts can turn."""
+        """From flags (nb,): bodies that move, and bodies whose turns count."""
         width = 3 if dim == 2 else 6
         mask = free[:, None] & ((np.arange(width) < dim) | turns[:, None])
         number = np.full(mask.shape, -1, dtype=np.int64)

@@ -13,6 +13,7 @@ import msgspec
 from cdopt import bank
 from cdopt.errors import CdoptError, InvalidInput
 from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
+from cdopt.scene.bonds import BOND_REACH
 from cdopt.scene.lines import line_of
 from cdopt.scene.material import Material
 from cdopt.scene.scene import OVERLAP_TOL, Scene
@@ -49,6 +50,10 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power: float = 2.0
     restitution: float = 0.0
     overlap_tol: float = OVERLAP_TOL
+    damping: float = 0.0
+    tangential_damping: float | None = None
+    bond_stiffness: float | None = None
+    bond_reach: float = BOND_REACH
     materials: list[Material] = []
     bodies: list[Union[tuple(_RECORDS.values())]] = []  # type: ignore[valid-type]  # noqa: UP007
     spheres: list[Spheres] = []
@@ -127,6 +132,10 @@ def _scene(contents: _Contents) -> Scene:
         restitution=contents.restitution,
         materials=contents.materials,
         overlap_tol=contents.overlap_tol,
+        damping=contents.damping,
+        tangential_damping=contents.tangential_damping,
+        bond_stiffness=contents.bond_stiffness,
+        bond_reach=contents.bond_reach,
         name=contents.name,
         title=contents.title,
     )

@@ -177,7 +177,7 @@ def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float) -> Gaps:
                 f"boxes do not touch boxes yet, and these are within {margin:.3g} m",
             )
         found.append(part.select(near))
-    return _ordered(found)
+    return ordered(found)
 
 
 def overlaps(bodies: Bodies, state: State, pairs: IntArray) -> Gaps:
@@ -186,7 +186,26 @@ def overlaps(bodies: Bodies, state: State, pairs: IntArray) -> Gaps:
     for function, a, b, _ in _by_kind(bodies, pairs):
         part = function(bodies, state, a, b)
         found.append(part.select(np.flatnonzero(part.phi < 0.0)))
-    return _ordered(found)
+    return ordered(found)
+
+
+def ordered(found: list[Gaps]) -> Gaps:
+    """Everything found, first body numbers smaller than second, in lexicographic order."""
+    bodies = np.concatenate([part.bodies for part in found])
+    normals = np.concatenate([part.normals for part in found])
+    feature = np.concatenate([part.feature for part in found])
+    swap = bodies[:, 0] > bodies[:, 1]
+    bodies[swap] = bodies[swap, ::-1]
+    normals[swap] *= -1.0
+    normals += 0.0  # no negative zeros
+    together = Gaps(
+        bodies=bodies,
+        phi=np.concatenate([part.phi for part in found]),
+        normals=normals,
+        points=np.concatenate([part.points for part in found]),
+        feature=feature,
+    )
+    return together.select(np.lexsort((feature, bodies[:, 1], bodies[:, 0])))
 
 
 def _by_kind(
@@ -207,25 +226,6 @@ def _by_kind(
         known = (first, second) in GAPS
         chosen.append(((GAPS if known else SEPARATIONS)[first, second], a, b, known))
     return chosen
-
-
-def _ordered(found: list[Gaps]) -> Gaps:
-    """Everything found, first body numbers smaller than second, in lexicographic order."""
-    bodies = np.concatenate([part.bodies for part in found])
-    normals = np.concatenate([part.normals for part in found])
-    feature = np.concatenate([part.feature for part in found])
-    swap = bodies[:, 0] > bodies[:, 1]
-    bodies[swap] = bodies[swap, ::-1]
-    normals[swap] *= -1.0
-    normals += 0.0  # no negative zeros
-    together = Gaps(
-        bodies=bodies,
-        phi=np.concatenate([part.phi for part in found]),
-        normals=normals,
-        points=np.concatenate([part.points for part in found]),
-        feature=feature,
-    )
-    return together.select(np.lexsort((feature, bodies[:, 1], bodies[:, 0])))
 
 
 def _gaps(

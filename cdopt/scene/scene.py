@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from cdopt import checks
-from cdopt.checks import FloatArray, read_only
+from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
 from cdopt.scene.bodies import Bodies, assemble
 from cdopt.scene.body import Item
+from cdopt.scene.bonds import BOND_REACH, among, bonded_pairs
 from cdopt.scene.dofs import Dofs
 from cdopt.scene.frozen import Frozen
 from cdopt.scene.material import Material
@@ -39,18 +40,32 @@ class Scene(Frozen):
     restitution : Newton's e of contacts whose materials state none.
     materials : what bodies name; a body that names none is rigid.
     overlap_tol : overlap that bodies may start with, as a share of the smaller one's half-width.
+    damping : γ_n of contacts, 1/s. Times the pair's effective mass it is the coefficient of the
+        normal dashpot, which methods with finite stiffness use.
+    tangential_damping : γ_t likewise, of the tangential dashpot; None is half of γ_n.
+    bond_stiffness : k_B of bonds, N/m; None ties nothing.
+    bond_reach : spheres with |δ| < bond_reach · d at the start are bonded, δ = r_i + r_j −
+        |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then takes the
+        place of the pair's contact law, whatever ``power``; such pairs may start overlapping.
     name, title : a word and a few words.
 
     Attributes
     ----------
     bodies : Bodies, columns of everything that is known of them.
     dofs : Dofs, the map between State.v and the step's v.
+    full_dofs : Dofs with the turns of free spheres too, which tangential damping drives.
     initial : State at t = 0.
+    bonds : (n, 2) bonded pairs i < j of spheres, at least one free, in lexicographic order.
+    gamma_t : the γ_t in force, 1/s.
 
     Raises
     ------
     InvalidInput : naming the field, for a body as ``bodies[k].field``; among them bodies that
         overlap at the start, the deepest pair first.
+
+    Notes
+    -----
+    Damping: De Klerk et al. (2021), (20)–(25); bonds: section 3.3.
     """
 
     bodies: Bodies
@@ -60,6 +75,10 @@ class Scene(Frozen):
     restitution: float
     materials: tuple[Material, ...]
     overlap_tol: float
+    damping: float
+    tangential_damping: float | None
+    bond_stiffness: float | None
+    bond_reach: float
     name: str
     title: str
 
@@ -73,6 +92,10 @@ class Scene(Frozen):
         restitution: float = 0.0,
         materials: Sequence[Material] = (),
         overlap_tol: float = OVERLAP_TOL,
+        damping: float = 0.0,
+        tangential_damping: float | None = None,
+        bond_stiffness: float | None = None,
+        bond_reach: float = BOND_REACH,
         name: str = "",
         title: str = "",
     ) -> None:
@@ -90,6 +113,14 @@ class Scene(Frozen):
             "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
             "materials": _materials(materials),
             "overlap_tol": tolerance,
+            "damping": checks.scalar("damping", damping, at_least=0.0),
+            "tangential_damping": None if tangential_damping is None else checks.scalar(
+                "tangential_damping", tangential_damping, at_least=0.0
+            ),
+            "bond_stiffness": None if bond_stiffness is None else checks.scalar(
+                "bond_stiffness", bond_stiffness, above=0.0
+            ),
+            "bond_reach": checks.scalar("bond_reach", bond_reach, above=0.0, at_most=1.0),
             "name": name,
             "title": title,
         })  # fmt: skip
@@ -97,7 +128,7 @@ class Scene(Frozen):
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
         _require_stiffness(self.bodies, self.materials)
-        _require_apart(self.bodies, self.initial, tolerance)
+        _require_apart(self.bodies, self.initial, self.bonds, tolerance)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a Scene is frozen: make a new one")
@@ -119,6 +150,24 @@ class Scene(Frozen):
         """The degrees of freedom of a contact step."""
         turns = np.array([shape.turns for shape in SHAPES])[self.bodies.kind]
         return Dofs.of(~self.bodies.fixed, turns, self.dim)
+
+    @cached_property
+    def full_dofs(self) -> Dofs:
+        """The degrees of freedom where contacts are damped: spheres turn too."""
+        free = ~self.bodies.fixed
+        return Dofs.of(free, np.ones_like(free), self.dim)
+
+    @cached_property
+    def bonds(self) -> IntArray:
+        """(n, 2) bonded pairs i < j, in lexicographic order."""
+        if self.bond_stiffness is None:
+            return read_only(np.empty((0, 2), dtype=np.int64))
+        return read_only(bonded_pairs(self.bodies, self.bodies.position, self.bond_reach))
+
+    @property
+    def gamma_t(self) -> float:
+        """γ_t, 1/s: ``tangential_damping``, or half of ``damping``."""
+        return 0.5 * self.damping if self.tangential_damping is None else self.tangential_damping
 
     @cached_property
     def half_stiffness(self) -> FloatArray:
@@ -184,9 +233,10 @@ def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
         )
 
 
-def _require_apart(bodies: Bodies, state: State, tolerance: float) -> None:
+def _require_apart(bodies: Bodies, state: State, bonds: IntArray, tolerance: float) -> None:
+    """No two bodies overlap, bonded ones excepted."""
     pairs = np.concatenate([near_pairs(bodies, state.position, 0.0), unbounded_pairs(bodies)])
-    found = overlaps(bodies, state, pairs)
+    found = overlaps(bodies, state, pairs[~among(pairs, bonds)] if bonds.size else pairs)
     excess = -found.phi - tolerance * bodies.core[found.bodies].min(axis=1)
     deep = np.flatnonzero(excess > 0.0)
     if deep.size:

@@ -12,6 +12,7 @@ import numpy as np
 from cdopt.checks import BoolArray, FloatArray
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.body import GROUP_FIELDS
+from cdopt.scene.bonds import BOND_REACH
 from cdopt.scene.material import Material
 from cdopt.scene.shapes import SHAPES, Sphere, fields
 
@@ -28,6 +29,10 @@ class Written(Protocol):
     power: float
     restitution: float
     overlap_tol: float
+    damping: float
+    tangential_damping: float | None
+    bond_stiffness: float | None
+    bond_reach: float
     materials: tuple[Material, ...]
     bodies: Bodies
 
@@ -43,6 +48,10 @@ def to_toml(scene: Written) -> str:
         "power": scene.power,
         "restitution": scene.restitution,
         "overlap_tol": scene.overlap_tol,
+        "damping": scene.damping or None,
+        "tangential_damping": scene.tangential_damping,
+        "bond_stiffness": scene.bond_stiffness,
+        "bond_reach": scene.bond_reach if scene.bond_reach != BOND_REACH else None,
     }
     parts = [_lines(head)]
     for material in scene.materials:
@@ -58,12 +67,12 @@ def to_toml(scene: Written) -> str:
 
 
 def _plain_spheres(scene: Written) -> BoolArray:
-    """(nb,) bodies that a group of spheres can hold: neither turned, spinning nor loaded."""
+    """(nb,) bodies that a group of spheres can hold: neither turned nor loaded."""
     b = scene.bodies
     identity = 0.0 if scene.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
     unturned = (b.orientation == identity).reshape(b.nb, -1).all(axis=1)
-    idle = np.column_stack([b.angular_velocity, b.force, b.torque])
-    return np.asarray((b.kind == SHAPES.index(Sphere)) & unturned & ~idle.any(axis=1))
+    loads = np.column_stack([b.force, b.torque])
+    return np.asarray((b.kind == SHAPES.index(Sphere)) & unturned & ~loads.any(axis=1))
 
 
 def _body(scene: Written, k: int) -> dict[str, Any]:
@@ -98,7 +107,7 @@ def _group(scene: Written, members: list[int]) -> dict[str, Any]:
     b = scene.bodies
     weights = [_weight(scene, k) for k in members]
     names = [b.names[k] for k in members]
-    velocity = b.velocity[members]
+    velocity, spin = b.velocity[members], b.angular_velocity[members]
     stated = {
         "radius": _shared(b.reach[members].tolist()),
         "fixed": bool(b.fixed[members[0]]),
@@ -107,6 +116,7 @@ def _group(scene: Written, members: list[int]) -> dict[str, Any]:
         "material": _shared([_material(scene, k) for k in members]),
         GROUP_FIELDS["name"]: names if any(names) else None,
         GROUP_FIELDS["velocity"]: velocity.tolist() if velocity.any() else None,
+        GROUP_FIELDS["angular_velocity"]: spin.tolist() if spin.any() else None,
         GROUP_FIELDS["position"]: b.position[members].tolist(),
     }
     return {name: None if value in (False, "") else value for name, value in stated.items()}

@@ -7,8 +7,11 @@ import numpy as np
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, State
 
 
-def mixed(dim: int, rng: np.random.Generator, spheres: int = 6) -> Scene:
-    """A box, two half-spaces, of which one moves and turns, and spheres free and fixed."""
+def mixed(dim: int, rng: np.random.Generator, spheres: int = 6, **fields) -> Scene:
+    """A box, two half-spaces, of which one moves and turns, and spheres free and fixed.
+
+    ``fields`` are further ones of the scene.
+    """
     spin = 0.3 if dim == 2 else rng.standard_normal(3)
     wall = HalfSpace(rng.standard_normal(dim))
     bodies = [
@@ -25,7 +28,7 @@ def mixed(dim: int, rng: np.random.Generator, spheres: int = 6) -> Scene:
             Body(Sphere(float(rng.uniform(0.1, 1.0))), place, fixed=k % 3 == 0, mass=1.0,
                  velocity=velocity)
         )  # fmt: skip
-    return Scene(bodies, dim=dim, overlap_tol=1e9)
+    return Scene(bodies, dim=dim, overlap_tol=1e9, **fields)
 
 
 def thrown(scene: Scene, rng: np.random.Generator, size: float = 1.0) -> State:
