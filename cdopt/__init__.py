@@ -23,6 +23,7 @@ from cdopt.formulations import (
     CompliantCD,
     NoTensionTruss,
     QuasiStatic,
+    VariationalStep,
 )
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.solution import StepSolution
@@ -48,6 +49,7 @@ __all__ = [
     "StepSolution",
     "Trajectory",
     "Unsupported",
+    "VariationalStep",
     "backends",
     "bank",
     "certify",

@@ -17,10 +17,12 @@ N_ii f_i the speed that a contact's own force makes:
   moves a gap at V; round-off of the impulses summed, 1e-14 Δt|B|ᵀ|f|, is taken off first
 - ``duality gap``      |primal + Δt · dual| / (|primal| + Δt |dual|), floored by the energy scale
 
-**Elastic step** (v⁺, f), with overlap c = −Δt g and F the part's force:
+**Elastic step** (v⁺, f), with overlap c = −Δt g and F the part's force: what stops its speed or,
+if less, what its stiffest contact makes of all that closes in the step; V_j follows from it:
 
 - ``law``              max |f_i − w′(c_i)| / F
-- ``tension``, ``momentum`` and ``duality gap`` as for the rigid step
+- ``tension``          max (−f_i)₊ / F
+- ``momentum`` and ``duality gap`` as for the rigid step
 
 **Truss** (u, f), with overlap c = −B u and F the largest load:
 
@@ -128,7 +130,7 @@ def certify(
                 _require_length("motion", motion, nv or 0)
             return _certify_rigid(data, motion, forces, tol)
         if isinstance(data, ElasticStepData):
-            _require_length("motion", motion, data.rigid.step.nv or 0)
+            _require_length("motion", motion, data.step.nv or 0)
             return _certify_elastic(data, np.asarray(motion), forces, tol)
         _require_length("motion", motion, data.B.shape[1])
         return _certify_truss(data, np.asarray(motion), forces, tol)
@@ -182,7 +184,7 @@ def _certify_elastic(
     error = np.abs(f - data.law.force(data.overlap(v_next, f)))
     residuals = (
         _worst("law", error, rigid.force, "N"),
-        _worst("tension", _positive(-rigid.mobility * f), rigid.speed, "m/s"),
+        _worst("tension", _positive(-f), rigid.force, "N"),
         _momentum(rigid, v_next, f),
         _worst("duality gap", np.abs(primal + dual), scale, "J"),
     )

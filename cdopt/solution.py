@@ -18,6 +18,7 @@ from cdopt.checks import FloatArray, read_only
 from cdopt.errors import InvalidInput
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+_ARRAYS = ("f", "v_next", "u", "mom", "gap", "dual")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,8 @@ class Iterate:
 
     Attributes
     ----------
-    motion : v⁺ (nv,) of a rigid step, m/s and rad/s; u (nv,) of a truss, m; or None.
+    motion : v⁺ (nv,) of a step, m/s and rad/s (Δq/h of a variational step); u (nv,) of a truss,
+        m; or None.
     forces : f (nc,), N.
     """
 
@@ -50,9 +52,12 @@ class StepSolution:
         and its iterate fails our certificate (see ``iterate``).
     v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
         known by N and p alone.
-    u : (nv,) micro-displacement of a truss, m; None for classic contact dynamics.
+    u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic
+        contact dynamics.
+    mom : (nv,) generalised momentum at the end of a variational step, kg m/s; None for others.
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
-        restitution the gap at its end over Δt); B u in m for a truss.
+        restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
+        variational step.
     dual : the multipliers of the form that was solved. Force form: of f ≥ 0, the gap in m/s.
         Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
         micro-displacement u. Potential form: the forces f.
@@ -88,9 +93,10 @@ class StepSolution:
     classic: StepSolution | None = None
     contact_ids: NDArray[Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    mom: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("f", "v_next", "u", "gap", "dual"):
+        for name in _ARRAYS:
             value = getattr(self, name)
             if value is not None and value.flags.writeable:
                 object.__setattr__(self, name, read_only(np.array(value)))
@@ -130,7 +136,7 @@ class StepSolution:
 
     def save(self, path: str | Path) -> None:
         """Write the arrays and the record of the run to an ``.npz`` file (not ``raw``)."""
-        arrays = {name: getattr(self, name) for name in ("f", "v_next", "u", "gap", "dual")}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         arrays["contact_ids"] = self.contact_ids
         record = np.array(json.dumps(_finite(self.as_dict()), allow_nan=False))
         archive.save(path, "solution", {**arrays, "record": record})

@@ -48,6 +48,11 @@ GOOD_COMPATIBLE = {
     "step": beam(), "power": 2.0, "form": "potential", "classic_form": "force",
     "closed_tol": 1e-6,
 }  # fmt: skip
+GOOD_VARIATIONAL = {
+    "step": beam(), "mom": [-1.0, 0.0], "alpha": 0.5, "power": 2.0, "damping_matrix": np.eye(2),
+    "damping": "forced", "two_sided": [True, False, False], "form": "velocity",
+    "damping_matrix_start": None, "damping_matrix_end": None, "damping_drive": np.zeros(2),
+}  # fmt: skip
 GOOD_SOLVE = {
     "backend": "clarabel", "tol": 1e-6, "warm_start": None, "accuracy": None, "max_iter": 50,
 }  # fmt: skip
@@ -57,6 +62,7 @@ CALLS = {
     "NoTensionTruss": (cdopt.NoTensionTruss, GOOD_TRUSS),
     "ClassicCD": (cdopt.ClassicCD, GOOD_CLASSIC),
     "CompatibleCD": (cdopt.CompatibleCD, GOOD_COMPATIBLE),
+    "VariationalStep": (cdopt.VariationalStep, GOOD_VARIATIONAL),
     "solve": (cdopt.ClassicCD(beam()).solve, GOOD_SOLVE),
 }
 

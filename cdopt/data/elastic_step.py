@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray
+from cdopt.checks import FloatArray, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.data.rigid_step import RigidStepData
+from cdopt.errors import InvalidInput
 from cdopt.scales import Parts
+from cdopt.step import ContactStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +24,17 @@ class ElasticStepData:
 
     Attributes
     ----------
-    rigid : the same step with rigid contacts, whose scales it shares.
+    step : the step.
     law : stiffness (nc,) in N/m^(p−1) and power.
     """
 
-    rigid: RigidStepData
+    step: ContactStep
     law: PowerLaw
+
+    @cached_property
+    def rigid(self) -> RigidStepData:
+        """The same step with rigid contacts, in the units of the elastic one."""
+        return _YieldingStepData(self.step, self.law)
 
     @property
     def kind(self) -> str:
@@ -48,6 +55,18 @@ class ElasticStepData:
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts, when given."""
         return self.rigid.contact_ids
+
+    @cached_property
+    def free_motion(self) -> FloatArray:
+        """v* (nv,), m/s: the motion without contacts.
+
+        Raises
+        ------
+        InvalidInput : the step is known by N and p alone.
+        """
+        if self.step.v_star is None:
+            raise InvalidInput("step", "no velocity", "a step with M and B")
+        return self.step.v_star
 
     def overlap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """c (nc,), m, at the end of the step: −Δt times the gap rate."""
@@ -78,4 +97,33 @@ class ElasticStepData:
     @cached_property
     def scaled_opening(self) -> FloatArray:
         """(nc,) gap of the free motion over V Δt."""
-        return np.asarray(self.rigid.step.p_vec / self.rigid.speed)
+        return np.asarray(self.step.p_vec / self.rigid.speed)
+
+
+@dataclass(frozen=True, eq=False)
+class _YieldingStepData(RigidStepData):
+    """A step whose contacts may yield before they stop what closes: forces are that much less.
+
+    Attributes
+    ----------
+    law : of the contacts.
+    """
+
+    law: PowerLaw
+
+    def _own_mobility(self) -> FloatArray:
+        """N_ii (nc,) of a diagonal M: enough for a scale, without a solve for each contact."""
+        if self.B is None or self.mass is None:
+            return super()._own_mobility()
+        return self.dt * np.asarray(self.B.multiply(self.B) @ (1.0 / self.mass.diagonal))
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the force that stops the part's speed at a contact of mean mobility.
+
+        Or, if that is less, what its stiffest contact makes of all that closes in one step.
+        """
+        stiffest = self.parts.largest(self.parts.contact, self.law.stiffness)
+        yielding = stiffest * (self.part_speed * self.dt) ** (self.law.power - 1.0)
+        stopping = self.stopping_force
+        return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))

@@ -131,19 +131,27 @@ class RigidStepData:
     @cached_property
     def mobility(self) -> FloatArray:
         """N_ii (nc,), m/(s·N): gap speed per unit of the contact's own force, always positive."""
-        if self.B is None or self.mass is None:
-            own = self.step.N.diagonal()
-        else:
-            product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
-            own = self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
+        own = self._own_mobility()
         return read_only(
             np.where(own > 0.0, own, self.parts.geometric_mean(own)[self.parts.contact])
         )
 
+    def _own_mobility(self) -> FloatArray:
+        """N_ii (nc,), m/(s·N), zero where the contact moves nothing."""
+        if self.B is None or self.mass is None:
+            return np.asarray(self.step.N.diagonal())
+        product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
+        return self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
+
     @cached_property
-    def part_force(self) -> FloatArray:
+    def stopping_force(self) -> FloatArray:
         """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
         return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: unit of the part's forces."""
+        return self.stopping_force
 
     @cached_property
     def part_energy(self) -> FloatArray:

@@ -6,8 +6,9 @@ from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
+from cdopt.formulations.variational_step import VariationalStep
 
 __all__ = [
     "ClassicCD", "ClosedNetwork", "CompatibleCD", "CompliantCD", "Formulation", "NoTensionTruss",
-    "QuasiStatic",
+    "QuasiStatic", "VariationalStep",
 ]  # fmt: skip

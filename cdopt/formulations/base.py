@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from cdopt import checks
 from cdopt.backends.base import Backend, ProblemClass, RunResult
@@ -54,6 +55,11 @@ class Formulation(ABC):
         """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
         return "QP" if self.problem.is_qp() else "SOCP"
 
+    @property
+    def contact_ids(self) -> NDArray[Any] | None:
+        """Names of the contacts whose forces a solution holds."""
+        return self.data.contact_ids
+
     @abstractmethod
     def latex(self) -> str:
         """The problem as mathematics: a LaTeX align environment."""
@@ -73,7 +79,7 @@ class Formulation(ABC):
 
     @abstractmethod
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        """v_next, u, gap and dual of an answer."""
+        """v_next, u, gap and dual of an answer; f too where it is more than the iterate's."""
 
     @abstractmethod
     def _objective(self, iterate: Iterate) -> float:
@@ -218,7 +224,7 @@ class Formulation(ABC):
             held = certify(self.data, result.iterate.motion, result.iterate.forces, tol)
             certificates["forces"] = held
             if claimed or held.ok:
-                fields.update(f=result.iterate.forces, **self._fields(result.iterate))
+                fields.update({"f": result.iterate.forces, **self._fields(result.iterate)})
         held_by = result.iterate
         return StepSolution(
             **fields,
@@ -232,7 +238,7 @@ class Formulation(ABC):
             iterations=result.iterations,
             iterate=result.iterate,
             raw=result.raw,
-            contact_ids=self.data.contact_ids,
+            contact_ids=self.contact_ids,
             provenance=self._provenance(backend, result.settings, tol, warm),
         )
 

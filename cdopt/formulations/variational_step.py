@@ -1,0 +1,320 @@
+"""One step of the variational integrator of De Klerk et al. (2021) as one convex problem.
+
+The step from q to q + Δq evaluates the potential at q_α = q + α Δq. With f = w′(−g₀ − αBΔq)::
+
+    R = mom − MΔq/h + h(1−α)(F_ext + Bᵀf) + Q⁻ + Qᵖ = 0
+    mom⁺ = MΔq/h + hα(F_ext + Bᵀf) + Q⁺
+
+their (29)–(31) with the slips of the printed page corrected: there Q has the wrong sign, V stands
+at q_k instead of q_α, and its Hessian is missing from the tangent. hR = −∇Ψ of the convex::
+
+    Ψ(Δq) = ½ΔqᵀMΔq − h bᵀΔq + (h/4)ΔqᵀCΔq + h²((1−α)/α) Σ w(−g₀ − αBΔq)
+    b     = mom + Qᵖ + h(1−α)F_ext + ½h drive
+
+whose dual is, with A = M + (h/2)C::
+
+    minimise over f ≥ 0    ½ fᵀN_αf + p_αᵀf + (1/(αh)) Σ w*(f)
+    N_α = h(1−α) B A⁻¹Bᵀ,  p_α = g₀/(αh) + B A⁻¹b
+
+This is compliant contact dynamics in the mean velocity v̄ = Δq/h, of bodies of mass (α/(1−α)) A over
+a time αh, with the physical forces f. Two-sided contacts (bonds), f = −k(g₀ + αBΔq) of both signs,
+add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces are explicit and Ψ quadratic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt import checks
+from cdopt.checks import BoolArray, FloatArray, read_only
+from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.data import ElasticStepData
+from cdopt.errors import InvalidInput, Unsupported
+from cdopt.formulations.base import matched
+from cdopt.formulations.elastic import ElasticStep
+from cdopt.formulations.step_damping import StepDamping
+from cdopt.solution import Iterate, StepSolution
+from cdopt.step import ContactStep
+
+_LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
+
+
+class VariationalStep(ElasticStep):
+    """One step of the variational integrator, its gaps linear in Δq.
+
+    Parameters
+    ----------
+    step : M, B, F_ext, dt = h, and ``phi`` = g₀, the gaps at q of a step linearised there. One
+        linearised again at q̂_α has B taken there and g₀ = Φ(q̂_α) − αB(q̂ − q). ``stiffness`` is
+        k itself, N/m^(p−1); ``gap_rate`` adds αh gap_rate to g₀. ``v`` is not read.
+    mom : (nv,) generalised momentum at the start, kg m/s and kg m²/s.
+    alpha : α in [0, 1), where in the step forces are taken; ½ is of second order.
+    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz.
+    damping_matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
+    damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first.
+    two_sided : (nc,) bool, contacts that also pull: linear, k in N/m whatever the power.
+    form : "velocity" for the primal, which solvers find easier when steps are short; "force" for
+        the dual.
+    damping_matrix_start : C at q, in Qᵖ of the paper's split; default that at q_α.
+    damping_matrix_end : C at q_{1−α}, in Q⁺ of the forced split; default that at q_α.
+    damping_drive : (nv,) N and N·m, what moving walls exert through C: Q = −C q̇ + drive.
+
+    Attributes
+    ----------
+    gaps : g₀ (nc,), m, with what ``gap_rate`` adds.
+    forces : CVXPY expression of f (nc,), N (force form).
+    velocity : CVXPY expression of v̄ = Δq/h (nv,), m/s (velocity form).
+    displacement : CVXPY expression of Δq (nv,), m (velocity form).
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    Unsupported : a step known by N and p alone, or with restitution.
+
+    Notes
+    -----
+    De Klerk et al. (2021), (29)–(31) corrected. A solution holds, in the order of the step,
+
+    - ``f`` (nc,) N, forces at q_α, those of two-sided contacts of both signs;
+    - ``u`` = Δq (nv,) m; ``mom`` = mom⁺ (nv,) kg m/s, the sum of all impulses of the step, so that
+      what the forces cancel in pairs they keep exactly; ``v_next`` = M⁻¹mom⁺;
+    - ``gap`` = g₀ + αBΔq (nc,) m;
+    - ``dual`` of the one-sided contacts: p_α + N_αf in m/s (force form), αh f (velocity form).
+
+    The certificate is that of ``data``, whose forces are f of the one-sided contacts, whose motion
+    is v̄ and whose primal energy is (α/(1−α))(Ψ/h² + ½ bᵀA⁻¹b) = −αh times the dual.
+
+    >>> import cdopt
+    >>> ball = cdopt.ContactStep(M=[[1.0]], B=[[1.0]], phi=[0.0], v=[0.0], F_ext=[0.0], dt=0.1,
+    ...                          stiffness=100.0)
+    >>> hit = cdopt.VariationalStep(ball, mom=[-1.0]).solve("newton")
+    >>> hit.u.round(9), hit.f.round(9), hit.mom.round(9)  # −1 + ½·0.1·4 = −0.8; −1 + 0.1·4 = −0.6
+    (array([-0.08]), array([4.]), array([-0.6]))
+    """
+
+    def __init__(
+        self,
+        step: ContactStep,
+        mom: Any,
+        alpha: float = 0.5,
+        power: float = HOOKE,
+        damping_matrix: Any = None,
+        damping: str = "forced",
+        two_sided: Any = None,
+        form: str = "velocity",
+        *,
+        damping_matrix_start: Any = None,
+        damping_matrix_end: Any = None,
+        damping_drive: Any = None,
+    ) -> None:
+        self._take(step, form)
+        if np.any(step.restitution):
+            raise Unsupported(
+                "VariationalStep",
+                f"restitution {float(step.restitution.max()):g} is a law of rigid impact; elastic "
+                "contacts rebound by their energy, less what damping takes",
+            )
+        self.alpha = _fraction(alpha)
+        self._M, self._B, self._load, phi = _matrices(step)
+        self.gaps = read_only(phi + self.alpha * step.dt * step.gap_rate)
+        nv = self._load.size
+        self.mom = checks.vector("mom", mom, nv, "kg m/s")
+        self.law = PowerLaw(step.stiffness, checks.power("power", power))
+        self.damping = StepDamping.read(
+            nv, damping, damping_matrix, damping_matrix_start, damping_matrix_end, damping_drive
+        )
+        self.two_sided = _mask("two_sided", two_sided, step.nc)
+        self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
+        law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
+        self._pose(ElasticStepData(self._compliant(), law))
+        self.displacement: cp.Expression | None = None
+        if self.velocity is not None:
+            self.displacement = step.dt * self.velocity
+        if self.forces is not None:
+            self.forces = self._all_forces(self.forces)
+
+    # --- the problem as compliant contact dynamics -------------------------------------
+
+    def _compliant(self) -> ContactStep:
+        """The step in v̄ = Δq/h whose forces are the unknown ones: mass (α/(1−α)) A, time αh."""
+        h, alpha, step, B = self.step.dt, self.alpha, self.step, self._B
+        one = self._unknown
+        A = self._M + (0.5 * h) * self.damping.matrix
+        b = self._impulse()
+        weight, duration = 1.0, h
+        with np.errstate(all="ignore"):  # what is not finite the step refuses
+            if alpha == 0.0:
+                b = b + h * (B.T @ self._force(-self.gaps))
+            else:
+                weight, duration = alpha / (1.0 - alpha), alpha * h
+                k = np.where(self.two_sided, step.stiffness, 0.0)
+                A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
+                b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
+            A, push = weight * A, weight / duration * b
+        return ContactStep(
+            M=A,
+            B=B[one],
+            phi=np.zeros(one.size) if step.phi is None else step.phi[one],
+            v=np.zeros(b.size),
+            F_ext=push,  # v* = A⁻¹b
+            dt=duration,
+            stiffness=step.stiffness[one],
+            gap_rate=step.gap_rate[one],
+            contact_ids=None if step.contact_ids is None else step.contact_ids[one],
+            dof_body=step.dof_body,
+        )
+
+    def _impulse(self) -> FloatArray:
+        """b (nv,), kg m/s: mom + Qᵖ + h(1−α)F_ext + ½h drive."""
+        h, damping = self.step.dt, self.damping
+        start = self.mom + h * (1.0 - self.alpha) * self._load + 0.5 * h * damping.drive
+        return np.asarray(start + damping.past(self._velocity(self.mom), h))
+
+    def _velocity(self, mom: FloatArray) -> FloatArray:
+        """M⁻¹ mom (nv,), m/s."""
+        return mom if self.step.mass is None else self.step.mass.solve(mom)
+
+    def _force(self, overlap: FloatArray) -> FloatArray:
+        """f (nc,), N, at overlaps (nc,) in m: w′(c), or k c of two-sided contacts."""
+        both = self.law.stiffness * overlap
+        return np.where(self.two_sided, both, self.law.force(overlap))
+
+    def _all_forces(self, unknown: cp.Expression) -> cp.Expression:
+        """CVXPY expression of f (nc,), N: unknown forces, and those of bonds by the motion."""
+        if self.alpha == 0.0:
+            return cp.Constant(self._force(-self.gaps))
+        nc, one, bonds = self.step.nc, self._unknown, self.two_sided
+        if not bonds.any():
+            return unknown
+        k = np.where(bonds, self.law.stiffness, 0.0)
+        reach = sp.csr_array(self._B * (self.alpha * self.step.dt * k)[:, None])
+        pull = -reach @ self._motion - k * self.gaps
+        if one.size == 0:
+            return pull
+        ones = np.ones(one.size)
+        return sp.csr_array((ones, (one, np.arange(one.size))), (nc, one.size)) @ unknown + pull
+
+    # --- Ψ and its gradient ------------------------------------------------------------
+
+    def potential(self, u: Any) -> float:
+        """Ψ(Δq) in J s², for u = Δq (nv,) in m.
+
+        With α = 0, where it has no limit, Ψ less its value at Δq = 0.
+
+        Raises
+        ------
+        InvalidInput : u has the wrong length.
+        """
+        u = checks.vector("u", u, self.mom.size, "m")
+        h, alpha = self.step.dt, self.alpha
+        moved = 0.5 * (u @ (self._M @ u)) - h * (self._impulse() @ u)
+        moved += 0.25 * h * (u @ (self.damping.matrix @ u))
+        if alpha == 0.0:
+            return float(moved - h * h * (self._force(-self.gaps) @ (self._B @ u)))
+        c = -self.gaps - alpha * (self._B @ u)
+        stored = np.where(self.two_sided, 0.5 * self.law.stiffness * c * c, self.law.energy(c))
+        return float(moved + h * h * (1.0 - alpha) / alpha * stored.sum())
+
+    def residual(self, u: Any) -> FloatArray:
+        """R(Δq) = −∇Ψ/h (nv,) in kg m/s, for u = Δq (nv,) in m; zero at the answer.
+
+        Raises
+        ------
+        InvalidInput : u has the wrong length.
+        """
+        u = checks.vector("u", u, self.mom.size, "m")
+        h, alpha = self.step.dt, self.alpha
+        f = self._force(-self.gaps - alpha * (self._B @ u))
+        pushed = h * (1.0 - alpha) * (self._B.T @ f) + self._impulse()
+        return np.asarray(pushed - self._M @ u / h - 0.5 * (self.damping.matrix @ u))
+
+    # --- reading and writing -----------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name, form, α and power."""
+        return (
+            f"VariationalStep ({self.form} form, α = {self.alpha:g}, p = {self.law.power:g}, "
+            f"{self.damping.split} damping)"
+        )
+
+    @property
+    def contact_ids(self) -> NDArray[Any] | None:
+        """Names of all contacts of the step, two-sided ones included."""
+        return self.step.contact_ids
+
+    def seed(self, start: StepSolution) -> None:
+        """Write forces and the motion they cause into the variables."""
+        f = matched(start.f, start, self.contact_ids, self.step.nc)
+        self._write(f[self._unknown])
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        h, damping = self.step.dt, self.damping
+        u = h * np.asarray(iterate.motion)
+        gap = self.gaps + self.alpha * (self._B @ u)
+        f = self._force(-gap)
+        f[self._unknown] = iterate.forces
+        mom = self.mom + h * (self._B.T @ f + self._load) + damping.minus(u, h)
+        mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
+        return {
+            "f": f, "u": u, "mom": mom, "v_next": self._velocity(mom), "gap": gap,
+            "dual": self._multipliers(iterate),
+        }  # fmt: skip
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        nv, p, q = self.mom.size, self.law.power, self.law.conjugate_power
+        if self.alpha == 0.0:
+            body = (
+                rf"\min_{{\Delta q \in \mathbb{{R}}^{{{nv}}}}}\quad & "
+                r"\tfrac12 \Delta q^\mathsf{T} (M + \tfrac h2 C)\, \Delta q - "
+                r"h\, (b + h B^\mathsf{T} f_0)^\mathsf{T} \Delta q"
+            )
+        elif self.form == "velocity":
+            body = (
+                rf"\min_{{\Delta q \in \mathbb{{R}}^{{{nv}}}}}\quad & "
+                r"\tfrac12 \Delta q^\mathsf{T} M \Delta q - h\, b^\mathsf{T} \Delta q + "
+                r"\tfrac h4 \Delta q^\mathsf{T} C \Delta q + "
+                rf"\tfrac{{h^2 (1-\alpha)}}{{{p:g}\,\alpha}} \sum_i k_i\, "
+                rf"[-g_0 - \alpha B \Delta q]_{{i,+}}^{{{p:g}}}"
+            )
+        else:
+            body = (
+                rf"\min_{{f \in \mathbb{{R}}^{{{self._unknown.size}}},\, f \ge 0}}\quad & "
+                r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
+                rf"\frac{{1}}{{{q:.6g}\,\alpha h}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
+            )
+        return "\\begin{align*}\n" + body + "\n\\end{align*}"
+
+
+def _matrices(step: ContactStep) -> tuple[sp.csr_array, sp.csr_array, FloatArray, FloatArray]:
+    """M, B, F_ext and Φ of a step that has them."""
+    if step.M is None or step.B is None or step.F_ext is None or step.phi is None:
+        raise Unsupported("VariationalStep", "the step is known by N and p alone")
+    return step.M, step.B, step.F_ext, step.phi
+
+
+def _fraction(value: object) -> float:
+    """α: zero, or at least what round-off in the gaps leaves of it, below one."""
+    alpha = checks.scalar("alpha", value, at_least=0.0, at_most=1.0)
+    if alpha == 1.0 or 0.0 < alpha < _LEAST_ALPHA:
+        raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {_LEAST_ALPHA:g} to below 1")
+    return alpha
+
+
+def _mask(name: str, value: Any, size: int) -> BoolArray:
+    """One flag per contact; None is none."""
+    if value is None:
+        return read_only(np.zeros(size, dtype=bool))
+    try:
+        flags = np.array(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InvalidInput(name, checks.describe(value), f"{size} flags") from error
+    if flags.shape != (size,) or (size and flags.dtype.kind != "b"):
+        raise InvalidInput(name, checks.describe(flags), f"{size} flags, True or False")
+    return read_only(flags.astype(bool))
