@@ -1,12 +1,15 @@
-"""Dynamics: a scene in time, by classic or compatible contact dynamics.
+"""Dynamics: a scene in time, by contact dynamics or with elastic contacts.
 
 ``simulate`` detects contacts, takes steps by a method and records a Trajectory, in memory or in a
 VTKHDF file. METHODS is the table of methods; another one is a settings object like those there.
 """
 
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
+from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
+from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
 from cdopt.dynamics.frame import Frame
-from cdopt.dynamics.method import Method, Run, Stage, StepTaken
+from cdopt.dynamics.method import MarchingMethod, Method, Run, Stage, StepTaken
+from cdopt.dynamics.quasi_static import QuasiStaticSteps
 from cdopt.dynamics.running import Interrupted, StepFailed
 from cdopt.dynamics.simulate import METHODS, simulate
 from cdopt.dynamics.trajectory import Diagnostics, Trajectory
@@ -16,13 +19,19 @@ __all__ = [
     "ClassicSteps",
     "CompatibleSteps",
     "Diagnostics",
+    "Equilibrium",
     "Frame",
     "Interrupted",
+    "MarchingMethod",
     "Method",
+    "QuasiStaticSteps",
     "Run",
     "Stage",
     "StepFailed",
     "StepTaken",
     "Trajectory",
+    "VariationalSteps",
+    "VelocityVerletSteps",
+    "equilibrium",
     "simulate",
 ]

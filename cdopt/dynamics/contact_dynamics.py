@@ -20,7 +20,7 @@ from cdopt.checks import FloatArray
 from cdopt.contact import Contacts, advance
 from cdopt.contact import step as contact_step
 from cdopt.dynamics.method import Run, Stage, StepTaken
-from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.scene import State
 from cdopt.solution import StepSolution
@@ -68,6 +68,9 @@ class _ContactDynamics:
             run.memory = {"ids": contacts.contact_ids, **sound}
 
     def _step(self, run: Run, state: State, contacts: Contacts) -> ContactStep:
+        if run.scene.bonds.size:
+            methods = ("variational", "velocity-verlet", "quasi-static")
+            raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
         return contact_step(run.scene, state, contacts, run.dt, v_min=self.v_min)
 
     def _settings(self, **backends: str | Backend) -> dict[str, Any]:
@@ -101,7 +104,7 @@ class ClassicSteps(_ContactDynamics):
         super().__post_init__()
         names = ("backend", "classic_backend")
         given = [name for name in names if getattr(self, name) is not None]
-        solvers = [_resolved(name, getattr(self, name)) for name in given]
+        solvers = [resolved(name, getattr(self, name)) for name in given]
         if solvers and solvers[0] != solvers[-1]:
             raise InvalidInput("backend", "two solvers for one problem", " or ".join(names))
         object.__setattr__(self, "_solver", (solvers or [resolve(FIRST_BACKEND)])[0])
@@ -167,7 +170,7 @@ class CompatibleSteps(_ContactDynamics):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("backend", "classic_backend"):
-            object.__setattr__(self, name, _resolved(name, getattr(self, name)))
+            object.__setattr__(self, name, resolved(name, getattr(self, name)))
         if self.closed_tol is not None:
             checks.scalar("closed_tol", self.closed_tol, above=0.0, at_most=1.0)
 
@@ -254,7 +257,7 @@ def stage(solution: StepSolution | None, seconds: float) -> Stage:
     )
 
 
-def _resolved(name: str, backend: Any) -> Backend:
+def resolved(name: str, backend: Any) -> Backend:
     """The settings object behind a name, under the argument's own name in errors."""
     try:
         return resolve(backend)

@@ -46,5 +46,10 @@ def _spin(scene: Scene, state: State) -> FloatArray:
     own, omega = scene.bodies.inertia[free], state.angular_velocity[free]
     if scene.dim == 2:
         return np.asarray(own * omega)
-    frame = matrices(state.orientation[free])
-    return np.asarray(np.einsum("nij,nj,nkj,nk->ni", frame, own, frame, omega, optimize=True))
+    spin = own * omega
+    uneven = np.flatnonzero((own != own[:, :1]).any(axis=1))
+    if uneven.size:
+        frame = matrices(state.orientation[free][uneven])
+        local = own[uneven] * np.einsum("nji,nj->ni", frame, omega[uneven])
+        spin[uneven] = np.einsum("nij,nj->ni", frame, local)
+    return np.asarray(spin)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cdopt.checks import FloatArray
 from cdopt.contact import Contacts
+from cdopt.grains import Touch
 from cdopt.scene import Scene, State
 
 
@@ -45,6 +46,9 @@ class StepTaken:
     measures : one number for each name in ``Method.measures``.
     seconds_assemble : s.
     solution : the last solve's result, for the exception if it failed.
+    steps : how many steps this is; marching methods take several at a time.
+    touch : of a marching method, the contacts in ``state``.
+    failure : of a marching method, why the step after these could not be taken.
     """
 
     state: State
@@ -53,6 +57,9 @@ class StepTaken:
     measures: Mapping[str, float]
     seconds_assemble: float
     solution: Any = None
+    steps: int = 1
+    touch: Touch | None = None
+    failure: str = ""
 
     @property
     def ok(self) -> bool:
@@ -70,12 +77,14 @@ class Run:
     strict : whether the run ends with a step that fails, so that a proof of why is worth its time.
     memory : arrays that the next step wants of the last one, by name; saved and restored with
         the state, so that a run which is resumed goes on as if nothing had happened.
+    desk : what a method prepares once for a run and can prepare again; never saved.
     """
 
     scene: Scene
     dt: float
     strict: bool = True
     memory: dict[str, Any] = field(default_factory=dict)
+    desk: dict[str, Any] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -112,3 +121,41 @@ class Method(Protocol):
         ------
         SolveFailed : there is no motion to go on with.
         """
+
+
+@runtime_checkable
+class MarchingMethod(Protocol):
+    """A method that finds contacts itself and takes many steps in one go.
+
+    Everything but ``step`` is as in Method.
+    """
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Names of the forces, "f" first."""
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the solves of a step, in order."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of further numbers."""
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+
+    def begin(self, run: Run, state: State) -> StepTaken:
+        """What is measured before the first step; may prepare ``run``.
+
+        Raises
+        ------
+        InvalidInput, Unsupported : a scene or time step that the method cannot take.
+        """
+
+    def march(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Up to ``steps`` steps; fewer, with ``failure`` set, where the next cannot be taken."""

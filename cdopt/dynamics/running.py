@@ -13,11 +13,12 @@ from cdopt.contact import Contacts, Neighbours, detect, safe_margin
 from cdopt.dynamics import diagnostics
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.interrupts import uninterrupted
-from cdopt.dynamics.method import Method, Run, StepTaken
+from cdopt.dynamics.method import MarchingMethod, Method, Run, StepTaken
 from cdopt.dynamics.store import Checkpoint, Header, MemoryStore
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
 from cdopt.errors import CdoptError, InvalidInput, SolveFailed
+from cdopt.grains import Touch
 from cdopt.progress import Tell
 from cdopt.scene import Scene, State
 
@@ -58,8 +59,8 @@ class Simulation:
     """
 
     def __init__(
-        self, scene: Scene, dt: float, steps: int, method: Method, every: int, strict: bool,
-        tell: Tell,
+        self, scene: Scene, dt: float, steps: int, method: Method | MarchingMethod, every: int,
+        strict: bool, tell: Tell,
     ) -> None:  # fmt: skip
         self.scene, self.dt, self.steps, self.method = scene, dt, steps, method
         self.every, self.strict, self.tell = every, strict, tell
@@ -112,13 +113,20 @@ class Simulation:
 
     def _begun(self, store: MemoryStore | FileWriter) -> Checkpoint:
         """Record the initial state."""
-        checkpoint = Checkpoint(0, self.scene.initial, {})
-        contacts, seconds = self._detect(checkpoint.state)
-        none = np.empty((0, self.scene.dim))
-        forces = {name: np.empty(0) for name in self.method.forces}
-        ids = np.empty(0, dtype=np.int64)
-        store.add_row(self._row(0, checkpoint.state, contacts, None, 0, seconds))
-        store.add_frame(Frame(0, checkpoint.state, ids, np.empty(0), none, none, forces))
+        state = self.scene.initial
+        if isinstance(self.method, MarchingMethod):
+            taken = self.method.begin(self._run, state)
+            row, frame = self._marked(0, taken), _frame(0, state, _touch(taken), taken)
+        else:
+            contacts, seconds = self._detect(state)
+            none = np.empty((0, self.scene.dim))
+            forces = {name: np.empty(0) for name in self.method.forces}
+            ids = np.empty(0, dtype=np.int64)
+            row = self._row(0, state, contacts, None, 0, seconds)
+            frame = Frame(0, state, ids, np.empty(0), none, none, forces)
+        checkpoint = Checkpoint(0, state, dict(self._run.memory))
+        store.add_row(row)
+        store.add_frame(frame)
         store.commit(checkpoint)
         return checkpoint
 
@@ -129,7 +137,10 @@ class Simulation:
         self._run.memory = dict(begun.memory)
         self._last = begun
         try:
-            self._steps(store, begun)
+            if isinstance(self.method, MarchingMethod):
+                self._marches(self.method, store, begun)
+            else:
+                self._steps(self.method, store, begun)
         except KeyboardInterrupt as error:
             stop = Interrupted(f"at t = {self._last.state.t:g} s")
             stop.trajectory = trajectory
@@ -144,11 +155,11 @@ class Simulation:
             with uninterrupted():
                 store.commit(self._last)
 
-    def _steps(self, store: MemoryStore | FileWriter, begun: Checkpoint) -> None:
+    def _steps(self, method: Method, store: MemoryStore | FileWriter, begun: Checkpoint) -> None:
         state = begun.state
         contacts, seconds = self._detect(state)
         for k in range(begun.step + 1, self.steps + 1):
-            taken = self._take(store, k, state, contacts)
+            taken = self._take(method, store, k, state, contacts)
             state = State(k * self.dt, taken.state.q, taken.state.v)
             found, seconds = self._detect(state)
             with uninterrupted():
@@ -164,12 +175,42 @@ class Simulation:
             self.tell(k, self.steps, text)
             contacts = found
 
+    def _marches(
+        self, method: MarchingMethod, store: MemoryStore | FileWriter, begun: Checkpoint
+    ) -> None:
+        """Marches from frame to frame."""
+        k, state = begun.step, begun.state
+        while k < self.steps:
+            stop = min((k // self.every + 1) * self.every, self.steps)
+            taken = method.march(self._run, state, stop - k)
+            k += taken.steps
+            state = State(k * self.dt, taken.state.q, taken.state.v)
+            if taken.steps:
+                with uninterrupted():
+                    started = time.perf_counter()
+                    store.add_row(self._marked(k, taken))
+                    store.add_frame(_frame(k, state, _touch(taken), taken))
+                    self._last = Checkpoint(k, state, dict(self._run.memory))
+                    self._commit_in_time(store)
+                    self._output = time.perf_counter() - started
+                text = f"t = {state.t:.6g} s, {_touch(taken).nc} contacts"
+                self.tell(k, self.steps, text)
+            if taken.failure:
+                store.add_row(self._row(k + 1, state, None, None, 0, 0.0))
+                raise self._failure(k + 1, taken.failure, taken.solution)
+
+    def _marked(self, k: int, taken: StepTaken) -> list[float]:
+        """The row of a march that ends in step k."""
+        touch = _touch(taken)
+        return self._row(k, taken.state, touch, taken, touch.nc, 0.0)
+
     def _take(
-        self, store: MemoryStore | FileWriter, k: int, state: State, contacts: Contacts
-    ) -> StepTaken:
+        self, method: Method, store: MemoryStore | FileWriter, k: int, state: State,
+        contacts: Contacts,
+    ) -> StepTaken:  # fmt: skip
         """One step; one that fails is told in the diagnostics before anything is raised."""
         try:
-            taken = self.method.step(self._run, state, contacts)
+            taken = method.step(self._run, state, contacts)
         except SolveFailed as error:
             store.add_row(self._row(k, state, None, None, contacts.nc, 0.0))
             raise self._failure(k, str(error), error) from error
@@ -214,8 +255,8 @@ class Simulation:
     # --- what is recorded --------------------------------------------------------------
 
     def _row(
-        self, k: int, state: State, after: Contacts | None, taken: StepTaken | None, nc: int,
-        detect_seconds: float,
+        self, k: int, state: State, after: Contacts | Touch | None, taken: StepTaken | None,
+        nc: int, detect_seconds: float,
     ) -> list[float]:  # fmt: skip
         """Diagnostics in the order of ``_columns``.
 
@@ -241,7 +282,7 @@ class Simulation:
         return row
 
 
-def _columns(scene: Scene, method: Method) -> tuple[str, ...]:
+def _columns(scene: Scene, method: Method | MarchingMethod) -> tuple[str, ...]:
     """Names of the diagnostics; a dot parts a vector from its component."""
     axes = _AXES[: scene.dim]
     stages = (
@@ -266,7 +307,14 @@ def _of_stage(k: int, name: str, taken: StepTaken | None) -> list[float]:
     return [stage.residual, float(stage.claimed), float(stage.iterations), stage.seconds]
 
 
-def _frame(k: int, state: State, contacts: Contacts, taken: StepTaken) -> Frame:
+def _touch(taken: StepTaken) -> Touch:
+    """The contacts that a marching method always gives."""
+    if taken.touch is None:
+        raise InvalidInput("method", "a march without contacts", "a Touch in what it returns")
+    return taken.touch
+
+
+def _frame(k: int, state: State, contacts: Contacts | Touch, taken: StepTaken) -> Frame:
     return Frame(
         step=k,
         state=state,

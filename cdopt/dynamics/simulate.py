@@ -10,16 +10,21 @@ from typing import Any
 
 from cdopt import checks
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
-from cdopt.dynamics.method import Method
+from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
+from cdopt.dynamics.method import MarchingMethod, Method
+from cdopt.dynamics.quasi_static import QuasiStaticSteps
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.errors import InvalidInput
 from cdopt.progress import Tell, told
 from cdopt.scene import Scene, load
 
-METHODS: dict[str, Callable[..., Method]] = {
+METHODS: dict[str, Callable[..., Method | MarchingMethod]] = {
     "classic-cd": ClassicSteps,
     "compatible-cd": CompatibleSteps,
+    "variational": VariationalSteps,
+    "velocity-verlet": VelocityVerletSteps,
+    "quasi-static": QuasiStaticSteps,
 }
 
 _ROUND_OFF = 1e-9  # share by which a duration may miss a whole number of steps
@@ -30,7 +35,7 @@ def simulate(
     scene: Scene | str | Path,
     dt: float,
     duration: float,
-    method: str | Method = "compatible-cd",
+    method: str | Method | MarchingMethod = "compatible-cd",
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -99,7 +104,7 @@ def simulate(
         return work.in_memory() if out is None else work.in_file(_path(out), resume)
 
 
-def method_of(method: str | Method, **options: Any) -> Method:
+def method_of(method: str | Method | MarchingMethod, **options: Any) -> Method | MarchingMethod:
     """The settings object of a method.
 
     Raises
@@ -112,9 +117,9 @@ def method_of(method: str | Method, **options: Any) -> Method:
         unknown = sorted(set(options) - set(known))
         if unknown:
             raise InvalidInput(unknown[0], f"no setting of {method}", "one of " + ", ".join(known))
-        made: Method = maker(**options)
+        made: Method | MarchingMethod = maker(**options)
         return made
-    if not isinstance(method, Method):
+    if not isinstance(method, Method | MarchingMethod):
         expected = "one of " + ", ".join(map(repr, METHODS)) + ", or a settings object"
         raise InvalidInput("method", checks.describe(method), expected)
     if options:

@@ -133,7 +133,7 @@ class FileWriter:
     def take_back(self, step: int) -> None:
         """Forget the diagnostics of steps after this one."""
         rows = self._file[_OWN]["diagnostics"]
-        rows.resize(min(rows.shape[0], step + 1), axis=0)
+        rows.resize(int(np.count_nonzero(rows[:, 0] <= step)), axis=0)
 
     def checkpoint(self) -> Checkpoint:
         """Where the run stands that the file holds."""

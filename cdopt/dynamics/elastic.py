@@ -1,0 +1,271 @@
+"""Elastic contacts in time: the variational integrator and velocity-Verlet as methods.
+
+De Klerk et al. (2021). Both deform contacts, whose stiffness the scene's materials state in N/m
+(N/m^(p−1)); both damp with the scene's γ_n and γ_t, and hold its bonds.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.backends.base import Backend
+from cdopt.contact import Neighbours
+from cdopt.dynamics.contact_dynamics import resolved
+from cdopt.dynamics.method import Run, Stage, StepTaken
+from cdopt.dynamics.relinearised import Relinearised, touching
+from cdopt.errors import InvalidInput
+from cdopt.grains import (
+    DIVERGED,
+    DONE,
+    FORCED,
+    PAPER,
+    TOO_DEEP,
+    TOO_FAST,
+    Marched,
+    Marcher,
+    Rule,
+    Touch,
+)
+from cdopt.scene import Scene, State
+
+SPLITS = {"paper": PAPER, "forced": FORCED}
+SOLVERS = ("cg", "direct")
+PATHS = ("native", "cvxpy")
+_CYCLES = 1e-6  # a step that still changes by more than this share does not settle
+_LIMIT = 60  # Newton iterations of a step: five are many
+_WHY = {
+    DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
+    TOO_DEEP: "two bodies overlap by more than a radius",
+    TOO_FAST: "a body goes further in one step than its contacts can be foreseen",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariationalSteps:
+    """The variational integrator.
+
+    Parameters
+    ----------
+    alpha : α in [0, 1): forces act at q_α = (1−α) q + α q⁺. ½ is of second order; 0 is explicit
+        but for damping, of first order.
+    damping : "forced", of second order with damping too, or "paper", which is of first order.
+    path : "native", compiled, for spheres and half-spaces; or "cvxpy", ``cdopt.VariationalStep``
+        linearised again until R(q⁺) = 0, for all shapes in the plane and spheres in space.
+    backend : of the CVXPY path, a name or a settings object. solver : of the native one's linear
+        systems, "cg" or "direct".
+    tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
+        fastest speed.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+
+    Notes
+    -----
+    De Klerk et al. (2021), equations (29)–(31) and Algorithm 1, corrected. Both paths meet the
+    same equation; trajectories agree.
+    """
+
+    alpha: float = 0.5
+    damping: str = "forced"
+    path: str = "native"
+    backend: str | Backend = "newton"
+    solver: str = "cg"
+    tol: float = 1e-12
+
+    name: ClassVar[str] = "variational"
+    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stages: ClassVar[tuple[str, ...]] = ("step",)
+    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+
+    def __post_init__(self) -> None:
+        if not checks.scalar("alpha", self.alpha, at_least=0.0) < 1.0:
+            raise InvalidInput("alpha", f"{self.alpha:g}", "a number in [0, 1)")
+        checks.choice("damping", self.damping, SPLITS)
+        checks.choice("path", self.path, PATHS)
+        object.__setattr__(self, "backend", resolved("backend", self.backend))
+        checks.choice("solver", self.solver, SOLVERS)
+        checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        names = ("alpha", "damping", "path", "solver", "tol")
+        return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
+
+    def begin(self, run: Run, state: State) -> StepTaken:
+        """Measures of the initial state.
+
+        Raises
+        ------
+        InvalidInput : a scene without stiffness, or with Newton's restitution.
+        Unsupported : shapes that the path does not know.
+        """
+        held = Stage(0.0, True, True, 0, 0.0, "")
+        if self.path == "cvxpy":
+            return measured(state, touching(run.scene, state, self._posed(run)[1]), held)
+        return measured(state, marcher(run).touch(state), held)
+
+    def march(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Up to so many steps."""
+        if self.path == "cvxpy":
+            return self._linearise(run, state, steps)
+        work = marcher(run)
+        started = time.perf_counter()
+        rule = Rule(run.dt, self.alpha, SPLITS[self.damping], self.tol, _LIMIT)
+        ended = work.variational(state, steps, rule, self.solver == "direct")
+        seconds = time.perf_counter() - started
+        fine = ended.outcome == DONE
+        held = Stage(ended.residual, fine, fine, ended.newton, seconds, "")
+        return measured(
+            ended.state, work.touch(ended.state), held, ended.done, _failure(work, ended, run.dt)
+        )
+
+    def _linearise(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Steps through CVXPY, one after the other."""
+        work, near = self._posed(run)
+        started, worst, passes, failure, done = time.perf_counter(), 0.0, 0, "", 0
+        ok = claimed = True
+        while done < steps and not failure:
+            taken = work.step(state)
+            worst = max(worst, float(getattr(taken.solution.certificate, "worst", np.inf)))
+            passes += taken.passes
+            ok, claimed = ok and taken.solution.ok, claimed and taken.solution.claimed
+            if taken.change > max(self.tol, _CYCLES):
+                failure = (
+                    f"linearising again {taken.passes} times still changes the step by "
+                    f"{taken.change:.1e} of itself: it cycles, or the time step is too large"
+                )
+            elif not taken.solution.ok and run.strict:
+                failure = f"the certificate fails at {worst:.1e}: {taken.solution.status}"
+            else:
+                state, done = taken.state, done + 1
+        held = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
+        return measured(state, touching(run.scene, state, near), held, done, failure)
+
+    def _posed(self, run: Run) -> tuple[Relinearised, Neighbours]:
+        """The run's convex problems, made when first asked for."""
+        if "posed" not in run.desk:
+            require_elastic(run.scene)
+            work = Relinearised(
+                run.scene, run.dt, self.alpha, self.damping, resolved("backend", self.backend),
+                self.tol,
+            )  # fmt: skip
+            run.desk["posed"] = work, Neighbours(run.scene)
+        found: tuple[Relinearised, Neighbours] = run.desk["posed"]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class VelocityVerletSteps:
+    """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
+
+    Damping sees the velocities of the half step, as in LAMMPS.
+    """
+
+    name: ClassVar[str] = "velocity-verlet"
+    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stages: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+
+    def settings(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
+
+    def begin(self, run: Run, state: State) -> StepTaken:
+        """Measures of the initial state.
+
+        Raises
+        ------
+        InvalidInput : a scene without stiffness, or with Newton's restitution; a time step
+            beyond what is stable.
+        Unsupported : shapes other than spheres and half-spaces.
+        """
+        work = marcher(run)
+        _require_stable(run.scene, work, run.dt)
+        run.memory["force"] = work.forces(state)
+        return measured(state, work.touch(state))
+
+    def march(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Up to so many steps."""
+        work = marcher(run)
+        ended, force = work.velocity_verlet(state, steps, run.dt, run.memory["force"])
+        run.memory["force"] = force
+        return measured(
+            ended.state, work.touch(ended.state), None, ended.done, _failure(work, ended, run.dt)
+        )
+
+
+def marcher(run: Run) -> Marcher:
+    """The run's compiled steps, made when first asked for."""
+    if "marcher" not in run.desk:
+        require_elastic(run.scene)
+        run.desk["marcher"] = Marcher(run.scene)
+    found: Marcher = run.desk["marcher"]
+    return found
+
+
+def require_elastic(scene: Scene) -> None:
+    """Refuse scenes that elastic contacts do not describe.
+
+    Raises
+    ------
+    InvalidInput : no stiffness anywhere, or Newton's restitution.
+    """
+    if not np.isfinite(scene.half_stiffness).any():
+        raise InvalidInput(
+            "scene", "no material with a stiffness", "materials with a stiffness, N/m^(p−1): "
+            "this method deforms contacts"
+        )  # fmt: skip
+    if scene.body_restitution.any():
+        raise InvalidInput(
+            "scene", "Newton's restitution", "restitution 0: elastic contacts lose energy by the "
+            "scene's damping, γ_n"
+        )  # fmt: skip
+
+
+def _require_stable(scene: Scene, work: Marcher, h: float) -> None:
+    """Refuse a step longer than the explicit limit 2/ω of the stiffest pair of spheres (p = 2)."""
+    g = work.grains
+    k = scene.half_stiffness[np.isfinite(scene.half_stiffness)].max() / 2.0
+    light = g.mass[g.free].min()
+    longest = float(2.0 / np.sqrt(2.0 * k / light))
+    if scene.power == 2.0 and h >= longest:
+        raise InvalidInput(
+            "dt", f"{h:g} s", f"less than {longest:.3g} s, beyond which it is unstable"
+        )
+
+
+def measured(
+    state: State, touch: Touch, held: Stage | None = None, steps: int = 0, failure: str = "",
+    solution: object = None,
+) -> StepTaken:  # fmt: skip
+    """What a march tells of its end."""
+    return StepTaken(
+        state=state,
+        forces={"f": touch.forces},
+        stages={} if held is None else {"step": held},
+        measures={"elastic": touch.energy},
+        seconds_assemble=0.0,
+        steps=steps,
+        touch=touch,
+        failure=failure,
+        solution=solution,
+    )
+
+
+def _failure(work: Marcher, ended: Marched, h: float) -> str:
+    """Why a march ended early; "" if it did not."""
+    if ended.outcome == DONE:
+        return ""
+    why = _WHY[ended.outcome].format(residual=ended.residual)
+    i, j, gap = work.nearest(ended.state, h)
+    label = work.scene.bodies.label
+    pair = (
+        f"; the deepest contact is of {label(i)} with {label(j)}, gap {gap:.3g} m" if i >= 0 else ""
+    )
+    return f"{why}{pair}; the time step may be too large"

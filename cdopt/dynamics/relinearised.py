@@ -1,0 +1,208 @@
+"""Steps of the variational integrator in exact geometry, as CVXPY problems linearised again.
+
+Each pass states ``cdopt.VariationalStep`` with the gaps, B and C of q̂_α = q + α Δq̂ and solves it
+for Δq; when Δq no longer changes, it satisfies R(q⁺) = 0 of the nonlinear problem, De Klerk et al.
+(2021), (29) corrected. The contacts that damp are those that touch in q + α h v, for the whole
+step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt.backends.base import Backend
+from cdopt.checks import FloatArray, IntArray
+from cdopt.contact import (
+    Contacts,
+    Neighbours,
+    damping_drive,
+    damping_matrix,
+    default_margin,
+    detect,
+    external_forces,
+    gap_gradient,
+    mass_matrix,
+    move,
+)
+from cdopt.contact_law import PowerLaw
+from cdopt.errors import Unsupported
+from cdopt.formulations import VariationalStep
+from cdopt.grains import Touch
+from cdopt.scene import SHAPES, Scene, Sphere, State
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+PASSES = 40  # of linearising again; each gains two digits and more
+
+
+@dataclass(frozen=True)
+class Passes:
+    """One step in exact geometry.
+
+    Attributes
+    ----------
+    state : at its end. passes : how often it was linearised.
+    change : of the last pass, as a share of the way that the step's fastest dof goes.
+    solution : the last pass's, with its certificate.
+    """
+
+    state: State
+    passes: int
+    change: float
+    solution: StepSolution
+
+
+class Relinearised:
+    """The variational integrator on one scene through ``cdopt.VariationalStep``.
+
+    Parameters
+    ----------
+    alpha, split : α and "paper" or "forced".
+    backend : of each pass. tol : of the change of Δq.
+
+    Raises
+    ------
+    Unsupported : free bodies in space that are no spheres: their turns are no vectors.
+    """
+
+    def __init__(
+        self, scene: Scene, h: float, alpha: float, split: str, backend: Backend, tol: float
+    ) -> None:
+        b = scene.bodies
+        odd = ~b.fixed & (b.kind != SHAPES.index(Sphere))
+        if scene.dim == 3 and odd.any():
+            raise Unsupported(
+                "the variational integrator",
+                f"{b.label(int(np.argmax(odd)))} turns in space, and turns in space are no vectors",
+            )
+        self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
+        self.backend, self.tol = backend, tol
+        self._dofs = scene.full_dofs
+        self._near = Neighbours(scene)
+        self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
+
+    def step(self, state: State) -> Passes:
+        """One step.
+
+        Raises
+        ------
+        SolveFailed : a pass without an iterate.
+        """
+        dofs, h = self._dofs, self.h
+        v = dofs.gather(state.v)
+        M = mass_matrix(self.scene, state, dofs)
+        d = h * v
+        held = self._held(state, d)
+        change, count = np.inf, 0
+        while True:
+            solution = self._pass(state, M @ v, M, d, held)
+            u = np.asarray(solution.u)
+            before, change = change, self._size(u - d, v)
+            d, count = u, count + 1
+            if change <= self.tol or (change >= 0.5 * before and change <= 1e3 * self.tol):
+                break
+            if count == PASSES:
+                break
+        return Passes(self._ended(state, solution), count, change, solution)
+
+    def _size(self, change: FloatArray, v: FloatArray) -> float:
+        """A change of Δq over h times the fastest speed: of this step, or of gravity in it."""
+        moving = self._dofs.column < self.scene.dim
+        pull = self.h * float(np.abs(self.scene.gravity).max())
+        speed = max(float(np.abs(v[moving]).max(initial=0.0)), pull)
+        return float(np.abs(change[moving]).max(initial=0.0)) / (self.h * speed or 1.0)
+
+    def _pass(
+        self, state: State, mom: FloatArray, M: sp.csr_array, d: FloatArray, held: IntArray
+    ) -> StepSolution:
+        scene, dofs, a = self.scene, self._dofs, self.alpha
+        there = self.at(state, d, a)
+        contacts = self._detect(there)
+        B = gap_gradient(scene, there, contacts, dofs)
+        step = ContactStep(
+            M=M, B=B, phi=contacts.phi - a * (B @ d), v=np.zeros(dofs.nv),
+            F_ext=external_forces(scene, state, dofs), dt=self.h, stiffness=contacts.stiffness,
+            bodies=contacts.bodies, normals=contacts.normals, points=contacts.points,
+            contact_ids=contacts.contact_ids, dof_body=dofs.body,
+        )  # fmt: skip
+        return VariationalStep(
+            step,
+            mom,
+            alpha=a,
+            power=scene.power,
+            damping=self.split,
+            two_sided=contacts.bonded,
+            **self._dissipation(state, there, contacts, d, held),
+        ).solve(self.backend, check=True)
+
+    def _dissipation(
+        self, state: State, there: State, contacts: Contacts, d: FloatArray, held: IntArray
+    ) -> dict[str, Any]:
+        """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
+        damped = np.isin(contacts.contact_ids, held)
+        if self._undamped or not damped.any():
+            return {}
+        found: dict[str, Any] = {
+            "damping_matrix": damping_matrix(self.scene, there, contacts, damped, self._dofs),
+            "damping_drive": damping_drive(self.scene, there, contacts, damped, self._dofs),
+        }
+        if self.split == "paper":
+            found["damping_matrix_start"] = self._damping(state, held)
+        elif self.alpha != 0.5:
+            later = self.at(state, d, 1.0 - self.alpha)
+            found["damping_matrix_end"] = self._damping(later, held)
+        return found
+
+    def at(self, state: State, d: FloatArray, a: float) -> State:
+        """q + a Δq, fixed bodies moved as prescribed."""
+        v = self._dofs.scatter(d / self.h, state.v)
+        return State(state.t + a * self.h, move(state, v, a * self.h), v)
+
+    def _ended(self, state: State, solution: StepSolution) -> State:
+        moved = self.at(state, np.asarray(solution.u), 1.0)
+        v = self._dofs.scatter(np.asarray(solution.v_next), state.v)
+        return State(moved.t, moved.q, v)
+
+    def _held(self, state: State, d: FloatArray) -> IntArray:
+        """Names of the contacts that damp."""
+        contacts = self._detect(self.at(state, d, self.alpha))
+        return np.asarray(contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded])
+
+    def _damping(self, state: State, held: IntArray) -> sp.csr_array:
+        contacts = self._detect(state)
+        damped = np.isin(contacts.contact_ids, held)
+        return damping_matrix(self.scene, state, contacts, damped, self._dofs)
+
+    def _detect(self, state: State) -> Contacts:
+        """Contacts near enough to close within the step, from any of its configurations."""
+        fastest = float(np.linalg.norm(state.velocity, axis=1).max())
+        margin = default_margin(self.scene) + 2.0 * self.h * fastest
+        return detect(self.scene, state, margin, self._near)
+
+
+def touching(scene: Scene, state: State, near: Neighbours) -> Touch:
+    """Overlaps and bonds of a state, with their elastic forces."""
+    found = detect(scene, state, 0.0, near)
+    own = np.flatnonzero((found.phi < 0.0) | found.bonded)
+    forces, energy = elastic(found, scene.power, own)
+    return Touch(
+        contact_ids=found.contact_ids[own],
+        phi=found.phi[own],
+        normals=found.normals[own],
+        points=found.points[own],
+        forces=forces,
+        energy=energy,
+    )
+
+
+def elastic(contacts: Contacts, power: float, own: IntArray) -> tuple[FloatArray, float]:
+    """Elastic forces (n,) of some contacts, N, bonds of both signs, and the energy in them, J."""
+    c, k, tied = -contacts.phi[own], contacts.stiffness[own], contacts.bonded[own]
+    law, spring = PowerLaw(k, power), k * c
+    forces = np.where(tied, spring, law.force(c))
+    energy = np.where(tied, 0.5 * spring * c, law.energy(c))
+    return forces, float(energy.sum())

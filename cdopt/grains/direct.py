@@ -1,0 +1,97 @@
+"""The same variational step with a sparse factorisation in place of conjugate gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cdopt.checks import FloatArray
+from cdopt.grains.forces import Seen, look
+from cdopt.grains.links import Links
+from cdopt.grains.march import DIVERGED, DONE, STALE, TOO_DEEP, Toll, commit, too_deep, wandered
+from cdopt.grains.model import Grains, Motion
+from cdopt.grains.variational import Desk, Rule, begin, go_along, residual, scale, size
+
+
+def variational_direct(
+    g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
+    skin: float, steps: int, toll: Toll,
+) -> tuple[int, int]:  # fmt: skip
+    """Up to ``steps`` steps; as ``march.variational``."""
+    for s in range(steps):
+        begin(g, m, links, seen, rule, w)
+        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
+            return STALE, s
+        count, error = _newton(g, m, links, seen, rule, w)
+        toll.counts[0] += count
+        toll.worst[0] = max(toll.worst[0], error)
+        if not error <= rule.tol:
+            toll.worst[0] = error
+            return DIVERGED, s
+        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
+            return STALE, s
+        live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
+        if too_deep(g, links, seen, live):
+            return TOO_DEEP, s
+        commit(g, m, links, seen, rule, w)
+    return DONE, steps
+
+
+def _newton(
+    g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
+) -> tuple[int, float]:
+    """Find d with R(d) = 0; iterations and relative residual."""
+    live = residual(g, m, links, seen, rule, w, w.d, w.R)
+    count = 0
+    while True:
+        speed, floor = scale(g, m, links, seen, live, rule)
+        error = size(g, w.R)
+        relative = error / speed if speed > 0.0 else error
+        if error <= max(rule.tol * speed, floor):
+            return count, min(relative, rule.tol)
+        if count >= rule.limit or not np.isfinite(error):
+            return count, relative
+        free = np.repeat(g.free, 6)
+        A = _matrix(g, links, seen, live, rule, w)[free][:, free]
+        w.z[:] = 0.0
+        w.z[g.free] = splu(A.tocsc()).solve(w.R[g.free].ravel()).reshape(-1, 6)
+        live = go_along(g, m, links, seen, rule, w)
+        count += 1
+
+
+def _matrix(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk) -> sp.csr_array:
+    """M/h + h α (1−α) ∇²V + ½ C on all bodies (6 nb, 6 nb)."""
+    nb = g.free.size
+    c, n = seen.link[:live], seen.n[:live]
+    wall, damped = links.wall[c], w.held[c]
+    share = rule.h * rule.alpha * (1.0 - rule.alpha)
+    along = share * seen.slope[:live] + 0.5 * links.c_n[c] * damped
+    across = np.where(wall, 0.0, -share * seen.force[:live] / seen.distance[:live])
+    slide = 0.5 * links.c_t[c] * damped
+    outer = n[:, :, None] * n[:, None, :]
+    flat = np.eye(3) - outer
+    lever = np.where(wall, 1.0, 0.5) * seen.distance[:live]
+    turn = _cross(n) * lever[:, None, None]  # lever n × ω
+    if not g.turning:
+        turn = np.zeros_like(turn)
+    T = np.concatenate([flat, turn, -flat, np.where(wall[:, None, None], 0.0, turn)], axis=2)
+    D = np.concatenate([np.eye(3), np.zeros((3, 3)), -np.eye(3), np.zeros((3, 3))], axis=1)
+    middle = along[:, None, None] * outer + across[:, None, None] * flat
+    block = np.einsum("ka,nkl,lb->nab", D, middle, D)
+    block += slide[:, None, None] * np.einsum("nka,nkb->nab", T, T)
+    ends = [6 * body[c][:, None] + np.arange(6) for body in (links.i, links.j)]
+    dofs = np.hstack(ends)
+    rows, cols = np.repeat(dofs, 12, axis=1).ravel(), np.tile(dofs, (1, 12)).ravel()
+    inert = np.column_stack([np.tile(g.mass[:, None], 3), np.tile(g.inertia[:, None], 3)]).ravel()
+    own = np.arange(6 * nb)
+    entries = np.concatenate([block.ravel(), inert / rule.h])
+    place = (np.concatenate([rows, own]), np.concatenate([cols, own]))
+    return sp.coo_array((entries, place), shape=(6 * nb, 6 * nb)).tocsr()
+
+
+def _cross(n: FloatArray) -> FloatArray:
+    """Matrices (m, 3, 3) of n ×."""
+    zero = np.zeros(len(n))
+    rows = ((zero, -n[:, 2], n[:, 1]), (n[:, 2], zero, -n[:, 0]), (-n[:, 1], n[:, 0], zero))
+    return np.stack([np.stack(row, -1) for row in rows], -2)
