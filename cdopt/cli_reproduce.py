@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cdopt import cli_output
-from cdopt.reproduce import Report, Settings, olsen_kamrin
+from cdopt.reproduce import Report, Settings, de_klerk, olsen_kamrin
 from cdopt.reproduce.page import cells
 
 app = typer.Typer(
@@ -29,6 +29,17 @@ _Dem = Annotated[
     str,
     typer.Option(help="Source of the DEM columns: lammps, elastic, or auto (LAMMPS if installed)."),
 ]
+_Peer = Annotated[
+    str,
+    typer.Option(help="Source of velocity-Verlet: lammps, stored, or auto (LAMMPS if installed)."),
+]
+_Split = Annotated[
+    str, typer.Option("--damping", help="Split of dissipation in variational steps: paper, forced.")
+]
+_BoxTime = Annotated[
+    float, typer.Option(help="Time of the filling of the box, √(d/g); at most 16.")
+]
+_BoxStep = Annotated[str, typer.Option(help="Its time step is t_c over 16.1, 32 or 160.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
@@ -56,6 +67,29 @@ def olsen_kamrin_command(
             _print(report)
 
 
+@app.command(name="de-klerk")
+def de_klerk_command(
+    figure: _Figure = None,
+    out: _Out = "de-klerk",
+    peer: _Peer = "auto",
+    damping: _Split = "paper",
+    box_time: _BoxTime = 16.0,
+    box_step: _BoxStep = "16.1",
+    as_json: _Json = False,
+) -> None:
+    """Figures 4 and 6-11 of De Klerk et al. (arXiv 2103.01757), on one page."""
+    with cli_output.errors_in_one_line():
+        settings = de_klerk.Settings(
+            peer=peer, damping=damping, box_time=box_time, box_step=box_step
+        )
+        with _progress() as tell, cli_output.solvers_kept_quiet(False, as_json):
+            report = de_klerk.reproduce(out, settings, figure, tell)
+        if as_json:
+            cli_output.print_json(report.as_dict())
+        else:
+            _print(report)
+
+
 def _print(report: Report) -> None:
     """The table, and where everything is."""
     for number, (path, words) in report.figures.items():
@@ -65,7 +99,7 @@ def _print(report: Report) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("quantity")
-    for name in ("paper", "ours", "difference"):
+    for name in (report.wanted, "ours", "difference"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in report.rows:
         table.add_row(*map(Text, cells(row)[:4]))

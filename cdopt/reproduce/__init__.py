@@ -2,10 +2,13 @@
 
 ``olsen_kamrin`` runs what figures 1–19 and Table 1 of Olsen & Kamrin (arXiv 1805.07437) need,
 keeps every run in a folder, and writes a summary page with the paper's numbers beside ours.
+``de_klerk.reproduce`` does so for figures 4 and 6–11 of De Klerk et al. (arXiv 2103.01757).
 """
 
+from cdopt.reproduce import de_klerk
 from cdopt.reproduce.figures import FIGURES
-from cdopt.reproduce.report import Report, olsen_kamrin
+from cdopt.reproduce.output import Report
+from cdopt.reproduce.report import olsen_kamrin
 from cdopt.reproduce.settings import Settings
 
-__all__ = ["FIGURES", "Report", "Settings", "olsen_kamrin"]
+__all__ = ["FIGURES", "Report", "Settings", "de_klerk", "olsen_kamrin"]

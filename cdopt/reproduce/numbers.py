@@ -32,7 +32,8 @@ class Number:
 
     Attributes
     ----------
-    group, quantity : what it is. paper, ours : values; None where the paper gives none.
+    group, quantity : what it is. paper, ours : values; None where the paper, or another
+        reference in its place, gives none.
     kind : "number", "percent" or "count", how it is written.
     note : how it was got, or how far it ranges.
     """
@@ -44,11 +45,11 @@ class Number:
     kind: str = "number"
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+    def as_dict(self, wanted: str = "paper") -> dict[str, Any]:
+        """All of it, for JSON; ``wanted`` is the key of what ours is compared with."""
         off = None if self.paper is None else self.ours - self.paper
         return {
-            "group": self.group, "quantity": self.quantity, "paper": self.paper, "ours": self.ours,
+            "group": self.group, "quantity": self.quantity, wanted: self.paper, "ours": self.ours,
             "difference": off, "kind": self.kind, "note": self.note,
         }  # fmt: skip
 

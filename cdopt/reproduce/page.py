@@ -7,6 +7,7 @@ import csv
 import html
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,22 @@ figcaption { font: 14px/1.45 Helvetica, Arial, sans-serif; margin-top: .3rem; }
 figcaption b { color: #1a1a1a; }
 @media print { figure { break-inside: avoid; } }
 """
-COLUMNS = ("quantity", "paper", "ours", "difference", "note")
+COLUMNS = ("quantity", "{wanted}", "ours", "difference", "note")
+
+
+@dataclass(frozen=True)
+class More:
+    """A further table of words, below that of numbers.
+
+    Attributes
+    ----------
+    heading, about : above it. header, rows : the table; words in its first three columns.
+    """
+
+    heading: str
+    about: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def written(value: float | None, kind: str, signed: bool = False) -> str:
@@ -61,22 +77,29 @@ def cells(row: Number) -> tuple[str, str, str, str, str]:
     )  # fmt: skip
 
 
-def markdown(rows: Sequence[Number], heading: str, remarks: Sequence[str]) -> str:
+def columns(wanted: str) -> list[str]:
+    """Names of the table's columns; ``wanted`` is what ours is compared with."""
+    return [name.format(wanted=wanted) for name in COLUMNS]
+
+
+def markdown(
+    rows: Sequence[Number], heading: str, remarks: Sequence[str], wanted: str = "paper"
+) -> str:
     """The table as Markdown."""
     lines = [f"# {heading}", "", *[f"{remark}\n" for remark in remarks]]
-    lines += ["| " + " | ".join(COLUMNS) + " |", "|---|---:|---:|---:|---|"]
+    lines += ["| " + " | ".join(columns(wanted)) + " |", "|---|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(row)) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def table_csv(rows: Sequence[Number]) -> str:
+def table_csv(rows: Sequence[Number], wanted: str = "paper") -> str:
     """The table as CSV, numbers in full."""
     out = io.StringIO()
-    names = ("group", "quantity", "paper", "ours", "difference", "kind", "note")
+    names = ("group", "quantity", wanted, "ours", "difference", "kind", "note")
     sheet = csv.DictWriter(out, names, lineterminator="\n")
     sheet.writeheader()
     for row in rows:
-        sheet.writerow({k: "" if v is None else v for k, v in row.as_dict().items()})
+        sheet.writerow({k: "" if v is None else v for k, v in row.as_dict(wanted).items()})
     return out.getvalue()
 
 
@@ -84,10 +107,11 @@ def page(
     heading: str,
     remarks: Sequence[str],
     rows: Sequence[Number],
-    classic: tuple[Sequence[str], Sequence[Sequence[str]]],
-    about_classic: str,
     figures: Mapping[int, tuple[Path, str]],
     facts: Mapping[str, Any],
+    *,
+    more: More | None = None,
+    wanted: str = "paper",
 ) -> str:
     """The page.
 
@@ -96,10 +120,10 @@ def page(
     heading : of the page.
     remarks : paragraphs above the table.
     rows : of the table.
-    classic : header and rows of the classic answers.
-    about_classic : a paragraph above them.
     figures : by number, a PNG file and what it shows.
     facts : versions, settings and times, by name.
+    more : a further table.
+    wanted : what ours is compared with, in a word.
     """
     text = "\n".join(f"<p>{html.escape(remark)}</p>" for remark in remarks)
     shown = "\n".join(
@@ -120,11 +144,9 @@ def page(
 <body>
 <h1>{html.escape(heading)}</h1>
 {text}
-<h2>Paper and ours</h2>
-{_table(rows)}
-<h2>Classic contact dynamics on the step at rest, Hooke</h2>
-<p class="quiet">{html.escape(about_classic)}</p>
-{_plain_table(*classic)}
+<h2>{html.escape(wanted.capitalize())} and ours</h2>
+{_table(rows, wanted)}
+{"" if more is None else _further(more)}
 <h2>Figures</h2>
 {shown}
 <h2>How it was made</h2>
@@ -134,9 +156,17 @@ def page(
 """
 
 
-def _table(rows: Sequence[Number]) -> str:
+def _further(more: More) -> str:
+    return (
+        f'<h2>{html.escape(more.heading)}</h2>\n<p class="quiet">{html.escape(more.about)}</p>\n'
+        + _plain_table(more.header, more.rows)
+    )
+
+
+def _table(rows: Sequence[Number], wanted: str) -> str:
     head = "".join(
-        f"<th{'' if name in ('quantity', 'note') else ' class=n'}>{name}</th>" for name in COLUMNS
+        f"<th{'' if name in ('quantity', 'note') else ' class=n'}>{html.escape(name)}</th>"
+        for name in columns(wanted)
     )
     body, group = [], ""
     for row in rows:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cdopt.backends import APGD, PGS, Newton
 from cdopt.errors import InvalidInput
-from cdopt.plots import save
 from cdopt.reproduce.classic import column
 from cdopt.reproduce.dem import uses_lammps
 from cdopt.reproduce.figures import FIGURES, Results
@@ -25,54 +24,20 @@ from cdopt.reproduce.numbers import (
     numbers,
     source,
 )
-from cdopt.reproduce.page import markdown, page, table_csv
+from cdopt.reproduce.output import Report, draw, make_folder, write
+from cdopt.reproduce.page import More
 from cdopt.reproduce.pile import Pile
 from cdopt.reproduce.settings import MATERIALS, PAPER_N, Settings
 from cdopt.reproduce.store import Store, versions
-from cdopt.study.words import plain
 
 HEADING = "Olsen & Kamrin, Resolving force indeterminacy in contact dynamics: reproduced by cdopt"
+CLASSIC = "Classic contact dynamics on the step at rest, Hooke"
 ABOUT = (
     "The paper's columns, n = 20: APGD +14 % and 0.17, PGS +41 % and 0.19. Largest force: against "
     "that of DEM. Floor error: ‖F − F_DEM‖ / ‖F_DEM‖. Asymmetry: ‖F − S F‖ / ‖F‖ of the floor "
     "pressure, with S the average over the square's eight symmetries. All rows have the same "
     "motion and the same sum of forces on every sphere."
 )
-PAGE, TABLE_MD, TABLE_CSV, TABLE_JSON = "index.html", "table.md", "table.csv", "table.json"
-
-
-@dataclass(frozen=True)
-class Report:
-    """What was made.
-
-    Attributes
-    ----------
-    folder : where everything is.
-    figures : by number, the picture and what it shows.
-    rows : the table; empty when one figure was asked for.
-    facts : versions, settings and times.
-    """
-
-    folder: Path
-    figures: dict[int, tuple[Path, str]]
-    rows: tuple[Number, ...]
-    facts: dict[str, Any]
-
-    @property
-    def page(self) -> Path | None:
-        """The summary page; None when one figure was asked for."""
-        return self.folder / PAGE if self.rows else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
-        return {
-            "folder": str(self.folder),
-            "page": None if self.page is None else str(self.page),
-            "figures": {n: {"file": str(f), "shows": words} for n, (f, words) in
-                        self.figures.items()},
-            "numbers": [row.as_dict() for row in self.rows],
-            "facts": self.facts,
-        }  # fmt: skip
 
 
 def olsen_kamrin(
@@ -104,15 +69,10 @@ def olsen_kamrin(
     place = Path(folder)
     pile = Pile(chosen, Store(place / f"runs-n{chosen.n}", tell))
     uses_lammps(pile)  # before any work, if it was asked for and is not there
-    _make(place)
+    make_folder(place)
     results = Results(pile)
-    figures = {}
-    for number in FIGURES if figure is None else (figure,):
-        tell(f"figure {number}")
-        drawn = FIGURES[number](results)
-        path = place / f"figure-{number:02d}.png"
-        save(drawn.figure, path)
-        figures[number] = (path, drawn.caption)
+    known = {number: partial(way, results) for number, way in FIGURES.items()}
+    figures = draw(list(FIGURES) if figure is None else [figure], known, place, tell)
     rows: tuple[Number, ...] = ()
     if figure is None:
         tell("numbers")
@@ -122,7 +82,8 @@ def olsen_kamrin(
     facts["seconds of this call"] = f"{time.perf_counter() - started:.1f}"
     report = Report(place, figures, rows, facts)
     if figure is None:
-        _write(report, results)
+        more = More(CLASSIC, ABOUT, *classic_table(results))
+        write(report, HEADING, remarks(results), more)
     return report
 
 
@@ -163,26 +124,3 @@ def _facts(settings: Settings, pile: Pile) -> dict[str, Any]:
     took = sorted(pile.store.seconds.items(), key=lambda item: -item[1])
     found["seconds of runs"] = ", ".join(f"{name} {value:.1f}" for name, value in took)
     return found
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput("out", f"{folder}: {error}", "a folder that can be written") from error
-
-
-def _write(report: Report, results: Results) -> None:
-    words, classic = remarks(results), classic_table(results)
-    texts = {
-        PAGE: page(HEADING, words, report.rows, classic, ABOUT, report.figures, report.facts),
-        TABLE_MD: markdown(report.rows, HEADING, words),
-        TABLE_CSV: table_csv(report.rows),
-        TABLE_JSON: json.dumps(plain(report.as_dict()), indent=2),
-    }
-    for name, text in texts.items():
-        try:
-            (report.folder / name).write_text(text, encoding="utf-8")
-        except OSError as error:
-            found = f"{report.folder / name}: {error}"
-            raise InvalidInput("out", found, "a folder that can be written") from error

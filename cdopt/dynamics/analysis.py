@@ -1,0 +1,206 @@
+"""What is read off a run: energies, momenta, restitution, and the statistics of many grains.
+
+Everything works on a Motion, the arrays of bodies in time, which a Trajectory gives and which any
+other code's output fits into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import FloatArray, read_only
+from cdopt.dynamics.trajectory import Trajectory
+from cdopt.errors import InvalidInput
+from cdopt.scene.rotations import matrices
+
+_STILL = 1e-9  # of the approach: bodies that part no faster stay together
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Free bodies in time; arrays are read-only.
+
+    Attributes
+    ----------
+    t : (frames,) s.
+    x, v : (frames, n, dim) positions of the centres, m, and velocities, m/s.
+    w : (frames, n, 1 or 3) angular velocities in the global frame, rad/s.
+    mass : (n,) kg.
+    spin : (frames, n, 1 or 3) angular momenta J w about the centres, N m s.
+
+    Raises
+    ------
+    InvalidInput : arrays that do not fit together, or numbers that are not finite.
+    """
+
+    t: FloatArray
+    x: FloatArray
+    v: FloatArray
+    w: FloatArray
+    mass: FloatArray
+    spin: FloatArray
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.x)
+        if len(shape) != 3 or shape[2] not in (2, 3) or 0 in shape:
+            raise InvalidInput("x", f"an array of shape {shape}", "(frames, bodies, 2 or 3)")
+        turning = (*shape[:2], 3 if shape[2] == 3 else 1)
+        wanted = {"t": shape[:1], "x": shape, "v": shape, "w": turning, "mass": shape[1:2],
+                  "spin": turning}  # fmt: skip
+        for name, size in wanted.items():
+            value = np.array(getattr(self, name), dtype=np.float64)
+            if value.shape != size:
+                raise InvalidInput(name, f"an array of shape {value.shape}", f"shape {size}")
+            if not np.isfinite(value).all():
+                raise InvalidInput(name, "a number that is not finite", "finite numbers")
+            object.__setattr__(self, name, read_only(value))
+
+    @classmethod
+    def of(cls, run: Trajectory | Motion) -> Motion:
+        """The free bodies of a trajectory, in all its frames.
+
+        Raises
+        ------
+        InvalidInput : not a trajectory.
+        """
+        if isinstance(run, Motion):
+            return run
+        if not isinstance(run, Trajectory):
+            raise InvalidInput("run", checks.describe(run), "a Trajectory or a Motion")
+        scene, free = run.scene, ~run.scene.bodies.fixed
+        dim, own = scene.dim, scene.bodies.inertia[free]
+        q, v = run.q[:, free], run.v[:, free]
+        w = v[:, :, dim:]
+        if dim == 2:
+            spin = own[None, :, None] * w
+        else:
+            frames, n = w.shape[:2]
+            turn = matrices(q[:, :, 3:].reshape(-1, 4)).reshape(frames, n, 3, 3)
+            spin = np.einsum("fnij,nj,fnkj,fnk->fni", turn, own, turn, w, optimize=True)
+        return cls(run.t, q[:, :, :dim], v[:, :, :dim], w, scene.bodies.mass[free], spin)
+
+    @classmethod
+    def of_spheres(cls, t: Any, x: Any, v: Any, w: Any, mass: Any, radius: Any) -> Motion:
+        """Homogeneous spheres in space, of masses (n,) kg and radii (n,) m: J = (2/5) m R².
+
+        Raises
+        ------
+        InvalidInput : arrays that do not fit together.
+        """
+        heavy = np.asarray(mass, dtype=np.float64)
+        inertia = 0.4 * heavy * np.asarray(radius, dtype=np.float64) ** 2
+        turning = np.asarray(w, dtype=np.float64)
+        return cls(t, x, v, turning, heavy, inertia[:, None] * turning)
+
+
+Run = Trajectory | Motion
+
+
+def translational_energy(run: Run) -> FloatArray:
+    """(frames,) ½ Σ m |v|² of the free bodies, J."""
+    motion = Motion.of(run)
+    return np.asarray(0.5 * np.einsum("n,fni,fni->f", motion.mass, motion.v, motion.v))
+
+
+def rotational_energy(run: Run) -> FloatArray:
+    """(frames,) ½ Σ w · J w of the free bodies, J."""
+    motion = Motion.of(run)
+    return np.asarray(0.5 * np.einsum("fni,fni->f", motion.w, motion.spin))
+
+
+def momentum(run: Run) -> FloatArray:
+    """(frames, dim) Σ m v of the free bodies, N s."""
+    motion = Motion.of(run)
+    return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.v))
+
+
+def angular_momentum(run: Run) -> FloatArray:
+    """(frames, 1 or 3) Σ x × m v + J w of the free bodies about the origin, N m s."""
+    motion = Motion.of(run)
+    push = motion.mass[:, None] * motion.v
+    if motion.x.shape[2] == 2:
+        turning = motion.x[:, :, :1] * push[:, :, 1:] - motion.x[:, :, 1:] * push[:, :, :1]
+    else:
+        turning = np.cross(motion.x, push)
+    return np.asarray((turning + motion.spin).sum(axis=1))
+
+
+def total_energy(run: Trajectory) -> FloatArray:
+    """(frames,) kinetic and potential energy, and the elastic one of contacts, J.
+
+    Methods of rigid contact know no elastic energy; with them this is the mechanical energy alone.
+
+    Raises
+    ------
+    InvalidInput : not a trajectory; a Motion does not know its contacts.
+    """
+    if not isinstance(run, Trajectory):
+        raise InvalidInput("run", checks.describe(run), "a Trajectory")
+    known, step = run.diagnostics, run.steps
+    rows = np.searchsorted(known["step"], step)
+    parts = [known[name] for name in ("kinetic", "potential", "elastic") if name in known]
+    return np.asarray(np.sum(parts, axis=0)[rows])
+
+
+def restitution(run: Run, pair: tuple[int, int] = (0, 1)) -> float:
+    """Coefficient of restitution of a collision of two bodies.
+
+    The normal speed at which they part in the last frame over that at which they meet in the
+    first. The normal is the line of centres where they are closest, between the two frames around
+    that moment; an undamped collision is symmetric about it, so that e = 1 at any offset.
+
+    Parameters
+    ----------
+    run : from before the collision to after it; its frames resolve the contact.
+    pair : numbers of the two bodies among the free ones.
+
+    Raises
+    ------
+    InvalidInput : no such bodies, or they do not meet and part.
+    """
+    motion = Motion.of(run)
+    n = motion.mass.size
+    i, j = (int(k) for k in checks.integers("pair", pair, (2,), at_least=0))
+    if i == j or max(i, j) >= n:
+        raise InvalidInput("pair", f"({i}, {j})", f"two of {n} free bodies")
+    arm, relative = motion.x[:, j] - motion.x[:, i], motion.v[:, j] - motion.v[:, i]
+    closing = np.einsum("fi,fi->f", arm, relative)
+    still = _STILL * abs(float(closing[0]))
+    if not (closing[0] < 0.0 and closing[-1] >= -still):
+        found = f"d|r|²/dt of {2 * closing[0]:.3g} at first and {2 * closing[-1]:.3g} m²/s at last"
+        raise InvalidInput("run", found, "bodies that meet, and part or stay together")
+    after = int(np.argmax(closing >= -still))
+    share = closing[after - 1] / (closing[after - 1] - max(float(closing[after]), 0.0))
+    normal = (1.0 - share) * arm[after - 1] + share * arm[after]
+    before, later = (float(relative[frame] @ normal) for frame in (0, -1))
+    return -later / before
+
+
+def mean_kinetic_energy(run: Run) -> FloatArray:
+    """(frames,) kinetic energy per free body, translation and rotation, J.
+
+    De Klerk et al. (2021), equation (35).
+    """
+    motion = Motion.of(run)
+    return (translational_energy(motion) + rotational_energy(motion)) / motion.mass.size
+
+
+def velocity_fluctuation(run: Run) -> FloatArray:
+    """(frames,) mean square of what velocities differ from their mean, per axis, m²/s².
+
+    (1/dim) Σ |v − v̄|² / n, with v̄ the mean over all free bodies: a granular temperature, in
+    which rotation has no part. De Klerk et al. (2021), equation (36).
+    """
+    off = Motion.of(run).v
+    off = off - off.mean(axis=1, keepdims=True)
+    return np.asarray((off**2).mean(axis=(1, 2)))
+
+
+def centre_of_mass(run: Run) -> FloatArray:
+    """(frames, dim) Σ m x / Σ m of the free bodies, m."""
+    motion = Motion.of(run)
+    return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())
