@@ -119,8 +119,7 @@ class VariationalSteps:
         rule = Rule(run.dt, self.alpha, SPLITS[self.damping], self.tol, _LIMIT)
         ended = work.variational(state, steps, rule, self.solver == "direct")
         seconds = time.perf_counter() - started
-        fine = ended.outcome == DONE
-        held = Stage(ended.residual, fine, fine, ended.newton, seconds, "")
+        held = Stage(ended.residual, True, True, ended.newton, seconds, "")
         return measured(
             ended.state, work.touch(ended.state), held, ended.done, _failure(work, ended, run.dt)
         )
@@ -138,8 +137,11 @@ class VariationalSteps:
             if taken.change > max(self.tol, _CYCLES):
                 failure = (
                     f"linearising again {taken.passes} times still changes the step by "
-                    f"{taken.change:.1e} of itself: it cycles, or the time step is too large"
+                    f"{taken.change:.1e} of itself: it cycles, or the time step is too large; "
+                    f"the deepest contact is of {taken.deepest}"
                 )
+            elif taken.too_deep:
+                failure = f"two bodies overlap by more than a radius: {taken.deepest}"
             elif not taken.solution.ok and run.strict:
                 failure = f"the certificate fails at {worst:.1e}: {taken.solution.status}"
             else:
@@ -262,7 +264,7 @@ def _failure(work: Marcher, ended: Marched, h: float) -> str:
     """Why a march ended early; "" if it did not."""
     if ended.outcome == DONE:
         return ""
-    why = _WHY[ended.outcome].format(residual=ended.residual)
+    why = _WHY[ended.outcome].format(residual=ended.missed)
     i, j, gap = work.nearest(ended.state, h)
     label = work.scene.bodies.label
     pair = (

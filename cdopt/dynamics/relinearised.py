@@ -28,6 +28,7 @@ from cdopt.contact import (
     mass_matrix,
     move,
 )
+from cdopt.contact.contacts import FEATURES
 from cdopt.contact_law import PowerLaw
 from cdopt.errors import Unsupported
 from cdopt.formulations import VariationalStep
@@ -48,12 +49,16 @@ class Passes:
     state : at its end. passes : how often it was linearised.
     change : of the last pass, as a share of the way that the step's fastest dof goes.
     solution : the last pass's, with its certificate.
+    deepest : the bodies of the deepest contact at q_α, and its gap, in words.
+    too_deep : whether some contact is deeper than a body's half-width, at q_α or at the end.
     """
 
     state: State
     passes: int
     change: float
     solution: StepSolution
+    deepest: str
+    too_deep: bool
 
 
 class Relinearised:
@@ -83,6 +88,7 @@ class Relinearised:
         self.backend, self.tol = backend, tol
         self._dofs = scene.full_dofs
         self._near = Neighbours(scene)
+        self._least = float(b.core[np.isfinite(b.core)].min())
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
 
     def step(self, state: State) -> Passes:
@@ -107,7 +113,22 @@ class Relinearised:
                 break
             if count == PASSES:
                 break
-        return Passes(self._ended(state, solution), count, change, solution)
+        pair, too_deep = self._deepest(solution)
+        ended = self._ended(state, solution)
+        beyond = detect(self.scene, ended, 0.0, self._near).phi.min(initial=0.0)
+        too_deep = too_deep or not beyond >= -self._least
+        return Passes(ended, count, change, solution, pair, too_deep)
+
+    def _deepest(self, solution: StepSolution) -> tuple[str, bool]:
+        """The deepest contact in words, and whether it is too deep."""
+        gap, ids, b = solution.gap, solution.contact_ids, self.scene.bodies
+        if gap is None or ids is None or not gap.size:
+            return "no two bodies", False
+        i, j = np.divmod(ids // FEATURES, self.scene.nb)
+        share = gap / np.minimum(b.core[i], b.core[j])
+        k = int(np.argmin(share))
+        words = f"{b.label(int(i[k]))} with {b.label(int(j[k]))}, gap {gap[k]:.3g} m"
+        return words, not share[k] >= -1.0
 
     def _size(self, change: FloatArray, v: FloatArray) -> float:
         """A change of Δq over h times the fastest speed: of this step, or of gravity in it."""

@@ -25,10 +25,10 @@ def variational_direct(
             return STALE, s
         count, error = _newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
-        toll.worst[0] = max(toll.worst[0], error)
         if not error <= rule.tol:
-            toll.worst[0] = error
+            toll.worst[1] = error
             return DIVERGED, s
+        toll.worst[0] = max(toll.worst[0], error)
         if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
             return STALE, s
         live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)

@@ -17,7 +17,8 @@ DONE, STALE, DIVERGED, TOO_DEEP = 0, 1, 2, 3
 
 
 class Toll(NamedTuple):
-    """What a march cost: counts[0] Newton and counts[1] linear iterations; worst[0] residual."""
+    """What a march cost: counts of Newton and linear iterations; the worst residual
+    of the steps taken, and that of a step that could not be."""
 
     counts: FloatArray
     worst: FloatArray
@@ -103,10 +104,10 @@ def variational(
         count, linear, error = newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
         toll.counts[1] += linear
-        toll.worst[0] = max(toll.worst[0], error)
         if not error <= rule.tol:
-            toll.worst[0] = error
+            toll.worst[1] = error
             return DIVERGED, s
+        toll.worst[0] = max(toll.worst[0], error)
         if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
             return STALE, s
         live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)

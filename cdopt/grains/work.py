@@ -32,7 +32,7 @@ class Marched:
     ----------
     state : after ``done`` steps.
     outcome : DONE, or why the next step could not be taken.
-    residual : of the worst step; of the one that failed.
+    residual : of the worst step. missed : of the one that could not be taken.
     newton, linear : iterations in all.
     """
 
@@ -40,6 +40,7 @@ class Marched:
     done: int
     outcome: int
     residual: float
+    missed: float
     newton: int
     linear: int
 
@@ -122,7 +123,7 @@ class Marcher:
 
     def _march(self, state: State, steps: int, h: float, stretch: Stretch) -> Marched:
         m = motion(state)
-        toll = Toll(np.zeros(2), np.zeros(1))
+        toll = Toll(np.zeros(2), np.zeros(2))
         done, skin = 0, self.skin
         if not np.isfinite(self._mark).all():
             self._list(m, skin)
@@ -148,6 +149,7 @@ class Marcher:
             done=done,
             outcome=outcome,
             residual=float(toll.worst[0]),
+            missed=float(toll.worst[1]),
             newton=int(toll.counts[0]),
             linear=int(toll.counts[1]),
         )
