@@ -51,10 +51,8 @@ class Summary:
 
 def summary(trajectory: Trajectory) -> Summary:
     """What a run came to."""
-    seen, stages = trajectory.diagnostics, _stages(trajectory)
-    table = np.array([seen[f"residual_{name}"] for name in stages])
-    size = np.where(np.isnan(table), np.inf, table)
-    which, at = np.unravel_index(int(size.argmax()), size.shape)
+    seen = trajectory.diagnostics
+    residual, residual_of, at = _worst(trajectory)
     names = [name for name in seen if name.startswith("seconds_")]
     depth = seen["overlap"][np.isfinite(seen["overlap"])]
     final, scene = trajectory.final, trajectory.scene
@@ -65,8 +63,8 @@ def summary(trajectory: Trajectory) -> Summary:
         steps=int(seen["step"][-1]),
         frames=len(trajectory),
         not_ok=int(np.count_nonzero(~seen["ok"])),
-        residual=float(size[which, at]),
-        residual_of=stages[which],
+        residual=residual,
+        residual_of=residual_of,
         residual_at=int(seen["step"][at]),
         overlap=float(depth.max(initial=0.0)),
         overlap_final=float(depth[-1]) if depth.size else np.nan,
@@ -77,6 +75,17 @@ def summary(trajectory: Trajectory) -> Summary:
         weight=pull * float(scene.bodies.mass[~fixed].sum()),
         seconds={name.removeprefix("seconds_"): float(seen[name].sum()) for name in names},
     )
+
+
+def _worst(trajectory: Trajectory) -> tuple[float, str, int]:
+    """The worst residual of a run, its stage and its row; nothing of an explicit method."""
+    seen, stages = trajectory.diagnostics, _stages(trajectory)
+    if not stages:
+        return 0.0, "", 0
+    table = np.array([seen[f"residual_{name}"] for name in stages])
+    size = np.where(np.isnan(table), np.inf, table)
+    which, at = np.unravel_index(int(size.argmax()), size.shape)
+    return float(size[which, at]), stages[which], int(at)
 
 
 def print_heading(trajectory: Trajectory) -> None:
@@ -105,7 +114,7 @@ def print_summary(trajectory: Trajectory) -> None:
 def print_table(trajectory: Trajectory) -> None:
     """A dozen steps, evenly spread."""
     seen, stages = trajectory.diagnostics, _stages(trajectory)
-    total = seen["kinetic"] + seen["potential"]
+    total = sum(seen[name] for name in ("kinetic", "potential", "elastic") if name in seen)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     names = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
     for name in [*names, *(f"{stage} residual" for stage in stages), "certified"]:
@@ -166,10 +175,13 @@ def record(trajectory: Trajectory, k: int | None = None) -> dict[str, Any]:
 def _lines(found: Summary, trajectory: Trajectory) -> list[tuple[str, Text]]:
     steps = count(found.steps, "step")
     held = (
-        Text(f"all {steps} certified", style="green") if not found.not_ok
+        Text("an explicit method solves nothing") if not found.residual_of and not found.not_ok
+        else Text(f"all {steps} certified", style="green") if not found.not_ok
         else Text(f"{count(found.not_ok, 'step')} of {found.steps} NOT certified", style="bold red")
     )  # fmt: skip
     worst = f"{found.residual:.1e}, in the {found.residual_of} problem of step {found.residual_at}"
+    if not found.residual_of:
+        worst = "–"
     left = f"{short(found.kinetic, 3)} J"
     if found.kinetic_peak > 0.0:
         share = found.kinetic / found.kinetic_peak
@@ -203,7 +215,9 @@ def _largest(frame: Frame) -> dict[str, float]:
 
 
 def _kind(trajectory: Trajectory, name: str) -> str:
-    """What a force is called: "compatible" or "classic"."""
+    """What a force is called: "compatible", "classic" or "elastic"."""
+    if "elastic" in trajectory.diagnostics:
+        return "elastic"
     return trajectory.method.removesuffix("-cd") if name == "f" else name.removeprefix("f_")
 
 

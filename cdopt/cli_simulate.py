@@ -24,7 +24,8 @@ from cdopt.progress import Tell
 from cdopt.study.words import one_line, proof_in_words
 
 HELP = (
-    "Let a scene go on in time, by classic or compatible contact dynamics, and say what it came "
+    "Let a scene go on in time, by contact dynamics or with elastic contacts (variational, "
+    "velocity-verlet, quasi-static: they want materials with a stiffness), and say what it came "
     "to. Exit code: 0 when every step is certified, 1 when one is not or the input is bad, 2 when "
     "a step is proven infeasible, 130 after Ctrl-C."
 )

@@ -2,8 +2,11 @@
 
 ``simulate`` detects contacts, takes steps by a method and records a Trajectory, in memory or in a
 VTKHDF file. METHODS is the table of methods; another one is a settings object like those there.
+``equilibrium`` finds rest on elastic contacts, and ``analysis`` reads energies, momenta and
+restitution off a run.
 """
 
+from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
@@ -32,6 +35,7 @@ __all__ = [
     "Trajectory",
     "VariationalSteps",
     "VelocityVerletSteps",
+    "analysis",
     "equilibrium",
     "simulate",
 ]

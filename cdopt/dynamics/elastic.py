@@ -94,8 +94,10 @@ class VariationalSteps:
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
-        names = ("alpha", "damping", "path", "solver", "tol")
-        return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
+        shown = {name: getattr(self, name) for name in ("alpha", "damping", "path", "tol")}
+        if self.path == "native":
+            return {**shown, "solver": self.solver}
+        return {**shown, "backend": repr(self.backend)}
 
     def begin(self, run: Run, state: State) -> StepTaken:
         """Measures of the initial state.

@@ -18,15 +18,16 @@ from cdopt.scene.frozen import Frozen
 class Frame(Frozen):
     """One recorded state; arrays are read-only.
 
-    The contacts are those that the step which led to this state found at its start, with the
-    forces that act throughout that step; the first frame, the initial state, has none.
+    With rigid contacts, these are those that the step which led to this state found at its start,
+    with the forces that act throughout that step; the first frame, the initial state, has none.
+    With elastic contacts, they are overlaps and bonds of this very state, and their elastic forces.
 
     Attributes
     ----------
     step : how many steps led here.
     state : State, with t, q and v of all bodies.
     contact_ids : (nc,) numbers that a contact keeps from step to step.
-    phi : (nc,) gaps at the start of the step, m.
+    phi : (nc,) their gaps, m.
     normals : (nc, dim) from the first body to the second. points : (nc, dim) m.
     forces : by name, each (nc,) in N: "f" of the method, and "f_classic" of the first problem of
         compatible contact dynamics. Not a number where a failed step gave none.

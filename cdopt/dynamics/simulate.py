@@ -51,17 +51,22 @@ def simulate(
     scene : a Scene, or the path of a scene file. Its ``power`` is that of the contact forces.
     dt : time step Δt, s.
     duration : s; the last step may pass it.
-    method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there.
+    method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there. Rigid contacts:
+        "classic-cd" and "compatible-cd". Elastic ones, whose stiffness the scene's materials state
+        in N/m^(p−1): "variational", "velocity-verlet" and "quasi-static".
     out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
         Killed at any moment, it keeps what was done but for the last half second.
     resume : go on with the run in ``out``, which ends with the arrays of a run that was never
         killed, bit for bit; start it if there is none. Scene, dt, method, every and options must
         be the same; a longer duration extends the run.
-    every : record every so many steps, and the last one; diagnostics are of all steps.
+    every : record every so many steps, and the last one. Diagnostics are of all steps with rigid
+        contacts, and of the recorded ones with elastic contacts, whose steps between run in one go.
     on_failure : what a step does whose certificate fails, or that leaves no forces: "stop" raises,
-        "continue" goes on with its motion. Either way the diagnostics show it as not ok.
+        "continue" goes on with its motion. Either way the diagnostics show it as not ok. A step of
+        an elastic method that cannot be taken always ends the run.
     progress : True for a bar on stderr, or a function of (done, total, text).
-    options : settings of a method given by name. Both methods of contact dynamics have
+    options : settings of a method given by name, as its class documents. Both methods of contact
+        dynamics have
         ``backend`` and ``classic_backend`` (names or settings objects: by default "newton" for
         compatible forces and "apgd" for the classic step), ``warm_start`` (from the forces of the
         step before, by contact identity; off by default), ``tol`` of the certificates, and
@@ -86,7 +91,7 @@ def simulate(
 
     Notes
     -----
-    Olsen & Kamrin (2018), Algorithm 1.
+    Olsen & Kamrin (2018), Algorithm 1; De Klerk et al. (2021), Algorithm 1.
     """
     place = scene if isinstance(scene, Scene) else _loaded(scene)
     step = checks.scalar("dt", dt, above=0.0)
