@@ -46,7 +46,7 @@ def seen_space(count: int) -> Seen:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def look(
     x: FloatArray, d: FloatArray, a: float, links: Links, held: BoolArray, power: float, seen: Seen
 ) -> int:
@@ -97,7 +97,7 @@ def look(
     return live
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) -> None:
     """Add ``factor`` times the elastic forces to out (nb, 6), N."""
     for s in range(live):
@@ -110,7 +110,7 @@ def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) ->
             out[j, k] -= force * seen.n[s, k]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def pair_product(
     links: Links, seen: Seen, s: int, along: float, across: float, drag: float, z: FloatArray,
     out: FloatArray, turning: bool,
@@ -159,7 +159,7 @@ def pair_product(
     out[j, 2] -= fz
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def drag(
     links: Links, seen: Seen, live: int, held: BoolArray, factor: float, z: FloatArray,
     out: FloatArray, turning: bool,
@@ -173,10 +173,10 @@ def drag(
             )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def touching(links: Links, seen: Seen, live: int, held: BoolArray) -> None:
     """Let ``held`` name the links that overlap, and bonds."""
-    held[:] = False
+    held.fill(False)
     for s in range(live):
         if seen.overlap[s] > 0.0 or links.bonded[seen.link[s]]:
             held[seen.link[s]] = True

@@ -24,7 +24,7 @@ class Toll(NamedTuple):
     worst: FloatArray
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def wandered(x: FloatArray, d: FloatArray, a: float, mark: FloatArray) -> float:
     """Square of the longest way from ``mark`` to x + a d, m²."""
     longest = 0.0
@@ -38,7 +38,7 @@ def wandered(x: FloatArray, d: FloatArray, a: float, mark: FloatArray) -> float:
     return longest
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def turn(q: FloatArray, angle: FloatArray) -> None:
     """Turn a unit quaternion q (4,) by a rotation vector (3,) in the global frame, rad."""
     size = np.sqrt(angle[0] ** 2 + angle[1] ** 2 + angle[2] ** 2)
@@ -56,7 +56,7 @@ def turn(q: FloatArray, angle: FloatArray) -> None:
         q[k] /= length
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def move(g: Grains, m: Motion, d: FloatArray) -> None:
     """Move all bodies by d (nb, 6)."""
     for b in range(g.free.size):
@@ -67,7 +67,7 @@ def move(g: Grains, m: Motion, d: FloatArray) -> None:
             turn(m.quaternion[b], d[b, 3:])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def too_deep(g: Grains, links: Links, seen: Seen, live: int) -> bool:
     """Whether some overlap exceeds the smaller radius of its two spheres."""
     for s in range(live):
@@ -79,7 +79,7 @@ def too_deep(g: Grains, links: Links, seen: Seen, live: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def commit(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
     """Velocities and places at the end of the step."""
     impulse(g, m, links, seen, rule, w)
@@ -91,7 +91,7 @@ def commit(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) 
     move(g, m, w.d)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def variational(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
     skin: float, steps: int, toll: Toll,
@@ -117,14 +117,16 @@ def variational(
     return DONE, steps
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def all_forces(
     g: Grains, m: Motion, links: Links, seen: Seen, held: BoolArray, still: FloatArray,
     out: FloatArray,
 ) -> int:  # fmt: skip
     """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); the links that act."""
-    out[:] = g.load
-    held[:] = False
+    for b in range(g.free.size):
+        for k in range(6):
+            out[b, k] = g.load[b, k]
+    held.fill(False)
     live = look(m.x, still, 0.0, links, held, g.power, seen)
     touching(links, seen, live, held)
     push(links, seen, live, 1.0, out)
@@ -132,7 +134,7 @@ def all_forces(
     return live
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def kick(g: Grains, m: Motion, force: FloatArray, h: float) -> None:
     """v += h M⁻¹ F of free bodies."""
     for b in range(g.free.size):
@@ -142,7 +144,7 @@ def kick(g: Grains, m: Motion, force: FloatArray, h: float) -> None:
                 m.v[b, k + 3] += h * force[b, k + 3] / g.inertia[b]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def velocity_verlet(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, force: FloatArray, h: float,
     mark: FloatArray, skin: float, steps: int,
@@ -151,7 +153,7 @@ def velocity_verlet(
 
     Damping sees the velocities of the half step, as in molecular dynamics codes.
     """
-    w.r[:] = 0.0
+    w.r.fill(0.0)
     for s in range(steps):
         for b in range(g.free.size):
             for k in range(6):

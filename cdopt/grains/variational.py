@@ -60,23 +60,23 @@ def desk(nb: int, links: int) -> Desk:
     return Desk(np.zeros(links, dtype=np.bool_), *(np.zeros((nb, 6)) for _ in range(11)))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def begin(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
     """Predict Δq = h v, choose the links that damp, and set Qᵖ (in ``gone``)."""
     nb = g.free.size
     for b in range(nb):
         for k in range(6):
             w.d[b, k] = rule.h * m.v[b, k]
-    w.held[:] = False
+    w.held.fill(False)
     live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
     touching(links, seen, live, w.held)
-    w.gone[:] = 0.0
+    w.gone.fill(0.0)
     if rule.split == PAPER:
         live = look(m.x, w.d, 0.0, links, w.held, g.power, seen)
         drag(links, seen, live, w.held, -0.5 * rule.h, m.v, w.gone, g.turning)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def residual(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk, d: FloatArray,
     R: FloatArray,
@@ -92,11 +92,12 @@ def residual(
     drag(links, seen, live, w.held, -0.5, d, R, g.turning)
     for b in range(g.free.size):
         if not g.free[b]:
-            R[b, :] = 0.0
+            for k in range(6):
+                R[b, k] = 0.0
     return live
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def size(g: Grains, R: FloatArray) -> float:
     """The largest entry of R as a speed of a surface, m/s."""
     worst = 0.0
@@ -109,7 +110,7 @@ def size(g: Grains, R: FloatArray) -> float:
     return worst
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def scale(
     g: Grains, m: Motion, links: Links, seen: Seen, live: int, rule: Rule
 ) -> tuple[float, float]:
@@ -130,7 +131,7 @@ def scale(
     return fastest, _ROUND_OFF * stiffest
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def matrix_product(
     g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk, z: FloatArray,
     out: FloatArray,
@@ -151,16 +152,18 @@ def matrix_product(
         pair_product(links, seen, s, along, across, slide, z, out, g.turning)
     for b in range(g.free.size):
         if not g.free[b]:
-            out[b, :] = 0.0
+            for k in range(6):
+                out[b, k] = 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def diagonal(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk) -> None:
     """The diagonal of that matrix, for the preconditioner; what geometry takes away is left out."""
     share = rule.h * rule.alpha * (1.0 - rule.alpha)
     for b in range(g.free.size):
-        w.diagonal[b, :3] = g.mass[b] / rule.h
-        w.diagonal[b, 3:] = g.inertia[b] / rule.h
+        for k in range(3):
+            w.diagonal[b, k] = g.mass[b] / rule.h
+            w.diagonal[b, k + 3] = g.inertia[b] / rule.h
     for s in range(live):
         c = seen.link[s]
         i, j = links.i[c], links.j[c]
@@ -181,7 +184,7 @@ def diagonal(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk
                 w.diagonal[j, k + 3] += turn
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def conjugate_gradients(
     g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk, accuracy: float
 ) -> int:
@@ -189,8 +192,8 @@ def conjugate_gradients(
     width = 6 if g.turning else 3
     diagonal(g, links, seen, live, rule, w)
     rho, start = 0.0, 0.0
-    w.z[:] = 0.0
-    w.p[:] = 0.0
+    w.z.fill(0.0)
+    w.p.fill(0.0)
     for b in range(g.free.size):
         for k in range(width):
             w.r[b, k] = w.R[b, k]
@@ -223,24 +226,38 @@ def conjugate_gradients(
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+def product(a: FloatArray, b: FloatArray) -> float:
+    """Σ a b of two tables."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            total += a[i, k] * b[i, k]
+    return total
+
+
+@njit(cache=True, error_model="numpy")
 def go_along(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> int:
     """Move d along z as far as the residual allows; R is then that of the new d."""
-    slope = (w.R * w.z).sum()
+    slope = product(w.R, w.z)
     length = 1.0
     live = 0
     for _ in range(_BACKTRACKS):
-        w.trial[:] = w.d + length * w.z
+        for b in range(g.free.size):
+            for k in range(6):
+                w.trial[b, k] = w.d[b, k] + length * w.z[b, k]
         live = residual(g, m, links, seen, rule, w, w.trial, w.R_new)
-        if (w.R_new * w.z).sum() >= -0.5 * slope:
+        if product(w.R_new, w.z) >= -0.5 * slope:
             break
         length *= 0.5
-    w.d[:] = w.trial
-    w.R[:] = w.R_new
+    for b in range(g.free.size):
+        for k in range(6):
+            w.d[b, k] = w.trial[b, k]
+            w.R[b, k] = w.R_new[b, k]
     return live
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def newton(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
 ) -> tuple[int, int, float]:
@@ -264,7 +281,7 @@ def newton(
         count += 1
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def impulse(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
     """What the step adds to the momentum (in ``w.impulse``): h (F_ext − ∇V)(q_α) and damping."""
     live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
