@@ -20,9 +20,7 @@ def impact(gamma: float = 0.0, offset: float = 0.0, dim: int = 3, **more: object
         Body(Sphere(0.5), place[:dim], velocity=[v, 0.0, 0.0][:dim], mass=MASS, material="grain")
         for place, v in ends
     ]
-    return Scene(
-        spheres, dim=dim, gravity=np.zeros(dim), materials=[GRAIN], damping=gamma, **more
-    )  # type: ignore[arg-type]
+    return Scene(spheres, dim=dim, gravity=np.zeros(dim), materials=[GRAIN], damping=gamma, **more)  # type: ignore[arg-type]
 
 
 def between_walls(speed: float = 1.0) -> Scene:

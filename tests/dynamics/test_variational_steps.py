@@ -26,9 +26,7 @@ def order(gamma: float, **settings: object) -> float:
     for n in steps:
         h = T_C / n
         count = round(0.6 * n)
-        run = cdopt.simulate(
-            impact(gamma), h, count * h, "variational", every=count, **settings
-        )
+        run = cdopt.simulate(impact(gamma), h, count * h, "variational", every=count, **settings)
         errors.append(abs(run[-1].state.velocity[0, 0] - head_on(count * h, gamma)))
     return float(np.polyfit(np.log(1.0 / steps), np.log(errors), 1)[0])
 
@@ -84,9 +82,7 @@ def test_energy_between_walls(method: str) -> None:
     """250 undamped collisions; velocity-Verlet's stored ranges are compared elsewhere."""
     flight = 0.01 + np.pi * np.sqrt(MASS / STIFFNESS)
     for steps, bound in ((32, 2e-3), (160, 5e-5)):
-        run = cdopt.simulate(
-            between_walls(), T_C / steps, 250 * flight, method, every=steps // 3
-        )
+        run = cdopt.simulate(between_walls(), T_C / steps, 250 * flight, method, every=steps // 3)
         seen = run.diagnostics
         free = seen["contacts"] == 0
         energy = seen["kinetic"][free] / seen["kinetic"][0]

@@ -1,0 +1,272 @@
+"""Equilibria in exact geometry: closed forms, curvature, stability, walls that give way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+import cdopt.loading
+from cdopt.contact import detect
+from cdopt.dynamics import equilibrium
+from cdopt.dynamics.curvature import curvature
+from cdopt.dynamics.relinearised import elastic
+from cdopt.dynamics.unknowns import Unknowns
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
+
+K = 2e4  # N/m, of a half-contact
+GRAIN = Material(name="grain", stiffness=K)
+
+
+def ball(place, **options) -> Body:
+    return Body(Sphere(0.1), place, **{"mass": 1.0, "material": "grain", **options})
+
+
+def floor(height=0.0) -> Body:
+    return Body(HalfSpace([0.0, 1.0]), [0.0, height], name="floor")
+
+
+def plane(*bodies, gravity=10.0, **options) -> Scene:
+    return Scene([*bodies], dim=2, gravity=[0, -gravity], materials=[GRAIN], **options)
+
+
+def gas(n=40, power=2.0, seed=0) -> Scene:
+    stiffness = 1e6 if power == 2.0 else 1e8
+    return cdopt.loading.disc_box(n, stiffness=stiffness, power=power, seed=seed)
+
+
+def squeezed(scene: Scene, factor: float) -> State:
+    q = scene.initial.q.copy()
+    q[:, :2] *= factor
+    return State(0.0, q, np.zeros_like(q))
+
+
+# --- closed forms ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("gap", [0.0, 0.05, -0.004])
+def test_a_ball_on_a_floor_sinks_by_its_weight(power, gap):
+    found = equilibrium(plane(floor(), ball([0.0, 0.1 + max(gap, 0)]), power=power))
+    k = K if power == 2.0 else 4 / 3 * K * np.sqrt(0.1)
+    assert found.contacts.phi[0] == pytest.approx(-((10.0 / k) ** (1 / (power - 1))), rel=1e-9)
+    assert found.energy == pytest.approx(k / power * abs(found.contacts.phi[0]) ** power, rel=1e-8)
+    assert found.stable
+
+
+def test_loads_and_pushed_walls_share_the_balance():
+    """A lid pushed by 30 N on a ball of 10 N, held by 5 N: the floor bears 35."""
+    lid = Body(HalfSpace([0.0, -1.0]), [0.0, 0.25], name="lid")
+    scene = plane(floor(), lid, ball([0.0, 0.1]))
+    found = equilibrium(scene, load=[0.0, 5.0], pushed={1: 30.0})
+    force = dict(zip(found.contacts.bodies[:, 0].tolist(), found.forces.tolist(), strict=True))
+    assert force == pytest.approx({0: 35.0, 1: 30.0}, rel=1e-9)
+    assert found.state.position[1, 1] == pytest.approx(0.2 - 35 / K - 30 / K, rel=1e-12)
+    assert found.load.size == scene.dofs.nv
+
+
+def test_a_tilted_wall_gives_way_along_its_normal():
+    n = np.array([0.6, -0.8])
+    lid = Body(HalfSpace(n), -0.15 * n, name="lid")
+    under = Body(HalfSpace(-n), 0.1 * n, name="under")
+    scene = plane(lid, under, ball([0.0, 0.0]), gravity=0.0)
+    found = equilibrium(scene, pushed={0: 12.0})
+    np.testing.assert_allclose(found.forces, 12.0, rtol=1e-9)
+    np.testing.assert_allclose(found.state.position[0], (-0.1 + 24 / K) * n, atol=1e-12)
+
+
+@pytest.mark.parametrize("pushed", [{2: 1.0}, {9: 1.0}, {"lid": 1.0}, {0: np.nan}, [0]])
+def test_only_walls_are_pushed(pushed):
+    with pytest.raises(cdopt.InvalidInput, match="pushed"):
+        equilibrium(plane(floor(), floor(-1.0), ball([0.0, 0.1])), pushed=pushed)
+
+
+def test_a_box_on_a_floor_rests_on_its_corners():
+    box = Body(Box([0.4, 0.2]), [0.0, 0.1], mass=1.0, material="grain")
+    found = equilibrium(plane(floor(), box), load=[0.0, 0.0, 0.5])
+    corners = found.forces[found.forces > 0]
+    np.testing.assert_allclose(np.sort(corners), [5.0 - 1.25, 5.0 + 1.25], rtol=1e-3)
+    assert found.residual < 1e-9
+    assert found.stable is None
+
+
+def test_a_chain_of_bonds_hangs():
+    top = ball([0.0, 1.0], fixed=True)
+    rest = [ball([0.0, 1.0 - 0.2 * k]) for k in (1, 2, 3)]
+    found = equilibrium(plane(top, *rest, bond_stiffness=1e3))
+    np.testing.assert_allclose(found.forces, [-30.0, -20.0, -10.0], rtol=1e-9)
+    assert found.stable
+
+
+# --- packings --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_loose_packing_squeezed_at_once_comes_to_rest(power, seed):
+    """By a quarter in one go, far beyond what linear gaps know."""
+    scene = gas(power=power, seed=seed)
+    found = equilibrium(scene, squeezed(scene, 0.74), travel=np.inf)
+    assert found.residual < 1e-9
+    assert found.stable
+    assert found.passes < 120
+    touching = found.forces > 1e-6 * found.forces.max()
+    assert np.count_nonzero(touching) >= 60
+
+
+def test_grains_that_do_not_touch_are_at_rest():
+    scene = gas()
+    found = equilibrium(scene)
+    assert (found.residual, found.energy, found.passes, found.stable) == (0.0, 0.0, 0, True)
+    found = equilibrium(scene, squeezed(scene, 0.93), travel=np.inf)
+    assert found.residual < 1e-6
+    assert found.energy < 1e-12
+
+
+def test_grains_fall_and_rest_however_far():
+    """Without a limit of travel a loose heap falls onto its floor; its weight arrives there."""
+    plain = gas(16)
+    discs = plain.bodies
+    walls = cdopt.loading.samples.box_walls(*plain.bodies.position[[2, 3], [0, 1]])
+    group = Spheres(discs.position[4:], discs.reach[4:], density=2000.0, material="grain")
+    scene = Scene([*walls[:3], group], dim=2, materials=plain.materials)
+    found = equilibrium(scene, travel=np.inf, limit=400)
+    onto = (found.contacts.bodies == 0).any(axis=1)
+    total = scene.bodies.mass[3:].sum() * 9.81
+    assert found.forces[onto].sum() == pytest.approx(total, rel=1e-8)
+    assert found.stable
+
+
+def test_stiff_contacts_end_at_the_round_off_of_places():
+    for stiffness in (1e9, 1e12):
+        scene = cdopt.loading.disc_pile(4, stiffness=stiffness)
+        found = equilibrium(scene)
+        total = np.zeros(2)
+        for pair, n, f in zip(found.contacts.bodies, found.contacts.normals, found.forces,
+                              strict=True):  # fmt: skip
+            if pair[0] < 4 <= pair[1]:
+                total += f * n
+        weight = scene.bodies.mass[4:].sum() * 9.81
+        np.testing.assert_allclose(total, [0.0, weight], atol=1e-16 * stiffness + 1e-8 * weight)
+
+
+# --- curvature -------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.sampled_from([2.0, 2.5]), st.sampled_from([2, 3]))
+def test_curvature_against_finite_differences(seed, power, dim):
+    random = np.random.default_rng(seed)
+    x = random.uniform(0.0, 0.25, (5, dim))
+    walls = [Body(HalfSpace(np.eye(dim)[-1]), np.zeros(dim), name="floor")]
+    group = Spheres(x, 0.1, mass=1.0, material="grain")
+    scene = Scene([*walls, group], dim=dim, power=power, materials=[GRAIN], overlap_tol=10.0)
+    unknowns = Unknowns.of(scene, {0: 1.0})
+
+    def gradient(state):
+        contacts = detect(scene, state, 0.05)
+        B = unknowns.gradient(state, contacts)
+        forces = elastic(contacts, power, np.arange(contacts.nc))[0]
+        return contacts, B, forces
+
+    state = scene.initial
+    contacts, B, forces = gradient(state)
+    bent = curvature(unknowns, state, contacts, B, forces, power)
+    assert bent is not None
+    way, h = random.normal(size=B.shape[1]), 1e-7
+    ends = [gradient(unknowns.moved(state, sign * h * way)) for sign in (1.0, -1.0)]
+    change = [b.T @ f for _, b, f in ends]
+    expected = -(change[0] - change[1]) / (2 * h)
+    close = np.abs(contacts.phi) < 1e-6  # contacts that open or close on the way have no slope
+    if not close.any():
+        np.testing.assert_allclose(bent.matrix @ way, expected, atol=1e-3 * bent.stiffest)
+    values = np.linalg.eigvalsh(bent.matrix.toarray())
+    assert bent.softest()[0] == pytest.approx(values[0], abs=1e-9 * bent.stiffest)
+    if abs(values[0]) > 1e-6 * bent.stiffest:
+        assert bent.stable == (values[0] > 0.0)
+
+
+def test_the_softest_motion_of_many_is_that_of_few():
+    """250 balls in a column stand as unstably as the sparse search says."""
+    column = [ball([0.0, 0.1 + 0.1999 * k]) for k in range(250)]
+    scene = plane(floor(), *column, gravity=0.0, overlap_tol=1.0)
+    unknowns, state = Unknowns.of(scene, None), scene.initial
+    contacts = detect(scene, state, 0.01)
+    forces = elastic(contacts, 2.0, np.arange(contacts.nc))[0]
+    bent = curvature(unknowns, state, contacts, unknowns.gradient(state, contacts), forces, 2.0)
+    assert bent is not None
+    assert not bent.stable
+    least = np.linalg.eigvalsh(bent.matrix.toarray())[0]
+    value, way = bent.softest()
+    assert value == pytest.approx(least, rel=1e-2)
+    assert way @ bent.matrix @ way == pytest.approx(value, rel=1e-2)
+
+
+# --- stability -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_a_ball_upon_a_ball_is_in_balance_and_not_at_rest(power):
+    scene = plane(floor(), ball([0.0, 0.1]), ball([0.0, 0.3], name="upper"), power=power)
+    with pytest.raises(cdopt.SolveFailed, match="upper"):
+        equilibrium(scene)
+    balanced = equilibrium(scene, escape=False)
+    assert balanced.stable is False
+    assert balanced.residual < 1e-9
+    fallen = equilibrium(scene, travel=np.inf)
+    assert fallen.stable
+    assert fallen.state.position[1:, 1].max() < 0.1
+
+
+def chain(power: float, *, lid: bool) -> tuple[Scene, State]:
+    """Five balls in a row between two walls, on a floor, pushed together by a tenth of one."""
+    walls = [Body(HalfSpace([1.0, 0.0]), [0.0, 0.0]), Body(HalfSpace([-1.0, 0.0]), [1.0, 0.0])]
+    lids = [Body(HalfSpace([0.0, -1.0]), [0.0, 0.2])] if lid else []
+    row = [ball([0.1 + 0.2 * k, 0.1]) for k in range(5)]
+    scene = plane(floor(), *walls, *lids, *row, gravity=0.0, power=power)
+    q = scene.initial.q.copy()
+    q[2, 0] -= 0.01
+    return scene, State(0.0, q, np.zeros_like(q))
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_a_row_on_a_floor_buckles_upwards(power):
+    """The floor holds it against one half of the motion; it leaves by the other."""
+    scene, state = chain(power, lid=False)
+    found = equilibrium(scene, state)
+    assert found.energy < 1e-12
+    assert equilibrium(scene, state, escape=False).energy > 1e-4
+
+
+def test_a_row_between_floor_and_lid_stays_straight():
+    """Both touch without force, and hold all the same."""
+    scene, state = chain(2.0, lid=True)
+    found = equilibrium(scene, state)
+    assert found.stable
+    along = found.forces[found.forces > 1e-9]
+    np.testing.assert_allclose(along, 0.01 / (2 / K + 4 / (K / 2)), rtol=1e-9)
+
+
+# --- what has no rest ------------------------------------------------------------------
+
+
+def test_what_falls_is_named():
+    with pytest.raises(cdopt.SolveFailed, match=r"bodies\[1\] 'stone' left their places"):
+        equilibrium(plane(floor(), ball([0.0, 1.0], name="stone")))
+    lonely = plane(floor(), ball([0.0, 0.1]), ball([5.0, -0.5 + 0.6]), gravity=0.0)
+    with pytest.raises(cdopt.SolveFailed, match=r"nothing holds bodies\[2\] against"):
+        equilibrium(lonely, load=[0.0, -1.0, 3.0, 0.0])
+
+
+@pytest.mark.parametrize("travel", [0.0, -1.0, np.nan])
+def test_travel_is_positive(travel):
+    with pytest.raises(cdopt.InvalidInput, match="travel"):
+        equilibrium(plane(floor(), ball([0.0, 0.1])), travel=travel)
+
+
+def test_bonds_are_linear():
+    scene = plane(ball([0.0, 0.0], fixed=True), ball([0.0, -0.2]), bond_stiffness=1.0, power=2.5)
+    with pytest.raises(cdopt.Unsupported, match="bonds are linear"):
+        equilibrium(scene)
