@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -247,7 +248,7 @@ class Formulation(ABC):
     ) -> dict[str, Any]:
         used = backend.capability.warm_start
         return {
-            "cdopt": version("cdopt"),
+            "cdopt": _version(),
             "cvxpy": cp.__version__,
             "numpy": np.__version__,
             "settings": {key: _plain(value) for key, value in settings.items()},
@@ -258,6 +259,12 @@ class Formulation(ABC):
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.data.nc} contacts, {self.problem_class})"
+
+
+@functools.cache
+def _version() -> str:
+    """Of cdopt, read from its metadata once."""
+    return version("cdopt")
 
 
 def _plain(value: Any) -> Any:
