@@ -114,7 +114,8 @@ def print_summary(trajectory: Trajectory) -> None:
 def print_table(trajectory: Trajectory) -> None:
     """A dozen steps, evenly spread."""
     seen, stages = trajectory.diagnostics, _stages(trajectory)
-    total = sum(seen[name] for name in ("kinetic", "potential", "elastic") if name in seen)
+    kinds = ("kinetic", "potential", "elastic")
+    total = np.sum([seen[name] for name in kinds if name in seen], axis=0)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     names = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
     for name in [*names, *(f"{stage} residual" for stage in stages), "certified"]:

@@ -14,8 +14,8 @@ ROOMS = [
     "proof", "errors", "checks", "progress", "contact_law", "mass", "archive", "step", "scales",
     "delassus", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
-    "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study", "plots", "reproduce",
-    "cli",
+    "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study", "plots",
+    "reproduce", "cli",
 ]  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
 PLOTTING = {"matplotlib", "plotly", "k3d"}

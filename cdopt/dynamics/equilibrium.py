@@ -5,13 +5,16 @@
 by passes that state ``cdopt.QuasiStatic`` with the gaps and B of where the bodies are, and move
 them by its u, until the forces of the exact gaps balance: R(q) = F + Bᵀ w′(−Φ) = 0, De Klerk et
 al. (2021) without inertia. Where the linearised energy has no minimum, or a pass would go
-too far, inertia keeps the pass short: it is then a step of ``cdopt.CompliantCD`` from rest.
+too far, inertia keeps the pass short: it is then a step of ``cdopt.CompliantCD`` from rest. Of
+spheres and walls the last steps are Newton's, with the exact curvature of the energy, which also
+tells whether the balance is stable.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,30 +22,30 @@ import scipy.sparse as sp
 from cdopt import checks
 from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
-from cdopt.checks import FloatArray
-from cdopt.contact import (
-    Contacts,
-    Neighbours,
-    detect,
-    external_forces,
-    gap_gradient,
-    mass_matrix,
-    move,
-)
-from cdopt.contact_law import HOOKE
+from cdopt.checks import FloatArray, IntArray
+from cdopt.contact import Contacts, Neighbours, detect, external_forces
+from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.dynamics.curvature import Curvature, curvature, slope
 from cdopt.dynamics.relinearised import elastic
-from cdopt.errors import SolveFailed, Unsupported
+from cdopt.dynamics.unknowns import Unknowns
+from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompliantCD, QuasiStatic
 from cdopt.scene import Scene, State
 from cdopt.step import ContactStep
 
 LOG = logging.getLogger("cdopt.dynamics")
 
+TRAVEL = 2.0  # of its own reach: a body that goes further was not held
+
 _MARGIN = 0.5  # of the smallest half-width: gaps that a pass may close
 _STRIDE = 0.2  # of the same: a longer pass does not trust its linear gaps
-_TRAVEL = 2.0  # of its own reach: a body that goes further was not held
 _INERTIA = 1e-6, 1e6  # least and most, of the stiffest contact, where passes need inertia
+_TRIFLE = 1e-6  # of the smallest half-width: forces at smaller overlaps are measured by its
 _ROUND_OFF = 64.0 * np.finfo(float).eps
+_NEWTON = 12  # steps at most; six are many
+_KICKS = 1e-3, 1e-5  # of the smallest half-width: ways off an unstable balance
+_GENTLE = 1e-2, 1e-4, 0.0  # inertia of passes that open what a kick closed
+_ESCAPES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +57,12 @@ class Equilibrium:
     state : where they are; free bodies do not move.
     contacts : of that state, near ones included. forces : (nc,) w′(−Φ), N.
     load : F (nv,) that they carry, N and N·m.
-    residual : largest unbalanced force over the largest force.
+    residual : largest unbalanced force over the largest force, or over the force at an overlap
+        of a millionth of the smallest half-width if that is more: bodies at rest without touching.
     passes : how often gaps were linearised.
     energy : elastic, J.
+    stable : whether the elastic energy is at a minimum; None where bodies other than spheres and
+        half-spaces push, whose curvature is not known.
     """
 
     state: State
@@ -66,6 +72,7 @@ class Equilibrium:
     residual: float
     passes: int
     energy: float
+    stable: bool | None = None
 
 
 def equilibrium(
@@ -73,9 +80,12 @@ def equilibrium(
     state: State | None = None,
     *,
     load: object = None,
+    pushed: Mapping[int, float] | None = None,
     backend: str | Backend = "newton",
     tol: float = 1e-10,
     limit: int = 200,
+    travel: float = TRAVEL,
+    escape: bool = True,
     neighbours: Neighbours | None = None,
 ) -> Equilibrium:
     """Let a scene come to rest on its elastic contacts, from near by, without inertia.
@@ -85,13 +95,18 @@ def equilibrium(
     scene : its materials state stiffness in N/m^(p−1).
     state : where to start; default the scene's.
     load : (nv,) on its degrees of freedom beside gravity and the bodies' own, N and N·m.
+    pushed : half-spaces that give way, by number, with the force that pushes each along its
+        normal, N: their places are sought together with the bodies', in the same problems.
     backend : of every pass.
     tol : of the residual, as a share of the largest force; round-off of the gaps may end it first.
     limit : passes at most.
+    travel : how far a body may go, in its own sizes; further away it was not held.
+    escape : leave a balance that is unstable, such as a ball upon a ball, by its softest motion.
 
     Raises
     ------
-    SolveFailed : nothing holds some body: it has no rest, or none nearer than its own size.
+    InvalidInput : a bad argument.
+    SolveFailed : nothing holds some body: it has no rest, or none within its ``travel``.
         The message names it; ``proof`` is its motion where the energy is unbounded.
     Unsupported : bonds, whose springs are linear, in a scene whose contacts are not.
 
@@ -112,69 +127,90 @@ def equilibrium(
     own = external_forces(scene, start)
     total = own if load is None else own + checks.vector("load", load, scene.dofs.nv, "N")
     near = Neighbours(scene) if neighbours is None else neighbours
-    work = _Work(scene, total, resolve(backend), checks.scalar("tol", tol, above=0.0), near)
-    return work.settle(start, limit)
+    if not float(travel) > 0.0:
+        raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
+    unknowns = Unknowns.of(scene, pushed)
+    accuracy = checks.scalar("tol", tol, above=0.0)
+    work = _Work(unknowns, total, resolve(backend), accuracy, float(travel), near)
+    return work.settle(start, limit, escape)
 
 
 class _Work:
     """Passes towards one equilibrium."""
 
     def __init__(
-        self, scene: Scene, load: FloatArray, backend: Backend, tol: float, near: Neighbours
-    ) -> None:
-        self.scene, self.load, self.backend, self.tol, self.near = scene, load, backend, tol, near
-        b, dofs = scene.bodies, scene.dofs
+        self, unknowns: Unknowns, load: FloatArray, backend: Backend, tol: float, travel: float,
+        near: Neighbours,
+    ) -> None:  # fmt: skip
+        self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
+        self.own, self.load = load, np.append(load, unknowns.push)
+        self.backend, self.tol, self.travel = backend, tol, travel
+        b = self.scene.bodies
         self._core = float(b.core[np.isfinite(b.core)].min())
-        turns = dofs.column >= scene.dim
-        self._lever = np.where(turns, b.reach[dofs.body], 1.0)
+        self._widest = float(b.reach[np.isfinite(b.reach)].max())
 
-    def settle(self, start: State, limit: int) -> Equilibrium:
-        """Passes until nothing is out of balance."""
+    def settle(self, start: State, limit: int, escape: bool) -> Equilibrium:
+        """Passes until nothing is out of balance, and small motions do not lead away."""
         here = self._at(start)
-        inertia, before = 0.0, np.inf
+        inertia, before, escapes, stuck = 0.0, np.inf, 0, False
         for count in range(limit + 1):
             found = self._found(here, count)
             LOG.info("pass %d: residual %.2e, inertia %.1e", count, found.residual, inertia)
-            stuck = found.residual > 0.5 * before and found.residual <= self._round_off(found)
-            if found.residual <= self.tol or stuck:
-                return found
-            before = found.residual
-            if count == limit or self._left(start, here.state):
+            slow = stuck or found.residual > 0.5 * before
+            if found.residual <= self.tol or (slow and found.residual <= self._round_off(found)):
+                away, found = self._judged(here, found)
+                if away is None or not escape or escapes == _ESCAPES:
+                    return found
+                LOG.info("pass %d: an unstable balance left", count)
+                here, before, inertia, escapes, stuck = away, np.inf, 0.0, escapes + 1, False
+                continue
+            if count == limit or stuck or self._left(start, here.state):
                 break
-            here, inertia = self._pass(here, found, inertia)
+            before = found.residual
+            there, inertia = self._pass(here, found, inertia)
+            stuck = there is here
+            here = here if stuck else self._finished(there)
         raise self._failure(found, start)
 
-    def _at(self, state: State) -> _Here:
-        """Gaps, B and forces of a state, free bodies at rest."""
+    def _at(self, state: State, margin: float | None = None) -> _Here:
+        """Gaps up to a margin, m, B and forces of a state, free bodies at rest."""
         scene = self.scene
         still = State(state.t, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), state.v))
-        contacts = detect(scene, still, _MARGIN * self._core, self.near)
+        near = self.near if margin is None else Neighbours(scene)
+        contacts = detect(scene, still, _MARGIN * self._core if margin is None else margin, near)
         every = np.arange(contacts.nc)
         forces, energy = elastic(contacts, scene.power, every)
-        return _Here(still, contacts, gap_gradient(scene, still, contacts), forces, energy)
+        return _Here(still, contacts, self.unknowns.gradient(still, contacts), forces, energy)
 
     def _found(self, here: _Here, passes: int) -> Equilibrium:
-        unbalanced = np.abs(here.B.T @ here.forces + self.load) / self._lever
         return Equilibrium(
             state=here.state,
             contacts=here.contacts,
             forces=here.forces,
-            load=self.load,
-            residual=float(unbalanced.max(initial=0.0)) / (self._largest(here.forces) or 1.0),
+            load=self.own,
+            residual=self._residual(here),
             passes=passes,
             energy=here.energy,
         )
 
+    def _residual(self, here: _Here) -> float:
+        unbalanced = np.abs(here.B.T @ here.forces + self.load) / self.unknowns.lever
+        largest = self._largest(here.contacts, here.forces)
+        return float(unbalanced.max(initial=0.0)) / (largest or 1.0)
+
     def _round_off(self, found: Equilibrium) -> float:
         """Residual that round-off of the places makes."""
         place = float(np.abs(found.state.position).max())
-        steepest = float(_slope(found.contacts, self.scene.power).max(initial=0.0))
-        return _ROUND_OFF * place * steepest / (self._largest(found.forces) or 1.0)
+        steepest = float(slope(found.contacts, self.scene.power).max(initial=0.0))
+        return _ROUND_OFF * place * steepest / (self._largest(found.contacts, found.forces) or 1.0)
 
-    def _largest(self, forces: FloatArray) -> float:
-        """The largest load or force, N."""
-        own = float(np.abs(self.load / self._lever).max(initial=0.0))
-        return max(own, float(np.abs(forces).max(initial=0.0)))
+    def _largest(self, contacts: Contacts, forces: FloatArray) -> float:
+        """The largest load or force, or that at a trifling overlap, N."""
+        own = float(np.abs(self.load / self.unknowns.lever).max(initial=0.0))
+        hardest = PowerLaw(contacts.stiffness, self.scene.power).force(
+            np.full(contacts.nc, _TRIFLE * self._core)
+        )
+        return max(own, float(np.abs(forces).max(initial=0.0)), float(hardest.max(initial=0.0)))
 
     # --- one pass ----------------------------------------------------------------------
 
@@ -184,13 +220,30 @@ class _Work:
         while True:
             u = self._solve(here, inertia)
             if u is not None and self._size(u) <= _STRIDE * self._core:
-                there = self._at(self._moved(here.state, u))
-                gained = here.energy - there.energy + float(self.load @ u)
-                if gained >= 0.0 or self._found(there, 0).residual < found.residual:
-                    return there, inertia / 10.0 if inertia > 1.01 * least else 0.0
+                there = self._at(self.unknowns.moved(here.state, u))
+                if self._gained(here, there, u) >= 0.0 or self._residual(there) < found.residual:
+                    further = self._further(here, there, u)
+                    return further, inertia / 10.0 if inertia > 1.01 * least else 0.0
             if inertia >= most:
                 return here, inertia
             inertia = max(least, 10.0 * inertia)
+
+    def _further(self, here: _Here, there: _Here, u: FloatArray) -> _Here:
+        """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
+        noise = _ROUND_OFF * here.energy
+        gained = self._gained(here, there, u)
+        while self._size(2.0 * u) <= _STRIDE * self._core:
+            u = 2.0 * u
+            beyond = self._at(self.unknowns.moved(here.state, u))
+            more = self._gained(here, beyond, u)
+            if not more > gained + noise:
+                break
+            there, gained = beyond, more
+        return there
+
+    def _gained(self, here: _Here, there: _Here, u: FloatArray) -> float:
+        """Potential energy lost on the way u, J."""
+        return here.energy - there.energy + float(self.load @ u)
 
     def _solve(self, here: _Here, inertia: float) -> FloatArray | None:
         """u (nv,) of the linearised problem; None where it has none."""
@@ -198,7 +251,7 @@ class _Work:
         power = self.scene.power
         try:
             if inertia == 0.0:
-                static = QuasiStatic(B, phi, self.load, k, power, dof_body=self.scene.dofs.body)
+                static = QuasiStatic(B, phi, self.load, k, power, dof_body=self.unknowns.body)
                 return static.solve(self.backend, check=False).u
             step = self._step(here, B, phi, k, inertia)
             rate = CompliantCD(step, power, form="velocity").solve(self.backend, check=False)
@@ -210,13 +263,14 @@ class _Work:
         self, here: _Here, B: sp.csr_array, phi: FloatArray, k: FloatArray, inertia: float
     ) -> ContactStep:
         """The same from rest, in a time after which inertia weighs a share of the stiffness."""
-        M = mass_matrix(self.scene, here.state)
-        stiffest = float(_slope(here.contacts, self.scene.power).max(initial=0.0))
-        soft = stiffest or float(np.abs(self.load).max(initial=1.0)) / self._core
-        dt = float(np.sqrt(M.diagonal().min() / (inertia * soft)))
+        M = self.unknowns.mass(here.state)
+        steepest = float(slope(here.contacts, self.scene.power).max(initial=0.0))
+        largest = self._largest(here.contacts, here.forces) or 1.0
+        stiff = max(steepest, largest / self._core)
+        dt = float(np.sqrt(M.diagonal().min() / (inertia * stiff)))
         return ContactStep(
             M=M, B=B, phi=phi, v=np.zeros(M.shape[0]), F_ext=self.load, dt=dt, stiffness=k,
-            dof_body=self.scene.dofs.body,
+            dof_body=self.unknowns.body,
         )  # fmt: skip
 
     def _both_ways(self, here: _Here) -> tuple[sp.csr_array, FloatArray, FloatArray]:
@@ -232,31 +286,94 @@ class _Work:
         )
 
     def _size(self, u: FloatArray) -> float:
-        return float(np.abs(u * self._lever).max(initial=0.0))
+        return float(np.abs(u * self.unknowns.lever).max(initial=0.0))
 
-    def _moved(self, state: State, u: FloatArray) -> State:
-        way = self.scene.dofs.scatter(u, np.zeros_like(state.v))
-        return State(state.t, move(state, way, 1.0), state.v)
+    # --- the exact energy's curvature --------------------------------------------------
+
+    def _curvature(self, here: _Here) -> Curvature | None:
+        return curvature(
+            self.unknowns, here.state, here.contacts, here.B, here.forces, self.scene.power
+        )
+
+    def _finished(self, here: _Here) -> _Here:
+        """Where Newton's steps lead if they converge without going up, else the same place."""
+        now, way, residual = here, np.zeros(self.load.size), self._residual(here)
+        for _ in range(_NEWTON):
+            if residual <= self.tol:
+                break
+            bent = self._curvature(now)
+            u = None if bent is None else bent.step(now.B.T @ now.forces + self.load)
+            if u is None or not self._size(way + u) <= _STRIDE * self._core:
+                return here
+            now, way = self._at(self.unknowns.moved(now.state, u)), way + u
+            before, residual = residual, self._residual(now)
+            if residual > 0.5 * before:
+                break
+        noise = _ROUND_OFF * (here.energy + float(np.abs(self.load * way).sum()))
+        down = self._gained(here, now, way) >= -noise
+        return now if down and residual < self._residual(here) else here
+
+    def _judged(self, here: _Here, found: Equilibrium) -> tuple[_Here | None, Equilibrium]:
+        """Whether a balance is stable, and if not a place near by of less energy."""
+        bent = self._curvature(here)
+        if bent is None:
+            return None, found
+        if bent.stable:
+            return None, replace(found, stable=True)
+        least, way = bent.softest()
+        for share in _KICKS:
+            u = way * (share * self._core / self._size(way))
+            promised = -0.5 * least * float(u @ u)
+            for kick in (u, -u):
+                there = self._beside(here, kick, promised)
+                if there is not None:
+                    return there, replace(found, stable=False)
+        return None, replace(found, stable=True)  # contacts that just touch hold it
+
+    def _beside(self, here: _Here, kick: FloatArray, promised: float) -> _Here | None:
+        """A place of less energy beside one, or beyond it where one pass opens what closed."""
+        there = self._at(self.unknowns.moved(here.state, kick))
+        if self._gained(here, there, kick) > 0.25 * promised:
+            return there
+        least = 1e-3 * promised + _ROUND_OFF * here.energy
+        for inertia in _GENTLE:
+            u = self._solve(there, inertia)
+            if u is not None and self._size(u) <= _STRIDE * self._core:
+                beyond = self._at(self.unknowns.moved(there.state, u))
+                if self._gained(here, beyond, kick + u) > least:
+                    return beyond
+        return None
 
     # --- where nothing holds -----------------------------------------------------------
 
     def _left(self, start: State, now: State) -> list[int]:
-        """Bodies that are further from where they began than their own size."""
+        """Bodies that are further from where they began than they may go."""
         way = np.linalg.norm(now.position - start.position, axis=1)
         free = ~self.scene.bodies.fixed
-        return list(np.flatnonzero(free & (way > _TRAVEL * self.scene.bodies.reach)))
+        reach = np.where(free, self.scene.bodies.reach, 1.0)
+        return list(np.flatnonzero(free & (way > self.travel * reach)))
 
     def _failure(self, found: Equilibrium, start: State) -> SolveFailed:
         """Which bodies nothing holds."""
-        here = self._at(found.state)
+        x = found.state.position
+        here = self._at(found.state, float(np.linalg.norm(np.ptp(x, axis=0))) + 2.0 * self._widest)
         B, phi, k = self._both_ways(here)
-        static = QuasiStatic(B, phi, self.load, k, self.scene.power, dof_body=self.scene.dofs.body)
+        static = QuasiStatic(B, phi, self.load, k, self.scene.power, dof_body=self.unknowns.body)
+        label = self.scene.bodies.label
         try:
             solved = static.solve(self.backend)
         except SolveFailed as error:
-            return error
-        gone = ", ".join(map(self.scene.bodies.label, self._left(start, found.state)[:10]))
-        why = f"{gone} left their places" if gone else "forces stay out of balance"
+            if error.proof is None:
+                return error
+            work = self.load * error.proof.vector[: self.load.size]
+            driven = np.unique(self.unknowns.body[work > 1e-6 * work.max()])
+            return SolveFailed(
+                f"the energy has no minimum: nothing holds {_few(label, driven)} against loads",
+                backend=error.backend, status=error.status, problem=error.problem,
+                proof=error.proof, raw=error.raw,
+            )  # fmt: skip
+        gone = self._left(start, found.state)
+        why = f"{_few(label, gone)} left their places" if gone else "forces stay out of balance"
         return SolveFailed(
             f"no rest within {found.passes} passes, residual {found.residual:.1e}: {why}",
             backend=self.backend.name, status=solved.status, problem=static.data,
@@ -274,11 +391,7 @@ class _Here:
     energy: float
 
 
-def _slope(contacts: Contacts, power: float) -> FloatArray:
-    """w″(−Φ) (nc,) of contacts, N/m."""
-    overlap = np.maximum(-contacts.phi, 0.0)
-    if power == HOOKE:
-        return np.where((overlap > 0.0) | contacts.bonded, contacts.stiffness, 0.0)
-    safe = np.where(overlap > 0.0, overlap, 1.0)
-    steep = (power - 1.0) * contacts.stiffness * safe ** (power - 2.0)
-    return np.where(overlap > 0.0, steep, 0.0)
+def _few(label: Callable[[int], str], bodies: Sequence[int] | IntArray) -> str:
+    """Up to ten bodies by name."""
+    named = [label(int(k)) for k in bodies[:10]]
+    return ", ".join(named) + (", …" if len(bodies) > 10 else "")

@@ -16,7 +16,7 @@ from cdopt.backends.base import Backend
 from cdopt.contact import Neighbours, move
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic import measured, require_elastic
-from cdopt.dynamics.equilibrium import equilibrium
+from cdopt.dynamics.equilibrium import TRAVEL, equilibrium
 from cdopt.dynamics.method import Run, Stage, StepTaken
 from cdopt.dynamics.relinearised import touching
 from cdopt.errors import InvalidInput, SolveFailed
@@ -32,6 +32,7 @@ class QuasiStaticSteps:
     backend : of every linearised problem.
     tol : of the unbalanced force, as a share of the largest.
     limit : times that a step linearises gaps, at most.
+    travel : how far a body may go in a step, in its own sizes; further away it was not held.
 
     Raises
     ------
@@ -41,6 +42,7 @@ class QuasiStaticSteps:
     backend: str | Backend = "newton"
     tol: float = 1e-10
     limit: int = 200
+    travel: float = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
     forces: ClassVar[tuple[str, ...]] = ("f",)
@@ -52,10 +54,12 @@ class QuasiStaticSteps:
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
             raise InvalidInput("limit", checks.describe(self.limit), "a whole number from 1")
+        checks.scalar("travel", self.travel, above=0.0)
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
-        return {"backend": repr(self.backend), "tol": self.tol, "limit": self.limit}
+        names = ("tol", "limit", "travel")
+        return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
 
     def begin(self, run: Run, state: State) -> StepTaken:
         """Measures of the initial state.
@@ -79,7 +83,7 @@ class QuasiStaticSteps:
             try:
                 rest = equilibrium(
                     run.scene, there, backend=self.backend, tol=self.tol, limit=self.limit,
-                    neighbours=_near(run),
+                    travel=self.travel, neighbours=_near(run),
                 )  # fmt: skip
             except SolveFailed as error:
                 failure, cause = str(error), error

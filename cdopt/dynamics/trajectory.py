@@ -31,10 +31,10 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     origin, N m s; ``overlap``, the deepest at the end of the step, m; for every stage of the
     method (``classic``, ``forces``) ``residual_``, the worst of its certificate, ``claimed_``,
     whether the solver reported success, ``iterations_`` (−1: not told) and ``seconds_``; the
-    method's own measures (``closed`` contacts, ``closed_tol``, ``projected``; with elastic contacts
-    ``elastic``, the energy stored in them, J, and rows of recorded steps alone); ``seconds_detect``,
-    ``seconds_assemble`` and ``seconds_output``, the time since the row before that went into
-    files and measurements.
+    method's own measures (``closed`` contacts, ``closed_tol``, ``projected``; with elastic
+    contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
+    ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time since the row before
+    that went into files and measurements.
     """
 
     def __init__(self, columns: tuple[str, ...], table: FloatArray) -> None:

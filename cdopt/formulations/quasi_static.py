@@ -105,10 +105,11 @@ class QuasiStatic(NoTensionTruss):
         except SolveFailed as error:
             if error.proof is None:
                 raise
-            driven = np.flatnonzero(np.abs(error.proof.vector[: self._nv]) > 0.0)
-            what, who = "dofs", driven
+            work = -self.data.contact_load[: self._nv] * error.proof.vector[: self._nv]
+            what, whose = "dofs", np.arange(self._nv)
             if self.bodies is not None:
-                what, who = "bodies", np.unique(self.bodies[driven])
+                what, whose = "bodies", self.bodies
+            who = np.flatnonzero(np.bincount(whose, weights=work) > 0.0)  # others go along
             names = ", ".join(map(str, who[:10])) + (", …" if who.size > 10 else "")
             raise SolveFailed(
                 f"{self.name}: the energy has no minimum: nothing holds {what} {names} against "
