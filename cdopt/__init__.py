@@ -7,7 +7,7 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends, bank, contact, dynamics, hyperstatic, interop, scene
+from cdopt import backends, bank, contact, dynamics, hyperstatic, interop, loading, scene
 from cdopt.certificate import Certificate, Residual, certify
 from cdopt.dynamics import Trajectory, simulate
 from cdopt.errors import (
@@ -29,6 +29,7 @@ from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study import compare
+from cdopt.study.bridge import bridge
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,7 @@ __all__ = [
     "VariationalStep",
     "backends",
     "bank",
+    "bridge",
     "certify",
     "compare",
     "contact",
@@ -59,6 +61,7 @@ __all__ = [
     "hyperstatic",
     "indeterminacy",
     "interop",
+    "loading",
     "scene",
     "simulate",
 ]

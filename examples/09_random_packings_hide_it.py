@@ -161,8 +161,7 @@ for w in (1e-9, 1e-7, 1e-6, 1e-5):
 #    the curves are drawn? At some point the certificates' own tolerance calls a gap closed. Who
 #    decides, then, what is determined?
 #
-# Next: experiments of your own. `cdopt simulate --help` lists the scenes, and `cdopt show` draws
-# what became of them.
+# Next: `10_the_bridge.py`, where contacts are springs, ever stiffer ones.
 
 
 # %%

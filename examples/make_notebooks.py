@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LESSONS = sorted(Path(__file__).parent.glob("0*.py"))
+LESSONS = sorted(Path(__file__).parent.glob("[0-9]*.py"))
 
 
 def notebook(lesson: Path) -> Any:

@@ -19,7 +19,7 @@ import pytest
 import cdopt
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-LESSONS = sorted(EXAMPLES.glob("0*.py"))
+LESSONS = sorted(EXAMPLES.glob("[0-9]*.py"))
 NAMES = [path.stem for path in LESSONS]
 
 

@@ -230,7 +230,8 @@ class _Work:
 
     def _further(self, here: _Here, there: _Here, u: FloatArray) -> _Here:
         """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
-        noise = _ROUND_OFF * here.energy
+        place = float(np.abs(here.state.position).max(initial=0.0))
+        noise = _ROUND_OFF * (here.energy + place * float(np.abs(here.forces).sum()))
         gained = self._gained(here, there, u)
         while self._size(2.0 * u) <= _STRIDE * self._core:
             u = 2.0 * u

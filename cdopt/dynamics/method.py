@@ -87,9 +87,8 @@ class Run:
     desk: dict[str, Any] = field(default_factory=dict)
 
 
-@runtime_checkable
-class Method(Protocol):
-    """An immutable set of settings that can take time steps.
+class Named(Protocol):
+    """What every method tells of itself; it is an immutable set of settings.
 
     ``name`` is the registered name; ``forces``, ``stages`` and ``measures`` name what a step gives;
     ``settings`` tells, in words, all that its results depend on.
@@ -114,6 +113,11 @@ class Method(Protocol):
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
 
+
+@runtime_checkable
+class Method(Named, Protocol):
+    """A method that takes a step from the contacts that it is given."""
+
     def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
         """Take a step from a state, with the contacts that were detected in it.
 
@@ -124,30 +128,8 @@ class Method(Protocol):
 
 
 @runtime_checkable
-class MarchingMethod(Protocol):
-    """A method that finds contacts itself and takes many steps in one go.
-
-    Everything but ``step`` is as in Method.
-    """
-
-    @property
-    def name(self) -> str:
-        """The registered name."""
-
-    @property
-    def forces(self) -> tuple[str, ...]:
-        """Names of the forces, "f" first."""
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """Names of the solves of a step, in order."""
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """Names of further numbers."""
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
+class MarchingMethod(Named, Protocol):
+    """A method that finds contacts itself and takes many steps in one go."""
 
     def begin(self, run: Run, state: State) -> StepTaken:
         """What is measured before the first step; may prepare ``run``.

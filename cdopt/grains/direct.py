@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt.checks import FloatArray
-from cdopt.grains.forces import Seen, look
+from cdopt.grains.forces import Seen
 from cdopt.grains.links import Links
-from cdopt.grains.march import DIVERGED, DONE, STALE, TOO_DEEP, Toll, commit, too_deep, wandered
+from cdopt.grains.march import DONE, STALE, Toll, enter, leave
 from cdopt.grains.model import Grains, Motion
-from cdopt.grains.variational import Desk, Rule, begin, go_along, residual, scale, size
+from cdopt.grains.variational import Desk, Rule, go_along, residual, scale, size
 
 
 def variational_direct(
@@ -20,21 +20,13 @@ def variational_direct(
 ) -> tuple[int, int]:  # fmt: skip
     """Up to ``steps`` steps; as ``march.variational``."""
     for s in range(steps):
-        begin(g, m, links, seen, rule, w)
-        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
+        if not enter(g, m, links, seen, w, rule, mark, skin):
             return STALE, s
         count, error = _newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
-        if not error <= rule.tol:
-            toll.worst[1] = error
-            return DIVERGED, s
-        toll.worst[0] = max(toll.worst[0], error)
-        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
-            return STALE, s
-        live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
-        if too_deep(g, links, seen, live):
-            return TOO_DEEP, s
-        commit(g, m, links, seen, rule, w)
+        outcome = leave(g, m, links, seen, w, rule, mark, skin, error, toll)
+        if outcome != DONE:
+            return outcome, s
     return DONE, steps
 
 

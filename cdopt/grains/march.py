@@ -92,28 +92,49 @@ def commit(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) 
 
 
 @njit(cache=True, error_model="numpy")
+def enter(
+    g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
+    skin: float,
+) -> bool:  # fmt: skip
+    """Begin a step; False if the list of links would not last to its end."""
+    begin(g, m, links, seen, rule, w)
+    return not wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin
+
+
+@njit(cache=True, error_model="numpy")
+def leave(
+    g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
+    skin: float, error: float, toll: Toll,
+) -> int:  # fmt: skip
+    """End a step whose residual is ``error``: take it, or say why not."""
+    if not error <= rule.tol:
+        toll.worst[1] = error
+        return DIVERGED
+    if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
+        return STALE
+    live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
+    if too_deep(g, links, seen, live):
+        return TOO_DEEP
+    toll.worst[0] = max(toll.worst[0], error)
+    commit(g, m, links, seen, rule, w)
+    return DONE
+
+
+@njit(cache=True, error_model="numpy")
 def variational(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
     skin: float, steps: int, toll: Toll,
 ) -> tuple[int, int]:  # fmt: skip
     """Up to ``steps`` steps of the variational integrator; returns the outcome and how many."""
     for s in range(steps):
-        begin(g, m, links, seen, rule, w)
-        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
+        if not enter(g, m, links, seen, w, rule, mark, skin):
             return STALE, s
         count, linear, error = newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
         toll.counts[1] += linear
-        if not error <= rule.tol:
-            toll.worst[1] = error
-            return DIVERGED, s
-        toll.worst[0] = max(toll.worst[0], error)
-        if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
-            return STALE, s
-        live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
-        if too_deep(g, links, seen, live):
-            return TOO_DEEP, s
-        commit(g, m, links, seen, rule, w)
+        outcome = leave(g, m, links, seen, w, rule, mark, skin, error, toll)
+        if outcome != DONE:
+            return outcome, s
     return DONE, steps
 
 

@@ -136,8 +136,18 @@ def rigid_limit(soft: FloatArray, stiff: FloatArray, ratio: float, power: float)
     return stiff + (stiff - soft) / gain
 
 
-def _run(problem: dict[str, Any]) -> dict[str, Any]:
-    """One LAMMPS process."""
+def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """What a script of this package makes of a problem with LAMMPS, in a process of its own.
+
+    Parameters
+    ----------
+    script : is called with two paths, of the arrays to read and of those to write.
+    problem : arrays by name. seconds : after which it is stopped.
+
+    Raises
+    ------
+    SolveFailed : it ended badly or not at all; the message has its last words.
+    """
     libraries = [str(Path(sys.prefix) / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     surroundings = {
         **os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "OMP_NUM_THREADS": "1"
@@ -145,20 +155,25 @@ def _run(problem: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         into, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(into, allow_pickle=False, **problem)
-        command = [sys.executable, "-P", str(_PROCESS), str(into), str(out)]
+        command = [sys.executable, "-P", str(script), str(into), str(out)]
         try:
             done = subprocess.run(
-                command, env=surroundings, capture_output=True, text=True, timeout=_SECONDS,
+                command, env=surroundings, capture_output=True, text=True, timeout=seconds,
                 check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            status = f"no answer in {_SECONDS:g} s"
+            status = f"no answer in {seconds:g} s"
             raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status) from error
         if done.returncode or not out.exists():
             status = " ".join(done.stderr.split())[-300:] or f"exit code {done.returncode}"
             raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=done)
         with np.load(out, allow_pickle=False) as stored:
-            found = {name: stored[name] for name in stored.files}
+            return {name: stored[name] for name in stored.files}
+
+
+def _run(problem: dict[str, Any]) -> dict[str, Any]:
+    """One settled pile."""
+    found = process(_PROCESS, problem, _SECONDS)
     if not (found["residual"] <= problem["tolerance"] and found["speed"] <= problem["slow"]):
         status = f"not at rest after {int(found['steps'])} steps: {float(found['residual']):.1e}"
         raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=found)

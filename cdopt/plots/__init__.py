@@ -4,12 +4,14 @@ Every function returns a ``matplotlib.figure.Figure``; matplotlib is imported wh
 """
 
 from cdopt.plots.bars import force_bars
+from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
 from cdopt.plots.complementarity import complementarity
 from cdopt.plots.convergence import convergence
 from cdopt.plots.distributions import force_distributions, force_histograms
 from cdopt.plots.intervals import force_intervals
+from cdopt.plots.loading import loading_path
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.story import bounds_story, story
@@ -18,6 +20,7 @@ __all__ = [
     "PALETTE",
     "Look",
     "bounds_story",
+    "bridge_lines",
     "check_path",
     "complementarity",
     "convergence",
@@ -28,6 +31,7 @@ __all__ = [
     "force_distributions",
     "force_histograms",
     "force_intervals",
+    "loading_path",
     "look",
     "save",
     "story",

@@ -7,10 +7,6 @@ not-a-number at a wall without damping.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +47,8 @@ def run(scene: Scene, dt: float, steps: int, every: int = 1) -> Motion:
     h = checks.scalar("dt", dt, above=0.0)
     model = Model.of(scene)
     problem = _problem(scene, model)
-    found = _process({**problem, "timestep": h, "steps": steps, "every": every})
+    asked = {**problem, "timestep": h, "steps": steps, "every": every}
+    found = lammps.process(_PROCESS, asked, _SECONDS)
     if not all(np.isfinite(found[name]).all() for name in ("x", "v", "w")):
         status = "a number that is not finite"
         raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status)
@@ -94,28 +91,3 @@ def _walls(model: Model) -> FloatArray:
             raise Unsupported("LAMMPS", "its walls here stand along an axis")
         rows.append((float(axis), float(np.sign(normal[axis])), float(point[axis])))
     return np.array(rows).reshape(-1, 3)
-
-
-def _process(problem: dict[str, Any]) -> dict[str, Any]:
-    """One LAMMPS process."""
-    libraries = [str(Path(sys.prefix) / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
-    surroundings = {
-        **os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "OMP_NUM_THREADS": "1"
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        into, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(into, allow_pickle=False, **problem)
-        command = [sys.executable, "-P", str(_PROCESS), str(into), str(out)]
-        try:
-            done = subprocess.run(
-                command, env=surroundings, capture_output=True, text=True, timeout=_SECONDS,
-                check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            status = f"no answer in {_SECONDS:g} s"
-            raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status) from error
-        if done.returncode or not out.exists():
-            status = " ".join(done.stderr.split())[-300:] or f"exit code {done.returncode}"
-            raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=done)
-        with np.load(out, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}

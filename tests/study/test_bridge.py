@@ -1,0 +1,360 @@
+"""The bridge: elastic contacts at rest tend to compatible forces, at the rates of the theory."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import cdopt
+from cdopt.hyperstatic import minimum_norm
+from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres, State
+from cdopt.study.bridge import METHODS
+from cdopt.study.bridge_record import fitted
+from cdopt.study.resting import SHARE
+
+STILL = ["quasi-static"]
+KAPPAS = {2.0: [4e3, 4e4, 4e5], 2.5: [4e4, 1.3e6, 4e7]}  # overlaps 1e-2, 1e-3, 1e-4
+G = 9.81
+
+
+def pile(power=2.0, material="uniform", n=5, **more) -> Scene:
+    """A pyramid of spheres of 1 kg and 1 m that touch exactly."""
+    return cdopt.scene.pyramid(
+        n, power, material, separation=0.0, diameter=1.0, density=6.0 / np.pi, young=1.0, **more
+    )
+
+
+def crystal(power=2.0, rows=4, columns=5, hard=None) -> Scene:
+    """Discs of 1 kg between rigid walls, some five times as stiff: the left half, or as told."""
+    plain = cdopt.scene.crystal(rows, columns, diameter=1.0).bodies
+    walls, discs = plain.table(HalfSpace), plain.table(Sphere)
+    places = plain.position[discs.body]
+    own = places[:, 0] < 0.48 * columns if hard is None else hard(np.arange(len(places)))
+    return Scene(
+        [
+            *(Body(HalfSpace(n), plain.position[i])
+              for i, n in zip(walls.body, walls.columns["normal"], strict=True)),
+            Spheres(places, 0.5, mass=1.0, material=["hard" if h else "soft" for h in own]),
+        ],
+        dim=2, power=power,
+        materials=[Material(name="soft", stiffness=2.0), Material(name="hard", stiffness=10.0)],
+    )  # fmt: skip
+
+
+SCENES = {
+    "pile": lambda power: pile(power),
+    "pile of two species": lambda power: pile(power, "species"),
+    "crystal of two halves": crystal,
+}
+MIXED = ["pile of two species", "crystal of two halves"]
+
+
+@functools.cache
+def crossed(name: str, power: float, *methods: str):
+    return cdopt.bridge(SCENES[name](power), KAPPAS[power], methods=methods)
+
+
+def notch(below: float, kappa_power: float = 2.0) -> Scene:
+    """A disc in the notch of two fixed discs; a third fixed one a little lower than it."""
+    high = np.sqrt(1.0 - 0.6**2)
+    held = [[-0.6, 0.0], [0.6, 0.0], [0.0, high - 1.0 - below]]
+    return Scene(
+        [Spheres(held, 0.5, fixed=True, material="s"),
+         Body(Sphere(0.5), [0.0, high], mass=1.0, material="s")],
+        dim=2, power=kappa_power, materials=[Material(name="s", stiffness=2.0)],
+    )  # fmt: skip
+
+
+# --- the rates -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("name", SCENES)
+def test_slopes_in_kappa_and_agreement(name: str, power: float) -> None:
+    found = crossed(name, power, *METHODS)
+    assert found.expected == pytest.approx({2.0: -1.0, 2.5: -2.0 / 3.0}[power])
+    assert [line.name for line in found.lines] == list(METHODS)
+    for line in found.lines:
+        assert line.used.all(), line.excluded
+        assert line.slope == pytest.approx(found.expected, abs=0.05)
+        assert np.all(np.diff(line.error) < 0.0)
+    still, *moving = found.lines
+    for line in moving:
+        apart = np.linalg.norm(line.forces - still.forces, axis=1) / np.linalg.norm(found.forces)
+        np.testing.assert_array_less(apart, 5.0 * SHARE * still.error)
+        np.testing.assert_array_less(apart, 3.0 * np.maximum(line.unrest, still.unrest))
+    assert "not fitted" not in str(found)
+
+
+@pytest.mark.slow
+def test_ten_layers() -> None:
+    methods = ["quasi-static", "velocity-verlet"]  # the variational integrator takes minutes
+    found = cdopt.bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
+    assert found.nullity == 765
+    for line in found.lines:
+        assert line.used.all(), line.excluded
+        assert line.slope == pytest.approx(-1.0, abs=0.05)
+    assert found.minimum_norm_error > 0.25
+
+
+@pytest.mark.parametrize(("power", "slope"), [(1.7, -1.0 / 0.7), (4.0, -1.0 / 3.0)])
+def test_other_powers(power: float, slope: float) -> None:
+    found = cdopt.bridge(crystal(power), methods=STILL)
+    assert found.lines[0].slope == pytest.approx(slope, abs=0.05)
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("name", SCENES)
+def test_slope_in_epsilon(name: str, power: float) -> None:
+    line = crossed(name, power).one_step
+    assert line.used.all()
+    assert line.slope == pytest.approx(1.0, abs=0.05)
+    assert line.error[-1] < 2e-5
+
+
+def test_the_limit_is_that_of_the_references() -> None:
+    for name, power, key in (("pile", 2.0, "hooke"), ("pile", 2.5, "hertz")):
+        step = cdopt.bank.load(f"pyramid-{key}").step
+        known = cdopt.CompatibleCD(step, power).solve("clarabel", accuracy=1e-12)
+        np.testing.assert_allclose(crossed(name, power).forces / G, known.f, atol=2e-7)
+        assert crossed(name, power).nullity == 70
+
+
+# --- what does not lead there ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("name", SCENES)
+def test_the_least_force_stays_away(name: str, power: float) -> None:
+    found = crossed(name, power)
+    own = minimum_norm(cdopt.indeterminacy(found.step, contacts=0))
+    np.testing.assert_allclose(found.minimum_norm, own.f, atol=1e-8 * found.forces.max())
+    if name in MIXED:
+        assert found.minimum_norm_error > 0.15
+    elif power == 2.0:  # equal springs
+        assert found.minimum_norm_error < 1e-9
+    else:  # equal Hertz contacts are no equal springs
+        assert 0.01 < found.minimum_norm_error < 0.05
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("name", MIXED)
+def test_a_uniform_ridge_tends_to_the_least_force(name: str, power: float) -> None:
+    found = crossed(name, power)
+    assert np.all(found.uniform.error > 0.9 * found.minimum_norm_error)
+    left = np.linalg.norm(found.uniform.forces - found.minimum_norm, axis=1)
+    slope = np.polyfit(np.log(found.uniform.parameter), np.log(left), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.05)
+
+
+# --- where it ends ---------------------------------------------------------------------
+
+
+def test_round_off_is_measured_and_left_out() -> None:
+    found = cdopt.bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
+    line = found.lines[0]
+    assert line.excluded[:3] == ("", "", "")
+    assert all(why.startswith(("round-off", "not at rest", "failed")) for why in line.excluded[3:])
+    assert line.slope == pytest.approx(-1.0, abs=0.01)
+    noise = line.noise[:3]
+    assert np.polyfit(np.log([4e3, 4e4, 4e5]), np.log(noise), 1)[0] == pytest.approx(1.0, abs=0.1)
+    assert 1e-14 < noise[0] < 1e-11  # a last digit of 1 m, of overlaps of millimetres
+
+
+def test_a_run_that_is_cut_short_is_left_out() -> None:
+    found = cdopt.bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
+    line = found.lines[0]
+    assert all(why.startswith("not at rest: within") for why in line.excluded)
+    assert np.all(line.unrest > 0.05 * line.error)
+    assert np.isnan(line.slope)
+    assert "* not fitted: not at rest" in str(found)
+
+
+def test_discs_that_creep_away_are_left_out() -> None:
+    """Two discs bridge a gap like a keystone: rigid contacts hold them just so."""
+    scene = crystal(rows=6, columns=8, hard=lambda k: k % 2 == 1)
+    found = cdopt.bridge(scene, [5e3, 5e4], methods=["quasi-static", "velocity-verlet"])
+    still, moving = found.lines
+    assert still.used.all()
+    assert all(why.startswith("not at rest: comes no nearer") for why in moving.excluded)
+    assert np.all(moving.unrest > 0.05 * moving.error)
+
+
+def test_gaps_that_close_are_left_out() -> None:
+    found = cdopt.bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
+    np.testing.assert_allclose(found.forces[:2], 0.5 * G / np.sqrt(1.0 - 0.6**2))
+    assert found.forces[2] == pytest.approx(0.0, abs=1e-9)
+    for line in found.lines:
+        assert line.excluded[0] == "closed gaps: 1 open in the limit"
+        assert line.error[0] > 0.5  # the third disc carries, and the limit does not
+        assert line.error[1] < 1e-3
+        assert line.slope == pytest.approx(-1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_the_notch_in_closed_form(power: float) -> None:
+    """Two equal forces along lines that turn as the disc sinks."""
+    kappas = np.array([1e4, 1e5, 1e6])
+    found = cdopt.bridge(notch(0.05, power), kappas, methods=STILL)
+    stiffness = kappas * found.step.stiffness[0]
+    for k, forces in zip(stiffness, found.lines[0].forces, strict=True):
+
+        def unbalanced(c, k=k):
+            return 2.0 * k * c ** (power - 1.0) * np.sqrt((1 - c) ** 2 - 0.36) / (1 - c) - G
+
+        c = brentq(unbalanced, 1e-12, 0.1, xtol=1e-16)
+        np.testing.assert_allclose(forces[:2], k * c ** (power - 1.0), rtol=1e-8)
+
+
+def test_nothing_to_fit_where_forces_do_not_depend_on_stiffness() -> None:
+    ball = Scene(
+        [Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), Body(Sphere(0.5), [0.0, 0.5], mass=2.0)], dim=2
+    )
+    found = cdopt.bridge(ball, methods=STILL)
+    assert found.nullity == 0
+    np.testing.assert_allclose(found.lines[0].forces, 2.0 * G)
+    assert np.isnan(found.lines[0].slope)
+    assert not found.lines[0].used.any()
+
+
+def test_what_fails_is_told() -> None:
+    found = cdopt.bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
+    line = found.lines[0]
+    assert line.excluded[0].startswith("failed: ")
+    assert np.isnan(line.error[0])
+    assert line.slope == pytest.approx(-1.0, abs=0.05)
+    assert "–*" in str(found)
+
+
+# --- what it takes ---------------------------------------------------------------------
+
+
+def test_bodies_at_rest_in_a_state() -> None:
+    lifted = cdopt.scene.pyramid(3, separation=0.05, diameter=1.0, young=1.0)
+    place = cdopt.scene.pyramid(3, separation=0.0, diameter=1.0, young=1.0).initial
+    moving = State(0.0, place.q, np.ones_like(place.v))  # its velocities are not asked for
+    kappas = np.array([1e6, 1e7, 1e8, 1e9]) * lifted.bodies.mass[-1] / 100
+    found = cdopt.bridge(lifted, kappas, state=moving, methods=STILL)
+    assert found.lines[0].slope == pytest.approx(-1.0, abs=0.05)
+    with pytest.raises(cdopt.InvalidInput, match="moves at"):
+        cdopt.bridge(lifted)
+
+
+def test_boxes_have_an_equilibrium_too() -> None:
+    scene = cdopt.scene.beam(3.0, drop=0.0)
+    found = cdopt.bridge(scene, [1e3, 1e4], methods=STILL)
+    np.testing.assert_allclose(found.forces, [2.0, 6.0, 2.0])
+    np.testing.assert_allclose(found.lines[0].forces, [[2.0, 6.0, 2.0]] * 2, rtol=1e-6)
+    with pytest.raises(cdopt.Unsupported):
+        cdopt.bridge(scene, methods=["variational"])
+
+
+def test_default_stiffness_follows_from_overlaps() -> None:
+    found = cdopt.bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
+    np.testing.assert_allclose(found.overlap, [1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+    assert found.lines[0].slope == pytest.approx(-2.0 / 3.0, abs=0.05)
+    assert found.one_step.slope == pytest.approx(1.0, abs=0.05)
+
+
+def test_units_do_not_matter() -> None:
+    small = cdopt.bridge(cdopt.scene.pyramid(3, separation=0.0), methods=STILL)
+    large = cdopt.bridge(pile(n=3), methods=STILL)
+    for one, other in ((small.lines[0], large.lines[0]), (small.one_step, large.one_step)):
+        np.testing.assert_allclose(one.error[:4], other.error[:4], rtol=1e-3)
+        assert one.excluded == other.excluded
+
+
+def test_progress_and_costs() -> None:
+    told = []
+    found = cdopt.bridge(
+        pile(n=2), KAPPAS[2.0][:2], methods=["velocity-verlet", "quasi-static"],
+        progress=lambda *what: told.append(what),
+    )  # fmt: skip
+    assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
+    assert {total for _, total, _ in told} == {4}
+    assert "velocity-verlet, κ = 4e+03" in told[0][2]
+    assert np.all(found.line("velocity-verlet").steps >= 400)
+    assert np.all(found.line("velocity-verlet").seconds > 0.0)
+    assert 0.0 < found.seconds_one_step < 10.0
+    assert 0.0 < found.seconds_two_steps < 10.0
+    with pytest.raises(cdopt.InvalidInput, match="name"):
+        found.line("one step")
+
+
+def test_the_table() -> None:
+    text = str(crossed("crystal of two halves", 2.0, *STILL))
+    assert "power 2, 47 contacts, nullity 11" in text
+    assert "-1.00" in text
+    assert "minimum norm: 0.236" in text
+    assert "not fitted" not in text
+
+
+def test_it_is_frozen_and_can_be_kept() -> None:
+    found = crossed("crystal of two halves", 2.0, *STILL)
+    again = pickle.loads(pickle.dumps(found))
+    assert str(again) == str(found)
+    for array in (found.forces, found.lines[0].error, again.one_step.forces, again.overlap):
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"scene": "pyramid"}, "scene"),
+        ({"kappas": [1e3, -1.0]}, "kappas"),
+        ({"kappas": []}, "kappas"),
+        ({"kappas": [1e3, 1e3]}, "kappas"),
+        ({"epsilons": [0.0]}, "epsilons"),
+        ({"methods": "quasi-static"}, "methods"),
+        ({"methods": ["newton"]}, "methods"),
+        ({"limit": 0}, "limit"),
+        ({"progress": 1}, "progress"),
+    ],
+)
+def test_bad_arguments(changes, named: str) -> None:
+    arguments = {"scene": pile(n=2), "methods": [], **changes}
+    with pytest.raises(cdopt.InvalidInput, match=named):
+        cdopt.bridge(**arguments)
+
+
+def test_scenes_without_a_limit() -> None:
+    floor, ball = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), Sphere(0.5)
+    with pytest.raises(cdopt.InvalidInput, match="no contacts"):
+        cdopt.bridge(Scene([floor, Body(ball, [0.0, 9.0], mass=1.0)], dim=2))
+    weightless = Scene([floor, Body(ball, [0.0, 0.5], mass=1.0)], dim=2, gravity=[0.0, 0.0])
+    with pytest.raises(cdopt.InvalidInput, match="no loads"):
+        cdopt.bridge(weightless)
+    sliding = Scene([floor, Body(ball, [0.0, 0.5], mass=1.0)], dim=2, gravity=[1.0, -9.81])
+    with pytest.raises(cdopt.InvalidInput, match=r"bodies\[1\] moves at"):
+        cdopt.bridge(sliding)
+
+
+# --- fits ------------------------------------------------------------------------------
+
+
+def line(error, noise=0.0, unrest=0.0, trouble=""):
+    n = len(error)
+    return fitted(
+        name="made up", parameter=np.logspace(0, n - 1, n), forces=np.zeros((n, 1)),
+        error=np.array(error), noise=np.full(n, noise), unrest=np.full(n, unrest),
+        trouble=[trouble] * n, steps=np.zeros(n), seconds=np.zeros(n),
+    )  # fmt: skip
+
+
+def test_fits_take_what_is_above_the_blur_alone() -> None:
+    exact = 10.0 ** (-0.5 * np.arange(6))
+    assert line(exact).slope == pytest.approx(-0.5)
+    spoilt = np.where(exact < 0.05, 0.05, exact)
+    assert line(spoilt).slope != pytest.approx(-0.5, abs=0.01)
+    kept = line(spoilt, noise=0.004)
+    assert kept.excluded == ("", "", "", "round-off", "round-off", "round-off")
+    assert kept.slope == pytest.approx(-0.5)
+    assert line(spoilt, unrest=0.004).excluded[3:] == ("not at rest",) * 3
+    assert np.isnan(line(exact[:2]).slope)
+    assert np.isnan(line(exact, trouble="failed: lost").slope)
+    near = line(exact, unrest=1e-6, trouble="not at rest: within 3 steps")
+    assert near.slope == pytest.approx(-0.5)  # near enough
