@@ -19,6 +19,7 @@ from cdopt.mass import MassMatrix
 SPLITS = ("paper", "forced")
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
+_DENSE_UP_TO = 100  # dofs; below it eigenvalues cost less than a sparse factorisation
 _SEMIDEFINITE_TOL = 1e-9  # of each dof's own damping: what an eigenvalue may fall below zero
 
 
@@ -103,6 +104,8 @@ def _semidefinite(C: sp.csr_array) -> bool:
         scaled = sp.csr_array(C * unit[:, None] * unit[None, :])
     if not np.all(np.isfinite(scaled.data)):
         return False
+    if own.size <= _DENSE_UP_TO:
+        return bool(np.linalg.eigvalsh(scaled.toarray())[0] >= -_SEMIDEFINITE_TOL)
     try:
         MassMatrix(
             sp.csr_array(scaled + sp.diags_array(np.where(undamped, 1.0, _SEMIDEFINITE_TOL)))

@@ -110,35 +110,32 @@ def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) ->
             out[j, k] -= force * seen.n[s, k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def pair_product(
-    links: Links, seen: Seen, s: int, along: float, across: float, drag: float, z: FloatArray,
-    out: FloatArray, turning: bool,
+    i: int, j: int, wall: bool, nx: float, ny: float, nz: float, distance: float, along: float,
+    across: float, slide: float, z: FloatArray, out: FloatArray, turning: bool,
 ) -> None:  # fmt: skip
-    """Add to out what one link makes of relative motion z (nb, 6).
+    """Add to out what one link of bodies i and j makes of relative motion z (nb, 6).
 
     ``along`` times its part along the normal, ``across`` times its part across it by
-    translation alone, and ``drag`` times the sliding of the surfaces, spin included.
+    translation alone, and ``slide`` times the sliding of the surfaces, spin included.
     """
-    c = seen.link[s]
-    i, j = links.i[c], links.j[c]
-    nx, ny, nz = seen.n[s, 0], seen.n[s, 1], seen.n[s, 2]
     ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
     un = ux * nx + uy * ny + uz * nz
     tx, ty, tz = ux - un * nx, uy - un * ny, uz - un * nz
     fx = along * un * nx + across * tx
     fy = along * un * ny + across * ty
     fz = along * un * nz + across * tz
-    if drag != 0.0:
-        lever = seen.distance[s] if links.wall[c] else HALF * seen.distance[s]
+    if slide != 0.0:
+        lever = distance if wall else HALF * distance
         if turning:
             wx, wy, wz = z[i, 3], z[i, 4], z[i, 5]
-            if not links.wall[c]:
+            if not wall:
                 wx, wy, wz = wx + z[j, 3], wy + z[j, 4], wz + z[j, 5]
             tx += lever * (ny * wz - nz * wy)
             ty += lever * (nz * wx - nx * wz)
             tz += lever * (nx * wy - ny * wx)
-        tx, ty, tz = drag * tx, drag * ty, drag * tz
+        tx, ty, tz = slide * tx, slide * ty, slide * tz
         fx, fy, fz = fx + tx, fy + ty, fz + tz
         if turning:
             mx = lever * (nz * ty - ny * tz)
@@ -147,7 +144,7 @@ def pair_product(
             out[i, 3] += mx
             out[i, 4] += my
             out[i, 5] += mz
-            if not links.wall[c]:
+            if not wall:
                 out[j, 3] += mx
                 out[j, 4] += my
                 out[j, 5] += mz
@@ -169,8 +166,10 @@ def drag(
         c = seen.link[s]
         if held[c]:
             pair_product(
-                links, seen, s, factor * links.c_n[c], 0.0, factor * links.c_t[c], z, out, turning
-            )
+                links.i[c], links.j[c], links.wall[c], seen.n[s, 0], seen.n[s, 1], seen.n[s, 2],
+                seen.distance[s], factor * links.c_n[c], 0.0, factor * links.c_t[c], z, out,
+                turning,
+            )  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy")

@@ -149,7 +149,10 @@ def matrix_product(
         if w.held[c]:
             along += 0.5 * links.c_n[c]
             slide = 0.5 * links.c_t[c]
-        pair_product(links, seen, s, along, across, slide, z, out, g.turning)
+        pair_product(
+            links.i[c], links.j[c], links.wall[c], seen.n[s, 0], seen.n[s, 1], seen.n[s, 2],
+            seen.distance[s], along, across, slide, z, out, g.turning,
+        )  # fmt: skip
     for b in range(g.free.size):
         if not g.free[b]:
             for k in range(6):

@@ -1,0 +1,215 @@
+"""Elastic methods in other units and frames, with other lists of links: the same motion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from elastic_scenes import T_C
+from grain_mixtures import apart, ball, crowd, mixture, scene
+
+import cdopt
+from cdopt.grains import FORCED, PAPER, Marcher, Rule
+from cdopt.scene import Body, HalfSpace, Material, Sphere
+
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    ("variational", {}),
+    ("variational", {"damping": "paper", "alpha": 0.3}),
+    ("variational", {"solver": "direct"}),
+    ("velocity-verlet", {}),
+]
+
+
+# --- units, frames, numbering --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", [2.0, 2.5, 3.0])
+def test_other_units_give_the_same_trajectory(dim: int, power: float) -> None:
+    """Millimetres and tonnes, micrometres and nanograms, and units as odd as can be."""
+    h, duration = 2e-4, 0.06
+    for method, settings in WAYS:
+        plain = cdopt.simulate(mixture(dim, power), h, duration, method, every=10, **settings)
+        assert plain.diagnostics["contacts"].max() >= 1
+        for units in ((1e3, 1e-3, 1.0), (1e6, 1e12, 1e3), (1e-9, 1e-20, 1e-9)):
+            metre, _, second = units
+            other = cdopt.simulate(
+                mixture(dim, power, units), h * second, duration * second, method, every=10,
+                **settings,
+            )  # fmt: skip
+            q, v = other.q.copy(), other.v.copy()
+            q[..., :dim] /= metre
+            v[..., :dim] *= second / metre
+            v[..., dim:] *= second
+            assert np.abs(q - plain.q).max() <= 1e-9
+            assert np.abs(v - plain.v).max() <= 1e-9
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_frame_and_numbering_change_nothing(dim: int) -> None:
+    rng = np.random.default_rng(5)
+    turn = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    turn[:, 0] *= np.linalg.det(turn)
+    shift = np.array([17.0, -5.0, 3.0])[:dim]
+    order = rng.permutation(11)
+    h, duration = 2e-4, 0.08
+    for method, settings in WAYS:
+        made = [
+            cdopt.simulate(mixture(dim, 2.5, **how), h, duration, method, every=10, **settings)
+            for how in ({}, {"order": order}, {"turn": turn, "shift": shift})
+        ]
+        plain, mixed, moved = made
+        assert np.count_nonzero(plain.diagnostics["contacts"]) >= 5
+        np.testing.assert_allclose(mixed.q, plain.q[:, order], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(mixed.v, plain.v[:, order], rtol=0, atol=1e-12)
+        place, speed = plain.q[..., :dim] @ turn.T + shift, plain.v[..., :dim] @ turn.T
+        spin = plain.v[..., dim:] @ turn.T if dim == 3 else plain.v[..., dim:]
+        np.testing.assert_allclose(moved.q[..., :dim], place, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(moved.v[..., :dim], speed, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(moved.v[..., dim:], spin, rtol=0, atol=1e-9)
+
+
+SPLITS: list[dict[str, Any]] = [
+    {}, {"damping": "paper"}, {"alpha": 0.3}, {"alpha": 0.8}, {"alpha": 0.0},
+    {"alpha": 0.8, "damping": "paper"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SPLITS)
+@pytest.mark.parametrize("moving", [False, True])
+def test_paths_agree_where_partners_move_and_where_they_do_not(
+    moving: bool, settings: dict[str, Any]
+) -> None:
+    made = [
+        cdopt.simulate(
+            mixture(2, moving=moving, fall=30.0), 5e-4, 0.015, "variational", path=path, **settings
+        )
+        for path in ("native", "cvxpy")
+    ]
+    assert np.count_nonzero(made[0].diagnostics["contacts"]) >= 5
+    assert apart(*made) <= 1e-9
+
+
+@pytest.mark.parametrize("settings", SPLITS)
+@pytest.mark.parametrize("path", ["native", "cvxpy"])
+def test_steady_motion_of_everything_changes_nothing(path: str, settings: dict[str, Any]) -> None:
+    """A sphere that slides past a fixed one, seen by who moves along and by who does not."""
+    runs = []
+    for u in (np.zeros(3), np.array([2.0, 1.0, -1.0])):
+        anvil = Body(Sphere(0.7), [0.0] * 3, velocity=u, fixed=True, material="grain")
+        sliding = ball([1.06, 0.58, 0.0], u + np.array([-3.0, -0.8, 0.2]))
+        made = cdopt.simulate(
+            scene([anvil, sliding], damping=100.0), 2e-4, 4e-3, "variational", path=path, **settings
+        )
+        runs.append(made.q[:, 1, :3] - made.t[:, None] * u)
+        assert made.diagnostics["contacts"].max() == 1
+    assert np.abs(runs[0] - runs[1]).max() <= 1e-12
+
+
+# --- which contacts are seen ---------------------------------------------------------------
+
+
+class FullList(Marcher):
+    """A list of all pairs, at any distance."""
+
+    def _list(self, m: Any, skin: float) -> None:
+        super()._list(m, 1e3)
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_no_contact_is_missed_by_the_list(seed: int) -> None:
+    """Bit for bit what a list of all pairs gives, however fast bodies meet and leave."""
+    place = crowd(seed)
+    for split, alpha in ((FORCED, 0.5), (PAPER, 0.3)):
+        rule = Rule(1e-5, alpha, split, 1e-12, 60)
+        short, full = Marcher(place), FullList(place)
+        one = two = place.initial
+        touched = 0
+        for _ in range(60):
+            ended = [who.variational(state, 10, rule) for who, state in ((short, one), (full, two))]
+            assert [each.outcome for each in ended] == [0, 0]
+            one, two = (each.state for each in ended)
+            np.testing.assert_array_equal(one.q, two.q)
+            np.testing.assert_array_equal(one.v, two.v)
+            seen = [who.touch(one).contact_ids for who in (short, full)]
+            np.testing.assert_array_equal(*seen)
+            touched += seen[0].size
+        assert touched > 0
+        assert short.searches > 10
+
+
+def test_a_bond_is_seen_at_any_distance() -> None:
+    """Weak bonds stretched to many diameters, with Hertz contacts of others."""
+    bodies = [
+        ball([0.0, 0.0, 1.0], [-100.0, 15.0, 25.0]),
+        ball([1.0, 0.0, 1.0], [100.0, -5.0, -30.0], mass=2.0),
+        Body(HalfSpace([0.0, 0.0, 1.0]), [0.0] * 3, material="grain"),
+    ]
+    place = scene(bodies, power=2.5, damping=3.0, bond_stiffness=50.0, gravity=[0.0, 0.0, -9.8])
+    made = [
+        cdopt.simulate(place, 5e-4, 0.03, "variational", path=path) for path in ("native", "cvxpy")
+    ]
+    stretched = np.linalg.norm(made[0].q[:, 0, :3] - made[0].q[:, 1, :3], axis=1)
+    assert stretched.max() > 3.5
+    assert made[0].diagnostics["contacts"].max() == 2
+    assert apart(*made) <= 1e-9
+
+
+@pytest.mark.parametrize("settings", [{}, {"damping": "paper"}])
+def test_contacts_foreseen_damp_for_the_whole_step(settings: dict[str, Any]) -> None:
+    """A bond holds a sphere back that was to hit its neighbour: both paths damp them alike."""
+    anvil = Body(Sphere(0.5), [-1.0, 0.0], fixed=True, material="grain")
+    place = scene(
+        [anvil, ball([0.0, 0.0], [400.0, 0.0]), ball([1.1, 0.0])], 2, damping=100.0,
+        bond_stiffness=1e12,
+    )  # fmt: skip
+    made = [
+        cdopt.simulate(place, 1e-3, 1e-3, "variational", path=path, **settings)
+        for path in ("native", "cvxpy")
+    ]
+    assert abs(made[0].v[-1, 2, 0]) > 1e-6
+    assert apart(*made) <= 1e-9
+
+
+def test_a_bystander_however_small_ends_no_run() -> None:
+    """Ten thousandths of their radius is no deep overlap of two spheres, whoever is near."""
+    hit = [ball([-0.501, 0.0], [10.0, 0.0]), ball([0.501, 0.0], [-10.0, 0.0])]
+    tiny = ball([50.0, 0.0], radius=1e-3)
+    for path in ("native", "cvxpy"):
+        run = cdopt.simulate(scene([*hit, tiny], 2), T_C / 16, 1.5 * T_C, "variational", path=path)
+        assert run.diagnostics["overlap"].max() > 2e-3
+        assert run.v[-1, 0, 0] == pytest.approx(-10.0, rel=1e-2)
+
+
+@pytest.mark.parametrize("power", [1.5, 3.0])
+def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float) -> None:
+    bodies = [
+        ball([-0.31, 0.0], [1.0, 0.0], 0.3, mass=0.2),
+        ball([0.71, 0.2], [-0.5, 0.0], 0.7, mass=2.0),
+        Body(HalfSpace([0.0, 1.0]), [0.0, -0.52], velocity=[0.0, 0.3], material="grain"),
+    ]
+    k = Material(name="grain", stiffness=1e6 * 100.0 ** max(0.0, power - 2.0))
+    place = scene(bodies, 2, [0.0, -1.0], power=power, damping=20.0, materials=[k])
+    made = [
+        cdopt.simulate(place, 5e-4, 0.06, "variational", path=path) for path in ("native", "cvxpy")
+    ]
+    assert made[0].diagnostics["contacts"].max() >= 1
+    assert apart(*made) <= 1e-9
+
+
+def test_energy_is_kept_to_second_order_whatever_the_power() -> None:
+    """Kinetic, potential and stored energy of one hit by Hertz' law and by a cubic one."""
+    for power, k in ((2.5, 1e7), (3.0, 1e8)):
+        floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="grain")
+        grain = Material(name="grain", stiffness=k)
+        place = scene(
+            [floor, ball([0.0, 0.51], [0.3, -1.0])], 2, [0.0, -9.8], power=power, materials=[grain]
+        )
+        error = []
+        for h in (2e-4, 1e-4, 5e-5):
+            seen = cdopt.simulate(place, h, 0.03, "variational").diagnostics
+            energy = seen["kinetic"] + seen["potential"] + seen["elastic"]
+            error.append(np.abs(energy - energy[0]).max())
+            assert seen["elastic"].max() > 0.5 * seen["kinetic"].max()
+        assert np.polyfit(np.log([4.0, 2.0, 1.0]), np.log(error), 1)[0] > 1.7
