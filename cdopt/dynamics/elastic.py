@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +16,13 @@ import numpy as np
 from cdopt import checks
 from cdopt.backends.base import Backend
 from cdopt.contact import Neighbours
+from cdopt.contact.stiffness import stiffness
+from cdopt.contact_law import HOOKE
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.method import Run, Stage, StepTaken
-from cdopt.dynamics.relinearised import Relinearised, touching
-from cdopt.errors import InvalidInput
+from cdopt.dynamics.relinearised import Passes, Relinearised, touching
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations.variational_step import LEAST_ALPHA
 from cdopt.grains import (
     DIVERGED,
     DONE,
@@ -84,8 +88,10 @@ class VariationalSteps:
     measures: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
-        if not checks.scalar("alpha", self.alpha, at_least=0.0) < 1.0:
-            raise InvalidInput("alpha", f"{self.alpha:g}", "a number in [0, 1)")
+        alpha = checks.scalar("alpha", self.alpha, at_least=0.0)
+        if not alpha < 1.0 or 0.0 < alpha < LEAST_ALPHA:
+            wanted = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
+            raise InvalidInput("alpha", f"{alpha:g}", wanted)
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
         object.__setattr__(self, "backend", resolved("backend", self.backend))
@@ -129,27 +135,43 @@ class VariationalSteps:
     def _linearise(self, run: Run, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
         work, near = self._posed(run)
-        started, worst, passes, failure, done = time.perf_counter(), 0.0, 0, "", 0
+        started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
         ok = claimed = True
+        evidence: object = None
         while done < steps and not failure:
-            taken = work.step(state)
-            worst = max(worst, float(getattr(taken.solution.certificate, "worst", np.inf)))
-            passes += taken.passes
+            try:
+                taken = work.step(state)
+            except SolveFailed as error:
+                failure, evidence = str(error), error
+                break
+            failure, evidence = self._refusal(taken, run.strict), taken.solution
+            if failure:
+                break
+            state, done, passes = taken.state, done + 1, passes + taken.passes
+            held = taken.solution.certificate
+            worst = max(worst, np.inf if held is None else held.worst)
             ok, claimed = ok and taken.solution.ok, claimed and taken.solution.claimed
-            if taken.change > max(self.tol, _CYCLES):
-                failure = (
-                    f"linearising again {taken.passes} times still changes the step by "
-                    f"{taken.change:.1e} of itself: it cycles, or the time step is too large; "
-                    f"the deepest contact is of {taken.deepest}"
-                )
-            elif taken.too_deep:
-                failure = f"two bodies overlap by more than a radius: {taken.deepest}"
-            elif not taken.solution.ok and run.strict:
-                failure = f"the certificate fails at {worst:.1e}: {taken.solution.status}"
-            else:
-                state, done = taken.state, done + 1
-        held = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
-        return measured(state, touching(run.scene, state, near), held, done, failure)
+        stage = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
+        touch = touching(run.scene, state, near)
+        return measured(state, touch, stage, done, failure, evidence if failure else None)
+
+    def _refusal(self, taken: Passes, strict: bool) -> str:
+        """Why a step through CVXPY cannot be taken; "" if it can."""
+        if not taken.change <= max(self.tol, _CYCLES):
+            return (
+                f"linearising again {taken.passes} times still changes the step by "
+                f"{taken.change:.1e} of itself: it cycles, or the time step is too large; "
+                f"the deepest contact is of {taken.deepest}"
+            )
+        if taken.too_deep:
+            return f"{_WHY[TOO_DEEP]}: {taken.deepest}"
+        if taken.too_far:
+            return f"{_WHY[TOO_FAST]}: {taken.too_far}"
+        if strict and not taken.solution.ok:
+            held = taken.solution.certificate
+            size = np.inf if held is None else held.worst
+            return f"the certificate fails at {size:.1e}: the solver says {taken.solution.status!r}"
+        return ""
 
     def _posed(self, run: Run) -> tuple[Relinearised, Neighbours]:
         """The run's convex problems, made when first asked for."""
@@ -190,13 +212,15 @@ class VelocityVerletSteps:
         Unsupported : shapes other than spheres and half-spaces.
         """
         work = marcher(run)
-        _require_stable(run.scene, work, run.dt)
+        _require_stable(run.scene, run.dt)
         run.memory["force"] = work.forces(state)
         return measured(state, work.touch(state))
 
     def march(self, run: Run, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
         work = marcher(run)
+        if "force" not in run.memory:
+            raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")
         ended, force = work.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
         return measured(
@@ -232,16 +256,38 @@ def require_elastic(scene: Scene) -> None:
         )  # fmt: skip
 
 
-def _require_stable(scene: Scene, work: Marcher, h: float) -> None:
-    """Refuse a step longer than the explicit limit 2/ω of the stiffest pair of spheres (p = 2)."""
-    g = work.grains
-    k = scene.half_stiffness[np.isfinite(scene.half_stiffness)].max() / 2.0
-    light = g.mass[g.free].min()
-    longest = float(2.0 / np.sqrt(2.0 * k / light))
-    if scene.power == 2.0 and h >= longest:
-        raise InvalidInput(
-            "dt", f"{h:g} s", f"less than {longest:.3g} s, beyond which it is unstable"
-        )
+def _require_stable(scene: Scene, h: float) -> None:
+    """Refuse a step beyond 2/ω, ω of the stiffest linear spring between any two bodies."""
+    fastest = max(_contact_rate(scene), _bond_rate(scene))
+    longest = float(2.0 / np.sqrt(fastest)) if fastest else np.inf
+    if h >= longest:
+        wanted = f"less than {longest:.3g} s, beyond which it is unstable"
+        raise InvalidInput("dt", f"{h:g} s", wanted)
+
+
+def _contact_rate(scene: Scene) -> float:
+    """Largest ω² of two bodies that may touch, by the lightest of every material, 1/s²."""
+    if scene.power != HOOKE:
+        return 0.0
+    b = scene.bodies
+    inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
+    lightest = []
+    for material in np.unique(b.material):
+        own = np.flatnonzero(b.material == material)
+        lightest += own[np.argsort(-inverse[own], kind="stable")[:2]].tolist()
+    pairs = np.array(list(combinations(lightest, 2)), dtype=np.int64).reshape(-1, 2)
+    pairs = pairs[np.isfinite(scene.half_stiffness[pairs]).any(axis=1)]
+    rates = stiffness(scene, np.sort(pairs, axis=1)) * inverse[pairs].sum(axis=1)
+    return float(rates.max(initial=0.0))
+
+
+def _bond_rate(scene: Scene) -> float:
+    """Largest ω² of a bond, 1/s²."""
+    if scene.bond_stiffness is None or not scene.bonds.size:
+        return 0.0
+    b = scene.bodies
+    inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
+    return float(scene.bond_stiffness * inverse[scene.bonds].sum(axis=1).max())
 
 
 def measured(
@@ -267,9 +313,11 @@ def _failure(work: Marcher, ended: Marched, h: float) -> str:
     if ended.outcome == DONE:
         return ""
     why = _WHY[ended.outcome].format(residual=ended.missed)
-    i, j, gap = work.nearest(ended.state, h)
     label = work.scene.bodies.label
-    pair = (
-        f"; the deepest contact is of {label(i)} with {label(j)}, gap {gap:.3g} m" if i >= 0 else ""
-    )
-    return f"{why}{pair}; the time step may be too large"
+    if ended.outcome == TOO_FAST:
+        speed = np.linalg.norm(ended.state.velocity, axis=1)
+        k = int(np.argmax(speed))
+        why += f": {label(k)}, {h * speed[k]:.3g} m"
+    i, j, gap = work.nearest(ended.state, h)
+    pair = f"; the deepest contact is of {label(i)} with {label(j)}, gap {gap:.3g} m"
+    return f"{why}{pair if i >= 0 else ''}; the time step may be too large"

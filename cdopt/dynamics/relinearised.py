@@ -30,7 +30,7 @@ from cdopt.contact import (
 )
 from cdopt.contact.contacts import FEATURES
 from cdopt.contact_law import PowerLaw
-from cdopt.errors import Unsupported
+from cdopt.errors import SolveFailed, Unsupported
 from cdopt.formulations import VariationalStep
 from cdopt.grains import Touch
 from cdopt.scene import SHAPES, Scene, Sphere, State
@@ -50,6 +50,7 @@ class Passes:
     change : of the last pass, as a share of the way that the step's fastest dof goes.
     solution : the last pass's, with its certificate.
     deepest : the bodies of the deepest contact at q_α, and its gap, in words.
+    too_far : a body that goes further than its contacts can be foreseen, in words; "" for none.
     too_deep : whether some contact is deeper than a body's half-width, at q_α or at the end.
     """
 
@@ -58,6 +59,7 @@ class Passes:
     change: float
     solution: StepSolution
     deepest: str
+    too_far: str
     too_deep: bool
 
 
@@ -106,7 +108,7 @@ class Relinearised:
         change, count = np.inf, 0
         while True:
             solution = self._pass(state, M @ v, M, d, held)
-            u = np.asarray(solution.u)
+            u = self._found(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
             if change <= self.tol or (change >= 0.5 * before and change <= 1e3 * self.tol):
@@ -117,7 +119,14 @@ class Relinearised:
         ended = self._ended(state, solution)
         beyond = detect(self.scene, ended, 0.0, self._near).phi.min(initial=0.0)
         too_deep = too_deep or not beyond >= -self._least
-        return Passes(ended, count, change, solution, pair, too_deep)
+        too_far = self._too_far(state, ended)
+        return Passes(ended, count, change, solution, pair, too_far, too_deep)
+
+    def _too_far(self, state: State, ended: State) -> str:
+        """The body that leaps over two of the smallest half-widths, if any does."""
+        way = np.linalg.norm(ended.position - state.position, axis=1)
+        k = int(np.argmax(way))
+        return f"{self.scene.bodies.label(k)}, {way[k]:.3g} m" if way[k] > 2.0 * self._least else ""
 
     def _deepest(self, solution: StepSolution) -> tuple[str, bool]:
         """The deepest contact in words, and whether it is too deep."""
@@ -129,6 +138,21 @@ class Relinearised:
         k = int(np.argmin(share))
         words = f"{b.label(int(i[k]))} with {b.label(int(j[k]))}, gap {gap[k]:.3g} m"
         return words, not share[k] >= -1.0
+
+    def _found(self, solution: StepSolution) -> FloatArray:
+        """Δq of a pass.
+
+        Raises
+        ------
+        SolveFailed : the solver left none that it stands by.
+        """
+        if solution.u is None or not np.isfinite(solution.u).all():
+            raise SolveFailed(
+                f"{solution.formulation} by {solution.backend}: the solver says "
+                f"{solution.status!r} and leaves no motion to go on with",
+                backend=solution.backend, status=solution.status, raw=solution.raw,
+            )  # fmt: skip
+        return solution.u
 
     def _size(self, change: FloatArray, v: FloatArray) -> float:
         """A change of Δq over h times the fastest speed: of this step, or of gravity in it."""

@@ -21,6 +21,7 @@ from cdopt.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt.grains import Touch
 from cdopt.progress import Tell
 from cdopt.scene import Scene, State
+from cdopt.solution import StepSolution
 
 _COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
 _COMMIT_BYTES = 2**26  # or memory that may wait for a commit
@@ -78,18 +79,20 @@ class Simulation:
     def in_memory(self) -> Trajectory:
         """Run; all in memory."""
         store = MemoryStore(self.header)
-        self._go(store, self._begun(store), trajectory := Trajectory(store))
+        self._go(store, self._record(store, *self._first()), trajectory := Trajectory(store))
         return trajectory
 
     def in_file(self, path: Path, resume: bool) -> Trajectory:
         """Run, or go on, in a file."""
+        first = None
         if not (resume and path.exists()):
+            first = self._first()  # a run that is refused leaves no file
             create(path)
         writer = FileWriter(path)
         try:
             if writer.empty:
                 writer.start(self.header)
-                begun = self._begun(writer)
+                begun = self._record(writer, *(first or self._first()))
             else:
                 self._require_same(writer.header(path))
                 begun = writer.checkpoint()
@@ -111,20 +114,24 @@ class Simulation:
 
     # --- the loop ----------------------------------------------------------------------
 
-    def _begun(self, store: MemoryStore | FileWriter) -> Checkpoint:
-        """Record the initial state."""
+    def _first(self) -> tuple[list[float], Frame]:
+        """Measures and frame of the initial state."""
         state = self.scene.initial
         if isinstance(self.method, MarchingMethod):
             taken = self.method.begin(self._run, state)
-            row, frame = self._marked(0, taken), _frame(0, state, _touch(taken), taken)
-        else:
-            contacts, seconds = self._detect(state)
-            none = np.empty((0, self.scene.dim))
-            forces = {name: np.empty(0) for name in self.method.forces}
-            ids = np.empty(0, dtype=np.int64)
-            row = self._row(0, state, contacts, None, 0, seconds)
-            frame = Frame(0, state, ids, np.empty(0), none, none, forces)
-        checkpoint = Checkpoint(0, state, dict(self._run.memory))
+            return self._marked(0, taken), _frame(0, state, _touch(taken), taken)
+        contacts, seconds = self._detect(state)
+        none = np.empty((0, self.scene.dim))
+        forces = {name: np.empty(0) for name in self.method.forces}
+        ids = np.empty(0, dtype=np.int64)
+        row = self._row(0, state, contacts, None, 0, seconds)
+        return row, Frame(0, state, ids, np.empty(0), none, none, forces)
+
+    def _record(
+        self, store: MemoryStore | FileWriter, row: list[float], frame: Frame
+    ) -> Checkpoint:
+        """Record the initial state."""
+        checkpoint = Checkpoint(0, self.scene.initial, dict(self._run.memory))
         store.add_row(row)
         store.add_frame(frame)
         store.commit(checkpoint)
@@ -197,7 +204,10 @@ class Simulation:
                 self.tell(k, self.steps, text)
             if taken.failure:
                 store.add_row(self._row(k + 1, state, None, None, 0, 0.0))
-                raise self._failure(k + 1, taken.failure, taken.solution)
+                failure = self._failure(k + 1, taken.failure, taken.solution)
+                if isinstance(taken.solution, StepSolution):
+                    failure.solution = taken.solution
+                raise failure
 
     def _marked(self, k: int, taken: StepTaken) -> list[float]:
         """The row of a march that ends in step k."""

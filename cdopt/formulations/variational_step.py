@@ -41,7 +41,7 @@ from cdopt.formulations.step_damping import StepDamping
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
-_LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
+LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
 
 
 class VariationalStep(ElasticStep):
@@ -302,8 +302,8 @@ def _matrices(step: ContactStep) -> tuple[sp.csr_array, sp.csr_array, FloatArray
 def _fraction(value: object) -> float:
     """α: zero, or at least what round-off in the gaps leaves of it, below one."""
     alpha = checks.scalar("alpha", value, at_least=0.0, at_most=1.0)
-    if alpha == 1.0 or 0.0 < alpha < _LEAST_ALPHA:
-        raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {_LEAST_ALPHA:g} to below 1")
+    if alpha == 1.0 or 0.0 < alpha < LEAST_ALPHA:
+        raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {LEAST_ALPHA:g} to below 1")
     return alpha
 
 

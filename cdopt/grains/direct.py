@@ -22,9 +22,9 @@ def variational_direct(
     for s in range(steps):
         if not enter(g, m, links, seen, w, rule, mark, skin):
             return STALE, s
-        count, error = _newton(g, m, links, seen, rule, w)
+        live, count, error, fine = _newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
-        outcome = leave(g, m, links, seen, w, rule, mark, skin, error, toll)
+        outcome = leave(g, m, links, seen, live, w, rule, mark, skin, error, fine, toll)
         if outcome != DONE:
             return outcome, s
     return DONE, steps
@@ -32,8 +32,8 @@ def variational_direct(
 
 def _newton(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
-) -> tuple[int, float]:
-    """Find d with R(d) = 0; iterations and relative residual."""
+) -> tuple[int, int, float, bool]:
+    """Find d with R(d) = 0: links that act, iterations, relative residual, if it is small."""
     live = residual(g, m, links, seen, rule, w, w.d, w.R)
     count = 0
     while True:
@@ -41,13 +41,16 @@ def _newton(
         error = size(g, w.R)
         relative = error / speed if speed > 0.0 else error
         if error <= max(rule.tol * speed, floor):
-            return count, min(relative, rule.tol)
+            return live, count, relative, True
         if count >= rule.limit or not np.isfinite(error):
-            return count, relative
+            return live, count, relative, False
         free = np.repeat(g.free, 6)
         A = _matrix(g, links, seen, live, rule, w)[free][:, free]
         w.z[:] = 0.0
-        w.z[g.free] = splu(A.tocsc()).solve(w.R[g.free].ravel()).reshape(-1, 6)
+        try:
+            w.z[g.free] = splu(A.tocsc()).solve(w.R[g.free].ravel()).reshape(-1, 6)
+        except RuntimeError:  # singular to round-off
+            return live, count, relative, False
         live = go_along(g, m, links, seen, rule, w)
         count += 1
 
@@ -59,7 +62,8 @@ def _matrix(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk)
     wall, damped = links.wall[c], w.held[c]
     share = rule.h * rule.alpha * (1.0 - rule.alpha)
     along = share * seen.slope[:live] + 0.5 * links.c_n[c] * damped
-    across = np.where(wall, 0.0, -share * seen.force[:live] / seen.distance[:live])
+    apart = np.where(seen.distance[:live] > 0.0, seen.distance[:live], np.inf)
+    across = np.where(wall, 0.0, -share * seen.force[:live] / apart)
     slide = 0.5 * links.c_t[c] * damped
     outer = n[:, :, None] * n[:, None, :]
     flat = np.eye(3) - outer

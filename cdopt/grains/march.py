@@ -33,8 +33,9 @@ def wandered(x: FloatArray, d: FloatArray, a: float, mark: FloatArray) -> float:
         for k in range(3):
             way = x[b, k] + a * d[b, k] - mark[b, k]
             square += way * way
-        if not square <= longest:
-            longest = square
+        if not np.isfinite(square):
+            return np.inf
+        longest = max(longest, square)
     return longest
 
 
@@ -80,9 +81,8 @@ def too_deep(g: Grains, links: Links, seen: Seen, live: int) -> bool:
 
 
 @njit(cache=True, error_model="numpy")
-def commit(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
+def commit(g: Grains, m: Motion, w: Desk) -> None:
     """Velocities and places at the end of the step."""
-    impulse(g, m, links, seen, rule, w)
     for b in range(g.free.size):
         if g.free[b]:
             for k in range(3):
@@ -103,20 +103,26 @@ def enter(
 
 @njit(cache=True, error_model="numpy")
 def leave(
-    g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
-    skin: float, error: float, toll: Toll,
+    g: Grains, m: Motion, links: Links, seen: Seen, live: int, w: Desk, rule: Rule,
+    mark: FloatArray, skin: float, error: float, fine: bool, toll: Toll,
 ) -> int:  # fmt: skip
-    """End a step whose residual is ``error``: take it, or say why not."""
-    if not error <= rule.tol:
+    """End a step that Newton's method left at ``error``: take it, or say why not.
+
+    ``seen`` holds the links that act at q_α.
+    """
+    if not fine:
         toll.worst[1] = error
         return DIVERGED
     if wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin:
         return STALE
-    live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
+    if too_deep(g, links, seen, live):
+        return TOO_DEEP
+    impulse(g, m, links, seen, live, rule, w)
+    live = look(m.x, w.d, 1.0, links, w.held, g.power, seen)
     if too_deep(g, links, seen, live):
         return TOO_DEEP
     toll.worst[0] = max(toll.worst[0], error)
-    commit(g, m, links, seen, rule, w)
+    commit(g, m, w)
     return DONE
 
 
@@ -129,10 +135,10 @@ def variational(
     for s in range(steps):
         if not enter(g, m, links, seen, w, rule, mark, skin):
             return STALE, s
-        count, linear, error = newton(g, m, links, seen, rule, w)
+        live, count, linear, error, fine = newton(g, m, links, seen, rule, w)
         toll.counts[0] += count
         toll.counts[1] += linear
-        outcome = leave(g, m, links, seen, w, rule, mark, skin, error, toll)
+        outcome = leave(g, m, links, seen, live, w, rule, mark, skin, error, fine, toll)
         if outcome != DONE:
             return outcome, s
     return DONE, steps

@@ -105,8 +105,9 @@ def size(g: Grains, R: FloatArray) -> float:
         if g.free[b]:
             for k in range(3):
                 value = max(abs(R[b, k]) / g.mass[b], abs(R[b, k + 3]) / g.inertia[b] * g.radius[b])
-                if not value <= worst:
-                    worst = value
+                if not np.isfinite(R[b, k] + R[b, k + 3]):
+                    return np.inf
+                worst = max(worst, value)
     return worst
 
 
@@ -119,7 +120,8 @@ def scale(
     for b in range(g.free.size):
         for k in range(3):
             own = abs(m.v[b, k]) + rule.h * abs(g.load[b, k]) / g.mass[b]
-            spin = g.radius[b] * abs(m.v[b, k + 3])
+            turn = abs(m.v[b, k + 3]) + rule.h * abs(g.load[b, k + 3]) / g.inertia[b]
+            spin = g.radius[b] * turn
             fastest = max(fastest, own, spin)
     for s in range(live):
         c = seen.link[s]
@@ -127,7 +129,11 @@ def scale(
         if g.free[links.j[c]]:
             light = min(light, g.mass[links.j[c]])
         fastest = max(fastest, rule.h * abs(seen.force[s]) / light)
-        stiffest = max(stiffest, rule.h * seen.slope[s] * seen.distance[s] / light)
+        apart = seen.distance[s]
+        if links.wall[c]:  # a height is the difference of places that may be far from zero
+            for k in range(3):
+                apart = max(apart, abs(m.x[links.i[c], k] - m.x[links.j[c], k]))
+        stiffest = max(stiffest, rule.h * seen.slope[s] * apart / light)
     return fastest, _ROUND_OFF * stiffest
 
 
@@ -263,10 +269,11 @@ def go_along(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
 @njit(cache=True, error_model="numpy")
 def newton(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
-) -> tuple[int, int, float]:
-    """Find d with R(d) = 0; returns iterations, those of the linear solver, and the residual.
+) -> tuple[int, int, int, float, bool]:
+    """Find d with R(d) = 0, to the tolerance or to round-off.
 
-    The residual is relative, and at most ``rule.tol`` unless the iterations ran out.
+    Returns the links that act at q_α, which ``seen`` holds; iterations, and those of the linear
+    solver; the relative residual; and whether it is small enough.
     """
     live = residual(g, m, links, seen, rule, w, w.d, w.R)
     linear, count = 0, 0
@@ -275,9 +282,9 @@ def newton(
         error = size(g, w.R)
         relative = error / speed if speed > 0.0 else error
         if error <= max(rule.tol * speed, floor):
-            return count, linear, min(relative, rule.tol)
+            return live, count, linear, relative, True
         if count >= rule.limit or not np.isfinite(error):
-            return count, linear, relative
+            return live, count, linear, relative, False
         aim = max(_CG_SHARE * min(1.0, relative), 0.1 * max(rule.tol * speed, floor) / error)
         linear += conjugate_gradients(g, links, seen, live, rule, w, min(aim, 0.1))
         live = go_along(g, m, links, seen, rule, w)
@@ -285,14 +292,17 @@ def newton(
 
 
 @njit(cache=True, error_model="numpy")
-def impulse(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
-    """What the step adds to the momentum (in ``w.impulse``): h (F_ext − ∇V)(q_α) and damping."""
-    live = look(m.x, w.d, rule.alpha, links, w.held, g.power, seen)
+def impulse(g: Grains, m: Motion, links: Links, seen: Seen, live: int, rule: Rule, w: Desk) -> None:
+    """What the step adds to the momentum (in ``w.impulse``): h (F_ext − ∇V)(q_α) and damping.
+
+    ``seen`` holds the links that act at q_α.
+    """
     for b in range(g.free.size):
         for k in range(6):
             w.impulse[b, k] = rule.h * g.load[b, k] + w.gone[b, k]
     push(links, seen, live, rule.h, w.impulse)
     drag(links, seen, live, w.held, -0.5, w.d, w.impulse, g.turning)
     if rule.split == FORCED:
-        live = look(m.x, w.d, 1.0 - rule.alpha, links, w.held, g.power, seen)
+        if rule.alpha != 0.5:
+            live = look(m.x, w.d, 1.0 - rule.alpha, links, w.held, g.power, seen)
         drag(links, seen, live, w.held, -0.5, w.d, w.impulse, g.turning)

@@ -21,6 +21,7 @@ from cdopt.scene import Scene, State
 TOO_FAST = 4
 
 _AT_ONCE = 500  # steps of one call, so that Ctrl-C is heard
+_FARTHEST = 4.0  # smallest radii: the widest skin; a step goes half as far at most
 _SKIN = 0.3  # of the smallest radius: what listing again costs against looking at idle pairs
 
 
@@ -110,7 +111,8 @@ class Marcher:
     def nearest(self, state: State, h: float) -> tuple[int, int, float]:
         """Bodies i < j that overlap most, or will at their velocities after h s, and the gap, m."""
         m = motion(state)
-        self._list(m, self.skin + 2.0 * h * float(np.linalg.norm(m.v[:, :3], axis=1).max()))
+        fastest = float(np.linalg.norm(m.v[:, :3], axis=1).max())
+        self._list(m, min(self.skin + 2.0 * h * fastest, _FARTHEST * self._least))
         pairs, seen = self._links, self._seen
         every = np.ones(pairs.i.size, dtype=np.bool_)
         live = look(m.x, m.v, h, pairs, every, self.grains.power, seen)
@@ -140,7 +142,7 @@ class Marcher:
                 break
             if some == 0 and np.array_equal(self._mark, m.x):
                 skin = 2.0 * self._width  # one step goes further than the list allows
-                if skin > 4.0 * self._least:
+                if skin > _FARTHEST * self._least:
                     outcome = TOO_FAST
                     break
             self._list(m, skin)

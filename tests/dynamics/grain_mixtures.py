@@ -90,22 +90,22 @@ def mixture(
     )
 
 
-def crowd(seed: int, n: int = 40) -> Scene:
-    """Spheres of sizes 1 : 10 at speeds from 0.1 to 1000 m/s in a box whose walls move."""
+def crowd(seed: int, n: int = 100) -> Scene:
+    """Close spheres of sizes 1 : 3 at speeds of up to 100 m/s in a box whose walls move."""
     rng = np.random.default_rng(seed)
-    radius = 0.05 * 10.0 ** rng.uniform(0.0, 1.0, n)
+    radius = 0.2 * 3.0 ** rng.uniform(0.0, 1.0, n)
     places: list[FloatArray] = []
     while len(places) < n:
-        x, own = rng.uniform(-3.0, 3.0, 3), radius[len(places)]
+        x, own = rng.uniform(-2.2, 2.2, 3), radius[len(places)]
         if all(np.linalg.norm(x - y) > own + radius[k] + 1e-3 for k, y in enumerate(places)):
             places.append(x)
     e = np.eye(3)
     walls = [
-        Body(HalfSpace(s * e[a]), -4.5 * s * e[a], velocity=rng.normal(size=3), material="grain")
+        Body(HalfSpace(s * e[a]), -2.8 * s * e[a], velocity=rng.normal(size=3), material="grain")
         for a in range(3)
         for s in (1.0, -1.0)
     ]
-    velocity = 10.0 ** rng.uniform(-1.0, 3.0, (n, 1)) * rng.normal(size=(n, 3))
+    velocity = 10.0 ** rng.uniform(0.0, 1.5, (n, 1)) * rng.normal(size=(n, 3))
     loose = Spheres(
         centres=np.array(places), radius=radius, velocities=velocity, mass=4.0 * radius**3,
         fixed=rng.random(n) < 0.1, material="grain",

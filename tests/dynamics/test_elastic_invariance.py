@@ -117,12 +117,12 @@ class FullList(Marcher):
         super()._list(m, 1e3)
 
 
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_no_contact_is_missed_by_the_list(seed: int) -> None:
     """Bit for bit what a list of all pairs gives, however fast bodies meet and leave."""
     place = crowd(seed)
     for split, alpha in ((FORCED, 0.5), (PAPER, 0.3)):
-        rule = Rule(1e-5, alpha, split, 1e-12, 60)
+        rule = Rule(2e-5, alpha, split, 1e-12, 60)
         short, full = Marcher(place), FullList(place)
         one = two = place.initial
         touched = 0
@@ -135,7 +135,7 @@ def test_no_contact_is_missed_by_the_list(seed: int) -> None:
             seen = [who.touch(one).contact_ids for who in (short, full)]
             np.testing.assert_array_equal(*seen)
             touched += seen[0].size
-        assert touched > 0
+        assert touched > 30
         assert short.searches > 10
 
 
