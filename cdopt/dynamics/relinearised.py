@@ -37,6 +37,7 @@ from cdopt.scene import SHAPES, Scene, Sphere, State
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
+_CONTRACTION = 1e-2  # of the passes, at worst; 1e-4 where contacts are shallow
 PASSES = 40  # of linearising again; each gains two digits and more
 
 
@@ -47,7 +48,7 @@ class Passes:
     Attributes
     ----------
     state : at its end. passes : how often it was linearised.
-    change : of the last pass, as a share of the way that the step's fastest dof goes.
+    change : that one more pass would make, as a share of the way that the fastest dof goes.
     solution : the last pass's, with its certificate.
     deepest : the bodies of the deepest contact at q_α, and its gap, in words.
     too_far : a body that goes further than its contacts can be foreseen, in words; "" for none.
@@ -105,22 +106,24 @@ class Relinearised:
         M = mass_matrix(self.scene, state, dofs)
         d = h * v
         held = self._held(state, d)
-        change, count = np.inf, 0
+        change, left, count = np.inf, np.inf, 0
         while True:
             solution = self._pass(state, M @ v, M, d, held)
             u = self._found(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
-            if change <= self.tol or (change >= 0.5 * before and change <= 1e3 * self.tol):
-                break
-            if count == PASSES:
+            # passes contract: the next one would change as much less as this one did, or so
+            ratio = change / before if 0.0 < before < np.inf else 1.0
+            left = change * min(1.0, max(ratio, _CONTRACTION))
+            stuck = change >= 0.5 * before and change <= 1e3 * self.tol
+            if left <= self.tol or stuck or count == PASSES:
                 break
         pair, too_deep = self._deepest(solution)
         ended = self._ended(state, solution)
         beyond = detect(self.scene, ended, 0.0, self._near).phi.min(initial=0.0)
         too_deep = too_deep or not beyond >= -self._least
         too_far = self._too_far(state, ended)
-        return Passes(ended, count, change, solution, pair, too_far, too_deep)
+        return Passes(ended, count, left, solution, pair, too_far, too_deep)
 
     def _too_far(self, state: State, ended: State) -> str:
         """The body that leaps over two of the smallest half-widths, if any does."""
