@@ -37,7 +37,7 @@ from cdopt.scene import SHAPES, Scene, Sphere, State
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
-_CONTRACTION = 1e-2  # of the passes, at worst; 1e-4 where contacts are shallow
+_CAUTION = 10.0  # times what passes are expected to contract by
 PASSES = 40  # of linearising again; each gains two digits and more
 
 
@@ -92,6 +92,7 @@ class Relinearised:
         self._dofs = scene.full_dofs
         self._near = Neighbours(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
+        self._lightest = float(b.mass[~b.fixed].min())
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
 
     def step(self, state: State) -> Passes:
@@ -112,9 +113,8 @@ class Relinearised:
             u = self._found(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
-            # passes contract: the next one would change as much less as this one did, or so
             ratio = change / before if 0.0 < before < np.inf else 1.0
-            left = change * min(1.0, max(ratio, _CONTRACTION))
+            left = change * min(1.0, max(ratio, self._contraction(solution, u)))
             stuck = change >= 0.5 * before and change <= 1e3 * self.tol
             if left <= self.tol or stuck or count == PASSES:
                 break
@@ -156,6 +156,17 @@ class Relinearised:
                 backend=solution.backend, status=solution.status, raw=solution.raw,
             )  # fmt: skip
         return solution.u
+
+    def _contraction(self, solution: StepSolution, u: FloatArray) -> float:
+        """Share of a change that one more pass is left with, on the safe side.
+
+        Passes leave out how B and C turn with the bodies: h² f/(m r) of inertia for the forces,
+        h γ |Δq|/r for damping.
+        """
+        force = 0.0 if solution.f is None else float(np.abs(solution.f).max(initial=0.0))
+        damped = max(self.scene.damping, self.scene.gamma_t) * float(np.abs(u).max(initial=0.0))
+        turned = self.h * self.h * force / self._lightest + self.h * damped
+        return _CAUTION * turned / self._least
 
     def _size(self, change: FloatArray, v: FloatArray) -> float:
         """A change of Δq over h times the fastest speed: of this step, or of gravity in it."""
