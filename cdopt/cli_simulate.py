@@ -57,7 +57,7 @@ _Resume = Annotated[
 ]
 _Every = Annotated[int, typer.Option(help="Record every so many steps.")]
 _Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON and nothing else, diagnostics of all steps.")
+    bool, typer.Option("--json", help="Print JSON and nothing else, with diagnostics.")
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 

@@ -60,8 +60,8 @@ class VariationalSteps:
     damping : "forced", of second order with damping too, or "paper", which is of first order.
     path : "native", compiled, for spheres and half-spaces; or "cvxpy", ``cdopt.VariationalStep``
         linearised again until R(q⁺) = 0, for all shapes in the plane and spheres in space.
-    backend : of the CVXPY path, a name or a settings object. solver : of the native one's linear
-        systems, "cg" or "direct".
+    backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
+        native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
         fastest speed.
 
@@ -78,8 +78,8 @@ class VariationalSteps:
     alpha: float = 0.5
     damping: str = "forced"
     path: str = "native"
-    backend: str | Backend = "newton"
-    solver: str = "cg"
+    backend: str | Backend | None = None
+    solver: str | None = None
     tol: float = 1e-12
 
     name: ClassVar[str] = "variational"
@@ -94,9 +94,20 @@ class VariationalSteps:
             raise InvalidInput("alpha", f"{alpha:g}", wanted)
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
-        object.__setattr__(self, "backend", resolved("backend", self.backend))
-        checks.choice("solver", self.solver, SOLVERS)
+        self._choose()
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
+
+    def _choose(self) -> None:
+        """The path's own solver; one that the path does not use is refused."""
+        for name, path in (("backend", "cvxpy"), ("solver", "native")):
+            if getattr(self, name) is not None and self.path != path:
+                found = f"{getattr(self, name)!r} with path {self.path!r}"
+                raise InvalidInput(name, found, f"path {path!r}, which uses it")
+        if self.path == "native":
+            chosen = checks.choice("solver", self.solver or "cg", SOLVERS)
+            object.__setattr__(self, "solver", chosen)
+        else:
+            object.__setattr__(self, "backend", resolved("backend", self.backend or "newton"))
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""

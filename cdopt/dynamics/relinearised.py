@@ -38,6 +38,7 @@ from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
 _CAUTION = 10.0  # times what passes are expected to contract by
+_LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
 PASSES = 40  # of linearising again; each gains two digits and more
 
 
@@ -92,6 +93,7 @@ class Relinearised:
         self._dofs = scene.full_dofs
         self._near = Neighbours(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
+        self._foreseen = 0.0  # fastest speed at the start of the step, m/s
         self._lightest = float(b.mass[~b.fixed].min())
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
 
@@ -106,6 +108,7 @@ class Relinearised:
         v = dofs.gather(state.v)
         M = mass_matrix(self.scene, state, dofs)
         d = h * v
+        self._foreseen = float(np.linalg.norm(state.velocity, axis=1).max())
         held = self._held(state, d)
         change, left, count = np.inf, np.inf, 0
         while True:
@@ -120,16 +123,19 @@ class Relinearised:
                 break
         pair, too_deep = self._deepest(solution)
         ended = self._ended(state, solution)
-        beyond = detect(self.scene, ended, 0.0, self._near).phi.min(initial=0.0)
-        too_deep = too_deep or not beyond >= -self._least
+        beyond = detect(self.scene, ended, 0.0, self._near)
+        least = self.scene.bodies.core[beyond.bodies].min(axis=1, initial=np.inf)
+        too_deep = too_deep or not np.all(beyond.phi >= -least)
         too_far = self._too_far(state, ended)
         return Passes(ended, count, left, solution, pair, too_far, too_deep)
 
     def _too_far(self, state: State, ended: State) -> str:
-        """The body that leaps over two of the smallest half-widths, if any does."""
+        """The body that goes so far that it may have leapt over another, if any does."""
         way = np.linalg.norm(ended.position - state.position, axis=1)
         k = int(np.argmax(way))
-        return f"{self.scene.bodies.label(k)}, {way[k]:.3g} m" if way[k] > 2.0 * self._least else ""
+        return (
+            f"{self.scene.bodies.label(k)}, {way[k]:.3g} m" if way[k] > _LEAP * self._least else ""
+        )
 
     def _deepest(self, solution: StepSolution) -> tuple[str, bool]:
         """The deepest contact in words, and whether it is too deep."""
@@ -210,10 +216,12 @@ class Relinearised:
             "damping_drive": damping_drive(self.scene, there, contacts, damped, self._dofs),
         }
         if self.split == "paper":
-            found["damping_matrix_start"] = self._damping(state, held)
+            C, drive = self._damping(state, held)
+            found |= {"damping_matrix_start": C, "damping_drive_start": drive}
         elif self.alpha != 0.5:
             later = self.at(state, d, 1.0 - self.alpha)
-            found["damping_matrix_end"] = self._damping(later, held)
+            C, drive = self._damping(later, held)
+            found |= {"damping_matrix_end": C, "damping_drive_end": drive}
         return found
 
     def at(self, state: State, d: FloatArray, a: float) -> State:
@@ -231,14 +239,16 @@ class Relinearised:
         contacts = self._detect(self.at(state, d, self.alpha))
         return np.asarray(contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded])
 
-    def _damping(self, state: State, held: IntArray) -> sp.csr_array:
+    def _damping(self, state: State, held: IntArray) -> tuple[sp.csr_array, FloatArray]:
+        """C, and what moving walls drive, of the contacts that damp, in a state."""
         contacts = self._detect(state)
         damped = np.isin(contacts.contact_ids, held)
-        return damping_matrix(self.scene, state, contacts, damped, self._dofs)
+        args = (self.scene, state, contacts, damped, self._dofs)
+        return damping_matrix(*args), damping_drive(*args)
 
     def _detect(self, state: State) -> Contacts:
-        """Contacts near enough to close within the step, from any of its configurations."""
-        fastest = float(np.linalg.norm(state.velocity, axis=1).max())
+        """Contacts near enough to close within the step, or foreseen at its start."""
+        fastest = self._foreseen + float(np.linalg.norm(state.velocity, axis=1).max())
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)
 

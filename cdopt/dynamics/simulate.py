@@ -55,7 +55,8 @@ def simulate(
         "classic-cd" and "compatible-cd". Elastic ones, whose stiffness the scene's materials state
         in N/m^(p−1): "variational", "velocity-verlet" and "quasi-static".
     out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
-        Killed at any moment, it keeps what was done but for the last half second.
+        Killed at any moment, it keeps what was done but for the last half second and what is not
+        recorded yet.
     resume : go on with the run in ``out``, which ends with the arrays of a run that was never
         killed, bit for bit; start it if there is none. Scene, dt, method, every and options must
         be the same; a longer duration extends the run.

@@ -16,6 +16,7 @@ from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.mass import MassMatrix
 
+_DRIVE = "damping_drive"
 SPLITS = ("paper", "forced")
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
@@ -31,7 +32,8 @@ class StepDamping:
     ----------
     split : "paper", Q⁻ and Qᵖ; or "forced", Q⁻ and Q⁺.
     matrix : C (nv, nv) at q_α, N s/m and N m s. start : C at q. end : C at q_{1−α}.
-    drive : (nv,) N and N·m, what moving walls exert through C.
+    drive : (nv,) N and N·m, what moving walls exert through C at q_α; drive_start through that
+        at q, and drive_end at q_{1−α}.
     """
 
     split: str
@@ -39,10 +41,20 @@ class StepDamping:
     start: sp.csr_array
     end: sp.csr_array
     drive: FloatArray
+    drive_start: FloatArray
+    drive_end: FloatArray
 
     @classmethod
     def read(
-        cls, nv: int, split: Any, matrix: Any, start: Any, end: Any, drive: Any
+        cls,
+        nv: int,
+        split: Any,
+        matrix: Any,
+        start: Any,
+        end: Any,
+        drive: Any,
+        drive_start: Any = None,
+        drive_end: Any = None,
     ) -> StepDamping:
         """Damping from a caller's arguments; None is no damping, no drive, or the same matrix.
 
@@ -53,12 +65,15 @@ class StepDamping:
         """
         chosen = checks.choice("damping", split, SPLITS)
         C = damping_matrix("damping_matrix", matrix, nv)
+        push = checks.vector("damping_drive", np.zeros(nv) if drive is None else drive, nv, "N")
         return cls(
             chosen,
             C,
             C if start is None else damping_matrix("damping_matrix_start", start, nv),
             C if end is None else damping_matrix("damping_matrix_end", end, nv),
-            checks.vector("damping_drive", np.zeros(nv) if drive is None else drive, nv, "N"),
+            push,
+            push if drive_start is None else checks.vector(f"{_DRIVE}_start", drive_start, nv, "N"),
+            push if drive_end is None else checks.vector(f"{_DRIVE}_end", drive_end, nv, "N"),
         )
 
     def minus(self, u: FloatArray, h: float) -> FloatArray:
@@ -69,13 +84,13 @@ class StepDamping:
         """Qᵖ = −½ h C v + ½ h drive (nv,), N s, for v = M⁻¹ mom; zero in the forced split."""
         if self.split == "forced":
             return np.zeros_like(v)
-        return np.asarray(0.5 * h * (self.drive - self.start @ v))
+        return np.asarray(0.5 * h * (self.drive_start - self.start @ v))
 
     def plus(self, u: FloatArray, h: float) -> FloatArray:
         """Q⁺ = −½ C Δq + ½ h drive (nv,), N s, for u = Δq; zero in the paper's split."""
         if self.split == "paper":
             return np.zeros_like(u)
-        return np.asarray(0.5 * (h * self.drive - self.end @ u))
+        return np.asarray(0.5 * (h * self.drive_end - self.end @ u))
 
 
 def damping_matrix(name: str, value: Any, nv: int) -> sp.csr_array:

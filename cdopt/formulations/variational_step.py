@@ -63,6 +63,7 @@ class VariationalStep(ElasticStep):
     damping_matrix_start : C at q, in Qᵖ of the paper's split; default that at q_α.
     damping_matrix_end : C at q_{1−α}, in Q⁺ of the forced split; default that at q_α.
     damping_drive : (nv,) N and N·m, what moving walls exert through C: Q = −C q̇ + drive.
+    damping_drive_start, damping_drive_end : the same at q and at q_{1−α}, default that at q_α.
 
     Attributes
     ----------
@@ -111,6 +112,8 @@ class VariationalStep(ElasticStep):
         damping_matrix_start: Any = None,
         damping_matrix_end: Any = None,
         damping_drive: Any = None,
+        damping_drive_start: Any = None,
+        damping_drive_end: Any = None,
     ) -> None:
         self._take(step, form)
         if np.any(step.restitution):
@@ -126,7 +129,14 @@ class VariationalStep(ElasticStep):
         self.mom = checks.vector("mom", mom, nv, "kg m/s")
         self.law = PowerLaw(step.stiffness, checks.power("power", power))
         self.damping = StepDamping.read(
-            nv, damping, damping_matrix, damping_matrix_start, damping_matrix_end, damping_drive
+            nv,
+            damping,
+            damping_matrix,
+            damping_matrix_start,
+            damping_matrix_end,
+            damping_drive,
+            damping_drive_start,
+            damping_drive_end,
         )
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])

@@ -126,6 +126,21 @@ def test_no_path_lets_spheres_leap_through_each_other(path: str) -> None:
         cdopt.simulate(place, 1e-3, 5e-3, "variational", path=path)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("path", ["native", "cvxpy"])
+def test_spheres_that_meet_never_change_sides(path: str, alpha: float) -> None:
+    """From first touch, each on its way through the other, too soft to be stopped."""
+    soft = Material(name="grain", stiffness=2.0)
+    place = scene(
+        [ball([-0.5001, 0.0], [950.0, 0.0]), ball([0.5001, 0.0], [-950.0, 0.0])], 2,
+        materials=[soft],
+    )  # fmt: skip
+    with pytest.raises(StepFailed) as caught:
+        cdopt.simulate(place, 1e-3, 3e-3, "variational", path=path, alpha=alpha)
+    x = caught.value.trajectory.q[:, :, 0]
+    assert np.all(x[:, 0] < x[:, 1])
+
+
 def test_a_body_too_fast_is_named_without_listing_all_pairs() -> None:
     n = 800
     cells = 1.2 * np.stack(np.unravel_index(np.arange(n), (10, 10, 8)), -1)
