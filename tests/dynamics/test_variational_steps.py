@@ -82,7 +82,7 @@ def test_energy_between_walls(method: str) -> None:
     """250 undamped collisions; velocity-Verlet's stored ranges are compared elsewhere."""
     flight = 0.01 + np.pi * np.sqrt(MASS / STIFFNESS)
     for steps, bound in ((32, 2e-3), (160, 5e-5)):
-        run = cdopt.simulate(between_walls(), T_C / steps, 250 * flight, method, every=steps // 3)
+        run = cdopt.simulate(between_walls(), T_C / steps, 250 * flight, method, every=steps // 2)
         seen = run.diagnostics
         free = seen["contacts"] == 0
         energy = seen["kinetic"][free] / seen["kinetic"][0]

@@ -12,6 +12,8 @@ import pytest
 
 from cdopt.loading import compress, confine, disc_pile, press
 
+pytestmark = pytest.mark.slow
+
 LESSON = Path(__file__).parents[2] / "examples" / "11_quasi_static_loading.py"
 
 

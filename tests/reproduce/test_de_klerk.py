@@ -51,6 +51,7 @@ def named(made: Report, *words: str) -> list:
 # --- the page --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_has_every_figure_and_says_where_things_come_from(made: Report) -> None:
     assert made.page is not None
     text = made.page.read_text(encoding="utf-8")
@@ -65,6 +66,7 @@ def test_the_page_has_every_figure_and_says_where_things_come_from(made: Report)
         assert len(words) > 40
 
 
+@pytest.mark.slow
 def test_all_tables_hold_the_same_rows(made: Report) -> None:
     with (made.folder / "table.csv").open(encoding="utf-8") as stream:
         sheet = list(csv.DictReader(stream))
@@ -79,6 +81,7 @@ def test_all_tables_hold_the_same_rows(made: Report) -> None:
 # --- the numbers -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_small_steps_are_accurate(made: Report) -> None:
     rows = named(made, "Figure 4: restitution")
     assert len(rows) == 9
@@ -90,6 +93,7 @@ def test_small_steps_are_accurate(made: Report) -> None:
         assert row.ours == pytest.approx(row.paper, rel=2e-2), row.quantity
 
 
+@pytest.mark.slow
 def test_first_order_is_worse_during_contact(runs: Runs) -> None:
     exact = runs.impact(EXACT, 0.0, 0.3, FINE)
     off = {
@@ -101,6 +105,7 @@ def test_first_order_is_worse_during_contact(runs: Runs) -> None:
     assert 5e-3 < off[FIRST] < 2e-2
 
 
+@pytest.mark.slow
 def test_walls_keep_the_energy(made: Report, runs: Runs) -> None:
     for dt, most in ((1e-5, 1e-4), (5e-5, 2e-3)):
         for way in (PEER, SECOND):
@@ -111,6 +116,7 @@ def test_walls_keep_the_energy(made: Report, runs: Runs) -> None:
     assert len(named(made, "Figure 8")) == 6
 
 
+@pytest.mark.slow
 def test_velocity_verlet_is_that_of_lammps(runs: Runs) -> None:
     """cdopt's own velocity-Verlet beside the stored series: undamped, they are one method."""
     own, known = (runs.walls(way, 5e-5)["flights"] for way in (Way("velocity-verlet"), PEER))
@@ -119,6 +125,7 @@ def test_velocity_verlet_is_that_of_lammps(runs: Runs) -> None:
     np.testing.assert_allclose(own["linear"], known["linear"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bonds_meet_the_reference(made: Report) -> None:
     rows = named(made, "Figure 9")
     assert len(rows) == 12
@@ -126,6 +133,7 @@ def test_bonds_meet_the_reference(made: Report) -> None:
         assert row.ours == pytest.approx(row.paper, rel=5e-3), row.quantity
 
 
+@pytest.mark.slow
 def test_the_box_begins_as_the_stored_one(runs: Runs) -> None:
     ours, known = runs.box(SECOND), runs.box(PEER)
     for name in ("K", "dv", "rotational", "com"):
@@ -209,6 +217,7 @@ def test_settings_are_checked(wrong: dict, field: str) -> None:
         Settings(**wrong)
 
 
+@pytest.mark.slow
 def test_the_split_is_not_read_from_the_other_run(made: Report) -> None:
     said: list[str] = []
     other = Settings(peer="stored", damping="forced", collisions=3, box_time=0.06)
@@ -223,6 +232,7 @@ def test_the_split_is_not_read_from_the_other_run(made: Report) -> None:
 # --- the command -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_draws_one_figure(made: Report) -> None:
     arguments = ["reproduce", "de-klerk", "--out", str(made.folder), "--peer", "stored"]
     result = CliRunner().invoke(app, [*arguments, "--figure", "4"])

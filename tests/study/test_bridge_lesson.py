@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LESSON = Path(__file__).parents[2] / "examples" / "10_the_bridge.py"
 QUICKLY = ("found = cdopt.bridge(scene)", 'found = cdopt.bridge(scene, methods=["quasi-static"])')
 
