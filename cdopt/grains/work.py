@@ -63,7 +63,6 @@ class Marcher:
         radii = self.grains.radius[self.grains.radius > 0.0]
         self._least = float(radii.min())
         self.skin = _SKIN * self._least
-        self.searches = 0
         self._mark = np.full((scene.nb, 3), np.inf)  # nothing is listed yet
         self._width = 0.0
 
@@ -161,7 +160,6 @@ class Marcher:
         self._seen = seen_space(self._links.i.size)
         self._desk = desk(self.scene.nb, self._links.i.size)
         self._mark, self._width = m.x.copy(), skin
-        self.searches += 1
 
     def touch(self, state: State) -> Touch:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
