@@ -11,10 +11,10 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "proof", "errors", "checks", "progress", "contact_law", "mass", "archive", "step", "scales",
+    "proof", "errors", "checks", "frozen", "progress", "contact_law", "mass", "archive", "step", "scales",
     "delassus", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
-    "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study", "plots",
+    "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study", "plots",
     "reproduce", "cli",
 ]  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,22 +1,26 @@
 """Contact: which bodies touch, how their gaps change with motion, and the contact step of it.
 
 Scene → Contacts → ContactStep: ``detect`` finds gaps, normals and points, ``step`` adds B, M and
-the loads, ``advance`` takes the solution's velocities to the next state. ``damping_matrix`` and
-``damping_drive`` hold the dashpots of elastic contacts.
+the loads, ``advance`` takes the solution's velocities to the next state. ``TURNINGS`` are the two
+ways in which bodies turn in a step. ``damping_matrix`` and ``damping_drive`` hold the dashpots of
+elastic contacts.
 """
 
-from cdopt.contact.contact_step import external_forces, mass_matrix, step
+from cdopt.contact.contact_step import applied_loads, external_forces, mass_matrix, step
 from cdopt.contact.contacts import Contacts, detect
 from cdopt.contact.dissipation import damping_drive, damping_matrix
 from cdopt.contact.gradient import gap_gradient
 from cdopt.contact.kinematics import advance, configuration_map, move
 from cdopt.contact.neighbours import Neighbours, default_margin, safe_margin
 from cdopt.contact.stiffness import effective_mass
+from cdopt.contact.turning import TURNINGS
 
 __all__ = [
+    "TURNINGS",
     "Contacts",
     "Neighbours",
     "advance",
+    "applied_loads",
     "configuration_map",
     "damping_drive",
     "damping_matrix",

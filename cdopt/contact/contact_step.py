@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.checks import FloatArray, IntArray
+from cdopt import checks
+from cdopt.checks import FloatArray
 from cdopt.contact.contacts import Contacts
 from cdopt.contact.gradient import gap_gradient
+from cdopt.contact.turning import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.scene import Dofs, Scene, State
-from cdopt.scene.rotations import matrices
 from cdopt.step import ContactStep
 
 
@@ -26,22 +27,21 @@ def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_
     if scene.dim == 2:
         per_entry = np.column_stack([b.mass, b.mass, b.inertia])
         return sp.csr_array(sp.diags_array(chosen.gather(per_entry)))
-    uneven = _uneven_turning(scene, chosen)
+    body = uneven(scene, chosen)
     alone = np.ones(chosen.number.shape, dtype=bool)
-    alone[uneven, 3:] = False
+    alone[body, 3:] = False
     entry = np.flatnonzero(alone[chosen.body, chosen.column])
-    turn = chosen.number[uneven, 3:]
+    turn = chosen.number[body, 3:]
     rows = np.concatenate([entry, np.repeat(turn, 3, axis=1).ravel()])
     cols = np.concatenate([entry, np.tile(turn, (1, 3)).ravel()])
     diagonal = np.hstack([np.repeat(b.mass[:, None], 3, axis=1), b.inertia])
-    data = np.concatenate([chosen.gather(diagonal)[entry], _inertia(scene, state, uneven).ravel()])
+    blocks = inertia(b, body, state.orientation[body]) if body.size else np.empty(0)
+    data = np.concatenate([chosen.gather(diagonal)[entry], blocks.ravel()])
     return sp.coo_array((data, (rows, cols)), shape=(chosen.nv, chosen.nv)).tocsr()
 
 
-def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> FloatArray:
-    """F_ext (nv,) in N and N·m: gravity, applied loads and, in space, the gyroscopic −ω × J ω.
-
-    The last is zero for spheres.
+def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:
+    """Gravity and applied loads (nv,), N and N·m.
 
     Parameters
     ----------
@@ -50,18 +50,31 @@ def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> Flo
     b, chosen = scene.bodies, scene.dofs if dofs is None else dofs
     heavy = np.where(b.fixed, 0.0, b.mass)
     force = heavy[:, None] * scene.gravity + b.force
-    torque = b.torque[:, None] if scene.dim == 2 else b.torque.copy()
-    if scene.dim == 3:
-        uneven = _uneven_turning(scene, chosen)
-        omega = state.angular_velocity[uneven]
-        spin = np.einsum("nij,nj->ni", _inertia(scene, state, uneven), omega)
-        torque[uneven] -= np.cross(omega, spin)
+    torque = b.torque[:, None] if scene.dim == 2 else b.torque
     return chosen.gather(np.hstack([force, torque]))
+
+
+def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> FloatArray:
+    """F_ext (nv,) in N and N·m: ``applied_loads`` and, in space, the gyroscopic −ω × J ω.
+
+    The last is zero for spheres, and no part of a step that keeps angular momentum.
+
+    Parameters
+    ----------
+    dofs : the degrees of freedom, by default ``scene.dofs``.
+    """
+    chosen = scene.dofs if dofs is None else dofs
+    force, body = applied_loads(scene, chosen), uneven(scene, chosen)
+    if body.size:
+        omega = state.angular_velocity[body]
+        spin = spins(scene.bodies, body, state.orientation[body], omega)
+        force[chosen.number[body, 3:]] -= np.cross(omega, spin)
+    return force
 
 
 def step(
     scene: Scene, state: State, contacts: Contacts, dt: float, *, v_min: float = 0.0,
-    dofs: Dofs | None = None,
+    turning: str = MOMENTUM, dofs: Dofs | None = None,
 ) -> ContactStep:  # fmt: skip
     """The contact step of a scene in a state, with the contacts that were detected in it.
 
@@ -71,11 +84,15 @@ def step(
     ----------
     dt : Δt, s.
     v_min : approach speed below which restitution does not act, m/s.
+    turning : "momentum" keeps the angular momentum of free bodies: M of bodies that are not alike
+        about all axes and the v of their turns are those of free motion in the middle of the
+        step, and restitution acts on the approach B v at that v. "plain" is the paper's: M, v and
+        the gyroscopic term at the start. ``advance`` must be told the same.
     dofs : the degrees of freedom, by default ``scene.dofs``.
 
     Raises
     ------
-    InvalidInput : dt or v_min out of range.
+    InvalidInput : dt or v_min out of range, or no such turning.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()
@@ -87,14 +104,16 @@ def step(
     -----
     Olsen & Kamrin (2018), section 3.
     """
-    chosen = scene.dofs if dofs is None else dofs
+    chosen, h = scene.dofs if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
+    middle = halfway(scene, state, h, turning, chosen)
+    keeps = turning == MOMENTUM
     return ContactStep(
-        M=mass_matrix(scene, state, chosen),
+        M=mass_matrix(scene, middle, chosen),
         B=gap_gradient(scene, state, contacts, chosen),
         phi=contacts.phi,
-        v=chosen.gather(state.v),
-        F_ext=external_forces(scene, state, chosen),
-        dt=dt,
+        v=chosen.gather(middle.v),
+        F_ext=applied_loads(scene, chosen) if keeps else external_forces(scene, state, chosen),
+        dt=h,
         stiffness=contacts.stiffness,
         restitution=contacts.restitution,
         gap_rate=contacts.gap_rate,
@@ -105,17 +124,3 @@ def step(
         contact_ids=contacts.contact_ids,
         dof_body=chosen.body,
     )
-
-
-def _uneven_turning(scene: Scene, dofs: Dofs) -> IntArray:
-    """Bodies in space that turn as degrees of freedom and are not alike about all axes."""
-    inertia = scene.bodies.inertia
-    alike = (inertia == inertia[:, :1]).all(axis=1)
-    return np.flatnonzero((dofs.number[:, 3] >= 0) & ~alike)
-
-
-def _inertia(scene: Scene, state: State, body: IntArray) -> FloatArray:
-    """J (n, 3, 3) of bodies in the global frame, kg·m²."""
-    frame = matrices(state.orientation[body])
-    own = scene.bodies.inertia[body]
-    return np.asarray(np.einsum("nij,nj,nkj->nik", frame, own, frame))

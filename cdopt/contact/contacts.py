@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.contact.faces import redundant_points
 from cdopt.contact.neighbours import Neighbours, default_margin
 from cdopt.contact.stiffness import restitution, stiffness
 from cdopt.contact.wrenches import prescribed_rate
 from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
+from cdopt.geometry.hulls import LABELS
 from cdopt.scene import Scene, State
 from cdopt.scene.bonds import among
-from cdopt.scene.frozen import Frozen
 from cdopt.scene.pairs import Gaps, gaps, ordered
 
-FEATURES = 1024  # contact points that a pair of bodies can tell apart
+FEATURES = LABELS**2  # contact points that a pair of bodies can tell apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,10 @@ class Contacts(Frozen):
     restitution : (nc,) Newton's e.
     gap_rate : (nc,) rate of the gap from the prescribed motion of fixed bodies, m/s.
     bonded : (nc,) bonds: two-sided springs, there at any distance.
+    redundant : (nc,) points of a face contact whose unit force on the pair is a combination of
+        those of the pair's other points: one of four, five of eight. How the pair shares its load
+        among its points is not determined by the pair alone; which points of a face count as
+        redundant is a choice.
     """
 
     bodies: IntArray
@@ -51,6 +58,11 @@ class Contacts(Frozen):
     def nc(self) -> int:
         """Number of contacts."""
         return int(self.phi.size)
+
+    @cached_property
+    def redundant(self) -> BoolArray:
+        """(nc,) points that add no force which the others of their pair cannot give."""
+        return read_only(redundant_points(self.bodies, self.normals, self.points))
 
     def __repr__(self) -> str:
         return f"Contacts({self.nc})"
@@ -72,7 +84,6 @@ def detect(
     Raises
     ------
     InvalidInput : a state or Neighbours of another scene, or a negative margin.
-    Unsupported : two boxes within the margin.
     """
     near = Neighbours(scene) if neighbours is None else neighbours
     if near.scene is not scene:
@@ -85,7 +96,7 @@ def detect(
         phi=found.phi,
         normals=found.normals,
         points=found.points,
-        contact_ids=(i * scene.nb + j) * FEATURES + found.feature,
+        contact_ids=(i * scene.nb + j) * FEATURES + found.features @ np.array([LABELS, 1]),
         stiffness=stiffness(scene, found.bodies),
         restitution=restitution(scene, found.bodies),
         gap_rate=prescribed_rate(scene, state, found.bodies, found.normals, found.points),

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 
 from cdopt import checks
 from cdopt.checks import FloatArray
+from cdopt.contact.turning import MOMENTUM, carried, halfway
+from cdopt.geometry.rotations import rate_maps, turned
 from cdopt.scene import Scene, State
-from cdopt.scene.rotations import rate_maps, turned
 
 
 def configuration_map(state: State) -> sp.csr_array:
@@ -50,17 +51,21 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     return np.hstack([place, orientation])
 
 
-def advance(scene: Scene, state: State, v_next: FloatArray, dt: float) -> State:
+def advance(
+    scene: Scene, state: State, v_next: FloatArray, dt: float, *, turning: str = MOMENTUM
+) -> State:
     """The state one step on, q⁺ = q + Δt L(q) v⁺ with exact turns; fixed bodies keep their v.
 
     Parameters
     ----------
-    v_next : (nv,) velocities of the degrees of freedom at the end of the step, m/s and rad/s.
-    dt : s.
+    v_next : (nv,) v⁺ of the step's degrees of freedom, m/s and rad/s.
+    dt : s. turning : both as in ``step``. With "momentum" the angular velocities of bodies that
+        are not alike about all axes become those which carry on the angular momenta of v⁺; with
+        "plain", and for all others, the velocities are v⁺.
 
     Raises
     ------
-    InvalidInput : ``v_next`` of another size or not finite, or dt not positive.
+    InvalidInput : ``v_next`` of another size or not finite, dt not positive, or no such turning.
 
     Notes
     -----
@@ -68,5 +73,7 @@ def advance(scene: Scene, state: State, v_next: FloatArray, dt: float) -> State:
     """
     h = checks.scalar("dt", dt, above=0.0)
     values = checks.vector("v_next", v_next, scene.dofs.nv, "m/s")
+    middle = halfway(scene, state, h, turning, scene.dofs)
     v = scene.dofs.scatter(values, state.v)
-    return State(state.t + h, move(state, v, h), v)
+    q = move(state, v, h)
+    return State(state.t + h, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)

@@ -13,9 +13,9 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.checks import FloatArray, read_only
+from cdopt.contact.turning import spins
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.errors import InvalidInput
-from cdopt.scene.rotations import matrices
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together
 
@@ -78,9 +78,9 @@ class Motion:
         if dim == 2:
             spin = own[None, :, None] * w
         else:
-            frames, n = w.shape[:2]
-            turn = matrices(q[:, :, 3:].reshape(-1, 4)).reshape(frames, n, 3, 3)
-            spin = np.einsum("fnij,nj,fnkj,fnk->fni", turn, own, turn, w, optimize=True)
+            body = np.tile(np.flatnonzero(free), w.shape[0])
+            turn = q[:, :, 3:].reshape(-1, 4)
+            spin = spins(scene.bodies, body, turn, w.reshape(-1, 3)).reshape(w.shape)
         return cls(run.t, q[:, :, :dim], v[:, :, :dim], w, scene.bodies.mass[free], spin)
 
     @classmethod

@@ -1,7 +1,8 @@
 """Classic and compatible contact dynamics as methods of time stepping.
 
 Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + Δt L(q) v⁺. The
-compatible forces do not change the motion, which both methods share.
+compatible forces do not change the motion, which both methods share. How bodies in space turn is
+a setting; by default, unlike the paper, their angular momentum is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.checks import FloatArray
-from cdopt.contact import Contacts, advance
+from cdopt.contact import TURNINGS, Contacts, advance
 from cdopt.contact import step as contact_step
 from cdopt.dynamics.method import Run, Stage, StepTaken
 from cdopt.errors import InvalidInput, SolveFailed, Unsupported
@@ -41,17 +42,22 @@ class _ContactDynamics:
         at their defaults where contacts neither press nor part, as in free fall: widen it for
         them, or ask them for more accuracy.
     v_min : approach speed below which restitution does not act, m/s.
+    turning : "momentum", which keeps the angular momentum of free bodies and is of second order
+        for them, or "plain", the paper's update, of first order. They differ for bodies in space
+        that are not alike about all axes.
     """
 
     warm_start: bool = False
     tol: float = TOLERANCE
     v_min: float = 0.0
+    turning: str = TURNINGS[0]
 
     def __post_init__(self) -> None:
         if not isinstance(self.warm_start, bool):
             raise InvalidInput("warm_start", checks.describe(self.warm_start), "True or False")
         checks.scalar("tol", self.tol, above=0.0, at_most=1.0)
         checks.scalar("v_min", self.v_min, at_least=0.0)
+        checks.choice("turning", self.turning, TURNINGS)
 
     def _start(self, run: Run, name: str) -> StepSolution | None:
         """Forces of the step before as a start; their motion belongs to another network."""
@@ -71,11 +77,17 @@ class _ContactDynamics:
         if run.scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
-        return contact_step(run.scene, state, contacts, run.dt, v_min=self.v_min)
+        return contact_step(
+            run.scene, state, contacts, run.dt, v_min=self.v_min, turning=self.turning
+        )
+
+    def _ended(self, run: Run, state: State, motion: FloatArray) -> State:
+        return advance(run.scene, state, motion, run.dt, turning=self.turning)
 
     def _settings(self, **backends: str | Backend) -> dict[str, Any]:
         shown = {name: repr(resolve(backend)) for name, backend in backends.items()}
-        return {**shown, "warm_start": self.warm_start, "tol": self.tol, "v_min": self.v_min}
+        names = ("warm_start", "tol", "v_min", "turning")
+        return shown | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +142,7 @@ class ClassicSteps(_ContactDynamics):
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces)
         return StepTaken(
-            state=advance(run.scene, state, motion, run.dt),
+            state=self._ended(run, state, motion),
             forces={"f": forces},
             stages={"classic": stage(solution, clock[2] - clock[1])},
             measures={},
@@ -206,7 +218,7 @@ class CompatibleSteps(_ContactDynamics):
         closed = {} if second is None else second.provenance["closed"]
         words = ("contacts", "tol", "projected")
         return StepTaken(
-            state=advance(run.scene, state, motion, run.dt),
+            state=self._ended(run, state, motion),
             forces={"f": forces, "f_classic": classic},
             stages={
                 "classic": stage(first, clock[2] - clock[1]),

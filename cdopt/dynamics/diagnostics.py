@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt.checks import FloatArray
+from cdopt.contact.turning import spins
 from cdopt.scene import Scene, State
-from cdopt.scene.rotations import matrices
 
 
 def kinetic_energy(scene: Scene, state: State) -> float:
@@ -42,14 +42,12 @@ def angular_momentum(scene: Scene, state: State) -> FloatArray:
 
 def _spin(scene: Scene, state: State) -> FloatArray:
     """J ω of the free bodies, (n,) or (n, 3), N m s."""
-    free = ~scene.bodies.fixed
+    free = np.flatnonzero(~scene.bodies.fixed)
     own, omega = scene.bodies.inertia[free], state.angular_velocity[free]
+    spin = np.asarray(own * omega)
     if scene.dim == 2:
-        return np.asarray(own * omega)
-    spin = own * omega
-    uneven = np.flatnonzero((own != own[:, :1]).any(axis=1))
-    if uneven.size:
-        frame = matrices(state.orientation[free][uneven])
-        local = own[uneven] * np.einsum("nji,nj->ni", frame, omega[uneven])
-        spin[uneven] = np.einsum("nij,nj->ni", frame, local)
-    return np.asarray(spin)
+        return spin
+    k = np.flatnonzero((own != own[:, :1]).any(axis=1))
+    if k.size:
+        spin[k] = spins(scene.bodies, free[k], state.orientation[free[k]], omega[k])
+    return spin

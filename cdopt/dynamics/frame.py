@@ -11,7 +11,7 @@ from cdopt import checks
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.contact.contacts import FEATURES
 from cdopt.scene import State
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)

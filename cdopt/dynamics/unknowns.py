@@ -13,7 +13,7 @@ from cdopt.checks import FloatArray, IntArray
 from cdopt.contact import Contacts, gap_gradient, mass_matrix, move
 from cdopt.errors import InvalidInput
 from cdopt.scene import Dofs, HalfSpace, Scene, State
-from cdopt.scene.rotations import matrices
+from cdopt.geometry.rotations import matrices
 from cdopt.scene.shapes import SHAPES
 
 

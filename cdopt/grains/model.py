@@ -9,7 +9,7 @@ import numpy as np
 from cdopt.checks import BoolArray, FloatArray
 from cdopt.errors import Unsupported
 from cdopt.scene import HalfSpace, Scene, Sphere, State
-from cdopt.scene.rotations import matrices
+from cdopt.geometry.rotations import matrices
 
 
 class Grains(NamedTuple):

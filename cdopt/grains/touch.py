@@ -12,7 +12,7 @@ from cdopt.grains.forces import Seen
 from cdopt.grains.links import Links
 from cdopt.grains.model import Grains
 from cdopt.scene import Scene
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)

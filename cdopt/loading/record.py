@@ -16,7 +16,7 @@ from cdopt.dynamics import Equilibrium
 from cdopt.errors import SolveFailed
 from cdopt.progress import Tell, told
 from cdopt.scene import Scene
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 from cdopt.step import ContactStep
 
 IDLE = 1e-6  # of the largest force: contacts with less do not count as carrying

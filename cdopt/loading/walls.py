@@ -9,7 +9,7 @@ from cdopt.checks import FloatArray
 from cdopt.dynamics import Equilibrium
 from cdopt.errors import InvalidInput
 from cdopt.scene import HalfSpace, Scene, State
-from cdopt.scene.rotations import matrices
+from cdopt.geometry.rotations import matrices
 
 _ALIKE = 1e-9  # of a unit vector: directions that count as the same
 

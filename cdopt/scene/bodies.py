@@ -12,11 +12,14 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
+from cdopt.geometry.hulls import Hulls, Piece
+from cdopt.geometry.polytope import point
+from cdopt.geometry.rotations import unit
 from cdopt.scene import columns as read
 from cdopt.scene.body import Body, Item, Spheres
-from cdopt.scene.frozen import Frozen
-from cdopt.scene.rotations import unit
-from cdopt.scene.shapes import SHAPES, Shape, Sphere, fields, gather
+from cdopt.scene.shape import Shape
+from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere, fields, gather
 from cdopt.scene.state import UNIT_TOL
 
 
@@ -29,11 +32,13 @@ class ShapeTable(Frozen):
     shape : the class of the shape.
     body : (n,) their numbers, ascending.
     columns : the shape's numbers by name, (n,) or (n, dim): ``radius``, ``size``, ``normal``.
+    given : (n,) the shapes themselves where they are more than a few numbers.
     """
 
     shape: type[Shape]
     body: IntArray
     columns: Mapping[str, FloatArray]
+    given: tuple[Any, ...] = ()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -56,10 +61,13 @@ class Bodies(Frozen):
     fixed : (nb,) bodies without degrees of freedom.
     mass : (nb,) kg; infinite for a fixed body that states none.
     density : (nb,) kg/m³, nan where the mass was given.
-    inertia : (nb,) or (nb, 3) about the centre and the body's own axes, kg·m².
+    inertia : (nb,) or (nb, 3) about the centre of mass and the principal axes, kg·m².
+    principal : (nb, 4) unit quaternions from the principal axes to the body's own; the identity
+        for spheres, boxes and capsules, and in the plane.
     material : (nb,) index into the scene's materials; −1 is rigid.
     force : (nb, dim) N. torque : (nb,) or (nb, 3) N·m: constant loads beside gravity.
-    reach, core : (nb,) radii of the bounding sphere and of the largest sphere inside, m.
+    reach, core : (nb,) radii of the bounding sphere, and of one that fits inside, m.
+    hulls : convex pieces of the bounded bodies; none where all of these are spheres.
     names : (nb,) texts, "" for none.
     """
 
@@ -75,11 +83,13 @@ class Bodies(Frozen):
     mass: FloatArray
     density: FloatArray
     inertia: FloatArray
+    principal: FloatArray
     material: IntArray
     force: FloatArray
     torque: FloatArray
     reach: FloatArray
     core: FloatArray
+    hulls: Hulls
     names: tuple[str, ...]
 
     @property
@@ -102,6 +112,14 @@ class Bodies(Frozen):
         if table is None:
             raise InvalidInput("shape", shape.kind, "a kind of body in this scene")
         return {name: column[self.row[body]] for name, column in table.columns.items()}
+
+    def shape(self, body: int) -> Any:
+        """The shape of one body, as a user would write it."""
+        table = self.tables[[t.shape for t in self.tables].index(SHAPES[self.kind[body]])]
+        row = int(self.row[body])
+        if table.given:
+            return table.given[row]
+        return table.shape(*(table.columns[name][row].tolist() for name in fields(table.shape)))
 
     def label(self, body: int) -> str:
         """A body for messages: its number and name."""
@@ -168,43 +186,62 @@ def _shapes(parts: Sequence[Any], dim: int, nb: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "kind": np.zeros(nb, dtype=np.int64), "row": np.zeros(nb, dtype=np.int64),
         "volume": np.zeros(nb), "reach": np.zeros(nb), "core": np.zeros(nb),
-        "inertia": np.zeros(nb if dim == 2 else (nb, 3)),
+        "inertia": np.zeros(nb if dim == 2 else (nb, 3)), "principal": np.zeros((nb, 4)),
     }  # fmt: skip
     tables = []
     for number, shape in enumerate(SHAPES):
-        chunks = [chunk for chunk in _chunks(parts, shape) if chunk[0].size]
+        chunks = [chunk for chunk in _chunks(parts, shape, dim) if chunk[0].size]
         if not chunks:
             continue
         body = np.concatenate([chunk[0] for chunk in chunks])
         values = {
-            name: np.concatenate([chunk[1][name] for chunk in chunks]) for name in fields(shape)
+            name: np.concatenate([chunk[1][name] for chunk in chunks]) for name in chunks[0][1]
         }
-        tables.append(ShapeTable(shape=shape, body=body, columns=values))
+        given = () if shape.numbers else tuple(chain(*(chunk[2] for chunk in chunks)))
+        tables.append(ShapeTable(shape=shape, body=body, columns=values, given=given))
         result["kind"][body] = number
         result["row"][body] = np.arange(body.size)
         result["volume"][body] = shape.volume(values, dim)
         result["inertia"][body] = shape.inertia(values, dim)
+        result["principal"][body] = shape.principal(values)
         result["reach"][body] = shape.reach(values)
         result["core"][body] = shape.core(values)
     result["tables"] = tuple(tables)
+    result["hulls"] = Hulls.of(_pieces(parts, dim), dim)
     return result
 
 
+def _pieces(parts: Sequence[Any], dim: int) -> list[tuple[Piece, ...]]:
+    """Convex pieces of every body; none at all where bodies are spheres and half-spaces."""
+    plain = (Sphere, HalfSpace)
+    if all(isinstance(part, np.ndarray) or all(type(one) in plain for one in part)
+           for part in parts):  # fmt: skip
+        return []
+    pieces: list[tuple[Piece, ...]] = []
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            pieces += [(Piece(point(dim), radius),) for radius in part.tolist()]
+        else:
+            pieces += [one.pieces(dim) for one in part]
+    return pieces
+
+
 def _chunks(
-    parts: Sequence[Any], shape: type[Shape]
-) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
-    """Numbers and columns of the bodies of one kind, part by part; radii stand for spheres."""
+    parts: Sequence[Any], shape: type[Shape], dim: int
+) -> Iterator[tuple[IntArray, dict[str, FloatArray], list[Any]]]:
+    """Numbers, columns and shapes of the bodies of one kind, part by part; radii for spheres."""
     first = 0
     for part in parts:
         numbers = np.arange(first, first + len(part))
         first += len(part)
         if isinstance(part, np.ndarray):
             if shape is Sphere:
-                yield numbers, {"radius": part}
+                yield numbers, {"radius": part}, []
             continue
         mine = [k for k, one in enumerate(part) if type(one) is shape]
         if mine:
-            yield numbers[mine], gather(shape, [part[k] for k in mine])
+            given = [part[k] if shape.numbers else part[k].plain() for k in mine]
+            yield numbers[mine], gather(shape, given, dim), given
 
 
 def _orientations(given: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import ArrayLike
 
-from cdopt.scene.shapes import Shape, Vector
+from cdopt.scene.shape import Shape, Vector
 
 if TYPE_CHECKING:
     Spin = ArrayLike
@@ -29,8 +29,8 @@ class Body(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    shape : a Sphere, HalfSpace or Box.
-    position : of its centre, or of a point on a half-space's surface, (dim,) m.
+    shape : a Sphere, HalfSpace, Box, Capsule, Polygon, Polyhedron or Compound.
+    position : of its centre of mass, or of a point on a half-space's surface, (dim,) m.
     angle : orientation in the plane, rad.
     orientation : in space, a unit quaternion (w, x, y, z).
     velocity : (dim,) m/s.

@@ -11,7 +11,7 @@ from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
-from cdopt.scene.shapes import Shape
+from cdopt.scene.shape import Shape
 
 Columns = dict[str, Any]
 _LARGEST = 1e150
@@ -38,6 +38,10 @@ def of_bodies(bodies: Sequence[Body], first: int, dim: int) -> Columns:
             raise InvalidInput(f"bodies[{k}].fixed", "false", "a fixed half-space")
         if body.position is None:
             raise InvalidInput(f"bodies[{k}].position", "nothing", f"{dim} finite numbers")
+        if dim not in body.shape.dims or getattr(body.shape, "dim", dim) != dim:
+            raise InvalidInput(
+                f"bodies[{k}].shape", f"a {body.shape.kind} of {5 - dim}D", f"a shape of {dim}D"
+            )
         for name in body.shape.vectors:
             size = np.size(getattr(body.shape, name))
             if size != dim:

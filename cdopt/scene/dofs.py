@@ -8,7 +8,7 @@ import numpy as np
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.errors import InvalidInput
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,23 +14,29 @@ from cdopt import bank
 from cdopt.errors import CdoptError, InvalidInput
 from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.bonds import BOND_REACH
+from cdopt.scene.convex import Compound, Part
 from cdopt.scene.lines import line_of
 from cdopt.scene.material import Material
 from cdopt.scene.scene import OVERLAP_TOL, Scene
-from cdopt.scene.shapes import KINDS, SHAPES, Shape, fields
+from cdopt.scene.shape import Shape
+from cdopt.scene.shapes import KINDS, SHAPES, fields
 
 _SHARED = tuple(name for name in Body.__struct_fields__ if name != "shape")
+_PLACE = tuple(name for name in Part.__struct_fields__ if name != "shape")
 
 
-def _record(shape: type[Shape]) -> type[msgspec.Struct]:
-    """A body of one shape as it stands in a file: the fields of Body and of the shape, flat."""
-    shared = {f.name: f for f in msgspec.structs.fields(Body) if f.name != "shape"}
-    own = [(f.name, f.type) for f in msgspec.structs.fields(shape)]
-    place = [("position", shared["position"].type)]
-    optional = [(f.name, f.type, f.default) for f in shared.values() if f.name != "position"]
+def _record(shape: type[Shape], holder: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A body or part of one shape as it stands in a file: fields of holder and shape, flat."""
+    shared = {f.name: f for f in msgspec.structs.fields(holder) if f.name != "shape"}
+    own = [
+        (f.name, list[_ANY_PART] if f.name == "parts" else f.type, f.default)  # type: ignore[valid-type]
+        for f in msgspec.structs.fields(shape)
+    ]
+    both = [*own, *((f.name, f.type, f.default) for f in shared.values())]
+    both.sort(key=lambda field: field[2] is not msgspec.NODEFAULT)  # those without come first
     return msgspec.defstruct(
-        f"{shape.__name__}Body",
-        [*own, *place, *optional],
+        f"{shape.__name__}{holder.__name__}",
+        [field[:2] if field[2] is msgspec.NODEFAULT else field for field in both],
         frozen=True,
         forbid_unknown_fields=True,
         tag=shape.kind,
@@ -38,8 +44,14 @@ def _record(shape: type[Shape]) -> type[msgspec.Struct]:
     )
 
 
-_RECORDS = {shape: _record(shape) for shape in SHAPES}
-_SHAPE_OF = {record: shape for shape, record in _RECORDS.items()}
+_PARTS = {
+    shape: _record(shape, Part)
+    for shape in SHAPES
+    if shape is not Compound and not shape.always_fixed
+}
+_ANY_PART = Union[tuple(_PARTS.values())]  # type: ignore[valid-type]  # noqa: UP007
+_RECORDS = {shape: _record(shape, Body) for shape in SHAPES}
+_SHAPE_OF = {record: shape for found in (_PARTS, _RECORDS) for shape, record in found.items()}
 
 
 class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,12 +129,7 @@ def _find(path: Path) -> Path:
 def _scene(contents: _Contents) -> Scene:
     bodies = []
     for k, record in enumerate(contents.bodies):
-        shape = _SHAPE_OF[type(record)]
-        try:
-            given = shape(*(getattr(record, name) for name in fields(shape)))
-        except InvalidInput as error:
-            path = f"bodies[{k}].{error.argument}"
-            raise InvalidInput(path, error.found, error.expected) from error
+        given = _shape(record, f"bodies[{k}]")
         bodies.append(Body(given, *(getattr(record, name) for name in _SHARED)))
     return Scene(
         [*bodies, *contents.spheres],
@@ -139,6 +146,21 @@ def _scene(contents: _Contents) -> Scene:
         name=contents.name,
         title=contents.title,
     )
+
+
+def _shape(record: Any, path: str) -> Shape:
+    """The shape in a record, and of a compound those in its parts."""
+    shape = _SHAPE_OF[type(record)]
+    values = {name: getattr(record, name) for name in fields(shape)}
+    if shape is Compound:
+        values["parts"] = [
+            Part(_shape(part, f"{path}.parts[{k}]"), *(getattr(part, name) for name in _PLACE))
+            for k, part in enumerate(values["parts"])
+        ]
+    try:
+        return shape(**values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:

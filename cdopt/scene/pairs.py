@@ -1,8 +1,7 @@
-"""Narrow phase: gaps, normals and points of pairs of shapes, many pairs at a time.
+"""Narrow phase: gaps, normals and points of pairs of bodies, many pairs at a time.
 
-One function per pair of kinds, in a table keyed by the two classes: a new shape adds its
-functions to GAPS. A gap is the distance of the surfaces along the normal, m; negative is
-penetration.
+One function per pair of families of shapes: balls, planes, and hulls of convex pieces. A gap is
+the distance of two features of the bodies along the normal, m; negative is penetration.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import Unsupported
+from cdopt.frozen import Frozen
+from cdopt.geometry.narrow import contact_points
+from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies
-from cdopt.scene.frozen import Frozen
-from cdopt.scene.rotations import matrices
-from cdopt.scene.shapes import SHAPES, Box, HalfSpace, Shape, Sphere
+from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere
 from cdopt.scene.state import State
 
-_ON_SURFACE = 1e-12  # of the box: a centre nearer than this has no direction to its surface
+BALL, HULL, PLANE = 0, 1, 2  # families of shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +31,14 @@ class Gaps(Frozen):
     bodies : (nc, 2) body numbers. phi : (nc,) gaps, m.
     normals : (nc, dim) unit vectors from the first body to the second.
     points : (nc, dim) m, halfway across the gap.
-    feature : (nc,) which of several contact points of the pair.
+    features : (nc, 2) which corner, edge or face of either body, as the body numbers them.
     """
 
     bodies: IntArray
     phi: FloatArray
     normals: FloatArray
     points: FloatArray
-    feature: IntArray
+    features: IntArray
 
     def select(self, index: IntArray) -> Gaps:
         """These contact points, in this order."""
@@ -48,14 +47,14 @@ class Gaps(Frozen):
             phi=self.phi[index],
             normals=self.normals[index],
             points=self.points[index],
-            feature=self.feature[index],
+            features=self.features[index],
         )
 
 
-PairFunction = Callable[[Bodies, State, IntArray, IntArray], Gaps]
+PairFunction = Callable[[Bodies, State, IntArray, IntArray, float], Gaps]
 
 
-def sphere_sphere(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gaps:
+def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
     """Distance of centres less the radii; concentric spheres part along the first axis."""
     x = state.position
     radius = bodies.reach
@@ -69,7 +68,7 @@ def sphere_sphere(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gap
     return _gaps(a, b, phi, normal, points)
 
 
-def sphere_half_space(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gaps:
+def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
     """Height of the centre over the plane less the radius."""
     x = state.position
     out = _outward(bodies, state, b)
@@ -79,123 +78,79 @@ def sphere_half_space(bodies: Bodies, state: State, a: IntArray, b: IntArray) ->
     return _gaps(a, b, height - radius, -out, points)
 
 
-def sphere_box(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gaps:
-    """Distance to the box's nearest point less the radius; from inside, to the nearest face."""
-    x = state.position
-    half = 0.5 * bodies.shape_columns(Box, b)["size"]
-    frame = matrices(state.orientation[b])
-    local = np.einsum("nji,nj->ni", frame, x[a] - x[b])
-    nearest = np.clip(local, -half, half)
-    out = local - nearest
-    distance = np.linalg.norm(out, axis=1)
-    inside = distance <= _ON_SURFACE * half.max(axis=1)
-    out /= np.where(inside, 1.0, distance)[:, None]
-    k = np.flatnonzero(inside)
-    axis = np.argmin(half[k] - np.abs(local[k]), axis=1)
-    side = np.where(local[k, axis] < 0.0, -1.0, 1.0)
-    out[k] = 0.0
-    out[k, axis] = side
-    nearest[k, axis] = side * half[k, axis]
-    distance[k] = np.abs(local[k, axis]) - half[k, axis]
-    normal = -np.einsum("nij,nj->ni", frame, out)
-    phi = distance - bodies.reach[a]
-    points = x[b] + np.einsum("nij,nj->ni", frame, nearest) - normal * (0.5 * phi)[:, None]
-    return _gaps(a, b, phi, normal, points)
+def hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+    """Heights of the corners over the plane less the roundness around them."""
+    x, hulls = state.position, bodies.hulls
+    first = hulls.network.first_vertex[hulls.first_piece]  # of every body
+    which = np.repeat(np.arange(a.size), np.diff(first)[a])
+    begin = np.repeat(np.cumsum(np.diff(first)[a]) - np.diff(first)[a], np.diff(first)[a])
+    corner = first[a][which] + np.arange(which.size) - begin
+    place = np.einsum("nij,nj->ni", matrices(state.orientation[a])[which], hulls.vertices[corner])
+    place += x[a][which]
+    out = _outward(bodies, state, b)[which]
+    piece = np.searchsorted(hulls.network.first_vertex, corner, side="right") - 1
+    radius = hulls.network.radius[piece]
+    height = ((place - x[b][which]) * out).sum(axis=1)
+    points = place - out * (0.5 * (height + radius))[:, None]
+    marks = np.column_stack([hulls.network.vertex_label[corner], np.zeros_like(corner)])
+    return _gaps(a[which], b[which], height - radius, -out, points, marks)
 
 
-def box_half_space(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gaps:
-    """Heights of the corners over the plane; feature bit k tells the side along axis k."""
-    dim = bodies.dim
-    x = state.position
-    half = 0.5 * bodies.shape_columns(Box, a)["size"]
-    frame = matrices(state.orientation[a])
-    corner = np.arange(2**dim)
-    signs = np.where((corner[:, None] >> np.arange(dim)) & 1, 1.0, -1.0)
-    local = signs[None, :, :] * half[:, None, :]
-    place = (x[a][:, None, :] + np.einsum("nij,ncj->nci", frame, local)).reshape(-1, dim)
-    a, b = np.repeat(a, corner.size), np.repeat(b, corner.size)
-    out = _outward(bodies, state, b)
-    phi = ((place - x[b]) * out).sum(axis=1)
-    feature = np.tile(corner, a.size // corner.size)
-    return _gaps(a, b, phi, -out, place - out * (0.5 * phi)[:, None], feature)
+def hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+    """Every pair of corners, edges and faces of the two that touch, piece by piece."""
+    turn, hulls = matrices(state.orientation), bodies.hulls
+    pieces = hulls.pairs(np.column_stack([a, b]), state.position, turn, margin)
+    found = contact_points(hulls, pieces, state.position, turn, margin)
+    first, second = hulls.body[pieces[found.pair]].T
+    return _gaps(first, second, found.gap, found.normals, found.places, found.labels)
 
 
-def box_box(bodies: Bodies, state: State, a: IntArray, b: IntArray) -> Gaps:
-    """Largest separation along the axes of the boxes; a bound from below, and no contact point."""
-    x = state.position
-    frames = [matrices(state.orientation[who]) for who in (a, b)]
-    halves = [0.5 * bodies.shape_columns(Box, who)["size"] for who in (a, b)]
-    axes = [frame.transpose(0, 2, 1) for frame in frames]
-    if bodies.dim == 3:
-        cross = np.cross(axes[0][:, :, None, :], axes[1][:, None, :, :]).reshape(a.size, 9, 3)
-        length = np.linalg.norm(cross, axis=2, keepdims=True)
-        parallel = length < 1e-9
-        axes.append(np.where(parallel, axes[0][:, :1, :], cross / np.where(parallel, 1.0, length)))
-    axis = np.concatenate(axes, axis=1)
-    along = np.einsum("nkd,nd->nk", axis, x[b] - x[a])
-    extents = [
-        np.einsum("nke,ne->nk", np.abs(np.einsum("nkd,nde->nke", axis, frame)), half)
-        for frame, half in zip(frames, halves, strict=True)
-    ]
-    separation = np.abs(along) - extents[0] - extents[1]
-    rows, best = np.arange(a.size), separation.argmax(axis=1)
-    normal = axis[rows, best] * np.where(along[rows, best] < 0.0, -1.0, 1.0)[:, None]
-    return _gaps(a, b, separation[rows, best], normal, 0.5 * (x[a] + x[b]))
-
-
-GAPS: dict[tuple[type[Shape], type[Shape]], PairFunction] = {
-    (Sphere, Sphere): sphere_sphere,
-    (Sphere, HalfSpace): sphere_half_space,
-    (Sphere, Box): sphere_box,
-    (Box, HalfSpace): box_half_space,
+GAPS: dict[tuple[int, int], PairFunction] = {
+    (BALL, BALL): ball_ball,
+    (BALL, PLANE): ball_plane,
+    (BALL, HULL): hull_hull,
+    (HULL, HULL): hull_hull,
+    (HULL, PLANE): hull_plane,
 }
-# pairs whose distance is known and whose contact points are not, yet
-SEPARATIONS: dict[tuple[type[Shape], type[Shape]], PairFunction] = {(Box, Box): box_box}
+_FAMILY = np.array([
+    {Sphere: BALL, HalfSpace: PLANE}.get(shape, HULL) for shape in SHAPES
+])  # fmt: skip
 
 
 def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float) -> Gaps:
-    """Contact points of these pairs with gaps up to ``margin``, by body numbers and feature.
+    """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
 
     Parameters
     ----------
     pairs : (np, 2) different pairs with i < j.
     margin : m.
-
-    Raises
-    ------
-    Unsupported : two bodies within the margin whose shapes have no contact points yet.
     """
     found = [_empty(bodies.dim)]
-    for function, a, b, known in _by_kind(bodies, pairs):
-        part = function(bodies, state, a, b)
-        near = np.flatnonzero(part.phi <= margin)
-        if near.size and not known:
-            first, second = part.bodies[near[0]]
-            raise Unsupported(
-                f"contact of {bodies.label(min(first, second))} with "
-                f"{bodies.label(max(first, second))}",
-                f"boxes do not touch boxes yet, and these are within {margin:.3g} m",
-            )
-        found.append(part.select(near))
+    family = _FAMILY[bodies.kind[pairs]]
+    for (first, second), function in GAPS.items():
+        for swapped in (0, 1) if first != second else (0,):
+            mine = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
+            if mine.any():
+                a, b = pairs[mine, swapped], pairs[mine, 1 - swapped]
+                part = function(bodies, state, a, b, margin)
+                found.append(part.select(np.flatnonzero(part.phi <= margin)))
     return ordered(found)
 
 
 def overlaps(bodies: Bodies, state: State, pairs: IntArray) -> Gaps:
-    """Like ``gaps``, of the pairs that overlap, those of SEPARATIONS included."""
-    found = [_empty(bodies.dim)]
-    for function, a, b, _ in _by_kind(bodies, pairs):
-        part = function(bodies, state, a, b)
-        found.append(part.select(np.flatnonzero(part.phi < 0.0)))
-    return ordered(found)
+    """Like ``gaps``, of the pairs that overlap."""
+    found = gaps(bodies, state, pairs, 0.0)
+    return found.select(np.flatnonzero(found.phi < 0.0))
 
 
 def ordered(found: list[Gaps]) -> Gaps:
     """Everything found, first body numbers smaller than second, in lexicographic order."""
     bodies = np.concatenate([part.bodies for part in found])
     normals = np.concatenate([part.normals for part in found])
-    feature = np.concatenate([part.feature for part in found])
+    features = np.concatenate([part.features for part in found])
     swap = bodies[:, 0] > bodies[:, 1]
     bodies[swap] = bodies[swap, ::-1]
+    features[swap] = features[swap, ::-1]
     normals[swap] *= -1.0
     normals += 0.0  # no negative zeros
     together = Gaps(
@@ -203,29 +158,10 @@ def ordered(found: list[Gaps]) -> Gaps:
         phi=np.concatenate([part.phi for part in found]),
         normals=normals,
         points=np.concatenate([part.points for part in found]),
-        feature=feature,
+        features=features,
     )
-    return together.select(np.lexsort((feature, bodies[:, 1], bodies[:, 0])))
-
-
-def _by_kind(
-    bodies: Bodies, pairs: IntArray
-) -> list[tuple[PairFunction, IntArray, IntArray, bool]]:
-    """Functions, first and second bodies in the order the function wants, and if it is of GAPS."""
-    count = len(SHAPES)
-    kinds = bodies.kind[pairs]
-    key = kinds[:, 0] * count + kinds[:, 1]
-    chosen = []
-    for value in np.unique(key):
-        first, second = SHAPES[value // count], SHAPES[value % count]
-        i, j = pairs[key == value].T
-        if (first, second) in (GAPS | SEPARATIONS):
-            a, b = i, j
-        else:
-            first, second, a, b = second, first, j, i
-        known = (first, second) in GAPS
-        chosen.append(((GAPS if known else SEPARATIONS)[first, second], a, b, known))
-    return chosen
+    order = (features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0])
+    return together.select(np.lexsort(order))
 
 
 def _gaps(
@@ -234,9 +170,9 @@ def _gaps(
     phi: FloatArray,
     normals: FloatArray,
     points: FloatArray,
-    feature: IntArray | None = None,
+    features: IntArray | None = None,
 ) -> Gaps:
-    marks = np.zeros(a.size, dtype=np.int64) if feature is None else feature
+    marks = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
     return Gaps(np.column_stack([a, b]), phi, normals, points, marks)
 
 

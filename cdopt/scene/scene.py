@@ -12,12 +12,12 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
 from cdopt.scene.bodies import Bodies, assemble
 from cdopt.scene.body import Item
 from cdopt.scene.bonds import BOND_REACH, among, bonded_pairs
 from cdopt.scene.dofs import Dofs
-from cdopt.scene.frozen import Frozen
-from cdopt.scene.material import Material
+from cdopt.scene.material import HERTZ, Material
 from cdopt.scene.pairs import overlaps
 from cdopt.scene.search import near_pairs, unbounded_pairs
 from cdopt.scene.shapes import SHAPES
@@ -129,6 +129,8 @@ class Scene(Frozen):
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
         _require_stiffness(self.bodies, self.materials)
+        if self.power == HERTZ:
+            _require_one_curvature(self.bodies)
         _require_apart(self.bodies, self.initial, self.bonds, tolerance)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -268,6 +270,17 @@ def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
             f"no stiffness, nor any in {bodies.label(other)}, while others have one",
             "a stiffness on one side of every contact, or nowhere",
         )
+
+
+def _require_one_curvature(bodies: Bodies) -> None:
+    """No body is flat here and round there: Hertz contacts would need to know where they are."""
+    for table in bodies.tables:
+        mixed = np.flatnonzero(np.isnan(table.shape.curvature(table.columns)))
+        if mixed.size:
+            raise InvalidInput(
+                f"bodies[{table.body[mixed[0]]}].shape", "parts of several radii in Hertz contacts",
+                "parts alike, or another power",
+            )  # fmt: skip
 
 
 def _require_apart(bodies: Bodies, state: State, bonds: IntArray, tolerance: float) -> None:

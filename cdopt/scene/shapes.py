@@ -1,70 +1,25 @@
 """Shapes of bodies: each a small class whose formulas work on columns of many at a time.
 
-A new shape is one class here, added to SHAPES, and its gap functions in ``pairs``. Its fields
-are those of a body in a scene file.
+A new shape is one class, added to SHAPES. Its fields are those of a body in a scene file; its
+convex pieces bring it into contact with all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
-from cdopt.scene.rotations import unit
-
-if TYPE_CHECKING:
-    Vector = ArrayLike
-else:  # what a scene file may hold
-    Vector = Sequence[float]
-Columns = Mapping[str, FloatArray]
-
-
-class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What every shape says of itself.
-
-    Attributes
-    ----------
-    kind : its name in scene files.
-    vectors : fields with one number per axis.
-    always_fixed : bodies of this shape never move freely.
-    turns : frictionless contacts can turn a body of this shape.
-    """
-
-    kind: ClassVar[str] = ""
-    vectors: ClassVar[tuple[str, ...]] = ()
-    always_fixed: ClassVar[bool] = False
-    turns: ClassVar[bool] = True
-
-    @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:
-        """(n,) m³; in the plane area × 1 m of depth."""
-        raise NotImplementedError
-
-    @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:
-        """Per mass, m²: (n,) in the plane, (n, 3) about the body's own axes in space."""
-        raise NotImplementedError
-
-    @classmethod
-    def reach(cls, columns: Columns) -> FloatArray:
-        """(n,) radius of the bounding sphere, m."""
-        raise NotImplementedError
-
-    @classmethod
-    def core(cls, columns: Columns) -> FloatArray:
-        """(n,) radius of the largest sphere inside, m."""
-        raise NotImplementedError
-
-    @classmethod
-    def curvature(cls, columns: Columns) -> FloatArray:
-        """(n,) 1/R of the surface for Hertz contacts, 1/m; 0 where flat."""
-        return np.zeros(cls.core(columns).shape)
+from cdopt.geometry.hulls import Piece
+from cdopt.geometry.mass_properties import MassProperties, of_capsule, of_polytope
+from cdopt.geometry.polytope import box, point, segment
+from cdopt.geometry.rotations import unit
+from cdopt.scene.convex import Compound, Polygon, Polyhedron, derived
+from cdopt.scene.shape import Columns, Shape, Vector, positive
 
 
 class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +36,7 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
     turns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _positive("radius", self.radius)
+        positive("radius", self.radius)
 
     @classmethod
     def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
@@ -104,6 +59,12 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def curvature(cls, columns: Columns) -> FloatArray:  # noqa: D102
         return 1.0 / columns["radius"]
+
+    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+        return (Piece(point(dim), float(self.radius)),)
+
+    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+        return of_capsule(float(self.radius), 0.0, dim)
 
 
 class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
@@ -163,7 +124,7 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for length in checks.vector("size", self.size, None):
-            _positive("size", float(length))
+            positive("size", float(length))
 
     @classmethod
     def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
@@ -183,26 +144,84 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
     def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
         return 0.5 * columns["size"].min(axis=1)
 
+    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+        return (Piece(box(np.asarray(self.size, dtype=np.float64)), 0.0),)
 
-SHAPES: tuple[type[Shape], ...] = (Sphere, HalfSpace, Box)
+    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+        return of_polytope(box(np.asarray(self.size, dtype=np.float64)))
+
+
+class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
+    """A cylinder along the body's first axis with round ends; in the plane a stadium.
+
+    ``length`` is that of the straight part, between the centres of the ends, and ``radius`` that
+    of both, m.
+
+    Raises
+    ------
+    InvalidInput : a number that is not positive.
+    """
+
+    radius: float
+    length: float
+
+    kind: ClassVar[str] = "capsule"
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+        positive("length", self.length)
+
+    @classmethod
+    def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
+        return np.array([solid.volume for solid in cls._solids(columns, dim)])
+
+    @classmethod
+    def inertia(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
+        own = [np.diag(solid.inertia()) for solid in cls._solids(columns, dim)]
+        return np.array(own).reshape(len(own), -1)[:, 0] if dim == 2 else np.array(own)
+
+    @classmethod
+    def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
+        return np.asarray(columns["radius"] + 0.5 * columns["length"])
+
+    @classmethod
+    def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
+        return columns["radius"].copy()
+
+    @classmethod
+    def curvature(cls, columns: Columns) -> FloatArray:
+        """1/radius, of the round ends."""
+        return 1.0 / columns["radius"]
+
+    @staticmethod
+    def _solids(columns: Columns, dim: int) -> list[MassProperties]:
+        sizes = zip(columns["radius"].tolist(), columns["length"].tolist(), strict=True)
+        return [of_capsule(radius, length, dim) for radius, length in sizes]
+
+    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+        return (Piece(segment(float(self.length), dim), float(self.radius)),)
+
+    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+        return of_capsule(float(self.radius), float(self.length), dim)
+
+
+SHAPES: tuple[type[Shape], ...] = (
+    Sphere, HalfSpace, Box, Capsule, Polygon, Polyhedron, Compound,
+)  # fmt: skip
 KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 
 
 def fields(shape: type[Shape]) -> tuple[str, ...]:
-    """Names of the numbers that make a shape, as in scene files."""
+    """Names of the fields that make a shape, as in scene files."""
     return tuple(shape.__struct_fields__)
 
 
-def gather(shape: type[Shape], given: Sequence[Any]) -> dict[str, FloatArray]:
+def gather(shape: type[Shape], given: Sequence[Any], dim: int) -> dict[str, FloatArray]:
     """Columns (n,) or (n, dim) of the numbers of many shapes of one kind; normals at length 1."""
+    if not shape.numbers:
+        return derived(given, dim)
     columns = {}
     for name in fields(shape):
         column = np.array([getattr(one, name) for one in given], dtype=np.float64)
         columns[name] = unit(column) if name == "normal" else column
     return columns
-
-
-def _positive(name: str, value: object) -> None:
-    """A quick look at numbers that are plainly right, the full check for the others."""
-    if not (type(value) is float and 1e-100 < value < 1e100):
-        checks.scalar(name, value, above=0.0)

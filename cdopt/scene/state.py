@@ -9,7 +9,7 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 
 WIDTH_Q = {2: 3, 3: 7}
 WIDTH_V = {2: 3, 3: 6}

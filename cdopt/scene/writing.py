@@ -14,6 +14,7 @@ from cdopt.scene.bodies import Bodies
 from cdopt.scene.body import GROUP_FIELDS
 from cdopt.scene.bonds import BOND_REACH
 from cdopt.scene.material import Material
+from cdopt.scene.shape import Shape
 from cdopt.scene.shapes import SHAPES, Sphere, fields
 
 _PER_LINE = 100  # a list longer than this gets a line for every entry
@@ -78,7 +79,6 @@ def _plain_spheres(scene: Written) -> BoolArray:
 def _body(scene: Written, k: int) -> dict[str, Any]:
     b = scene.bodies
     shape = SHAPES[b.kind[k]]
-    numbers = b.shape_columns(shape, np.array([k]))
     mass, density = _weight(scene, k)
     turned = b.orientation[k].tolist()
     moves = {
@@ -87,8 +87,7 @@ def _body(scene: Written, k: int) -> dict[str, Any]:
     }
     return {
         "name": b.names[k] or None,
-        "shape": shape.kind,
-        **{name: numbers[name][0].tolist() for name in fields(shape)},
+        **_shape(b.shape(k)),
         "position": b.position[k].tolist(),
         "angle": turned if scene.dim == 2 and turned != 0.0 else None,
         "orientation": turned if scene.dim == 3 and turned != [1.0, 0.0, 0.0, 0.0] else None,
@@ -101,6 +100,18 @@ def _body(scene: Written, k: int) -> dict[str, Any]:
         "force": moves["force"],
         "torque": moves["torque"],
     }
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    """A shape's kind and fields; parts of a compound as tables in a list."""
+    stated = {name: getattr(shape, name) for name in fields(type(shape))}
+    if "parts" in stated:
+        stated["parts"] = [
+            {**_shape(part.shape), "position": part.position, "angle": part.angle,
+             "orientation": part.orientation, "density": part.density}
+            for part in stated["parts"]
+        ]  # fmt: skip
+    return {"shape": shape.kind, **stated}
 
 
 def _group(scene: Written, members: list[int]) -> dict[str, Any]:
@@ -156,8 +167,11 @@ def _text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         inner = [_text(entry) for entry in value]
-        broken = len(value) > _PER_LINE or (value and isinstance(value[0], list))
+        broken = len(value) > _PER_LINE or (value and isinstance(value[0], (list, Mapping)))
         return "[\n" + "".join(f"  {entry},\n" for entry in inner) + "]" if broken else (
             "[" + ", ".join(inner) + "]"
         )  # fmt: skip
+    if isinstance(value, Mapping):
+        inner = [f"{name} = {_text(entry)}" for name, entry in value.items() if entry is not None]
+        return "{ " + ", ".join(inner) + " }"
     return repr(value)

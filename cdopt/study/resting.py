@@ -21,7 +21,7 @@ from cdopt.contact import Contacts, detect, external_forces, gap_gradient, move
 from cdopt.dynamics import MarchingMethod, Run, VariationalSteps, VelocityVerletSteps, equilibrium
 from cdopt.dynamics.relinearised import elastic
 from cdopt.scene import Scene, State
-from cdopt.scene.frozen import Frozen
+from cdopt.frozen import Frozen
 
 MARCHING: dict[str, tuple[MarchingMethod, float]] = {  # and steps in the time of a collision
     "variational": (VariationalSteps(), 16.0),

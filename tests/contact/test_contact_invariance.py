@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdopt.contact import detect, gap_gradient, step
+from cdopt.geometry.rotations import matrices, product
 from cdopt.scene import Body, Scene, Sphere, Spheres, State
-from cdopt.scene.rotations import matrices, product
 
 
 def turned(state: State, angle: float, axis: np.ndarray, shift: np.ndarray) -> tuple:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cdopt import InvalidInput, Unsupported
+from cdopt import InvalidInput
 from cdopt.contact import Neighbours, detect
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, Spheres, State
 
@@ -108,21 +108,24 @@ def test_every_corner_of_a_box_is_a_contact_with_a_name(dim: int) -> None:
     np.testing.assert_array_equal(low.contact_ids, found.contact_ids[height == height.min()])
 
 
-def test_boxes_meet_boxes_only_at_a_distance() -> None:
+def test_a_box_on_a_box_in_the_plane() -> None:
     def two(gap: float, angle: float = 0.0) -> Scene:
         boxes = [
-            Body(Box([1.0, 1.0]), [0.0, 0.0], mass=1.0, name="lower"),
-            Body(Box([1.0, 1.0]), [0.0, 1.0 + gap], mass=1.0, angle=angle, name="upper"),
+            Body(Box([1.0, 1.0]), [0.0, 0.0], mass=1.0),
+            Body(Box([1.0, 1.0]), [0.2, 1.0 + gap], mass=1.0, angle=angle),
         ]
         return Scene(boxes, dim=2)
 
     assert detect(two(0.2), two(0.2).initial, margin=0.1).nc == 0
-    with pytest.raises(Unsupported, match=r"bodies\[0\] 'lower' with bodies\[1\] 'upper'"):
-        detect(two(0.2), two(0.2).initial, margin=0.3)
+    flat = detect(two(0.2), two(0.2).initial, margin=0.3)
+    np.testing.assert_allclose(flat.phi, [0.2, 0.2])
+    np.testing.assert_allclose(flat.normals, [[0.0, 1.0]] * 2, atol=1e-15)
+    np.testing.assert_allclose(np.sort(flat.points[:, 0]), [-0.3, 0.5])
     tilted = two(0.5 * np.sqrt(2.0) - 0.5 + 0.2, np.pi / 4.0)
     assert detect(tilted, tilted.initial, margin=0.19).nc == 0
-    with pytest.raises(Unsupported):
-        detect(tilted, tilted.initial, margin=0.21)
+    corner = detect(tilted, tilted.initial, margin=0.21)
+    np.testing.assert_allclose(corner.phi, [0.2])
+    np.testing.assert_allclose(corner.points, [[0.2, 0.6]])
 
 
 def test_boxes_in_space_pass_each_other_edge_to_edge() -> None:
@@ -135,8 +138,10 @@ def test_boxes_in_space_pass_each_other_edge_to_edge() -> None:
     ]
     scene = Scene(boxes, dim=3)
     assert detect(scene, scene.initial, margin=0.099).nc == 0
-    with pytest.raises(Unsupported):
-        detect(scene, scene.initial, margin=0.101)
+    found = detect(scene, scene.initial, margin=0.101)
+    np.testing.assert_allclose(found.phi, [0.1])
+    np.testing.assert_allclose(found.normals, [[0.0, 0.0, 1.0]], atol=1e-15)
+    np.testing.assert_allclose(found.points, [[0.0, 0.0, 0.5 * apart]], atol=1e-15)
 
 
 def test_fixed_bodies_do_not_touch_each_other() -> None:

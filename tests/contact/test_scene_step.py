@@ -8,8 +8,8 @@ from anyhow import mixed, thrown
 
 import cdopt
 from cdopt import InvalidInput, contact
+from cdopt.geometry.rotations import matrices
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
-from cdopt.scene.rotations import matrices
 
 HALF = np.sqrt(0.5)
 
@@ -54,7 +54,7 @@ def test_loads_are_gravity_what_is_applied_and_the_gyroscopic_term() -> None:
     )
 
 
-def test_a_top_without_loads_keeps_its_angular_momentum_to_the_order_of_the_step() -> None:
+def test_a_top_turned_as_in_the_paper_keeps_its_angular_momentum_to_the_order_of_the_step() -> None:
     crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=[1.0, 0.1, 0.2], mass=12.0)
     scene = Scene([crate], dim=3, gravity=[0.0, 0.0, 0.0])
     drifts = []
@@ -62,12 +62,12 @@ def test_a_top_without_loads_keeps_its_angular_momentum_to_the_order_of_the_step
         state, start = scene.initial, None
         for _ in range(round(1.0 / dt)):
             none = contact.detect(scene, state)
-            step = contact.step(scene, state, none, dt)
+            step = contact.step(scene, state, none, dt, turning="plain")
             momentum = (step.M @ step.v)[3:]
             start = momentum if start is None else start
-            state = contact.advance(scene, state, step.v_star, dt)
+            state = contact.advance(scene, state, step.v_star, dt, turning="plain")
         drifts.append(np.linalg.norm(momentum - start))
-    assert drifts[0] < 0.1
+    assert 1e-3 < drifts[0] < 0.1
     assert drifts[1] == pytest.approx(0.5 * drifts[0], rel=0.1)
 
 

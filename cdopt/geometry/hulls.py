@@ -1,0 +1,173 @@
+"""All convex pieces of many bodies in flat arrays, as compiled loops read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cdopt.checks import FloatArray, IntArray
+from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
+from cdopt.geometry.polytope import Polytope
+
+LABELS = 1024  # corners, edges and faces that a body can tell apart
+
+
+class Piece(NamedTuple):
+    """A convex polytope about its body's centre, with ``radius`` m of roundness around it."""
+
+    solid: Polytope
+    radius: float
+
+
+class Network(NamedTuple):
+    """What of hulls does not move; numbers of corners and faces count over all pieces.
+
+    first_* : (np + 1,) where each piece begins. loop : corners of the faces one after another,
+    from first_loop (nf + 1,). edges, edge_faces : (ne, 2), faces −1 for none. *_label : what a
+    body calls them. radius, size : (np,) roundness and extent, m.
+    """
+
+    first_vertex: IntArray
+    first_face: IntArray
+    first_edge: IntArray
+    first_loop: IntArray
+    loop: IntArray
+    edges: IntArray
+    edge_faces: IntArray
+    vertex_label: IntArray
+    edge_label: IntArray
+    face_label: IntArray
+    radius: FloatArray
+    size: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Hulls(Frozen):
+    """Convex pieces of bodies, in the order of the bodies.
+
+    Attributes
+    ----------
+    body : (np,) whose piece. first_piece : (nb + 1,) the pieces of each body.
+    vertex_body, face_body : (nv,), (nf,).
+    vertices : (nv, dim) about the body's centre, in its frame, m. normals : (nf, dim).
+    centre, reach : (np, dim), (np,) bounding spheres of the pieces, m.
+    network : corners, edges and faces by number.
+    """
+
+    body: IntArray
+    first_piece: IntArray
+    vertex_body: IntArray
+    face_body: IntArray
+    vertices: FloatArray
+    normals: FloatArray
+    centre: FloatArray
+    reach: FloatArray
+    network: Network
+
+    @staticmethod
+    def of(pieces: Sequence[Sequence[Piece]], dim: int) -> Hulls:
+        """From the pieces of every body; none for bodies that are no solids.
+
+        Raises
+        ------
+        InvalidInput : a body with more than 1024 corners, edges and faces.
+        """
+        flat = [piece for own in pieces for piece in own]
+        counts = np.array([len(own) for own in pieces], dtype=np.int64)
+        body = np.repeat(np.arange(counts.size), counts)
+        solids = [piece.solid for piece in flat]
+        first_vertex, first_face, first_edge = (
+            _firsts([len(getattr(s, name)) for s in solids])
+            for name in ("vertices", "loops", "edges")
+        )
+        labels = _labels(pieces)
+        vertices = _stack([s.vertices for s in solids], dim)
+        starts = np.repeat(first_vertex[:-1], [sum(map(len, s.loops)) for s in solids])
+        centre = np.array([0.5 * (s.vertices.min(0) + s.vertices.max(0)) for s in solids])
+        centre = centre.reshape(len(solids), dim)
+        radius = np.array([piece.radius for piece in flat])
+        core = [np.linalg.norm(s.vertices - c, axis=1).max()
+                for s, c in zip(solids, centre, strict=True)]  # fmt: skip
+        network = Network(
+            first_vertex=first_vertex,
+            first_face=first_face,
+            first_edge=first_edge,
+            first_loop=_firsts([len(loop) for s in solids for loop in s.loops]),
+            loop=starts + np.array([k for s in solids for loop in s.loops for k in loop], np.int64),
+            edges=_shifted([s.edges for s in solids], first_vertex),
+            edge_faces=_shifted([s.edge_faces for s in solids], first_face),
+            vertex_label=labels[0],
+            edge_label=labels[1],
+            face_label=labels[2],
+            radius=radius,
+            size=np.array([np.ptp(s.vertices, axis=0).max() for s in solids]) + radius,
+        )
+        return Hulls(
+            body=body,
+            first_piece=_firsts(counts),
+            vertex_body=np.repeat(body, np.diff(first_vertex)),
+            face_body=np.repeat(body, np.diff(first_face)),
+            vertices=vertices,
+            normals=_stack([s.normals for s in solids], dim),
+            centre=centre,
+            reach=np.array(core).reshape(len(solids)) + radius,
+            network=network,
+        )
+
+    def placed(self, position: FloatArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Corners (nv, dim) m and normals (nf, dim), of bodies in place.
+
+        ``position`` (nb, dim) m; ``turn`` (nb, dim, dim) rotation matrices.
+        """
+        x = position[self.vertex_body]
+        x = x + np.einsum("nij,nj->ni", turn[self.vertex_body], self.vertices)
+        return x, np.einsum("nij,nj->ni", turn[self.face_body], self.normals)
+
+    def pairs(
+        self, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: float
+    ) -> IntArray:
+        """Pairs (n, 2) of pieces, of pairs (m, 2) of bodies, with bounding spheres this near, m."""
+        count = np.diff(self.first_piece)[pairs]
+        many = count.prod(axis=1)
+        which = np.repeat(np.arange(pairs.shape[0]), many)
+        rank = np.arange(which.size) - np.repeat(np.cumsum(many) - many, many)
+        a = self.first_piece[pairs[which, 0]] + rank // count[which, 1]
+        b = self.first_piece[pairs[which, 1]] + rank % count[which, 1]
+        middle = position[self.body] + np.einsum("nij,nj->ni", turn[self.body], self.centre)
+        apart = np.linalg.norm(middle[b] - middle[a], axis=1) - self.reach[a] - self.reach[b]
+        near = apart <= margin + 1e-12 * (self.reach[a] + self.reach[b])
+        return np.column_stack([a[near], b[near]])
+
+
+def _labels(pieces: Sequence[Sequence[Piece]]) -> tuple[IntArray, IntArray, IntArray]:
+    """What bodies call their corners, edges and faces: corners of all pieces first."""
+    found: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for number, own in enumerate(pieces):
+        begin = 0
+        for kind, name in enumerate(("vertices", "edges", "loops")):
+            count = sum(len(getattr(piece.solid, name)) for piece in own)
+            found[kind].extend(range(begin, begin + count))
+            begin += count
+        if begin > LABELS:
+            raise InvalidInput(
+                f"bodies[{number}].shape", f"{begin} corners, edges and faces", f"{LABELS} at most"
+            )
+    return tuple(np.array(part, dtype=np.int64) for part in found)  # type: ignore[return-value]
+
+
+def _firsts(counts: Sequence[int] | IntArray) -> IntArray:
+    return np.append(0, np.cumsum(np.asarray(counts, dtype=np.int64))).astype(np.int64)
+
+
+def _stack(tables: Sequence[FloatArray], dim: int) -> FloatArray:
+    return np.concatenate([*tables, np.empty((0, dim))])
+
+
+def _shifted(tables: Sequence[IntArray], first: IntArray) -> IntArray:
+    """Numbers within pieces as numbers over all; −1 stays."""
+    parts = [np.where(t < 0, t, t + k) for t, k in zip(tables, first, strict=False)]
+    return np.concatenate([*parts, np.empty((0, 2), dtype=np.int64)])

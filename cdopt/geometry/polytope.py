@@ -1,0 +1,341 @@
+"""Convex polytopes: corners, edges and faces, checked to be what their name says.
+
+A point, a segment and a polygon or polyhedron are all polytopes; with a radius around it a point
+is a sphere and a segment a capsule. In the plane the sides of a polygon are its faces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from cdopt import checks
+from cdopt.checks import FloatArray, IntArray
+from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
+
+FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope(Frozen):
+    """A convex polytope; arrays are read-only.
+
+    Attributes
+    ----------
+    vertices : (n, dim) corners, m.
+    loops : corner numbers of each face, anticlockwise seen from outside; in the plane the two
+        ends of each side.
+    normals : (nf, dim) unit normals of the faces, out of the solid.
+    edges : (ne, 2) corner numbers; in the plane the sides again.
+    edge_faces : (ne, 2) faces to the left and to the right of an edge, looking along it with the
+        outside up; −1 for none; in the plane twice the side itself.
+    """
+
+    vertices: FloatArray
+    loops: tuple[tuple[int, ...], ...]
+    normals: FloatArray
+    edges: IntArray
+    edge_faces: IntArray
+
+    @property
+    def dim(self) -> int:
+        """2 or 3."""
+        return int(self.vertices.shape[1])
+
+    @property
+    def features(self) -> int:
+        """How many corners, edges and faces it has together."""
+        return len(self.vertices) + len(self.edges) + len(self.loops)
+
+    @property
+    def triangles(self) -> IntArray:
+        """(nt, 3) corner numbers of triangles that make up the faces in space."""
+        return fans(self.loops)
+
+    def placed(self, turn: FloatArray, shift: FloatArray) -> Polytope:
+        """The polytope turned by a rotation matrix (dim, dim), then shifted by (dim,) m."""
+        return Polytope(
+            self.vertices @ turn.T + shift,
+            self.loops,
+            self.normals @ turn.T,
+            self.edges,
+            self.edge_faces,
+        )
+
+    def shifted(self, shift: FloatArray) -> Polytope:
+        """The polytope moved by (dim,) m."""
+        return dataclasses.replace(self, vertices=self.vertices + shift)
+
+
+def fans(loops: Sequence[Sequence[int]]) -> IntArray:
+    """(nt, 3) triangles from the first corner of each loop."""
+    return np.array(
+        [(loop[0], b, c) for loop in loops for b, c in pairwise(loop[1:])], dtype=np.int64
+    ).reshape(-1, 3)
+
+
+def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    """a × b of (…, 3); without the checks of NumPy's, which cost more than the products."""
+    return np.asarray(a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]])
+
+
+def point(dim: int) -> Polytope:
+    """The origin."""
+    return Polytope(np.zeros((1, dim)), (), np.empty((0, dim)), _pairs([]), _pairs([]))
+
+
+def segment(length: float, dim: int) -> Polytope:
+    """A segment of ``length`` m along the first axis, about the origin."""
+    ends = np.zeros((2, dim))
+    ends[:, 0] = [-0.5 * length, 0.5 * length]
+    if dim == 3:
+        return Polytope(ends, (), np.empty((0, 3)), _pairs([[0, 1]]), _pairs([[-1, -1]]))
+    return _of_sides(ends, ((0, 1), (1, 0)), np.array([[0.0, -1.0], [0.0, 1.0]]))
+
+
+def polygon(vertices: Any, name: str = "vertices") -> Polytope:
+    """A convex polygon from its corners, anticlockwise.
+
+    Raises
+    ------
+    InvalidInput : fewer than three corners, no area, clockwise order, a corner that does not
+        stick out, or sides that cross.
+    """
+    x = _corners(name, vertices, 2, 3)
+    along = np.roll(x, -1, axis=0) - x
+    size = _size(x)
+    length = np.linalg.norm(along, axis=1)
+    if length.min() <= FLAT * size:
+        k = int(length.argmin())
+        raise InvalidInput(name, f"corners {k} and {(k + 1) % len(x)} in one place", "all apart")
+    turn = _turn(along, np.roll(along, -1, axis=0))
+    area = 0.5 * float(_turn(x - x[0], np.roll(x, -1, axis=0) - x[0]).sum())
+    if abs(area) <= FLAT * size**2:
+        raise InvalidInput(name, "a polygon without area", "corners that enclose an area")
+    if area < 0.0:
+        raise InvalidInput(name, "an inverted polygon: clockwise corners", "anticlockwise order")
+    reach = length * np.roll(length, -1)
+    if (turn < -FLAT * reach).any():
+        k = (int(turn.argmin()) + 1) % len(x)
+        raise InvalidInput(name, f"a polygon not convex at corner {k}", "a convex polygon")
+    if (turn <= FLAT * reach).any():
+        k = (int(turn.argmin()) + 1) % len(x)
+        raise InvalidInput(name, f"corner {k} on the line of its neighbours", "corners that turn")
+    angle = np.arctan2(turn, (along * np.roll(along, -1, axis=0)).sum(axis=1)).sum()
+    if angle > 3.0 * np.pi:
+        raise InvalidInput(name, "a polygon whose sides cross", "a convex polygon")
+    normals = np.column_stack([along[:, 1], -along[:, 0]]) / length[:, None]
+    sides = tuple((k, (k + 1) % len(x)) for k in range(len(x)))
+    return _of_sides(x, sides, normals)
+
+
+def polyhedron(vertices: Any, faces: Any = None, name: str = "vertices") -> Polytope:
+    """A convex polyhedron from its corners, and its faces where they are known.
+
+    Parameters
+    ----------
+    vertices : (n, 3) m.
+    faces : corner numbers of each face, anticlockwise seen from outside; by default those of the
+        convex hull, of which every vertex must be a corner.
+
+    Raises
+    ------
+    InvalidInput : fewer than four corners, no volume, corners in one place or not sticking out,
+        and of faces: numbers out of range, not flat, not closed, inverted, or not convex.
+    """
+    x = _corners(name, vertices, 3, 4)
+    loops = _hull_loops(x, name) if faces is None else _given_loops(x, faces)
+    normals = np.array([_normal(x[list(loop)]) for loop in loops])
+    edges, sides = _edges(loops, "faces")
+    _require_solid(x, loops, normals)
+    return Polytope(x, loops, normals, edges, sides)
+
+
+def box(size: FloatArray) -> Polytope:
+    """A box about the origin, (dim,) full lengths; corner k is at + along axis a where bit a is."""
+    dim = size.size
+    corner = np.arange(2**dim)
+    signs = np.where((corner[:, None] >> np.arange(dim)) & 1, 0.5, -0.5)
+    vertices = signs * size
+    if dim == 2:
+        order = (0, 1, 3, 2)
+        sides = tuple((order[k], order[(k + 1) % 4]) for k in range(4))
+        normals = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        return _of_sides(vertices, sides, normals)
+    loops = ((1, 3, 7, 5), (0, 4, 6, 2), (2, 6, 7, 3), (0, 1, 5, 4), (4, 5, 7, 6), (0, 2, 3, 1))
+    normals = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
+    return Polytope(vertices, loops, normals, *_edges(loops, "faces"))
+
+
+def _of_sides(x: FloatArray, sides: Any, normals: FloatArray) -> Polytope:
+    """In the plane, where each side is an edge with itself as face on both sides."""
+    own = _pairs([(k, k) for k in range(len(sides))])
+    return Polytope(x, sides, normals, _pairs(sides), own)
+
+
+def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
+    """(n, dim) finite, n at least so many."""
+    try:
+        x = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(name, checks.describe(given), f"corners (n, {dim})") from error
+    if x.ndim != 2 or x.shape[1] != dim or not (np.abs(x) <= 1e150).all():
+        raise InvalidInput(name, checks.describe(given), f"finite corners (n, {dim})")
+    if len(x) < least:
+        raise InvalidInput(name, f"{len(x)} corners", f"{least} or more")
+    if not _size(x) > 0.0:
+        raise InvalidInput(name, "corners all in one place", "a solid")
+    return x
+
+
+def _size(x: FloatArray) -> float:
+    return float(np.ptp(x, axis=0).max())
+
+
+def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
+    """Faces of the convex hull; facets of one plane make one face."""
+    size = _size(x)
+    own = (x - x.mean(axis=0)) / size
+    flattest = np.linalg.svd(own, compute_uv=False)[-1]
+    if flattest <= FLAT:
+        raise InvalidInput(name, "a polyhedron without volume", "a solid")
+    try:
+        hull = ConvexHull(own)
+    except QhullError as error:
+        raise InvalidInput(name, "a degenerate polyhedron", "a solid") from error
+    hidden = np.setdiff1d(np.arange(len(x)), hull.vertices)
+    if hidden.size:
+        raise InvalidInput(
+            name, f"corner {hidden[0]} inside the hull of the others: not convex",
+            "corners that all stick out",
+        )  # fmt: skip
+    loops = _merged(own, hull)
+    alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
+    if alone.size:
+        raise InvalidInput(
+            name, f"corner {alone[0]} in the plane or on the line of others", "corners that turn"
+        )  # fmt: skip
+    return loops
+
+
+def _merged(x: FloatArray, hull: Any) -> tuple[tuple[int, ...], ...]:
+    """Loops of corners of each plane of a hull, the largest facet's first."""
+    corners, plane = hull.simplices, hull.equations
+    a, b, c = (x[corners[:, k]] for k in range(3))
+    normal = cross(b - a, c - a)
+    areas = np.linalg.norm(normal, axis=1)
+    inward = (normal * plane[:, :3]).sum(axis=1) < 0.0
+    corners = np.where(inward[:, None], corners[:, [0, 2, 1]], corners)
+    off = np.abs(np.einsum("fkd,gd->gfk", x[corners], plane[:, :3]) + plane[:, None, 3:])
+    alike = (off.max(axis=2) <= 10.0 * FLAT) & (plane[:, :3] @ plane[:, :3].T > 0.0)
+    left = np.ones(len(corners), dtype=bool)
+    loops = []
+    for first in np.argsort(-areas, kind="stable"):
+        if left[first]:
+            members = np.flatnonzero(alike[first] & left)
+            left[members] = False
+            if members.size > 1:
+                loops.append(_outline(np.unique(corners[members]), x, plane[first, :3]))
+            else:
+                loops.append(tuple(corners[first].tolist()))
+    return tuple(loops)
+
+
+def _outline(corners: IntArray, x: FloatArray, normal: FloatArray) -> tuple[int, ...]:
+    """Corners of one plane, anticlockwise; those on the line of their neighbours left out."""
+    arms = x[corners] - x[corners].mean(axis=0)
+    first = arms[0] - (arms[0] @ normal) * normal
+    angle = np.arctan2(arms @ cross(normal, first), arms @ first)
+    loop = corners[np.argsort(angle)]
+    along = np.roll(x[loop], -1, axis=0) - x[loop]
+    turn = cross(np.roll(along, 1, axis=0), along) @ normal
+    return tuple(loop[turn > FLAT].tolist())
+
+
+def _given_loops(x: FloatArray, faces: Any) -> tuple[tuple[int, ...], ...]:
+    """Loops from what a user wrote."""
+    try:
+        loops = tuple(tuple(int(k) for k in face) for face in faces)
+        whole = all(k == given for loop, face in zip(loops, faces, strict=True)
+                    for k, given in zip(loop, face, strict=True))  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("faces", checks.describe(faces), "lists of corner numbers") from error
+    if not whole:
+        raise InvalidInput("faces", "numbers that are not whole", "lists of corner numbers")
+    for number, loop in enumerate(loops):
+        if len(loop) < 3 or len(set(loop)) < len(loop):
+            raise InvalidInput(f"faces[{number}]", f"{list(loop)}", "three or more, each once")
+        if min(loop) < 0 or max(loop) >= len(x):
+            raise InvalidInput(f"faces[{number}]", f"{list(loop)}", f"from 0 to {len(x) - 1}")
+        normal = _normal(x[list(loop)])
+        level = (x[list(loop)] - x[loop[0]]) @ normal
+        if not np.isfinite(normal).all() or np.abs(level).max() > FLAT * _size(x):
+            raise InvalidInput(f"faces[{number}]", "corners not in one plane", "a flat face")
+    if len(loops) < 4:
+        raise InvalidInput("faces", f"{len(loops)} faces", "four or more")
+    alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
+    if alone.size:
+        raise InvalidInput("faces", f"corner {alone[0]} in no face", "faces that use every corner")
+    return loops
+
+
+def _normal(x: FloatArray) -> FloatArray:
+    """Unit normal of a loop of corners, by Newell's sum; nan for a loop without area."""
+    arms = x[1:] - x[0]
+    total = cross(arms[:-1], arms[1:]).sum(axis=0)
+    length = np.linalg.norm(total)
+    return np.asarray(total / length) if length > 0.0 else np.full(3, np.nan)
+
+
+def _edges(loops: Sequence[Sequence[int]], name: str) -> tuple[IntArray, IntArray]:
+    """Edges and the faces beside them, of faces that close."""
+    left: dict[tuple[int, int], int] = {}
+    for number, loop in enumerate(loops):
+        for a, b in zip(loop, [*loop[1:], loop[0]], strict=True):
+            if (a, b) in left:
+                raise InvalidInput(
+                    name, f"edge {a}–{b} runs the same way in faces {left[a, b]} and {number}",
+                    "faces that close, each anticlockwise from outside",
+                )  # fmt: skip
+            left[a, b] = number
+    for (a, b), number in left.items():
+        if (b, a) not in left:
+            raise InvalidInput(name, f"edge {a}–{b} of face {number} has no second face",
+                               "faces that close")  # fmt: skip
+    chosen = [(a, b) for a, b in left if a < b]
+    return _pairs(chosen), _pairs([(left[a, b], left[b, a]) for a, b in chosen])
+
+
+def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: FloatArray) -> None:
+    """Nothing lies outside a face, and nothing is inverted."""
+    size = _size(x)
+    a, b, c = (x[fans(loops)[:, k]] - x[0] for k in range(3))
+    volume = float((cross(b, c) * a).sum()) / 6.0
+    if abs(volume) <= FLAT * size**3:
+        raise InvalidInput("vertices", "a polyhedron without volume", "a solid")
+    if volume < 0.0:
+        raise InvalidInput("faces", "an inverted polyhedron: faces that turn inwards",
+                           "corners anticlockwise seen from outside")  # fmt: skip
+    for number, (loop, normal) in enumerate(zip(loops, normals, strict=True)):
+        out = (x - x[loop[0]]) @ normal
+        if out.max() > 10.0 * FLAT * size:
+            raise InvalidInput(
+                "faces" if len(loops) else "vertices",
+                f"corner {int(out.argmax())} outside face {number}: not convex",
+                "a convex polyhedron",
+            )  # fmt: skip
+
+
+def _turn(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
+
+
+def _pairs(rows: Sequence[Sequence[int]]) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 2)

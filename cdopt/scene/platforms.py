@@ -1,0 +1,194 @@
+"""Rigid bodies on elastic supports: rods on rows of them, tables on as many legs as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.bank.parameters import whole
+from cdopt.checks import FloatArray
+from cdopt.errors import InvalidInput
+from cdopt.scene.body import Body
+from cdopt.scene.convex import Compound, Part
+from cdopt.scene.material import Material
+from cdopt.scene.scene import GRAVITY, Scene
+from cdopt.scene.shapes import Box, Capsule, Sphere
+
+RODS = ("box", "capsule")
+_ACROSS = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
+
+
+def rod_on_supports(
+    positions: object = (0.0, 0.4, 1.0), stiffness: object = 1.0, *, load: float = 10.0,
+    load_at: float = 0.3, weight: float = 10.0, rod: str = "box", thickness: float = 0.04,
+    support_radius: float = 0.05, dim: int = 2, power: float = 2.0, restitution: float = 0.0,
+) -> Scene:  # fmt: skip
+    """A rigid rod along x on fixed elastic supports, pressed down at one place.
+
+    It reaches one support's radius beyond the outer supports and touches all of them. In space
+    supports are round bars along y; a box touches each of them at its two sides, a capsule at one
+    point. Bodies are the rod, then the supports.
+
+    Parameters
+    ----------
+    positions : (n,) of the supports, m, ascending. Two decide the forces; of more, stiffness does.
+    stiffness : of the supports, one number or (n,), relative.
+    load, load_at : N, downwards, at this x, m.
+    weight : of the rod, N; its middle is that of the outer supports.
+    rod : "box" or "capsule". thickness : of the rod, m; in space it is as wide.
+    support_radius : m.
+    power : exponent of the contact law. restitution : Newton's e.
+
+    Raises
+    ------
+    InvalidInput : fewer than two supports, supports that overlap, a load beyond the outer ones,
+        or a number out of range.
+
+    >>> import cdopt
+    >>> rod = cdopt.scene.rod_on_supports([0.0, 1.0], load_at=0.25)
+    >>> contacts = cdopt.contact.detect(rod, rod.initial)
+    >>> step = cdopt.contact.step(rod, rod.initial, contacts, dt=1e-3)
+    >>> cdopt.CompatibleCD(step).solve("newton").f.round(6)
+    array([12.5,  7.5])
+    """
+    if dim not in (2, 3):
+        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+    checks.choice("rod", rod, RODS)
+    thick = checks.scalar("thickness", thickness, above=0.0)
+    radius = checks.scalar("support_radius", support_radius, above=0.0)
+    x = checks.vector("positions", positions, None, "m")
+    if x.size < 2 or not (np.diff(x) >= 2.0 * radius).all():
+        expected = f"two or more, ascending, at least {2.0 * radius:g} m apart"
+        raise InvalidInput("positions", f"{x.tolist()}", expected)
+    place = checks.scalar("load_at", load_at, at_least=float(x[0]), at_most=float(x[-1]))
+    k = checks.per_contact("stiffness", stiffness, x.size, positive=True)
+    span, middle = float(x[-1] - x[0]), 0.5 * float(x[0] + x[-1])
+    long = span + 2.0 * radius
+    shape = (
+        Box([long, *[thick] * (dim - 1)])
+        if rod == "box"
+        else Capsule(radius=0.5 * thick, length=span)
+    )
+    force, torque = _pressed(np.array([place - middle, 0.0]), load, dim)
+    body = Body(
+        shape,
+        _at(dim, middle, 0.5 * thick),
+        mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
+        force=force,
+        torque=torque,
+        name="rod",
+    )
+    bar = Sphere(radius) if dim == 2 else Capsule(radius=radius, length=2.0 * thick)
+    supports = [
+        Body(bar, _at(dim, float(at), -radius), fixed=True, material=f"support {i}",
+             orientation=None if dim == 2 else _ACROSS, name=f"support {i}")
+        for i, at in enumerate(x)
+    ]  # fmt: skip
+    return Scene(
+        [body, *supports],
+        dim=dim,
+        power=power,
+        restitution=restitution,
+        materials=_graded("support", k),
+        name="rod",
+        title="A rod on elastic supports",
+    )
+
+
+def table_with_legs(
+    legs: int = 6, stiffness: object = 1.0, *, places: object = None, load: float = 0.0,
+    load_at: object = (0.0, 0.0), weight: float = 10.0, radius: float = 0.5, height: float = 0.4,
+    leg_width: float = 0.04, support_radius: float = 0.05, power: float = 2.0,
+    restitution: float = 0.0,
+) -> Scene:  # fmt: skip
+    """A rigid table, its top and legs one body, each leg on an elastic support of its own.
+
+    In space. The top is a square plate that reaches a leg's width beyond the furthest leg, and as
+    thick as a leg is wide. Bodies are the table, then the supports.
+
+    Parameters
+    ----------
+    legs : their number, evenly on a circle of ``radius`` m about the origin.
+    stiffness : of the supports, one number or (legs,), relative.
+    places : (n, 2) of legs, m, in place of the circle; ``legs`` then does not matter.
+    load, load_at : N, downwards, at this place (2,), m.
+    weight : of the table, N; even density puts its middle where ``scene.bodies.position`` says.
+    height, leg_width, support_radius : of legs and supports, m.
+    power : exponent of the contact law. restitution : Newton's e.
+
+    Raises
+    ------
+    InvalidInput : fewer than three legs or more than 100, supports that overlap, or a number out
+        of range.
+    """
+    wide = checks.scalar("leg_width", leg_width, above=0.0)
+    tall = checks.scalar("height", height, above=0.0)
+    tip = checks.scalar("support_radius", support_radius, above=0.0)
+    spots = _spots(legs, places, checks.scalar("radius", radius, above=0.0))
+    arms = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.diag(np.full(len(spots), 1e9))
+    if arms.min() < max(2.0 * tip, wide * np.sqrt(2.0)):
+        found = f"two of them {arms.min():.6g} m apart"
+        raise InvalidInput("places", found, "legs and supports that do not overlap")
+    k = checks.per_contact("stiffness", stiffness, len(spots), positive=True)
+    edge = 2.0 * (float(np.abs(spots).max()) + wide)
+    shape = Compound([
+        Part(Box([edge, edge, wide]), [0.0, 0.0, tall + 0.5 * wide]),
+        *(Part(Box([wide, wide, tall]), [*spot, 0.5 * tall]) for spot in spots),
+    ])  # fmt: skip
+    at = checks.vector("load_at", load_at, 2, "m")
+    force, torque = _pressed(at - shape.centre[:2], load, 3)
+    table = Body(
+        shape,
+        shape.centre,
+        mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
+        force=force,
+        torque=torque,
+        name="table",
+    )
+    supports = [
+        Body(Sphere(tip), [*spot, -tip], fixed=True, material=f"support {i}", name=f"support {i}")
+        for i, spot in enumerate(spots)
+    ]
+    return Scene(
+        [table, *supports],
+        dim=3,
+        power=power,
+        restitution=restitution,
+        materials=_graded("support", k),
+        name="table-with-legs",
+        title=f"A table on {len(spots)} legs",
+    )
+
+
+def _spots(legs: int, places: object, radius: float) -> FloatArray:
+    """(n, 2) of legs, m."""
+    if places is None:
+        angle = 2.0 * np.pi / whole("legs", legs, 3, 100) * np.arange(legs)
+        return radius * np.column_stack([np.cos(angle), np.sin(angle)])
+    expected = "a finite table (n, 2) of 3 to 100 places"
+    try:
+        spots = np.array(places, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("places", checks.describe(places), expected) from error
+    if spots.ndim != 2 or spots.shape[1] != 2 or not 3 <= len(spots) <= 100:
+        raise InvalidInput("places", checks.describe(spots), expected)
+    return checks.table("places", spots, len(spots))
+
+
+def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float | list[float]]:
+    """Force (dim,) and torque of a load downwards at (2,) horizontally from the centre of mass."""
+    push = checks.scalar("load", load, at_least=0.0)
+    x, y = arm.tolist()
+    return _at(dim, 0.0, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
+
+
+def _graded(name: str, stiffness: Sequence[float] | FloatArray) -> list[Material]:
+    """Materials of these stiffnesses, named and numbered."""
+    return [Material(name=f"{name} {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
+
+
+def _at(dim: int, x: float, height: float) -> FloatArray:
+    """(dim,) a place over the x axis, m."""
+    return np.array([x, height] if dim == 2 else [x, 0.0, height])

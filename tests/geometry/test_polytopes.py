@@ -1,0 +1,169 @@
+"""Polygons and polyhedra: what they are made of, and what is refused as none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdopt import InvalidInput
+from cdopt.geometry.polytope import box, polygon, polyhedron
+from cdopt.scene import Body, Box, Capsule, Compound, HalfSpace, Part, Polygon, Polyhedron, Scene
+from cdopt.scene import Sphere as Ball
+
+SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1]]
+CUBE = [[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+TETRAHEDRON = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+OUTWARD = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
+
+BAD_POLYGONS = {
+    "two corners": ([[0, 0], [1, 0]], "2 corners"),
+    "a line": ([[0, 0], [1, 0], [2, 0]], "without area"),
+    "one place": ([[1, 1]] * 4, "one place"),
+    "clockwise": (SQUARE[::-1], "inverted"),
+    "a dart": ([[0, 0], [2, 0], [0.5, 0.5], [0, 2]], "not convex at corner 2"),
+    "a bow tie": ([[0, 0], [1, 1], [1, 0], [0, 1.5]], "not convex"),
+    "a star": ([[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)],
+               "cross"),
+    "a corner twice": ([[0, 0], [1, 0], [1, 0], [1, 1]], "corners 1 and 2 in one place"),
+    "a corner on a side": ([[0, 0], [0.5, 0], [1, 0], [1, 1]], "corner 1 on the line"),
+    "no numbers": ([["a", "b"]], "a list"),
+    "nan": ([[0, 0], [1, 0], [np.nan, 1]], ""),
+    "in space": (CUBE, ""),
+    "ragged": ([[0, 0], [1], [1, 1]], ""),
+}  # fmt: skip
+BAD_HULLS = {
+    "three corners": (CUBE[:3], "3 corners"),
+    "flat": ([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], "without volume"),
+    "a line": ([[k, 0, 0] for k in range(5)], "without volume"),
+    "one place": ([[1, 2, 3]] * 5, "one place"),
+    "a corner inside": ([*CUBE, [0.5, 0.5, 0.5]], "corner 8 inside the hull"),
+    "a corner in a face": ([*CUBE, [0.5, 0.5, 1.0]], "corner 8"),
+    "a corner on an edge": ([*CUBE, [0.5, 0.0, 0.0]], "corner 8"),
+    "a corner twice": ([*CUBE, [0, 0, 0]], "corner"),
+    "nan": ([*CUBE[:7], [1, 1, np.inf]], ""),
+    "in the plane": (SQUARE, ""),
+}
+BAD_FACES = {
+    "inverted": ([face[::-1] for face in OUTWARD], "inverted"),
+    "one turned": ([OUTWARD[0][::-1], *OUTWARD[1:]], "runs the same way"),
+    "open": (OUTWARD[:3], "3 faces"),
+    "out of range": ([*OUTWARD[:3], [1, 2, 9]], r"faces\[3\]"),
+    "negative": ([*OUTWARD[:3], [1, 2, -1]], r"faces\[3\]"),
+    "two corners": ([*OUTWARD[:3], [1, 2]], r"faces\[3\]"),
+    "halves": ([*OUTWARD[:3], [1, 2, 2.5]], "faces"),
+    "words": ("faces", "faces"),
+    "nested": ([[[0], 1, 2]] * 4, "faces"),
+    "a number": (3, "faces"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_POLYGONS)
+def test_what_is_no_convex_polygon_is_refused_by_name(name: str) -> None:
+    vertices, words = BAD_POLYGONS[name]
+    with pytest.raises(InvalidInput, match=f"vertices.*{words}"):
+        Polygon(vertices)
+
+
+@pytest.mark.parametrize("name", BAD_HULLS)
+def test_what_is_no_convex_polyhedron_is_refused_by_name(name: str) -> None:
+    vertices, words = BAD_HULLS[name]
+    with pytest.raises(InvalidInput, match=f"vertices.*{words}"):
+        Polyhedron(vertices)
+
+
+@pytest.mark.parametrize("name", BAD_FACES)
+def test_faces_that_do_not_close_around_a_solid_are_refused_by_name(name: str) -> None:
+    faces, words = BAD_FACES[name]
+    with pytest.raises(InvalidInput, match=words):
+        Polyhedron(TETRAHEDRON, faces)
+
+
+def test_faces_of_a_solid_that_is_not_convex_or_not_flat_are_refused() -> None:
+    roof = [[0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0], [1, 0.5, 0.4], [1, 0.5, -1]]
+    dented = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4], [1, 0, 5], [2, 1, 5], [3, 2, 5],
+              [0, 3, 5]]  # fmt: skip
+    Polyhedron(roof, dented)
+    low = [*roof[:4], [1, 0.5, -0.4], [1, 0.5, -1]]
+    with pytest.raises(InvalidInput, match="not convex"):
+        Polyhedron(low, dented)
+    bent = [*CUBE[:7], [1, 1, 1.2]]
+    faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    Polyhedron(CUBE, faces)
+    with pytest.raises(InvalidInput, match=r"faces\[\d\].*not in one plane"):
+        Polyhedron(bent, faces)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Capsule(0.0, 1.0), "radius"),
+        (lambda: Capsule(1.0, -1.0), "length"),
+        (lambda: Capsule(1.0, 0.0), "length"),
+        (lambda: Box([1.0, 0.0]), "size"),
+        (lambda: Compound([]), "parts"),
+        (lambda: Compound("parts"), "parts"),
+        (lambda: Compound([Ball(1.0)]), r"parts\[0\]"),
+        (lambda: Compound([Part(HalfSpace([0.0, 1.0]), [0.0, 0.0])]), r"parts\[0\].shape"),
+        (lambda: Compound([Part(Ball(1.0), [0.0])]), "position"),
+        (lambda: Compound([Part(Ball(1.0), [0, 0]), Part(Ball(1.0), [0, 0, 1])]), r"parts\[1\]"),
+        (lambda: Compound([Part(Ball(1.0), [0, 0, 0], angle=1.0)]), r"parts\[0\].angle"),
+        (lambda: Compound([Part(Ball(1.0), [0, 0, 0], orientation=[1, 1, 0, 0])]), "length 1"),
+        (lambda: Compound([Part(Ball(1.0), [0, 0, 0], density=0.0)]), "density"),
+        (lambda: Compound([Part(Polygon(SQUARE), [0, 0, 0])]), r"parts\[0\].shape"),
+        (lambda: Compound([Part(Compound([Part(Ball(1.0), [0, 0])]), [0, 0])]), "shape"),
+        (lambda: Compound([Part(Box([1, 1, 1]), [0, 0])]), r"parts\[0\].size"),
+    ],
+)
+def test_other_shapes_that_are_none_are_refused_by_name(make, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+def test_shapes_of_the_plane_stay_there() -> None:
+    for shape, dim in ((Polygon(SQUARE), 3), (Polyhedron(CUBE), 2),
+                       (Compound([Part(Ball(1.0), [0, 0])]), 3)):  # fmt: skip
+        with pytest.raises(InvalidInput, match=r"bodies\[0\].shape"):
+            Scene([Body(shape, [0.0] * dim, mass=1.0)], dim=dim)
+
+
+def test_a_body_of_too_many_corners_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 3))
+    with pytest.raises(InvalidInput, match=r"bodies\[0\].shape.*1024"):
+        Scene([Body(Polyhedron(x / np.linalg.norm(x, axis=1)[:, None]), [0, 0, 0], mass=1)], dim=3)
+
+
+@given(st.integers(4, 40), st.integers(0, 10_000), st.floats(1e-6, 1e6))
+@settings(max_examples=40, deadline=None)
+def test_a_hull_is_closed_convex_and_turned_outwards(n: int, seed: int, size: float) -> None:
+    x = np.random.default_rng(seed).standard_normal((n, 3))
+    x = size * x / np.linalg.norm(x, axis=1, keepdims=True)
+    solid = polyhedron(x)
+    assert len(solid.vertices) - len(solid.edges) + len(solid.loops) == 2  # Euler
+    for loop, normal in zip(solid.loops, solid.normals, strict=True):
+        height = (x - x[loop[0]]) @ normal
+        assert height.max() <= 1e-9 * size
+        assert height.min() < -1e-6 * size
+    for (a, b), (left, right) in zip(solid.edges, solid.edge_faces, strict=True):
+        assert {a, b} <= set(solid.loops[left]) & set(solid.loops[right])
+        turn = np.cross(solid.normals[left], solid.normals[right])
+        assert turn @ (x[b] - x[a]) > 0.0
+
+
+def test_facets_of_one_plane_are_one_face() -> None:
+    angle = np.arange(12) * np.pi / 6.0
+    prism = polyhedron([[np.cos(t), np.sin(t), z] for z in (0.0, 1.0) for t in angle])
+    assert sorted(map(len, prism.loops)) == [4] * 12 + [12, 12]
+    assert len(polyhedron(CUBE).loops) == 6
+    given_box = box(np.array([1.0, 2.0, 3.0]))
+    hull = polyhedron(given_box.vertices)
+    assert {frozenset(loop) for loop in hull.loops} == {frozenset(loop) for loop in given_box.loops}
+
+
+def test_a_polygon_is_the_same_wherever_its_corners_begin() -> None:
+    for first in range(4):
+        turned = polygon(np.roll(SQUARE, first, axis=0))
+        assert len(turned.loops) == 4
+        np.testing.assert_allclose(np.linalg.norm(turned.normals, axis=1), 1.0)
