@@ -1,0 +1,347 @@
+"""The contacts of any MuJoCo model as a contact step: which of its forces are determined?
+
+    import cdopt, mujoco
+
+    model = mujoco.MjModel.from_xml_path("table.xml")
+    data = mujoco.MjData(model)
+    while data.time < 2.0:
+        mujoco.mj_step(model, data)
+    step = cdopt.interop.mujoco.contact_step(model, data)
+    print(cdopt.indeterminacy(step))
+
+The step is that of the state, qpos and qvel: MuJoCo finds the contacts anew in a copy of the data,
+and nothing is written into what you hand over. With J the Jacobians and b MuJoCo's bias force,
+
+- M is the joint-space inertia, v = qvel, and F_ext everything but constraints: applied, passive
+  and actuator forces less b, which holds gravity and Coriolis forces (``qfrc_smooth``);
+- a contact's row of B is n·(J₂ − J₁) at the contact point, n from geom 1 to geom 2, and its gap is
+  dist − includemargin, the residual r that MuJoCo acts on. Active limits of joints and tendons
+  push one way as contacts do, and are rows too; a hinge's gap is in rad, its force in N·m;
+- body numbers are MuJoCo's, those of bodies welded together the topmost one's; the world, and
+  what is welded to it, is −1.
+
+MuJoCo's contacts are soft, and a model at rest overlaps. That overlap is elastic deformation:
+rigid contacts would just touch there, so it counts as Φ = 0 unless ``keep_overlap`` is true.
+
+cdopt is frictionless. Where contacts have friction (condim above 1) the step is a derived problem,
+``LABEL`` says so: normal rows alone. Constraints that pull, which are equalities, friction loss and
+adhesion, and contacts of flexes are refused.
+
+**MuJoCo's own springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
+f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
+compatible forces are the limit of MuJoCo's at rest as its contacts get hard.
+
+MuJoCo documentation, chapters "Computation" (impedance, regulariser R, reference acceleration) and
+"Modeling" (solref and solimp).
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import importlib.util
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.errors import InvalidInput, Unsupported
+from cdopt.step import ContactStep
+
+LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
+EXTRA = "pip install 'cdopt[mujoco]'"
+LOG = logging.getLogger("cdopt.interop.mujoco")
+
+_IN_GAP = 1  # mjContact.exclude of a contact that is detected, but too far apart to act on
+_STATE = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+_FULL = ("mjWARN_CONTACTFULL", "mjWARN_CNSTRFULL")
+
+
+def why_unavailable() -> str | None:
+    """Why MuJoCo cannot be asked here, with the remedy; None when it can."""
+    return None if importlib.util.find_spec("mujoco") else f"mujoco is not installed: {EXTRA}"
+
+
+def contact_step(
+    model: Any,
+    data: Any,
+    *,
+    dt: float | None = None,
+    margin: float = 0.0,
+    keep_overlap: bool = False,
+    stiffness: Any = None,
+) -> ContactStep:
+    """The contact step of a MuJoCo model in the state that its data holds.
+
+    Contacts come first, in MuJoCo's order, active limits after them. Contact ids are names of
+    geoms and a number among the contacts of those two, such as "floor/leg/0"; they stay the same
+    as long as MuJoCo lists the contacts of a pair in the same order.
+
+    Parameters
+    ----------
+    model : a mujoco.MjModel. data : a mujoco.MjData of it; neither is written to.
+    dt : Δt, s; by default the model's time step.
+    margin : m. Contacts that MuJoCo detects and does not act on, those of geoms with a ``gap``,
+        are rows too when they are at most this far from acting.
+    keep_overlap : whether Φ is negative where contacts overlap. The step then pushes bodies apart
+        at the speed |Φ|/Δt, which for soft contacts is far more than their weight does.
+    stiffness : relative contact stiffness k̃, one number or (nc,); by default ones. The function
+        ``stiffness`` gives MuJoCo's own.
+
+    Returns
+    -------
+    ContactStep : without bodies, normals and points if a limit is active, which has none.
+
+    Raises
+    ------
+    InvalidInput : a bad argument; data of another model; numbers that are not finite; a model
+        without degrees of freedom; more contacts than MuJoCo has memory for.
+    Unsupported : MuJoCo is not installed, or the model has an active constraint that is no contact
+        of rigid bodies; its name is in the message.
+    """
+    engine, model, now = _current(model, data)
+    near = checks.scalar("margin", margin, at_least=0.0)
+    chosen, limits = _contacts(now, near), _limits(engine, now)
+    if np.any(now.contact.dim[chosen] > 1):
+        _tell_of_friction()
+    gaps = np.concatenate([
+        (now.contact.dist - now.contact.includemargin)[chosen],
+        (now.efc_pos - now.efc_margin)[limits],
+    ])  # fmt: skip
+    pairs = now.contact.geom.reshape(-1, 2)[chosen]
+    where = {} if limits.size else {
+        "bodies": _bodies(model, pairs),
+        "normals": now.contact.frame[chosen, :3],
+        "points": now.contact.pos[chosen],
+    }  # fmt: skip
+    return ContactStep(
+        M=_mass(engine, model, now),
+        B=_gap_gradient(engine, model, now, chosen, limits),
+        phi=gaps if keep_overlap else np.maximum(gaps, 0.0),
+        v=now.qvel,
+        F_ext=now.qfrc_smooth,
+        dt=model.opt.timestep if dt is None else dt,
+        stiffness=1.0 if stiffness is None else stiffness,
+        contact_ids=_names(engine, model, now, pairs, limits),
+        dof_body=model.dof_bodyid,
+        **where,
+    )
+
+
+def stiffness(model: Any, data: Any) -> FloatArray:
+    """The springs K (nc,) that MuJoCo's own contacts are at rest: f = K |r|, r the overlap.
+
+    The rows are those of ``contact_step`` with no margin. K is in N/m; of a hinge's limit in
+    N·m/rad. Where the impedance changes with depth, K is the secant at the present overlap. With
+    friction K holds the normal force as long as the contact has no tangential one.
+
+    Parameters
+    ----------
+    model : a mujoco.MjModel. data : a mujoco.MjData of it; neither is written to.
+
+    Raises
+    ------
+    InvalidInput, Unsupported : as in ``contact_step``.
+
+    K = k / R, where k has the impedance in it; a pyramidal cone has such a spring per edge, and
+    they act in parallel.
+    """
+    engine, model, now = _current(model, data)
+    spring = now.efc_KBIP[:, 0] * now.efc_KBIP[:, 2] / now.efc_R
+    chosen = _contacts(now, 0.0)
+    first, dim = now.contact.efc_address[chosen], now.contact.dim[chosen]
+    pyramid = model.opt.cone == engine.mjtCone.mjCONE_PYRAMIDAL
+    edges = np.where(pyramid & (dim > 1), 2 * (dim - 1), 1)
+    of_contacts = [spring[a : a + n].sum() for a, n in zip(first, edges, strict=True)]
+    return read_only(np.concatenate([of_contacts, spring[_limits(engine, now)]]))
+
+
+# --- the state -------------------------------------------------------------------------
+
+
+def _current(model: Any, data: Any) -> tuple[Any, Any, Any]:
+    """MuJoCo, the model, and a copy of its data in which everything follows from the state.
+
+    Sleeping bodies wake, and speculative contacts, whose distances are no gaps, are not made.
+
+    Raises
+    ------
+    InvalidInput : wrong types, data of another model, a state that is not finite, full memory.
+    Unsupported : no MuJoCo; constraints that are no contacts of rigid bodies.
+    """
+    engine = _mujoco()
+    if not isinstance(model, engine.MjModel):
+        raise InvalidInput("model", checks.describe(model), "a mujoco.MjModel")
+    if not isinstance(data, engine.MjData):
+        raise InvalidInput("data", checks.describe(data), "a mujoco.MjData")
+    if model.signature != data.signature:
+        raise InvalidInput("data", "data of another model", "mujoco.MjData(model)")
+    if model.nv == 0:
+        raise InvalidInput("model", "no degrees of freedom", "a model in which something moves")
+    for name in _STATE:
+        checks.vector(f"data.{name}", np.ravel(getattr(data, name)), None)
+    now = copy.copy(data)
+    plain = _without_flags(engine, model, ("mjENBL_SLEEP", "mjENBL_SPECULATIVE"))
+    full = _lost(engine, now)
+    try:
+        engine.mj_forward(plain, now)
+    except engine.FatalError as error:
+        raise InvalidInput("data", f"MuJoCo says: {error}", "a state that it can take") from error
+    if _lost(engine, now) > full:
+        raise InvalidInput("model", "more contacts than fit", "a larger <size memory=.../>")
+    _refuse_what_pulls(engine, plain, now)
+    return engine, plain, now
+
+
+def _mujoco() -> Any:
+    reason = why_unavailable()
+    if reason is not None:
+        raise Unsupported("a MuJoCo model", reason)
+    return importlib.import_module("mujoco")
+
+
+def _without_flags(engine: Any, model: Any, names: Iterable[str]) -> Any:
+    """The model, or a copy of it, with these options off."""
+    members = engine.mjtEnableBit.__members__
+    flags = sum(int(members[name]) for name in names if name in members)
+    if not model.opt.enableflags & flags:
+        return model
+    plain = copy.copy(model)
+    plain.opt.enableflags &= ~flags
+    return plain
+
+
+def _lost(engine: Any, data: Any) -> int:
+    """How often contacts or constraints were dropped for lack of memory."""
+    return sum(int(data.warning[int(engine.mjtWarning.__members__[n])].number) for n in _FULL)
+
+
+def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
+    """Refuse active constraints whose force is no push between rigid bodies."""
+    kinds, objects = engine.mjtConstraint, engine.mjtObj
+    refused = {
+        int(kinds.mjCNSTR_EQUALITY): ("equality constraint", objects.mjOBJ_EQUALITY),
+        int(kinds.mjCNSTR_FRICTION_DOF): ("friction loss of joint", objects.mjOBJ_JOINT),
+        int(kinds.mjCNSTR_FRICTION_TENDON): ("friction loss of tendon", objects.mjOBJ_TENDON),
+    }
+    for kind, number in zip(now.efc_type.tolist(), now.efc_id.tolist(), strict=True):
+        if kind in refused:
+            what, of = refused[kind]
+            owner = model.dof_jntid[number] if of == objects.mjOBJ_JOINT else number
+            name = _name(engine, model, of, int(owner))
+            raise Unsupported(f"{what} {name}", "it pulls both ways, a contact only pushes")
+    geoms = now.contact.geom.reshape(-1, 2)
+    if np.any(geoms < 0):
+        raise Unsupported("contact of a flex", "it is no rigid body")
+    sticky = np.flatnonzero(getattr(now.contact, "adhesion", np.zeros(len(geoms))) != 0.0)
+    if sticky.size:
+        name = "/".join(_name(engine, model, objects.mjOBJ_GEOM, g) for g in geoms[sticky[0]])
+        raise Unsupported(f"adhesion of contact {name}", "it pulls, a contact only pushes")
+
+
+@functools.cache
+def _tell_of_friction() -> None:
+    """Say once that friction is left out."""
+    LOG.warning("contacts with friction: %s", LABEL)
+
+
+# --- rows ------------------------------------------------------------------------------
+
+
+def _contacts(now: Any, margin: float) -> IntArray:
+    """Numbers of the contacts that MuJoCo acts on, and of those at most ``margin`` from it."""
+    gap = now.contact.dist - now.contact.includemargin
+    waiting = (now.contact.exclude == _IN_GAP) & (gap <= margin) & (margin > 0.0)
+    return np.flatnonzero((now.contact.efc_address >= 0) | waiting)
+
+
+def _limits(engine: Any, now: Any) -> IntArray:
+    """Constraint rows of active limits of joints and tendons."""
+    kinds = engine.mjtConstraint
+    wanted = [int(kinds.mjCNSTR_LIMIT_JOINT), int(kinds.mjCNSTR_LIMIT_TENDON)]
+    return np.flatnonzero(np.isin(now.efc_type, wanted))
+
+
+def _mass(engine: Any, model: Any, now: Any) -> sp.csr_array:
+    """M (nv, nv), a row at a time: its storage in MjData differs between versions."""
+
+    def rows() -> Iterator[FloatArray]:
+        row, unit = np.zeros(model.nv), np.zeros(model.nv)
+        for j in range(model.nv):
+            unit[j] = 1.0
+            engine.mj_mulM(model, now, row, unit)
+            unit[j] = 0.0
+            yield row
+
+    return _sparse(rows(), model.nv)
+
+
+def _gap_gradient(
+    engine: Any, model: Any, now: Any, contacts: IntArray, limits: IntArray
+) -> sp.csr_array:
+    """B (nc, nv): n·(J₂ − J₁) of contacts, and MuJoCo's own constraint rows for limits."""
+
+    def rows() -> Iterator[FloatArray]:
+        first, second = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+        bodies = model.geom_bodyid[now.contact.geom.reshape(-1, 2)]
+        for k in contacts:
+            point = now.contact.pos[k]
+            engine.mj_jac(model, now, first, None, point, int(bodies[k, 0]))
+            engine.mj_jac(model, now, second, None, point, int(bodies[k, 1]))
+            yield now.contact.frame[k, :3] @ (second - first)
+        row, unit = np.zeros(model.nv), np.zeros(now.nefc)
+        for k in limits:
+            unit[k] = 1.0
+            engine.mj_mulJacTVec(model, now, row, unit)
+            unit[k] = 0.0
+            yield row
+
+    return _sparse(rows(), model.nv)
+
+
+def _sparse(rows: Iterable[FloatArray], width: int) -> sp.csr_array:
+    """A sparse matrix from dense rows, one after the other."""
+    columns, entries, ends = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], [0]
+    for row in rows:
+        columns.append(np.flatnonzero(row))
+        entries.append(row[columns[-1]])
+        ends.append(ends[-1] + columns[-1].size)
+    parts = (np.concatenate(entries), np.concatenate(columns), np.array(ends))
+    return sp.csr_array(parts, shape=(len(ends) - 1, width))
+
+
+def _bodies(model: Any, pairs: IntArray) -> IntArray:
+    """The two bodies (nc, 2) of pairs of geoms; −1 is the world and what is welded to it."""
+    root = model.body_weldid[model.geom_bodyid[pairs]]
+    return np.where(root == 0, -1, root)
+
+
+# --- names -----------------------------------------------------------------------------
+
+
+def _name(engine: Any, model: Any, kind: Any, number: int) -> str:
+    """The name of a geom, joint, …; its number if it has none."""
+    return engine.mj_id2name(model, kind, int(number)) or f"#{int(number)}"
+
+
+def _names(engine: Any, model: Any, now: Any, pairs: IntArray, limits: IntArray) -> list[str]:
+    """Distinct names of the rows."""
+    objects = engine.mjtObj
+    owners = [
+        "/".join(_name(engine, model, objects.mjOBJ_GEOM, geom) for geom in pair) for pair in pairs
+    ]
+    for row in limits:
+        joint = now.efc_type[row] == int(engine.mjtConstraint.mjCNSTR_LIMIT_JOINT)
+        kind = objects.mjOBJ_JOINT if joint else objects.mjOBJ_TENDON
+        owners.append(f"limit/{_name(engine, model, kind, now.efc_id[row])}")
+    count: dict[str, int] = {}
+    names = []
+    for owner in owners:
+        number = count[owner] = count.get(owner, -1) + 1
+        names.append(f"{owner}/{number}")
+    return names

@@ -1,0 +1,401 @@
+"""A MuJoCo state as a contact step: its rows, loads, gaps, limits and names; what is refused."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import logging
+
+import numpy as np
+import pytest
+from mujoco_scenes import (
+    FLOOR,
+    GRAVITY,
+    SCENES,
+    arm,
+    compiled,
+    engine,
+    loaded_box,
+    mixed_state,
+    settled,
+    table,
+    wall,
+)
+
+import cdopt
+from cdopt.errors import InvalidInput, Unsupported
+from cdopt.interop import mujoco as bridge
+
+# --- rows and loads --------------------------------------------------------------------
+
+
+def test_the_rows_of_b_are_the_rates_of_the_gaps():
+    model, data = mixed_state()
+    step = bridge.contact_step(model, data, keep_overlap=True)
+    assert step.nc >= 8
+    eps, rates = 1e-6, np.zeros((step.nc, model.nv))
+    for j in range(model.nv):
+        gaps = []
+        for sign in (1.0, -1.0):
+            moved = copy.copy(data)
+            engine.mj_integratePos(model, moved.qpos, sign * np.eye(model.nv)[j], eps)
+            there = bridge.contact_step(model, moved, keep_overlap=True)
+            assert there.contact_ids.tolist() == step.contact_ids.tolist()
+            gaps.append(there.phi)
+        rates[:, j] = (gaps[0] - gaps[1]) / (2.0 * eps)
+    np.testing.assert_allclose(step.B.toarray(), rates, atol=1e-8)
+    assert np.all(np.abs(rates).max(axis=1) > 0.05)  # no row is empty
+
+
+def test_rows_are_mujocos_own_and_in_its_order():
+    model, data = mixed_state()
+    step = bridge.contact_step(model, data, keep_overlap=True)
+    engine.mj_forward(model, data)
+    own = np.zeros((data.nefc, model.nv))
+    for i in range(data.nefc):
+        engine.mj_mulJacTVec(model, data, own[i], np.eye(data.nefc)[i])
+    order = [*data.contact.efc_address, *range(data.nl)]  # limits stand before contacts there
+    np.testing.assert_allclose(step.B.toarray(), own[order], atol=1e-14)
+    np.testing.assert_array_equal(step.phi, data.efc_pos[order])
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast", "RK4", "discrete"])
+def test_mass_velocity_and_loads_give_the_acceleration_without_contacts(integrator):
+    model, data = mixed_state()
+    kinds = engine.mjtIntegrator.__members__
+    if f"mjINT_{integrator.upper()}" not in kinds:
+        pytest.skip("this MuJoCo does not know it")
+    model.opt.integrator = int(kinds[f"mjINT_{integrator.upper()}"])
+    step = bridge.contact_step(model, data, dt=0.5)
+    engine.mj_forward(model, data)
+    if integrator != "discrete":  # whose mass has damping and stiffness in it
+        rate = (step.v_star - data.qvel) / 0.5
+        np.testing.assert_allclose(rate, data.qacc_smooth, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(step.v, data.qvel)
+    load = data.qfrc_applied + data.qfrc_actuator + data.qfrc_passive - data.qfrc_bias
+    for body in range(1, model.nbody):
+        force, torque = data.xfrc_applied[body, :3], data.xfrc_applied[body, 3:]
+        engine.mj_applyFT(model, data, force, torque, data.xipos[body], body, load)
+    np.testing.assert_allclose(step.F_ext, load, atol=1e-12)
+    assert min(np.abs(data.qfrc_actuator).max(), np.abs(data.qfrc_passive).max()) > 1.0
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_contact_forces_of_mujoco_deliver_its_constraint_force(name):
+    model = compiled(SCENES[name](1e5))
+    data = settled(model)
+    step = bridge.contact_step(model, data)
+    np.testing.assert_allclose(step.B.T @ data.efc_force, data.qfrc_constraint, atol=1e-12)
+
+
+def test_forces_on_the_floor_add_up_to_the_weight():
+    model = compiled(table(1e5))
+    data = settled(model)
+    step = bridge.contact_step(model, data)
+    weight = GRAVITY * model.body_mass.sum()
+    for forces in (data.efc_force, cdopt.ClassicCD(step).solve("clarabel").f):
+        assert step.body_forces(forces)[1] == pytest.approx([0.0, 0.0, weight], abs=1e-6 * weight)
+    assert step.F_ext[2] == pytest.approx(-weight)
+
+
+def test_the_step_carries_points_normals_bodies_and_names():
+    model = compiled(
+        f"""{FLOOR}<body><geom name="shelf" type="box" size="1 1 .1" pos="3 0 0"/></body>
+        <body name="cart" pos="3 0 .099"><freejoint/>
+          <geom name="cart" type="sphere" size=".02" pos="0 0 .1"/>
+          <body name="welded" pos="0 0 .1"><geom type="sphere" size=".1"/></body></body>
+        <body name="top" pos="3 0 .378"><freejoint/>
+          <geom name="top" type="sphere" size=".1"/></body>"""
+    )
+    step = bridge.contact_step(model, engine.MjData(model))
+    cart, top = model.body("cart").id, model.body("top").id
+    assert step.contact_ids.tolist() == ["#3/shelf/0", "#3/top/0"]  # in MuJoCo's order of shapes
+    assert step.bodies.tolist() == [[cart, -1], [cart, top]]
+    assert step.dof_body.tolist() == [cart] * 6 + [top] * 6
+    np.testing.assert_allclose(step.normals, [[0, 0, -1], [0, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(step.points, [[3, 0, 0.0995], [3, 0, 0.2885]], atol=1e-9)
+    assert step.dt == model.opt.timestep
+
+
+def test_names_of_contacts_stay_and_are_distinct():
+    model = compiled(
+        f"""{FLOOR}
+        <body pos="0 0 .099"><freejoint/><geom name="a/0" type="box" size=".1 .1 .1"/></body>
+        <body pos="1 0 .099"><freejoint/><geom name="a" type="box" size=".1 .1 .1"/></body>"""
+    )
+    data = engine.MjData(model)
+    before = bridge.contact_step(model, data).contact_ids.tolist()
+    assert len(set(before)) == 8
+    for _ in range(20):
+        engine.mj_step(model, data)
+    assert bridge.contact_step(model, data).contact_ids.tolist() == before
+
+
+# --- gaps ------------------------------------------------------------------------------
+
+
+def test_overlap_counts_as_touching_unless_it_is_kept():
+    model = compiled(loaded_box(1e3), 1e3)
+    data = settled(model)
+    assert np.all(data.contact.dist < -1e-4)
+    assert np.all(bridge.contact_step(model, data).phi == 0.0)
+    kept = bridge.contact_step(model, data, keep_overlap=True)
+    np.testing.assert_array_equal(kept.phi, data.contact.dist)
+    pushed = cdopt.ClassicCD(kept).solve("newton")
+    assert pushed.f.sum() > 5.0 * GRAVITY * model.body_mass.sum()
+
+
+def test_gaps_count_from_the_margin_at_which_mujoco_acts():
+    floor = FLOOR.replace("/>", ' margin=".01"/>')
+    model = compiled(
+        floor + '<body pos="0 0 .1"><freejoint/><geom type="sphere" size=".1"/></body>'
+    )
+    data = engine.MjData(model)
+    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.01])
+    rest = settled(model)
+    assert rest.contact.dist[0] > 0.009
+    step = bridge.contact_step(model, rest)
+    assert cdopt.ClassicCD(step).solve("newton").f == pytest.approx(rest.efc_force, rel=1e-6)
+
+
+def test_contacts_that_wait_in_the_gap_are_rows_on_request():
+    floor = FLOOR.replace("/>", ' gap=".05"/>')
+    body = '<body pos="0 0 {}"><freejoint/><geom name="ball" type="sphere" size=".1"/></body>'
+    model = compiled(floor + body.format(0.13))
+    data = engine.MjData(model)
+    assert bridge.contact_step(model, data).nc == 0
+    assert bridge.contact_step(model, data, margin=0.02).nc == 0
+    step = bridge.contact_step(model, data, margin=0.04)
+    assert step.phi == pytest.approx([0.03])
+    assert step.contact_ids.tolist() == ["floor/ball/0"]
+
+
+def test_a_model_in_the_air_gives_a_step_without_contacts():
+    model = compiled(
+        '<body pos="0 0 1"><freejoint/><geom type="sphere" size=".1" mass="2"/></body>'
+    )
+    step = bridge.contact_step(model, engine.MjData(model), dt=0.1)
+    assert (step.nc, step.nv) == (0, 6)
+    assert cdopt.ClassicCD(step).solve("clarabel").v_next[2] == pytest.approx(-0.1 * GRAVITY)
+    assert bridge.stiffness(model, engine.MjData(model)).shape == (0,)
+
+
+def test_contacts_that_the_model_switches_off_are_no_rows():
+    for flag in ("contact", "constraint"):
+        model = compiled(loaded_box(1e5), flags=f'{flag}="disable"')
+        data = engine.MjData(model)
+        data.qpos[2] = 0.09
+        assert bridge.contact_step(model, data).nc == 0
+        assert bridge.stiffness(model, data).size == 0
+
+
+# --- limits ----------------------------------------------------------------------------
+
+
+def test_a_limit_of_a_joint_is_a_row():
+    model = compiled(
+        """<body><joint name="hinge" type="hinge" axis="0 1 0" range="-1 .2" limited="true"
+             solreflimit="-1e5 -700" solimplimit=".9 .9 .001"/>
+           <geom type="capsule" fromto="0 0 0 1 0 0" size=".05" mass="2"/></body>"""
+    )
+    data = settled(model)
+    step = bridge.contact_step(model, data, stiffness=bridge.stiffness(model, data))
+    assert step.contact_ids.tolist() == ["limit/hinge/0"]
+    assert (step.bodies, step.normals, step.points) == (None, None, None)
+    assert step.B.toarray() == pytest.approx(np.array([[-1.0]]))
+    torque = 2.0 * GRAVITY * 0.5 * np.cos(data.qpos[0])
+    assert cdopt.CompatibleCD(step).solve("newton", classic="newton").f == pytest.approx([torque])
+    assert data.efc_force == pytest.approx([torque])
+    assert step.stiffness * -data.efc_pos == pytest.approx([torque])
+
+
+def test_the_gap_of_a_limit_counts_from_its_margin():
+    model = compiled(
+        """<body><joint type="slide" axis="0 0 1" range="0 1" limited="true" margin=".02"/>
+           <geom size=".1"/></body>"""
+    )
+    data = engine.MjData(model)
+    data.qpos[0] = 0.005
+    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.015])
+
+
+def test_a_limit_shares_the_load_with_contacts():
+    limited = 'name="shoulder" limited="true" range="-1 0" solreflimit="-3e5 -1100"'
+    scene = arm(1e5).replace('name="shoulder"', limited + ' solimplimit=".9 .9 .001"')
+    model = compiled(scene)
+    data = settled(model)
+    step = bridge.contact_step(model, data, stiffness=bridge.stiffness(model, data))
+    assert step.nc == 5
+    forces = np.append(data.efc_force[data.nl :], data.efc_force[: data.nl])
+    assert np.all(forces > 0.1)
+    found = cdopt.CompatibleCD(step).solve("newton", classic="newton")
+    np.testing.assert_allclose(found.f, forces, atol=1e-6 * forces.max())
+
+
+# --- what is read ----------------------------------------------------------------------
+
+
+def test_nothing_is_written_to_the_callers_model_or_data():
+    model, data = mixed_state(flags='sleep="enable"')
+    for _ in range(3):
+        engine.mj_step(model, data)
+    names = [
+        name for name in dir(data)
+        if not name.startswith("_") and isinstance(getattr(data, name), np.ndarray)
+    ]  # fmt: skip
+    before = {name: np.array(getattr(data, name)) for name in names}
+    flags, contacts = model.opt.enableflags, np.array(data.contact.dist)
+    bridge.contact_step(model, data)
+    bridge.stiffness(model, data)
+    assert len(names) > 50
+    for name in names:
+        np.testing.assert_array_equal(getattr(data, name), before[name], err_msg=name)
+    np.testing.assert_array_equal(data.contact.dist, contacts)
+    assert model.opt.enableflags == flags
+
+
+def test_contacts_are_those_of_the_state_however_old_the_datas_are():
+    model = compiled(loaded_box(1e5))
+    data = engine.MjData(model)
+    assert data.ncon == 0  # MjData is born without contacts
+    data.qpos[2] = 0.09
+    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.01] * 4)
+
+
+def test_sleeping_bodies_keep_their_contacts():
+    model = compiled(loaded_box(1e4), flags='sleep="enable"')
+    data = engine.MjData(model)
+    for _ in range(20_000):
+        engine.mj_step(model, data)
+        if data.tree_asleep[0] >= 0 and data.ncon == 0:
+            break
+    else:
+        pytest.fail("it does not fall asleep")
+    step = bridge.contact_step(model, data)
+    assert step.nc == 4
+    weight = GRAVITY * model.body_mass.sum()
+    assert cdopt.ClassicCD(step).solve("newton").f.sum() == pytest.approx(weight, rel=1e-6)
+
+
+def test_speculative_contacts_whose_distances_are_no_gaps_are_not_taken():
+    if "mjENBL_SPECULATIVE" not in engine.mjtEnableBit.__members__:
+        pytest.skip("this MuJoCo does not know them")
+    model = compiled(
+        """<geom type="box" size="5 5 .01"/>
+           <body pos="0 0 .3"><freejoint/><geom type="sphere" size=".1"/></body>""",
+        flags='speculative="enable"',
+        timestep=1e-2,
+    )
+    data = engine.MjData(model)
+    data.qvel[2] = -50.0
+    engine.mj_forward(model, data)
+    assert data.ncon == 1
+    assert bridge.contact_step(model, data).nc == 0
+
+
+def test_friction_that_is_left_out_is_said_once(caplog):
+    bridge._tell_of_friction.cache_clear()
+    smooth, rough = compiled(loaded_box(1e5)), compiled(loaded_box(1e5), geom='condim="3"')
+    for model in (smooth, rough):
+        data = engine.MjData(model)
+        data.qpos[2] = 0.099
+        with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
+            for _ in range(2):
+                assert bridge.contact_step(model, data).nc == 4
+        assert [record.levelname for record in caplog.records] == ["WARNING"] * (model is rough)
+    assert "derived frictionless problem: normal rows only" in caplog.text
+
+
+# --- what is refused -------------------------------------------------------------------
+
+HINGE = (
+    '<body pos="9 9 9"><joint type="ball"/><geom size=".1"/></body>'
+    '<body><joint name="elbow" type="hinge"{}/><geom size=".1" mass="1"/></body>'
+)
+REFUSED = {
+    "equality constraint hold": (
+        HINGE.format(""), '<equality><joint name="hold" joint1="elbow"/></equality>'
+    ),
+    "friction loss of joint elbow": (HINGE.format(' frictionloss="1"'), ""),
+    "friction loss of tendon rope": (
+        HINGE.format(""),
+        '<tendon><fixed name="rope" frictionloss="1"><joint joint="elbow" coef="1"/></fixed>'
+        "</tendon>",
+    ),
+    "adhesion of contact floor/gecko": (
+        FLOOR + '<body pos="0 0 .09"><freejoint/>'
+        '<geom name="gecko" size=".1" adhesion="3"/></body>', "",
+    ),
+    "contact of a flex": (
+        FLOOR + '<flexcomp name="rag" type="grid" count="3 3 1" spacing=".1 .1 .1" pos="0 0 .001"'
+        ' radius=".01" dim="2" mass="1"><edge equality="false"/>'
+        '<contact selfcollide="none"/></flexcomp>', "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_constraints_that_pull_are_refused_by_name(what):
+    bodies, more = REFUSED[what]
+    try:
+        model = compiled(bodies, more=more)
+    except ValueError as error:
+        pytest.skip(f"this MuJoCo does not know it: {error}")
+    data = engine.MjData(model)
+    for ask in (bridge.contact_step, bridge.stiffness):
+        with pytest.raises(Unsupported, match=what):
+            ask(model, data)
+
+
+def test_constraints_that_are_not_active_are_not_refused():
+    bodies, more = REFUSED["equality constraint hold"]
+    model = compiled(bodies, more=more)
+    data = engine.MjData(model)
+    data.eq_active[0] = 0
+    assert bridge.contact_step(model, data).nc == 0
+
+
+def test_bad_arguments_are_named():
+    model = compiled(loaded_box(1e5))
+    data = engine.MjData(model)
+    data.qpos[2] = 0.099
+    other = engine.MjData(compiled(table(1e5)))
+    spoilt = copy.copy(data)
+    spoilt.qpos[0] = np.nan
+    loud = copy.copy(data)
+    loud.xfrc_applied[1, 0] = np.inf
+    cases = [
+        ("model", (None, data), {}), ("model", (data, model), {}), ("data", (model, None), {}),
+        ("data", (model, model), {}), ("data", (model, other), {}),
+        ("data.qpos", (model, spoilt), {}), ("data.xfrc_applied", (model, loud), {}),
+        ("dt", (model, data), {"dt": 0.0}), ("dt", (model, data), {"dt": "soon"}),
+        ("margin", (model, data), {"margin": -1.0}),
+        ("margin", (model, data), {"margin": np.nan}),
+        ("stiffness", (model, data), {"stiffness": [1.0, 2.0]}),
+        ("stiffness", (model, data), {"stiffness": -1.0}),
+    ]  # fmt: skip
+    for argument, positional, named in cases:
+        with pytest.raises(InvalidInput) as caught:
+            bridge.contact_step(*positional, **named)
+        assert caught.value.argument == argument
+
+
+def test_a_model_without_degrees_of_freedom_is_refused():
+    model = compiled(FLOOR)
+    with pytest.raises(InvalidInput, match="no degrees of freedom"):
+        bridge.contact_step(model, engine.MjData(model))
+
+
+def test_contacts_that_do_not_fit_in_memory_are_not_passed_over():
+    model = compiled(wall(1e5), more='<size memory="12K"/>')
+    data = engine.MjData(model)
+    with pytest.raises(InvalidInput, match="more contacts than fit"):
+        bridge.contact_step(model, data)
+
+
+def test_without_mujoco_the_remedy_is_named(monkeypatch):
+    assert bridge.why_unavailable() is None
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'cdopt[mujoco]'" in bridge.why_unavailable()
+    with pytest.raises(Unsupported, match=r"pip install 'cdopt\[mujoco\]'"):
+        bridge.contact_step(None, None)
