@@ -7,12 +7,16 @@ import os
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 import cdopt
 
 settings.register_profile("default", deadline=None)  # timing never decides a test
 settings.register_profile("ci", deadline=None, derandomize=True)  # the same examples every time
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # processes that share the cores: waiting threads cost all
+    threadpool_limits(limits=1, user_api="blas")
 
 WEIGHT = 10.0
 DT = 1e-3

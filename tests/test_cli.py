@@ -201,12 +201,21 @@ def test_damaged_files(tmp_path) -> None:
 
 @pytest.mark.parametrize("problem", ["supports-delassus", "squeezed", "fan"])
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]])
-def test_json_is_all_there_is_on_stdout(problem: str, verbose: list[str]) -> None:
-    command = [sys.executable, "-m", "cdopt.cli", "solve", problem, "--json", *verbose]
+def test_json_is_all_there_is_on_stdout(problem: str, verbose: list[str], capfd) -> None:
+    """Stdout as the operating system sees it, with what compiled solvers print."""
+    with pytest.raises(SystemExit):
+        app(["solve", problem, "--json", *verbose])
+    out, err = capfd.readouterr()
+    assert json.loads(out)["problem"] == problem
+    assert ("Clarabel" in err) == bool(verbose)
+
+
+def test_the_command_is_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "cdopt.cli", "solve", "squeezed", "--json", "--verbose"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    content = json.loads(done.stdout)
-    assert content["problem"] == problem
-    assert ("Clarabel" in done.stderr) == bool(verbose)
+    assert json.loads(done.stdout)["problem"] == "squeezed"
+    assert "Clarabel" in done.stderr
+    assert done.returncode == 2
 
 
 def test_descriptor_noise_is_kept_out_and_comes_back(capfd) -> None:

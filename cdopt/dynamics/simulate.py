@@ -70,8 +70,9 @@ def simulate(
         dynamics have
         ``backend`` and ``classic_backend`` (names or settings objects: by default "newton" for
         compatible forces and "apgd" for the classic step), ``warm_start`` (from the forces of the
-        step before, by contact identity; off by default), ``tol`` of the certificates, and
-        ``v_min``, the approach speed below which restitution does not act.
+        step before, by contact identity; off by default), ``tol`` of the certificates,
+        ``v_min``, the approach speed below which restitution does not act, and ``turning``
+        ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
 
     Returns
     -------
@@ -80,8 +81,7 @@ def simulate(
     Raises
     ------
     InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run.
-    BackendUnavailable, Unsupported : before the first step; Unsupported also when bodies meet
-        whose shapes have no contact points.
+    BackendUnavailable, Unsupported : before the first step.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
         carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
     Interrupted : Ctrl-C; a KeyboardInterrupt that carries the ``trajectory`` so far.

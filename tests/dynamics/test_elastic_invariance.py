@@ -21,6 +21,11 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def long(duration: float, settings: dict[str, Any]) -> float:
+    """Sparse factors take long: contacts at 10 ms and at 22 to 30 ms are enough for them."""
+    return 0.03 if settings.get("solver") == "direct" else duration
+
+
 # --- units, frames, numbering --------------------------------------------------------------
 
 
@@ -28,8 +33,9 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("power", [2.0, 2.5, 3.0])
 def test_other_units_give_the_same_trajectory(dim: int, power: float) -> None:
     """Millimetres and tonnes, micrometres and nanograms, and units as odd as can be."""
-    h, duration = 2e-4, 0.06
+    h = 2e-4
     for method, settings in WAYS:
+        duration = long(0.06, settings)
         plain = cdopt.simulate(mixture(dim, power), h, duration, method, every=10, **settings)
         assert plain.diagnostics["contacts"].max() >= 1
         for units in ((1e3, 1e-3, 1.0), (1e6, 1e12, 1e3), (1e-9, 1e-20, 1.0)):
@@ -53,8 +59,9 @@ def test_frame_and_numbering_change_nothing(dim: int) -> None:
     turn[:, 0] *= np.linalg.det(turn)
     shift = np.array([17.0, -5.0, 3.0])[:dim]
     order = rng.permutation(11)
-    h, duration = 2e-4, 0.08
+    h = 2e-4
     for method, settings in WAYS:
+        duration = long(0.08, settings)
         made = [
             cdopt.simulate(mixture(dim, 2.5, **how), h, duration, method, every=10, **settings)
             for how in ({}, {"order": order}, {"turn": turn, "shift": shift})
@@ -83,7 +90,7 @@ def test_paths_agree_where_partners_move_and_where_they_do_not(
 ) -> None:
     made = [
         cdopt.simulate(
-            mixture(2, moving=moving, fall=30.0), 5e-4, 0.015, "variational", path=path, **settings
+            mixture(2, moving=moving, fall=30.0), 5e-4, 0.01, "variational", path=path, **settings
         )
         for path in ("native", "cvxpy")
     ]
@@ -117,13 +124,23 @@ class FullList(Marcher):
         super()._list(m, 1e3)
 
 
+class CountedList(Marcher):
+    """The list as it is, and how often it was made."""
+
+    made = 0
+
+    def _list(self, m: Any, skin: float) -> None:
+        self.made += 1
+        super()._list(m, skin)
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_no_contact_is_missed_by_the_list(seed: int) -> None:
     """Bit for bit what a list of all pairs gives, however fast bodies meet and leave."""
     place = crowd(seed)
     for split, alpha in ((FORCED, 0.5), (PAPER, 0.3)):
         rule = Rule(2e-5, alpha, split, 1e-12, 60)
-        short, full = Marcher(place), FullList(place)
+        short, full = CountedList(place), FullList(place)
         one = two = place.initial
         touched = set()
         for _ in range(10):
@@ -135,7 +152,7 @@ def test_no_contact_is_missed_by_the_list(seed: int) -> None:
             touched |= set(full.touch(two).contact_ids.tolist())
         np.testing.assert_array_equal(short.touch(one).contact_ids, full.touch(two).contact_ids)
         assert len(touched) >= 4
-        assert short.searches > 5
+        assert short.made > 5
 
 
 def test_a_bond_is_seen_at_any_distance() -> None:
@@ -191,7 +208,7 @@ def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float)
     k = Material(name="grain", stiffness=1e6 * 100.0 ** max(0.0, power - 2.0))
     place = scene(bodies, 2, [0.0, -1.0], power=power, damping=20.0, materials=[k])
     made = [
-        cdopt.simulate(place, 5e-4, 0.06, "variational", path=path) for path in ("native", "cvxpy")
+        cdopt.simulate(place, 5e-4, 0.035, "variational", path=path) for path in ("native", "cvxpy")
     ]
     assert made[0].diagnostics["contacts"].max() >= 1
     assert apart(*made) <= 1e-9

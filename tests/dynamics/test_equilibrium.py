@@ -107,13 +107,13 @@ def test_a_chain_of_bonds_hangs():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_loose_packing_squeezed_at_once_comes_to_rest(power, seed):
     """By a quarter in one go, far beyond what linear gaps know."""
-    scene = gas(power=power, seed=seed)
+    scene = gas(24, power=power, seed=seed)
     found = equilibrium(scene, squeezed(scene, 0.74), travel=np.inf)
     assert found.residual < 1e-9
     assert found.stable
     assert found.passes < 120
     touching = found.forces > 1e-6 * found.forces.max()
-    assert np.count_nonzero(touching) >= 60
+    assert np.count_nonzero(touching) >= 36
 
 
 def test_grains_that_do_not_touch_are_at_rest():

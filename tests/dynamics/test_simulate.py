@@ -232,6 +232,7 @@ def test_an_interrupt_keeps_what_was_done(beam) -> None:
 
 
 def test_ctrl_c_waits_while_a_file_is_written() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
     reached = []
 
     def write() -> None:
@@ -240,8 +241,11 @@ def test_ctrl_c_waits_while_a_file_is_written() -> None:
             reached.append("written")
         reached.append("beyond")
 
-    with pytest.raises(KeyboardInterrupt):
-        write()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert reached == ["written"]
 
 

@@ -77,20 +77,22 @@ def test_kinetic_energy_of_an_impact(gamma: float, split: str) -> None:
     assert error > 1e-6  # an integrator, not the solution
 
 
-@pytest.mark.parametrize("method", ["variational", "velocity-verlet"])
-def test_energy_between_walls(method: str) -> None:
-    """250 undamped collisions; velocity-Verlet's stored ranges are compared elsewhere."""
+def test_energy_between_walls() -> None:
+    """250 undamped collisions, a frame in every flight; velocity-Verlet's are compared elsewhere.
+
+    A flight takes over 6 t_c and keeps its energy, so a frame every 4 t_c misses nothing.
+    """
     flight = 0.01 + np.pi * np.sqrt(MASS / STIFFNESS)
     for steps, bound in ((32, 2e-3), (160, 5e-5)):
-        run = cdopt.simulate(between_walls(), T_C / steps, 250 * flight, method, every=steps // 2)
+        run = cdopt.simulate(
+            between_walls(), T_C / steps, 250 * flight, "variational", every=4 * steps
+        )
         seen = run.diagnostics
         free = seen["contacts"] == 0
+        hits = np.diff(np.sign(run.v[:, 2, 0])[free]).nonzero()[0]
         energy = seen["kinetic"][free] / seen["kinetic"][0]
-        assert np.count_nonzero(free) > 250
-        if method == "variational":
-            assert np.abs(energy - 1.0).max() <= bound
-        else:
-            assert np.abs(energy - 1.0).max() <= 2.0 * bound
+        assert hits.size >= 249
+        assert np.abs(energy - 1.0).max() <= bound
 
 
 def test_momentum_of_an_isolated_cluster() -> None:
@@ -225,7 +227,7 @@ def test_a_moving_wall_takes_spheres_along() -> None:
     )  # fmt: skip
     for path in ("native", "cvxpy"):
         runs = [
-            cdopt.simulate(scene, 1e-4, 5e-3, "variational", path=path) for scene in (rising, still)
+            cdopt.simulate(scene, 1e-4, 3e-3, "variational", path=path) for scene in (rising, still)
         ]
         t = runs[0].t
         height = [run.q[:, 1, 1] for run in runs]
@@ -238,12 +240,13 @@ def test_a_box_in_the_plane_takes_variational_steps_through_cvxpy() -> None:
         [
             cdopt.scene.Body(cdopt.scene.HalfSpace([0.0, 1.0]), [0.0, 0.0], material="steel"),
             cdopt.scene.Body(
-                cdopt.scene.Box([0.4, 0.2]), [0.0, 0.139], angle=0.2, mass=1.0, material="steel"
+                cdopt.scene.Box([0.4, 0.2]), [0.0, 0.138], angle=0.2, velocity=[0.0, -0.16],
+                mass=1.0, material="steel",
             ),
         ],
         dim=2, gravity=[0.0, -9.8], materials=[steel],
     )  # fmt: skip
-    run = cdopt.simulate(scene, 2e-4, 0.05, "variational", path="cvxpy")
+    run = cdopt.simulate(scene, 2e-4, 0.02, "variational", path="cvxpy")
     seen = run.diagnostics
     energy = seen["kinetic"] + seen["potential"] + seen["elastic"]
     assert run.ok

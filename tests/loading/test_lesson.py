@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
-from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from lessons import check_picture, ran
 
 from cdopt.loading import compress, confine, disc_pile, press
 
 pytestmark = pytest.mark.slow
 
-LESSON = Path(__file__).parents[2] / "examples" / "11_quasi_static_loading.py"
+
+def lesson() -> SimpleNamespace:
+    return ran(11).names
 
 
-@cache
-def lesson() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lesson_11", LESSON)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_it_runs_in_an_empty_folder_and_draws_its_picture():
+    check_picture(11)
 
 
 def test_its_numbers():

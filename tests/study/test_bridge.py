@@ -72,9 +72,19 @@ def notch(below: float, kappa_power: float = 2.0) -> Scene:
 # --- the rates -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize(
+    ("name", "power"),
+    [
+        ("pile of two species", 2.0),
+        ("crystal of two halves", 2.5),
+        pytest.param("pile", 2.0, marks=pytest.mark.slow),
+        pytest.param("pile", 2.5, marks=pytest.mark.slow),
+        pytest.param("pile of two species", 2.5, marks=pytest.mark.slow),
+        pytest.param("crystal of two halves", 2.0, marks=pytest.mark.slow),
+    ],
+)
 def test_slopes_in_kappa_and_agreement(name: str, power: float) -> None:
+    """Three methods to the same rest, at the rates of the theory; both laws, both lattices."""
     found = crossed(name, power, *METHODS)
     assert found.expected == pytest.approx({2.0: -1.0, 2.5: -2.0 / 3.0}[power])
     assert [line.name for line in found.lines] == list(METHODS)
@@ -279,8 +289,8 @@ def test_progress_and_costs() -> None:
     assert "velocity-verlet, κ = 4e+03" in told[0][2]
     assert np.all(found.line("velocity-verlet").steps >= 400)
     assert np.all(found.line("velocity-verlet").seconds > 0.0)
-    assert 0.0 < found.seconds_one_step < 10.0
-    assert 0.0 < found.seconds_two_steps < 10.0
+    assert found.seconds_one_step > 0.0
+    assert found.seconds_two_steps > 0.0
     with pytest.raises(cdopt.InvalidInput, match="name"):
         found.line("one step")
 

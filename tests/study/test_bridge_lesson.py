@@ -73,7 +73,7 @@ def test_what_if_it_stays_at_the_soft_end() -> None:
 def test_it_runs_in_an_empty_folder_and_draws_its_picture(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", str(LESSON)], cwd=tmp_path, capture_output=True, text=True,
-        encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=180,
+        encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
@@ -83,4 +83,7 @@ def test_it_runs_in_an_empty_folder_and_draws_its_picture(tmp_path: Path) -> Non
     off = [float(n) for n in re.findall(r"off quasi-static by (\S+)", run.stdout)]
     assert len(off) == 3
     assert max(off) < 1e-5
-    assert (tmp_path / "10_the_bridge.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert "The picture is in 10_the_bridge.png" in run.stdout
+    (picture,) = tmp_path.iterdir()
+    assert picture.name == "10_the_bridge.png"
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

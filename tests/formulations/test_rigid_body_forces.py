@@ -1,0 +1,461 @@
+"""Compatible forces of rigid bodies against what one can work out without cdopt."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, root
+
+import cdopt
+from cdopt import contact, scene
+from cdopt.scene import Body, Box, Material, Polygon, Scene
+
+G = 9.81
+SHARP = 1e-9  # of the largest force
+POWERS = [2.0, 2.5]
+BRICKS = [Material(name=name, stiffness=k) for name, k in (("a", 1.0), ("b", 3.0), ("c", 2.0))]
+
+
+def solved(
+    made: Scene, backend: str = "newton", **settings: float
+) -> tuple[contact.Contacts, np.ndarray]:
+    """Contacts of a scene at rest, and their compatible forces, N."""
+    found = contact.detect(made, made.initial, margin=1e-9)
+    step = contact.step(made, made.initial, found, dt=1e-3)
+    answer = cdopt.CompatibleCD(step, made.power).solve(backend, **settings)
+    assert answer.ok, answer.certificates
+    return found, answer.f
+
+
+def by_place(found: contact.Contacts, f: np.ndarray) -> np.ndarray:
+    """Forces from left to right, then from front to back."""
+    x = found.points.round(9) + 0.0
+    return f[np.lexsort((found.bodies[:, 0], *x.T[:0:-1], x[:, 0]))]
+
+
+def close(f: np.ndarray, expected: np.ndarray, tol: float = SHARP) -> None:
+    np.testing.assert_allclose(f, expected, atol=tol * np.abs(expected).max(), rtol=0.0)
+
+
+def plate(
+    places: np.ndarray, k: np.ndarray, load: float, at: np.ndarray, power: float = 2.0
+) -> np.ndarray:
+    """Forces of one-sided springs under a rigid plate pressed down at one place.
+
+    The sinking of spring i is z · (1, x_i, …). Hooke: the one set of pressed springs whose own
+    linear solution presses them and frees the others. Else: the balance, by SciPy, from there.
+    """
+    A = np.column_stack([np.ones(len(k)), places])
+    F = load * np.append(1.0, at)
+    z = _pressed_set(A, k, F)
+    if power == 2.0:
+        return k * np.maximum(A @ z, 0.0)
+
+    def unbalanced(z: np.ndarray) -> np.ndarray:
+        return A.T @ (k * np.maximum(A @ z, 0.0) ** (power - 1.0)) - F
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        steep = (power - 1.0) * k * np.maximum(A @ z, 0.0) ** (power - 2.0)
+        return A.T @ (steep[:, None] * A)
+
+    found = root(unbalanced, z, jac=slope, tol=1e-14)
+    assert np.abs(found.fun).max() < 1e-12 * load
+    return k * np.maximum(A @ found.x, 0.0) ** (power - 1.0)
+
+
+def _pressed_set(A: np.ndarray, k: np.ndarray, F: np.ndarray) -> np.ndarray:
+    for count in range(len(k), A.shape[1] - 1, -1):
+        for chosen in itertools.combinations(range(len(k)), count):
+            own = list(chosen)
+            K = A[own].T @ (k[own, None] * A[own])
+            if np.linalg.matrix_rank(K) < A.shape[1]:
+                continue
+            z = np.linalg.solve(K, F)
+            sinking = A @ z
+            rest = np.delete(sinking, own)
+            if (sinking[own] > -1e-12).all() and (rest < 1e-12).all():
+                return z
+    raise AssertionError("no set of springs holds the plate")
+
+
+# --- rods --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rod", "dim"), [("box", 2), ("box", 3), ("capsule", 2), ("capsule", 3)])
+@pytest.mark.parametrize("power", POWERS)
+def test_a_rod_on_two_supports_obeys_the_lever_rule(rod: str, dim: int, power: float) -> None:
+    for place in (0.0, 0.13, 0.5, 0.9):
+        made = scene.rod_on_supports(
+            [0.0, 1.0], [1.0, 7.0], load=30.0, load_at=place, rod=rod, dim=dim, power=power
+        )
+        found, f = solved(made)
+        each = [f[found.bodies[:, 1] == k].sum() for k in (1, 2)]
+        close(np.array(each), np.array([5.0 + 30.0 * (1.0 - place), 5.0 + 30.0 * place]))
+
+
+RODS = {
+    "eccentric": ([0.0, 0.4, 1.0], [1.0, 2.0, 1.0], 10.0, 0.3),
+    "five supports": ([0.0, 0.15, 0.5, 0.8, 1.0], [3.0, 1.0, 2.0, 5.0, 1.0], 20.0, 0.7),
+    "left end lifted": ([0.0, 0.4, 1.0], [1.0, 10.0, 1.0], 100.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", RODS)
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_rod_on_more_supports_is_a_beam_on_springs(name: str, power: float, dim: int) -> None:
+    x, k, load, place = RODS[name]
+    made = scene.rod_on_supports(x, k, load=load, load_at=place, dim=dim, power=power)
+    at = (10.0 * 0.5 + load * place) / (10.0 + load)
+    expected = plate(np.array(x)[:, None], np.array(k), 10.0 + load, np.array([at]), power)
+    found, f = solved(made)
+    close(np.array([f[found.bodies[:, 1] == i + 1].sum() for i in range(len(x))]), expected)
+    assert (expected.min() == 0.0) == (name == "left end lifted")
+
+
+def test_two_equations_by_hand() -> None:
+    """Supports at 0, 1/2, 1 with k = 1, 2, 1: it sinks by 20/4 and turns by −2/(1/2)."""
+    made = scene.rod_on_supports([0.0, 0.5, 1.0], [1.0, 2.0, 1.0], load=10.0, load_at=0.3)
+    _, f = solved(made)
+    close(f, np.array([5.0 + 2.0, 10.0, 5.0 - 2.0]))
+
+
+# --- tables ------------------------------------------------------------------------------
+
+TABLES = {
+    "four legs": (4, [1.0, 2.0, 3.0, 4.0], 10.0, (0.2, 0.1)),
+    "six legs": (6, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0], 10.0, (0.2, 0.1)),
+    "four legs, one lifted": (4, [1.0, 2.0, 3.0, 4.0], 100.0, (0.3, 0.1)),
+    "six legs, some lifted": (6, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0], 200.0, (0.3, 0.2)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("power", POWERS)
+def test_a_table_is_a_plate_on_springs(name: str, power: float) -> None:
+    legs, k, load, place = TABLES[name]
+    made = scene.table_with_legs(legs, k, load=load, load_at=place, power=power)
+    angle = 2.0 * np.pi * np.arange(legs) / legs
+    ends = 0.5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    at = load * np.array(place) / (10.0 + load)
+    expected = plate(ends, np.array(k), 10.0 + load, at, power)
+    found, f = solved(made)
+    assert found.bodies[:, 1].tolist() == list(range(1, legs + 1))
+    close(f, expected)
+    assert (expected.min() == 0.0) == ("lifted" in name)
+
+
+def test_three_legs_need_no_stiffness() -> None:
+    made = scene.table_with_legs(3, [1.0, 5.0, 25.0], load=5.0, load_at=(0.1, -0.05))
+    angle = 2.0 * np.pi * np.arange(3) / 3
+    A = np.vstack([np.ones(3), 0.5 * np.cos(angle), 0.5 * np.sin(angle)])
+    close(solved(made)[1], np.linalg.solve(A, [15.0, 0.5, -0.25]))
+
+
+def test_a_lopsided_table_balances_about_its_own_middle() -> None:
+    places = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.2, 0.4], [0.1, 0.0]])
+    k = np.array([1.0, 2.0, 1.0, 4.0, 0.5])
+    made = scene.table_with_legs(places=places, stiffness=k, load=7.0, load_at=(-0.1, 0.2))
+    top, leg = 1.08**2 * 0.04, 0.04**2 * 0.4
+    middle = leg * places.sum(axis=0) / (top + 5 * leg)
+    at = (10.0 * middle + 7.0 * np.array([-0.1, 0.2])) / 17.0
+    close(solved(made)[1], plate(places, k, 17.0, at))
+
+
+# --- blocks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", POWERS)
+def test_a_box_on_a_step_presses_on_the_edge(dim: int, power: float) -> None:
+    for share in (0.0, 0.1, 0.25, 0.4):
+        found, f = solved(scene.box_on_step(share, dim=dim, power=power))
+        edge = G / (2.0 - 2.0 * share)
+        close(by_place(found, f), np.repeat([G - edge, edge], dim - 1) / (dim - 1))
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize(("ratio", "offset"), [(1.0, 0.0), (3.0, 0.0), (3.0, 0.02), (0.1, -0.03)])
+def test_a_brick_on_two_bricks_is_a_plate_on_springs(
+    dim: int, power: float, ratio: float, offset: float
+) -> None:
+    made = scene.brick_on_two_bricks(ratio, offset=offset, dim=dim, power=power)
+    x = np.array([offset - 0.1, -0.04, 0.04, offset + 0.1])
+    k = np.array([1.0, 1.0, ratio, ratio])
+    places, at = x[:, None], np.array([offset])
+    if dim == 3:
+        places = np.column_stack([np.repeat(x, 2), np.tile([-0.05, 0.05], 4)])
+        k, at = np.repeat(k, 2), np.array([offset, 0.0])
+    close(by_place(*solved(made)), plate(places, k, 2.0 * G, at, power))
+
+
+def test_an_even_brick_on_two_loads_all_points_alike() -> None:
+    close(solved(scene.brick_on_two_bricks())[1], np.full(8, G / 4.0))
+    close(solved(scene.brick_on_two_bricks(dim=2))[1], np.full(4, G / 2.0))
+
+
+def test_bricks_that_stand_on_a_floor_are_springs_in_a_row() -> None:
+    """Six unknowns: sinking and turn of three bricks; all eight points stay pressed."""
+    ratio, offset = 3.0, 0.02
+    made = scene.brick_on_two_bricks(ratio, offset=offset, dim=2, fixed=False)
+    middles = np.array([-0.14, 0.14, offset])
+    rows, k = [], []
+    for x, own, stiffness in (
+        *((x, (0, 3), 0.5) for x in (-0.24, -0.04)),  # like materials in series
+        *((x, (1, 3), ratio / (1.0 + ratio)) for x in (0.04, 0.24)),
+        *((x, (2, 0), 1.0) for x in (offset - 0.1, -0.04)),
+        *((x, (2, 1), ratio) for x in (0.04, offset + 0.1)),
+    ):
+        row = np.zeros(8)
+        for body, sign in zip(own, (1.0, -1.0), strict=True):
+            row[2 * body : 2 * body + 2] = sign, sign * (x - np.append(middles, 0.0)[body])
+        rows.append(row[:6])
+        k.append(stiffness)
+    A, k = np.array(rows), np.array(k)
+    sinking = A @ np.linalg.solve(A.T @ (k[:, None] * A), np.tile([2.0 * G, 0.0], 3))
+    assert (sinking > 0.0).all()
+    found, f = solved(made)
+    upper = found.bodies[:, 1] == 2
+    for part, expected in ((~upper, (k * sinking)[:4]), (upper, (k * sinking)[4:])):
+        x = found.points[part, 0]
+        order = np.argsort(x)
+        close(f[part][order], expected)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", POWERS)
+def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
+    n, shift = 4, 0.06
+    made = scene.box_stack(n, dim=dim, shift=shift, power=power)
+    weight = made.bodies.mass[1] * G
+    found, f = solved(made)
+    for k in range(n):  # under box k: all above it, from its left end to the right one below
+        left = k * shift - 0.2
+        right = left + 0.4 if k == 0 else (k - 1) * shift + 0.2
+        middle = 0.5 * (k + n - 1) * shift
+        above = (n - k) * weight
+        own = np.flatnonzero((found.bodies == [k, k + 1]).all(axis=1))
+        expected = above * np.array([right - middle, middle - left]) / (right - left)
+        x = found.points[own, 0]
+        ordered = f[own][np.argsort(x, kind="stable")]
+        close(ordered, np.repeat(expected, dim - 1) / (dim - 1))
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", POWERS)
+def test_an_even_wall_presses_evenly(dim: int, power: float) -> None:
+    courses, bricks = 5, 4
+    made = scene.brick_wall(courses, bricks, dim=dim, power=power)
+    found, f = solved(made)
+    brick = made.bodies.mass[1] * G
+    bed = np.abs(found.normals[:, -1]) > 0.5
+    close(f[~bed] + brick, np.full(np.count_nonzero(~bed), brick))  # head joints carry nothing
+    course = np.rint(found.points[bed, -1] / 0.06)
+    points = np.where(course == 0, 2.0, 4.0) * (dim - 1)
+    close(f[bed], (courses - course) * brick / points)
+
+
+# --- arches ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize(("n", "angle"), [(3, 0.6), (9, 1.0), (14, 1.3)])
+def test_an_arch_carries_its_thrust(dim: int, power: float, n: int, angle: float) -> None:
+    """T = H / cos β in every joint; the one couple that statics leave open costs least energy."""
+    made = scene.arch(n, angle=angle, thrust=1000.0, dim=dim, power=power)
+    found, f = solved(made)
+    middle = np.cos(angle / n) ** 2 * 2.0 / 3.0 * (1.25**3 - 1.0) / (1.25**2 - 1.0)
+    share = (middle - 1.0) / 0.25
+    T = 1000.0 / np.cos(np.linspace(-angle, angle, n + 1))
+
+    def slope_of_energy(couple: float) -> float:
+        outer, inner = share * T + couple, (1.0 - share) * T - couple
+        rise = 1.0 / (power - 1.0)
+        return float((outer**rise - inner**rise).sum())
+
+    couple = brentq(slope_of_energy, -share * T.min(), (1.0 - share) * T.min(), xtol=1e-12)
+    if power == 2.0:
+        assert couple == pytest.approx((0.5 - share) * T.mean(), rel=1e-9)
+    far = np.hypot(found.points[:, 0], found.points[:, -1]) > 1.1
+    own = T[found.bodies[:, 0]]
+    close(f, np.where(far, share * own + couple, (1.0 - share) * own - couple) / (dim - 1))
+    push = f * found.normals[:, 0]
+    for joint in range(n + 1):
+        assert push[found.bodies[:, 0] == joint].sum() == pytest.approx(1000.0, rel=1e-9)
+
+
+def test_an_arch_of_other_weights_falls() -> None:
+    made = scene.arch(7)
+    heavier = [
+        Body(made.bodies.shape(k), made.bodies.position[k], fixed=bool(made.bodies.fixed[k]),
+             mass=None if made.bodies.fixed[k] else made.bodies.mass[k] * (1.0 + 0.1 * (k == 4)))
+        for k in range(made.nb)
+    ]  # fmt: skip
+    other = Scene(heavier, dim=2)
+    speeds = []
+    for one in (made, other):
+        found = contact.detect(one, one.initial, margin=1e-9)
+        step = contact.step(one, one.initial, found, dt=1e-3)
+        speeds.append(np.abs(cdopt.ClassicCD(step).solve("newton").v_next).max())
+    assert speeds[0] < 1e-11
+    assert speeds[1] > 1e-5
+    assert isinstance(made.bodies.shape(1), Polygon)
+
+
+# --- plane and space, backends, time -----------------------------------------------------
+
+AT_REST = {
+    "rod": lambda **more: scene.rod_on_supports(stiffness=[1.0, 2.0, 1.0], **more),
+    "box on step": lambda **more: scene.box_on_step(**more),
+    "brick on two": lambda **more: scene.brick_on_two_bricks(3.0, offset=0.02, **more),
+    "bricks on floor": lambda **more: scene.brick_on_two_bricks(3.0, fixed=False, **more),
+    "leaning stack": lambda **more: scene.box_stack(4, shift=0.05, **more),
+    "wall": lambda **more: scene.brick_wall(3, 2, materials=BRICKS, **more),
+    "wall between walls": lambda **more: scene.brick_wall(
+        3, 2, materials=BRICKS, walls=True, **more
+    ),
+    "open wall": lambda **more: scene.brick_wall(3, 2, materials=BRICKS, head_joint=0.01, **more),
+    "stepped wall": lambda **more: scene.brick_wall(3, 3, ends="stepped", **more),
+    "arch": lambda **more: scene.arch(5, materials=BRICKS, **more),
+}
+
+
+@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("power", POWERS)
+def test_space_shares_out_what_the_plane_carries(name: str, power: float) -> None:
+    """Per weight, the forces of the front and of the back sum to that in the plane."""
+    sums = []
+    for dim in (2, 3):
+        made = AT_REST[name](dim=dim, power=power)
+        found, f = solved(made)
+        free = ~made.bodies.fixed
+        load = made.bodies.mass[free].sum() * G
+        shares: dict[tuple, float] = {}
+        for (i, j), x, own in zip(found.bodies, found.points, f / load, strict=True):
+            key = (int(i), int(j), *(np.round(x[[0, -1]], 7) + 0.0))
+            shares[key] = shares.get(key, 0.0) + own
+        sums.append(shares)
+    assert sums[0].keys() == sums[1].keys()
+    for key, share in sums[0].items():
+        assert sums[1][key] == pytest.approx(share, abs=2e-9 * max(sums[0].values()))
+
+
+@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("power", POWERS)
+def test_clarabel_agrees(name: str, power: float) -> None:
+    """Asked for 1e-12: contacts that touch and carry nothing leave it the root of what it asks."""
+    made = AT_REST[name](dim=2, power=power)
+    close(solved(made, "clarabel", accuracy=1e-12)[1], solved(made)[1], 2e-6)
+
+
+@pytest.mark.parametrize("name", [*AT_REST, "table"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_what_stands_stays(name: str, dim: int) -> None:
+    if name == "table":
+        made = scene.table_with_legs(
+            6, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0], load=9.0, load_at=[0.2, 0.1]
+        )
+    else:
+        made = AT_REST[name](dim=dim)
+    run = cdopt.simulate(made, 1e-3, 5e-3, backend="newton", classic_backend="newton")
+    moved = np.abs(run.final.state.q - made.initial.q).max()
+    assert moved < 1e-13
+    assert np.abs(run.final.state.v).max() < 1e-11
+    found, f = solved(made)
+    last = run.final
+    carried = last.f > 1e-6 * f.max()
+    ids = found.contact_ids
+    known = np.isin(last.contact_ids[carried], ids)
+    assert known.all()
+    at = np.searchsorted(ids, last.contact_ids[carried])
+    close(last.f[carried], f[at], 1e-6)
+    assert last.f.sum() == pytest.approx(f.sum(), rel=1e-6)
+
+
+# --- the limit of stiff contacts ---------------------------------------------------------
+
+STIFF = {
+    "wall": lambda power: scene.brick_wall(5, 4, materials=BRICKS, power=power),
+    "stack": lambda power: scene.box_stack(4, materials=BRICKS, shift=0.04, dim=3, power=power),
+}
+
+
+def slope_of_compliance(step: cdopt.ContactStep, power: float) -> float:
+    """How the distance of forces of stiff contacts from the compatible ones falls with κ."""
+    f = cdopt.CompatibleCD(step, power).solve("newton").f
+    assert np.linalg.norm(f) > 0.0
+    own = step.dt ** -(power - 1.0) * np.logspace(6.0, 10.0, 5) ** (power - 1.0)
+    errors = []
+    for kappa in own:
+        found = cdopt.CompliantCD(step, power, kappa=float(kappa)).solve("newton")
+        assert found.ok
+        errors.append(np.linalg.norm(found.f - f) / np.linalg.norm(f))
+    use = (np.array(errors) < 1e-2) & (np.array(errors) > 1e-8)
+    assert np.count_nonzero(use) >= 3, errors
+    return float(np.polyfit(np.log(own[use]), np.log(np.array(errors)[use]), 1)[0])
+
+
+@pytest.mark.parametrize("name", STIFF)
+@pytest.mark.parametrize("power", POWERS)
+def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> None:
+    made = STIFF[name](power)
+    found = contact.detect(made, made.initial, margin=1e-9)
+    step = contact.step(made, made.initial, found, dt=1e-3)
+    assert cdopt.indeterminacy(step, contacts=0).nullity > 0
+    slope = slope_of_compliance(step, power)
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_linear_gaps_that_touch_do_not_know_kappa(power: float) -> None:
+    made = scene.brick_wall(4, 3, materials=BRICKS, walls=True, power=power)
+    found, f = solved(made)
+    step = contact.step(made, made.initial, found, dt=1e-3)
+    for kappa in (1.0, 1e3, 1e6):
+        static = cdopt.QuasiStatic(
+            step.B, np.zeros(step.nc), step.F_ext, stiffness=kappa * step.stiffness, power=power
+        )
+        close(static.solve("newton").f, f, 1e-8)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_elastic_walls_tend_to_compatible_forces_in_exact_geometry(power: float) -> None:
+    """Between walls, where no brick can creep. A flush corner may change its name: by place."""
+    made = scene.brick_wall(3, 2, materials=BRICKS, walls=True, power=power)
+    found, f = solved(made)
+    kappas = np.array({2.0: [1e7, 1e8, 1e9], 2.5: [1e8, 1e9, 1e10]}[power])
+    errors = []
+    for kappa in kappas:
+        rest = cdopt.dynamics.equilibrium(made.stiffened(float(kappa)))
+        seen = np.zeros(f.size)
+        for k in np.flatnonzero(rest.contacts.phi < 0.0):
+            off = np.abs(found.points - rest.contacts.points[k]).max(axis=1)
+            off[(found.bodies != rest.contacts.bodies[k]).any(axis=1)] = np.inf
+            off[found.normals @ rest.contacts.normals[k] < 0.9] = np.inf
+            assert off.min() < 1e-2 * 0.06
+            seen[np.argmin(off)] += rest.forces[k]
+        errors.append(np.linalg.norm(seen - f) / np.linalg.norm(f))
+    assert errors[0] < 1e-2
+    slope = np.polyfit(np.log(kappas), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("power", POWERS)
+def test_a_settled_pile_of_polyhedra_tends_to_compatible_forces(power: float) -> None:
+    made = scene.polyhedra_pile(12, across=2, materials=BRICKS, power=power, seed=3)
+    run = cdopt.simulate(made, 1e-3, 0.8, "classic-cd", backend="newton")
+    state = run.final.state
+    free = ~made.bodies.fixed
+    assert np.abs(state.velocity[free]).max() < 0.05
+    still = scene.State(0.0, state.q, np.zeros_like(state.v))
+    found = contact.detect(made, still)
+    step = contact.step(made, still, found, dt=1e-3)
+    slope = slope_of_compliance(step, power)
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+    assert isinstance(made.bodies.shape(made.nb - 1), scene.Polyhedron)
+    assert Box not in {type(made.bodies.shape(k)) for k in np.flatnonzero(free)}
