@@ -1,6 +1,7 @@
 """Pictures of contact forces. The only room that imports plotting libraries.
 
-Every function returns a ``matplotlib.figure.Figure``; matplotlib is imported when one is made.
+Every function that draws returns a ``matplotlib.figure.Figure``; matplotlib is imported when one
+is made.
 """
 
 from cdopt.plots.bars import force_bars
@@ -15,6 +16,7 @@ from cdopt.plots.loading import loading_path
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.story import bounds_story, story
+from cdopt.plots.surfaces import save_surfaces
 
 __all__ = [
     "PALETTE",
@@ -34,5 +36,6 @@ __all__ = [
     "loading_path",
     "look",
     "save",
+    "save_surfaces",
     "story",
 ]

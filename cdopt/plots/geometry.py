@@ -12,6 +12,8 @@ from cdopt.errors import InvalidInput
 from cdopt.step import ContactStep
 
 _RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
+_FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth
+_APART = 1e-3  # of the extent of all contacts: nearer points stand in one place
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,9 @@ def network(step: ContactStep) -> Network:
     """Segments of a step's contacts, along their normals.
 
     All normals of a disc or a sphere meet in its centre: where they do, and at one distance,
-    the segment reaches to the centre. Elsewhere it has the length of its neighbours.
+    the segment reaches to the centre. Of other bodies it reaches as deep as the middle of their
+    contacts lies, so that the forces on a brick from below and from above join. Elsewhere, as on
+    a body that is touched from one side, it has the length of its neighbours.
 
     Raises
     ------
@@ -49,22 +53,27 @@ def network(step: ContactStep) -> Network:
     x, n = step.points, step.normals
     if x.shape != n.shape:
         raise InvalidInput("step", f"points {x.shape}, normals {n.shape}", "one dimension")
-    radius = np.full((step.nc, 2), np.nan)
+    radius, depth = np.full((step.nc, 2), np.nan), np.full((step.nc, 2), np.nan)
     centres: list[FloatArray] = []
     radii: list[float] = []
     numbers: list[int] = []
     if step.bodies is not None:
         for body in np.unique(step.bodies[step.bodies >= 0]):
             rows, sides = np.nonzero(step.bodies == body)
-            found = _centre(x[rows], n[rows] * np.where(sides == 0, -1.0, 1.0)[:, None])
-            if found is not None:
+            inward = n[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]
+            found = _centre(x[rows], inward)
+            if found is None:
+                depth[rows, sides] = _depths(x[rows], inward)
+            else:
                 radius[rows, sides] = found[1]
                 centres.append(found[0])
                 radii.append(found[1])
                 numbers.append(int(body))
-    known = radius[np.isfinite(radius)]
-    usual = float(np.median(known)) if known.size else 0.5 * _spacing(x)
-    reach = np.where(np.isfinite(radius), radius, usual)
+    usual = next(
+        (float(np.nanmedian(known)) for known in (radius, depth) if np.isfinite(known).any()),
+        0.5 * _spacing(x),
+    )
+    reach = np.where(np.isfinite(radius), radius, np.where(np.isfinite(depth), depth, usual))
     if step.bodies is not None:
         reach = np.where(step.bodies < 0, 0.0, reach)  # the fixed world has no centre
     held = np.zeros(len(numbers))
@@ -95,10 +104,22 @@ def _centre(points: FloatArray, outward: FloatArray) -> tuple[FloatArray, float]
     return centre, radius
 
 
+def _depths(points: FloatArray, inward: FloatArray) -> FloatArray:
+    """(k,) m, from contacts of a body along their normals to the middle of all; nan for none."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    deep = ((0.5 * (low + high) - points) * inward).sum(axis=1)
+    return np.where(deep > _FLAT * float(np.linalg.norm(high - low)), deep, np.nan)
+
+
 def _spacing(points: FloatArray) -> float:
-    """Median distance of a contact to its nearest neighbour, m."""
+    """Median distance of a place with contacts to the nearest other, m."""
     if points.shape[0] < 2:
         return 1.0
-    near = cKDTree(points).query(points, k=2)[0][:, 1]
-    apart = near[near > 0.0]
+    same = _APART * float(np.ptp(points, axis=0).max())
+    cells = np.unique(np.rint(points / same), axis=0, return_index=True)[1] if same else [0]
+    places = points[cells]
+    if len(places) < 2:
+        return 1.0
+    near = cKDTree(places).query(places, k=2)[0][:, 1]
+    apart = near[near > same]
     return float(np.median(apart)) if apart.size else 1.0

@@ -1,8 +1,9 @@
 // Runs after K3D has drawn its objects. CDOPT is what the page was made of; K3DInstance the plot.
 const bytes = fflate.unzlibSync(_base64ToArrayBuffer(CDOPT.data));
+const KINDS = { u2: Uint16Array, i2: Int16Array, u4: Uint32Array, f4: Float32Array };
 const table = (part) => {
   const buffer = bytes.slice(part.start, part.start + part.bytes).buffer;
-  return part.kind === 'u2' ? new Uint16Array(buffer) : new Float32Array(buffer);
+  return new KINDS[part.kind](buffer);
 };
 const placed = (part) => {  // 16-bit places count steps from the lowest corner; others are metres
   const raw = table(part);
@@ -11,6 +12,27 @@ const placed = (part) => {  // 16-bit places count steps from the lowest corner;
   for (let i = 0; i < raw.length; i += 1) out[i] = CDOPT.low[i % 3] + raw[i] * CDOPT.step;
   return out;
 };
+const OWN = table(CDOPT.solids.corners);
+const ROW = table(CDOPT.solids.row);
+function turned(frame) {  // corners of solids, by the place and the unit quaternion of their bodies
+  const place = placed(frame.places);
+  const q = table(frame.turns);
+  const out = new Float32Array(OWN.length);
+  for (let k = 0; k < ROW.length; k += 1) {
+    const r = 4 * ROW[k];
+    const size = Math.hypot(q[r], q[r + 1], q[r + 2], q[r + 3]);
+    const [w, x, y, z] = [q[r] / size, q[r + 1] / size, q[r + 2] / size, q[r + 3] / size];
+    const [a, b, c] = [OWN[3 * k], OWN[3 * k + 1], OWN[3 * k + 2]];
+    const tx = 2 * (y * c - z * b);
+    const ty = 2 * (z * a - x * c);
+    const tz = 2 * (x * b - y * a);
+    out[3 * k] = place[3 * ROW[k]] + a + w * tx + y * tz - z * ty;
+    out[3 * k + 1] = place[3 * ROW[k] + 1] + b + w * ty + z * tx - x * tz;
+    out[3 * k + 2] = place[3 * ROW[k] + 2] + c + w * tz + x * ty - y * tx;
+  }
+  return out;
+}
+window.plot = K3DInstance;  // for the console
 const byName = {};
 Object.values(K3DInstance.getWorld().ObjectsListJson).forEach((o) => { byName[o.name] = o; });
 const el = (id) => document.getElementById(id);
@@ -79,9 +101,11 @@ function show() {
   const net = chains(placed(frame.lines), values, top);
   const size = Number(el('size').value) / 100;
   const sizes = Float32Array.from(CDOPT.radii, (r) => 2 * r * size);
+  const corners = turned(frame);
   Promise.all([
     redraw('balls', { positions: shaped(placed(frame.balls), 3), point_sizes: shaped(sizes) }),
-    redraw('boxes', { vertices: shaped(placed(frame.boxes), 3) }),
+    redraw('solids', { vertices: shaped(corners, 3), opacity: Number(el('opacity').value) / 100 }),
+    redraw('edges', { vertices: shaped(corners, 3) }),
     redraw('walls', { vertices: shaped(placed(frame.walls), 3) }),
     redraw('chains', {
       vertices: shaped(net.vertices, 3),
@@ -130,6 +154,6 @@ function look() {  // the whole scene, whatever the shape of the window
 
 el('play').onclick = () => play(timer === null);
 el('frame').oninput = () => { play(false); show(); };
-['force', 'scale', 'size'].forEach((id) => { el(id).oninput = show; });
+['force', 'scale', 'size', 'opacity'].forEach((id) => { el(id).oninput = show; });
 setTimeout(look, 20);
 show();

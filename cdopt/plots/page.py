@@ -1,7 +1,8 @@
 """A run as one page that needs no network: bodies in space, force chains, a slider over time.
 
-k3d draws; it is imported when a page is made. The page holds its program, the places of all
-bodies as 16-bit numbers, and the forces of every frame.
+k3d draws; it is imported when a page is made. The page holds its program, the meshes of bodies
+that are no spheres once, and for every frame where bodies are, how they are turned, as 16-bit
+numbers, and the forces.
 """
 
 from __future__ import annotations
@@ -25,19 +26,17 @@ from cdopt.dynamics import Frame, Trajectory
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
-from cdopt.plots.solids import Solids
+from cdopt.plots.solids import Solids, in_space
 
 EXTRA = "pip install 'cdopt[pages]'"
 BUDGET = 16 << 20  # bytes of frames, before they are compressed; a longer run is thinned out
 
 _GRID = 65535  # places along the longest side of the scene
 _SHADES = 24  # of the colour scale
+_TURNS = 32767  # one, of the numbers of a unit quaternion
 _BALL_SIZE = 45  # per cent of their size at which spheres are first shown, so that chains are
-_BALL, _FIXED, _BOX, _WALL = 0xC9D3DF, 0x9A9A94, 0xD9D2C4, 0xE4E4E0
-_BOX_FACES = np.array([
-    [0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1],
-    [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3],
-])  # fmt: skip
+_OPACITY = 35  # per cent, at which other bodies are first shown, for the same reason
+_BALL, _FIXED, _SOLID, _EDGE, _WALL = 0xC9D3DF, 0x9A9A94, 0xD9D2C4, 0x8C8474, 0xE4E4E0
 _PATCH_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 _VIEW = 30.0  # degrees from the lower to the upper edge
 _LOOK = {2: ([0.0, 0.0, 1.0], [0.0, 1.0, 0.0]), 3: ([0.46, -0.80, 0.37], [0.0, 0.0, 1.0])}
@@ -66,11 +65,12 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     scene = trajectory.scene
     first, last = trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
-    size = 6 * (solids.balls.size + 8 * solids.boxes.size + 4 * solids.walls.size)
+    size = 6 * solids.balls.size + 14 * solids.meshes.body.size + 48 * solids.walls.size
     size += (12 + 4 * len(last.forces)) * max(last.nc, first.nc)
     every = max(1, -(-count * size // BUDGET))
     shown = sorted({*range(0, count, every), count - 1, frame % count})
     store = _Store(solids)
+    solid = store.solids()
     frames = [store.frame(trajectory[k]) for k in shown]
     content = {
         "data": base64.b64encode(zlib.compress(store.bytes(), 9)).decode(),
@@ -84,6 +84,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "idle": IDLE,
         "top": store.top,
         "radii": solids.radii.tolist(),
+        "solids": solid,
         "frames": frames,
     }
     heading = title or scene.title or scene.name or "A run"
@@ -95,6 +96,9 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "SHOWN": str(shown.index(frame % count)),
         "FORCES": _choices(trajectory.method, list(last.forces)),
         "SIZE": str(_BALL_SIZE),
+        "OPACITY": str(_OPACITY),
+        "BALLS": "" if solids.balls.size else "hidden",
+        "SOLIDS": "" if solids.meshes.body.size else "hidden",
         "COLOURS": ", ".join(_hex(shade) for shade in _shades()),
     }
     return _dressed(page, heading, subtitle, fields)
@@ -161,6 +165,15 @@ class _Store:
         self.step = max(float((solids.high - solids.low).max()), 1e-300) * 1.2 / _GRID
         self.top = 0.0
 
+    def solids(self) -> dict[str, Any]:
+        """Where in the block the meshes are: corners in their bodies' frames, and their rows."""
+        meshes = self._solids.meshes
+        row = np.searchsorted(meshes.body, meshes.owner)
+        return {
+            "corners": self._reals(meshes.vertices),
+            "row": self._add(row.astype("<u4"), "u4"),
+        }
+
     def frame(self, frame: Frame) -> dict[str, Any]:
         """Where in the block the numbers of a frame are."""
         solids, state = self._solids, frame.state
@@ -174,7 +187,8 @@ class _Store:
             "step": frame.step,
             "contacts": frame.nc,
             "balls": self._places(solids.centres(state)),
-            "boxes": self._places(solids.corners(state)),
+            "places": self._places(in_space(state.position[solids.meshes.body])),
+            "turns": self._turns(solids.meshes.quaternions(state)),
             "walls": self._reals(solids.patches(state)),
             "lines": self._places(solids.lines(frame)[loaded]),
             "forces": {name: self._reals(f[loaded]) for name, f in forces.items()},
@@ -187,6 +201,9 @@ class _Store:
     def _places(self, points: FloatArray) -> dict[str, Any]:
         raw = np.rint((points.reshape(-1, 3) - self._solids.low) / self.step)
         return self._add(np.clip(raw, 0, _GRID).astype("<u2"), "u2")
+
+    def _turns(self, quaternions: FloatArray) -> dict[str, Any]:
+        return self._add(np.rint(_TURNS * quaternions).astype("<i2"), "i2")
 
     def _reals(self, values: FloatArray) -> dict[str, Any]:
         return self._add(values.astype("<f4"), "f4")
@@ -221,17 +238,17 @@ def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
             point_sizes=(2.0 * solids.radii).astype(np.float32),
             colors=np.where(fixed[solids.balls], _FIXED, _BALL).astype(np.uint32),
         )  # fmt: skip
-    for name, corners, faces, colour, opacity in (
-        ("boxes", solids.corners(state), _BOX_FACES, _BOX, 0.45),
-        ("walls", solids.patches(state), _PATCH_FACES, _WALL, 0.35),
-    ):
-        if corners.size:
-            first = np.arange(corners.shape[0])[:, None, None] * corners.shape[1]
-            plot += k3d.mesh(
-                corners.reshape(-1, 3).astype(np.float32),
-                (first + faces).reshape(-1, 3).astype(np.uint32),
-                name=name, color=colour, opacity=opacity, side="double",
-            )  # fmt: skip
+    if solids.meshes.body.size:
+        for part in _meshes(k3d, solids, frame):
+            plot += part
+    if solids.walls.size:
+        corners = solids.patches(state)
+        first = 4 * np.arange(solids.walls.size)[:, None, None]
+        plot += k3d.mesh(
+            corners.reshape(-1, 3).astype(np.float32),
+            (first + _PATCH_FACES).reshape(-1, 3).astype(np.uint32),
+            name="walls", color=_WALL, opacity=0.35, side="double",
+        )  # fmt: skip
     scale = np.column_stack([np.linspace(0.0, 1.0, _SHADES), _shades()])
     plot += k3d.mesh(
         np.zeros((3, 3), np.float32), np.array([[0, 1, 2]], np.uint32), name="chains",
@@ -240,6 +257,22 @@ def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
     )  # fmt: skip
     plot.colorbar_object_id = 0  # the page has a scale of its own
     return plot
+
+
+def _meshes(k3d: Any, solids: Solids, frame: Frame) -> tuple[Any, Any]:
+    """The bodies that are no spheres: their faces, and their edges as lines."""
+    meshes, fixed = solids.meshes, solids.scene.bodies.fixed
+    corners = meshes.placed(frame.state).astype(np.float32)
+    faces = k3d.mesh(
+        corners, meshes.triangles.astype(np.uint32), name="solids", flat_shading=False,
+        colors=np.where(fixed[meshes.owner], _FIXED, _SOLID).astype(np.uint32),
+        opacity=_OPACITY / 100.0, side="front",
+    )  # fmt: skip
+    edges = k3d.lines(
+        corners, meshes.edges.astype(np.uint32), indices_type="segment", name="edges",
+        shader="simple", color=_EDGE,
+    )  # fmt: skip
+    return faces, edges
 
 
 def _shades() -> FloatArray:

@@ -12,8 +12,10 @@ from cdopt.dynamics import Frame, Trajectory
 from cdopt.errors import InvalidInput
 from cdopt.plots.camera import Camera
 from cdopt.plots.canvas import IDLE, SMALL, TEXT, blank, head, headline, quiet_axes
+from cdopt.plots.painted import painted
 from cdopt.plots.palette import BODY, EDGE, FIXED, INK, QUIET, RULE, force_colours
 from cdopt.plots.solids import Solids
+from cdopt.scene import State
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _WIDE, _TALL = 9.2, 4.6  # inches
 _HAIR, _THICK = 0.4, 6.0  # points, the width of no force and of the largest
 _WORDS = {"compatible": "what elastic contacts carry", "classic": "an admissible answer"}
+_SHADE = 0.78  # of its colour, of a face turned from the light
 _FLOOR = 1e-12  # of a body's half-width: overlaps below it are round-off
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}
 
@@ -122,8 +125,8 @@ def _box(solids: Solids, frame: Frame, camera: Camera) -> tuple[FloatArray, Floa
 
 
 def _bodies(axes: Axes, solids: Solids, frame: Frame, camera: Camera) -> None:
-    """Filled in the plane; in space faint outlines, the walls as patches."""
-    from matplotlib.collections import EllipseCollection, PolyCollection
+    """Filled in the plane; in space spheres as faint outlines, walls as patches."""
+    from matplotlib.collections import EllipseCollection
 
     flat, state = solids.scene.dim == 2, frame.state
     fixed = solids.scene.bodies.fixed
@@ -137,22 +140,50 @@ def _bodies(axes: Axes, solids: Solids, frame: Frame, camera: Camera) -> None:
         edgecolors=RULE, linewidths=0.5, zorder=1,
     )  # fmt: skip
     axes.add_collection(balls, autolim=False)
-    rims = ((0, 2, 6, 4),) if flat else (
-        (0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5),
-    )  # fmt: skip
-    corners = solids.corners(state)
-    faces = [
-        camera.place(box[list(rim)][:, : 2 if flat else 3])[0] for box in corners for rim in rims
-    ]
-    filled = PolyCollection(
-        faces, facecolors=BODY if flat else "none", edgecolors=EDGE, linewidths=0.7, zorder=1
-    )
-    axes.add_collection(filled, autolim=False)
+    if flat:
+        _outlines(axes, solids, state)
+    else:
+        _solids(axes, solids, state, camera)
     for patch in solids.patches(state):
         if flat:
             axes.plot(*patch[:, :2].T, color=QUIET, linewidth=1.2, zorder=0.9)
         else:
             axes.fill(*camera.place(patch)[0].T, color=FIXED, alpha=0.35, linewidth=0, zorder=0.5)
+
+
+def _outlines(axes: Axes, solids: Solids, state: State) -> None:
+    """The pieces of bodies in the plane, filled."""
+    from matplotlib.collections import PolyCollection
+
+    meshes = solids.meshes
+    rings = meshes.faces(meshes.placed(state)[:, :2])
+    colours = np.where(solids.scene.bodies.fixed[meshes.piece_body], FIXED, BODY)
+    filled = PolyCollection(
+        [rings[face] for face in meshes.outlines], facecolors=colours.tolist(),
+        edgecolors=EDGE, linewidths=0.7, zorder=1,
+    )  # fmt: skip
+    filled.set_gid("solids")
+    axes.add_collection(filled, autolim=False)
+
+
+def _solids(axes: Axes, solids: Solids, state: State, camera: Camera) -> None:
+    """The pieces of bodies in space, the nearer over the farther, by the faces that are seen.
+
+    Flat faces have edges and are shaded by how they are turned; round pieces are silhouettes.
+    """
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba_array
+
+    faces = painted(solids.meshes, state, camera)
+    fixed = solids.scene.bodies.fixed
+    bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in faces])
+    base = to_rgba_array(np.where(fixed[[face.body for face in faces]], FIXED, BODY).tolist())
+    filled = PolyCollection(
+        [face.ring for face in faces], facecolors=bright[:, None] * base[:, :3],
+        edgecolors=EDGE, linewidths=0.6, joinstyle="round", zorder=0.8,
+    )  # fmt: skip
+    filled.set_gid("solids")
+    axes.add_collection(filled, autolim=False)
 
 
 def _colour_bar(figure: Figure, top: float, unit: str, axes: list[Any]) -> None:

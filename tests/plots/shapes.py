@@ -25,13 +25,14 @@ def turned(seed: int) -> np.ndarray:
 
 
 def table() -> Compound:
-    """A top on four round legs, off its own origin."""
+    """A top on four round legs and a knob on it, off its own origin."""
     legs = [
         Part(Capsule(0.06, 0.6), [x, y, 0.36], orientation=UPRIGHT)
         for x in (-0.85, 0.85)
         for y in (-0.45, 0.45)
     ]
-    return Compound([Part(Box([2.0, 1.2, 0.1]), [0.0, 0.0, 0.77]), *legs])
+    knob = Part(Ball(0.1), [0.5, 0.3, 0.92])
+    return Compound([Part(Box([2.0, 1.2, 0.1]), [0.0, 0.0, 0.77]), knob, *legs])
 
 
 def wall() -> Scene:

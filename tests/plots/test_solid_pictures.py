@@ -173,16 +173,20 @@ def test_a_step_of_a_wall_shows_no_discs_and_forces_that_join() -> None:
     force_chains(step, [cdopt.ClassicCD(step).solve("newton")]).savefig(io.BytesIO())
 
 
-def test_a_step_of_one_face_has_lines_of_a_sensible_length() -> None:
-    """Two points in one place, nearly: no line is as short as what lies between them."""
-    scene = Scene([shapes.floor(2)] + [
-        Body(Box([1.0, 0.5]), [k * (1.0 + 1e-9), 0.25], density=1.0) for k in range(3)
-    ], dim=2)  # fmt: skip
-    contacts = detect(scene, scene.initial)
-    net = network(contact_step(scene, scene.initial, contacts, 1e-3))
-    length = np.linalg.norm(net.end - net.start, axis=1)
-    assert length.min() > 0.2
-    assert length.max() < 2.1
+def test_a_step_of_bricks_side_by_side_has_lines_of_a_sensible_length() -> None:
+    """Every point has another in its place, nearly, and heights are level, nearly."""
+    x = [[0.0, 1e-7], [0.3, 0.0], [0.3 + 1e-6, 0.0], [0.6, 1e-7], [1e-6, 0.0], [0.6 + 1e-6, 1e-7]]
+    body = [0, 0, 1, 1, 2, 2]  # the third spans both
+    B = np.zeros((6, 6))
+    for row, (k, (place, _)) in enumerate(zip(body, x, strict=True)):
+        B[row, 2 * k : 2 * k + 2] = 1.0, place
+    step = cdopt.ContactStep(
+        M=np.eye(6), B=B, phi=np.zeros(6), v=np.zeros(6), F_ext=[0, -1] * 3, dt=1e-3,
+        points=x, normals=[[0, 1]] * 6, bodies=[[-1, k] for k in body],
+    )  # fmt: skip
+    net = network(step)
+    np.testing.assert_allclose(net.start, x, atol=1e-12)
+    np.testing.assert_allclose(net.end - net.start, [[0.0, 0.15]] * 6, atol=1e-5)
 
 
 # --- on paper --------------------------------------------------------------------------
