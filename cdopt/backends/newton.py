@@ -11,6 +11,7 @@ threaded loops, or by a sparse factorisation when the penalty makes them stiff. 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from cdopt import delassus
 from cdopt.backends import newton_rigid, newton_truss
@@ -78,7 +79,7 @@ class Newton:
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Solve once, with BLAS on one thread: the compiled loops have the cores to themselves."""
-        with threadpool_limits(limits=1, user_api="blas"), _threads(posed.data.nc):
+        with _libraries().limit(limits=1, user_api="blas"), _threads(posed.data.nc):
             if isinstance(posed.data, RigidStepData):
                 return self._rigid(posed.data, warm_start, verbose)
             if isinstance(posed.data, ElasticStepData):
@@ -176,6 +177,12 @@ class Newton:
             [np.array(history)],
             missed=f"stopped at residual {least:.1e}",
         )
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """The loaded libraries that run threads, found once: the search takes longer than a beam."""
+    return ThreadpoolController()
 
 
 @contextlib.contextmanager

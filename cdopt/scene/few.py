@@ -120,6 +120,11 @@ def floor(dim: int, speed: float = 0.0) -> Body:
     return Body(HalfSpace(_up(dim, 1.0)), np.zeros(dim), velocity=rising, name="floor")
 
 
+def over(dim: int, x: float, height: float) -> FloatArray:
+    """(dim,) the point at ``x`` and this height; in space y is 0."""
+    return np.array([x, height] if dim == 2 else [x, 0.0, height])
+
+
 def _up(dim: int, height: float) -> FloatArray:
     """(dim,) a point or vector along the last axis."""
     if dim not in (2, 3):

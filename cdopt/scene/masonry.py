@@ -11,7 +11,7 @@ from cdopt.bank.parameters import whole
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
-from cdopt.scene.few import floor
+from cdopt.scene.few import floor, over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import Box, HalfSpace
@@ -70,14 +70,14 @@ def brick_wall(
             laid.append(
                 Body(
                     Box(np.append(own, edges[1:])),
-                    _at(dim, x, (j + 0.5) * height),
+                    over(dim, x, (j + 0.5) * height),
                     density=density,
                     material=names[len(laid) % len(names)],
                     name=f"brick {len(laid)}",
                 )
             )
     upright = [
-        Body(HalfSpace(_at(dim, inward, 0.0)), _at(dim, x, 0.0), name=f"{side} wall")
+        Body(HalfSpace(over(dim, inward, 0.0)), over(dim, x, 0.0), name=f"{side} wall")
         for x, inward, side in ((0.0, 1.0, "left"), (far, -1.0, "right"))
     ]
     return Scene(
@@ -118,7 +118,7 @@ def box_stack(
         raise InvalidInput("shift", f"{step:g}", f"less than the length of a box, {edges[0]:g}")
     names = cycled(materials)
     boxes = [
-        Body(Box(edges), _at(dim, k * step, (k + 0.5) * edges[-1]), density=density,
+        Body(Box(edges), over(dim, k * step, (k + 0.5) * edges[-1]), density=density,
              material=names[k % len(names)], name=f"box {k}")
         for k in range(count)
     ]  # fmt: skip
@@ -167,13 +167,13 @@ def brick_on_two_bricks(
     middle = 0.5 * (length + apart)
     places = (-middle, 0.5), (middle, 0.5), (aside, 1.5)
     bricks = [
-        Body(Box(edges), _at(dim, x, level * height), mass=mass, name=name, fixed=fixed and low,
+        Body(Box(edges), over(dim, x, level * height), mass=mass, name=name, fixed=fixed and low,
              material=name if low else "")
         for (x, level), name, low in zip(
             places, ("left", "right", "upper"), (True, True, False), strict=True
         )
     ]  # fmt: skip
-    ground = Body(HalfSpace(_at(dim, 0.0, 1.0)), np.zeros(dim), material="left", name="floor")
+    ground = Body(HalfSpace(over(dim, 0.0, 1.0)), np.zeros(dim), material="left", name="floor")
     return Scene(
         bricks if fixed else [*bricks, ground],
         dim=dim,
@@ -208,11 +208,12 @@ def box_on_step(
     edges = _edges(size, _BOX, dim)
     length, height = float(edges[0]), float(edges[-1])
     step = edges * np.array([2.0, *[1.0] * (dim - 1)])
+    place = over(dim, (share - 0.5) * length, 1.5 * height)
     return Scene(
         [
             floor(dim),
-            Body(Box(step), _at(dim, -length, 0.5 * height), fixed=True, name="step"),
-            Body(Box(edges), _at(dim, (share - 0.5) * length, 1.5 * height), mass=mass, name="box"),
+            Body(Box(step), over(dim, -length, 0.5 * height), fixed=True, name="step"),
+            Body(Box(edges), place, mass=mass, name="box"),
         ],
         dim=dim,
         power=power,
@@ -256,8 +257,3 @@ def _edges(size: object, default: tuple[float, float, float], dim: int) -> Float
         raise InvalidInput("dim", checks.describe(dim), "2 or 3")
     usual = list(default) if dim == 3 else [default[0], default[2]]
     return checks.vector("size", usual if size is None else size, dim)
-
-
-def _at(dim: int, x: float, height: float) -> FloatArray:
-    """(dim,) a place in the plane of the wall, m."""
-    return np.array([x, height] if dim == 2 else [x, 0.0, height])

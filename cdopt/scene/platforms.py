@@ -12,11 +12,13 @@ from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Compound, Part
+from cdopt.scene.few import over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Box, Capsule, Sphere
 
 RODS = ("box", "capsule")
+_ROUND_OFF = 1e-9  # share by which supports that touch may seem to overlap
 _ACROSS = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
 
 
@@ -59,7 +61,7 @@ def rod_on_supports(
     thick = checks.scalar("thickness", thickness, above=0.0)
     radius = checks.scalar("support_radius", support_radius, above=0.0)
     x = checks.vector("positions", positions, None, "m")
-    if x.size < 2 or not (np.diff(x) >= 2.0 * radius).all():
+    if x.size < 2 or not (np.diff(x) >= 2.0 * radius * (1.0 - _ROUND_OFF)).all():
         expected = f"two or more, ascending, at least {2.0 * radius:g} m apart"
         raise InvalidInput("positions", f"{x.tolist()}", expected)
     place = checks.scalar("load_at", load_at, at_least=float(x[0]), at_most=float(x[-1]))
@@ -74,7 +76,7 @@ def rod_on_supports(
     force, torque = _pressed(np.array([place - middle, 0.0]), load, dim)
     body = Body(
         shape,
-        _at(dim, middle, 0.5 * thick),
+        over(dim, middle, 0.5 * thick),
         mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
         force=force,
         torque=torque,
@@ -82,7 +84,7 @@ def rod_on_supports(
     )
     bar = Sphere(radius) if dim == 2 else Capsule(radius=radius, length=2.0 * thick)
     supports = [
-        Body(bar, _at(dim, float(at), -radius), fixed=True, material=f"support {i}",
+        Body(bar, over(dim, float(at), -radius), fixed=True, material=f"support {i}",
              orientation=None if dim == 2 else _ACROSS, name=f"support {i}")
         for i, at in enumerate(x)
     ]  # fmt: skip
@@ -128,7 +130,7 @@ def table_with_legs(
     tip = checks.scalar("support_radius", support_radius, above=0.0)
     spots = _spots(legs, places, checks.scalar("radius", radius, above=0.0))
     arms = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.diag(np.full(len(spots), 1e9))
-    if arms.min() < max(2.0 * tip, wide * np.sqrt(2.0)):
+    if arms.min() < max(2.0 * tip, wide * np.sqrt(2.0)) * (1.0 - _ROUND_OFF):
         found = f"two of them {arms.min():.6g} m apart"
         raise InvalidInput("places", found, "legs and supports that do not overlap")
     k = checks.per_contact("stiffness", stiffness, len(spots), positive=True)
@@ -181,14 +183,9 @@ def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float 
     """Force (dim,) and torque of a load downwards at (2,) horizontally from the centre of mass."""
     push = checks.scalar("load", load, at_least=0.0)
     x, y = arm.tolist()
-    return _at(dim, 0.0, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
+    return over(dim, 0.0, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
 
 
 def _graded(name: str, stiffness: Sequence[float] | FloatArray) -> list[Material]:
     """Materials of these stiffnesses, named and numbered."""
     return [Material(name=f"{name} {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
-
-
-def _at(dim: int, x: float, height: float) -> FloatArray:
-    """(dim,) a place over the x axis, m."""
-    return np.array([x, height] if dim == 2 else [x, 0.0, height])

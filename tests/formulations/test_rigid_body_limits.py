@@ -1,0 +1,189 @@
+"""Rigid bodies: plane and space, other backends, time, and the limit of stiff contacts."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from rigid_bodies import AT_REST, BRICKS, POWERS, SHARP, G, close, solved
+
+import cdopt
+from cdopt import contact, scene
+from cdopt.scene import Body, Scene
+
+
+@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("power", POWERS)
+def test_space_shares_out_what_the_plane_carries(name: str, power: float) -> None:
+    """Per weight, the forces of the front and of the back sum to that in the plane."""
+    sums = []
+    for dim in (2, 3):
+        made = AT_REST[name](dim=dim, power=power)
+        found, f = solved(made)
+        free = ~made.bodies.fixed
+        load = made.bodies.mass[free].sum() * G
+        shares: dict[tuple, float] = {}
+        for (i, j), x, own in zip(found.bodies, found.points, f / load, strict=True):
+            key = (int(i), int(j), *(np.round(x[[0, -1]], 7) + 0.0))
+            shares[key] = shares.get(key, 0.0) + own
+        sums.append(shares)
+    assert sums[0].keys() == sums[1].keys()
+    for key, share in sums[0].items():
+        assert sums[1][key] == pytest.approx(share, abs=2e-9 * max(sums[0].values()))
+
+
+@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("power", POWERS)
+def test_clarabel_agrees(name: str, power: float) -> None:
+    """Asked for 1e-12: contacts that touch and carry nothing leave it the root of what it asks."""
+    made = AT_REST[name](dim=2, power=power)
+    close(solved(made, "clarabel", accuracy=1e-12)[1], solved(made)[1], 2e-6)
+
+
+@pytest.mark.parametrize("name", [*AT_REST, "table"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_what_stands_stays(name: str, dim: int) -> None:
+    if name == "table":
+        made = scene.table_with_legs(
+            6, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0], load=9.0, load_at=[0.2, 0.1]
+        )
+    else:
+        made = AT_REST[name](dim=dim)
+    run = cdopt.simulate(made, 1e-3, 5e-3, backend="newton", classic_backend="newton")
+    moved = np.abs(run.final.state.q - made.initial.q).max()
+    assert moved < 1e-13
+    assert np.abs(run.final.state.v).max() < 1e-11
+    found, f = solved(made)
+    last = run.final
+    carried = last.f > 1e-6 * f.max()
+    ids = found.contact_ids
+    known = np.isin(last.contact_ids[carried], ids)
+    assert known.all()
+    at = np.searchsorted(ids, last.contact_ids[carried])
+    close(last.f[carried], f[at], 1e-6)
+    assert last.f.sum() == pytest.approx(f.sum(), rel=1e-6)
+
+
+# --- the limit of stiff contacts ---------------------------------------------------------
+
+STIFF = {
+    "wall": lambda power: scene.brick_wall(5, 4, materials=BRICKS, power=power),
+    "stack": lambda power: scene.box_stack(4, materials=BRICKS, shift=0.04, dim=3, power=power),
+}
+
+
+def slope_of_compliance(step: cdopt.ContactStep, power: float) -> float:
+    """How the distance of forces of stiff contacts from the compatible ones falls with κ."""
+    f = cdopt.CompatibleCD(step, power).solve("newton").f
+    inertia = step.M.diagonal().max() / step.dt**2  # N/m
+    size = float(np.abs(f).max())
+    own = size * (inertia / size * np.logspace(3.0, 4.5, 4)) ** (power - 1.0)
+    errors = []
+    for kappa in own:
+        found = cdopt.CompliantCD(step, power, kappa=float(kappa)).solve("newton")
+        assert found.ok
+        errors.append(np.linalg.norm(found.f - f) / np.linalg.norm(f))
+    assert 1e-6 < min(errors) < max(errors) < 3e-2, errors
+    return float(np.polyfit(np.log(own), np.log(errors), 1)[0])
+
+
+@pytest.mark.parametrize("name", STIFF)
+@pytest.mark.parametrize("power", POWERS)
+def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> None:
+    made = STIFF[name](power)
+    found = contact.detect(made, made.initial, margin=1e-9)
+    step = contact.step(made, made.initial, found, dt=1e-3)
+    assert cdopt.indeterminacy(step, contacts=0).nullity > 0
+    slope = slope_of_compliance(step, power)
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_linear_gaps_that_touch_do_not_know_kappa(power: float) -> None:
+    made = scene.brick_wall(4, 3, materials=BRICKS, walls=True, power=power)
+    found, f = solved(made)
+    step = contact.step(made, made.initial, found, dt=1e-3)
+    for kappa in (1.0, 1e3, 1e6):
+        static = cdopt.QuasiStatic(
+            step.B, np.zeros(step.nc), step.F_ext, stiffness=kappa * step.stiffness, power=power
+        )
+        close(static.solve("newton").f, f, 1e-8)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_elastic_walls_tend_to_compatible_forces_in_exact_geometry(power: float) -> None:
+    """Between walls, where no brick can creep. A flush corner may change its name: by place."""
+    made = scene.brick_wall(3, 2, materials=BRICKS, walls=True, power=power)
+    found, f = solved(made)
+    kappas = np.array({2.0: [1e7, 1e8, 1e9], 2.5: [1e8, 1e9, 1e10]}[power])
+    errors = []
+    for kappa in kappas:
+        rest = cdopt.dynamics.equilibrium(made.stiffened(float(kappa)))
+        seen = np.zeros(f.size)
+        for k in np.flatnonzero(rest.contacts.phi < 0.0):
+            off = np.abs(found.points - rest.contacts.points[k]).max(axis=1)
+            off[(found.bodies != rest.contacts.bodies[k]).any(axis=1)] = np.inf
+            off[found.normals @ rest.contacts.normals[k] < 0.9] = np.inf
+            assert off.min() < 1e-2 * 0.06
+            seen[np.argmin(off)] += rest.forces[k]
+        errors.append(np.linalg.norm(seen - f) / np.linalg.norm(f))
+    assert errors[0] < 1e-2
+    slope = np.polyfit(np.log(kappas), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+
+
+def frusta(power: float) -> Scene:
+    """Twelve polyhedra in rows of five, four and three, each over two below, a little apart."""
+    foot = np.array([[-0.1, -0.05], [0.1, -0.05], [0.1, 0.05], [-0.1, 0.05]])
+    corners = np.concatenate([np.column_stack([s * foot, np.full(4, z)])
+                              for s, z in ((1.0, 0.0), (0.9, 0.08))])  # fmt: skip
+    shape = scene.Polyhedron(corners)
+    stones = [
+        Body(shape, np.add([0.21 * (i + 0.5 * j), 0.0, j * 0.08 + (j + 1) * 1e-4], shape.centre),
+             density=2000.0, material="abc"[(i + j) % 3])
+        for j, row in enumerate((5, 4, 3))
+        for i in range(row)
+    ]  # fmt: skip
+    floor = Body(scene.HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0], name="floor")
+    return Scene([floor, *stones], dim=3, power=power, materials=BRICKS)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_polyhedra_that_came_to_rest_tend_to_compatible_forces(power: float) -> None:
+    made = frusta(power)
+    state = cdopt.simulate(made, 1e-3, 0.04, "classic-cd", backend="newton").final.state
+    assert np.abs(state.v).max() < 1e-9
+    still = scene.State(0.0, state.q, np.zeros_like(state.v))
+    found = contact.detect(made, still, margin=1e-6)
+    assert found.nc == 4 * (5 + 8 + 6)
+    step = contact.step(made, still, found, dt=1e-3)
+    assert cdopt.indeterminacy(step, contacts=0).nullity == 4 * 19 - 3 * 12
+    answer = cdopt.CompatibleCD(step, power).solve("newton")
+    weight = made.bodies.mass[1:].sum() * G
+    assert answer.f[found.bodies[:, 0] == 0].sum() == pytest.approx(weight, rel=1e-9)
+    slope = slope_of_compliance(step, power)
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
+
+
+@functools.cache
+def loose_pile() -> scene.State:
+    made = scene.polyhedra_pile(12, across=2, materials=BRICKS, seed=3)
+    state = cdopt.simulate(made, 1e-3, 0.8, "classic-cd", backend="newton").final.state
+    return scene.State(0.0, state.q, np.zeros_like(state.v))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("power", POWERS)
+def test_a_random_pile_of_polyhedra_leaves_nothing_to_stiffness(power: float) -> None:
+    """Without friction it is isostatic: classic and compatible forces are the same."""
+    made = scene.polyhedra_pile(12, across=2, materials=BRICKS, power=power, seed=3)
+    still = loose_pile()
+    step = contact.step(made, still, contact.detect(made, still), dt=1e-3)
+    answer = cdopt.CompatibleCD(step, power).solve("newton")
+    carried = np.flatnonzero(answer.f > SHARP * answer.f.max())
+    assert np.linalg.matrix_rank(step.B.toarray()[carried]) == carried.size
+    assert carried.size > 3 * 12
+    close(answer.f, answer.classic.f)
+    slope = slope_of_compliance(step, power)
+    assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
