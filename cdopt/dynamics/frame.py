@@ -10,8 +10,8 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.contact.contacts import FEATURES
-from cdopt.scene import State
 from cdopt.frozen import Frozen
+from cdopt.scene import State
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from cdopt import checks
 from cdopt.checks import FloatArray, IntArray
 from cdopt.contact import Contacts, gap_gradient, mass_matrix, move
 from cdopt.errors import InvalidInput
-from cdopt.scene import Dofs, HalfSpace, Scene, State
 from cdopt.geometry.rotations import matrices
+from cdopt.scene import Dofs, HalfSpace, Scene, State
 from cdopt.scene.shapes import SHAPES
 
 

@@ -29,11 +29,20 @@ class Found(NamedTuple):
 
 
 @njit(cache=True)
+def taken(found: Found, la: int, lb: int) -> bool:
+    """Whether a point of this pair has these names already."""
+    for k in range(found.tally[1], min(found.tally[0], found.pair.size)):
+        if found.labels[k, 0] == la and found.labels[k, 1] == lb:
+            return True
+    return False
+
+
+@njit(cache=True)
 def note(
     found: Found, pair: int, la: int, lb: int, distance: float, ra: float, rb: float, n: Vector,
-    at: Vector, margin: float, same: float,
-) -> bool:  # fmt: skip
-    """Write down a contact point, unless it is too far or known already; whether it is near.
+    at: Vector, same: float,
+) -> None:  # fmt: skip
+    """Write down a contact point, unless it is known already.
 
     Parameters
     ----------
@@ -41,21 +50,17 @@ def note(
     ra, rb : roundness of the two.
     same : points of a pair nearer than this are one, m.
     """
-    gap = distance - ra - rb
-    if gap > margin:
-        return False
     place = along(at, 0.5 * (distance + ra - rb), n)
     for k in range(found.tally[1], min(found.tally[0], found.pair.size)):
         off = minus((found.place[k, 0], found.place[k, 1], found.place[k, 2]), place)
         if dot(off, off) <= same * same:
-            return True
+            return
     k = found.tally[0]
     found.tally[0] += 1
     if k < found.pair.size:
         found.pair[k] = pair
         found.labels[k, 0], found.labels[k, 1] = la, lb
-        found.gap[k] = gap
+        found.gap[k] = distance - ra - rb
         for axis in range(3):
             found.normal[k, axis] = n[axis]
             found.place[k, axis] = place[axis]
-    return True

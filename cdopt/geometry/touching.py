@@ -21,8 +21,9 @@ from cdopt.geometry.axes import (
     PARALLEL,
     separating_axis,
 )
-from cdopt.geometry.found import SAME_PLACE, Found, note
+from cdopt.geometry.found import SAME_PLACE, Found, note, taken
 from cdopt.geometry.hulls import Network
+from cdopt.geometry.naming import called
 from cdopt.geometry.nearest import between_edges, crossing, edge_count, ends, nearest_edges
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, times
 
@@ -66,14 +67,14 @@ def _touch(
             return  # among them the nearest of all
         if kind == EDGES:
             t, u, _ = _cross_at(net, x, first, second)
-            if best <= 0.0 or (0.0 <= t <= 1.0 and 0.0 <= u <= 1.0):
+            solid = net.first_face[a] < net.first_face[a + 1]
+            solid |= net.first_face[b] < net.first_face[b + 1]
+            if (solid and best <= 0.0) or (0.0 <= t <= 1.0 and 0.0 <= u <= 1.0):
                 p = row(x, net.edges[first, 0])
                 at = along(p, t, minus(row(x, net.edges[first, 1]), p))
-                _note(k, a, b, net.edge_label[first], net.edge_label[second], best, n, at, net,
+                _note(k, a, b, net.edge_label[first], net.edge_label[second], best, n, at, net, x,
                       margin, found)  # fmt: skip
-                if net.first_face[a] < net.first_face[a + 1] or (
-                    net.first_face[b] < net.first_face[b + 1]
-                ):
+                if solid:
                     return
         elif best <= 0.0:
             _deepest(k, a, b, kind, first if kind == FACE_OF_FIRST else second, best, n, net, x,
@@ -85,13 +86,19 @@ def _touch(
 @njit(cache=True)
 def _note(
     k: int, a: int, b: int, la: int, lb: int, distance: float, n: Vector, at: Vector,
-    net: Network, margin: float, found: Found,
+    net: Network, x: FloatArray, margin: float, found: Found,
 ) -> float:  # fmt: skip
     """Write down a contact point; its distance, or infinity beyond the margin."""
     same = SAME_PLACE * min(net.size[a], net.size[b])
     ra, rb = net.radius[a], net.radius[b]
-    near = note(found, k, la, lb, distance, ra, rb, n, at, margin, same)
-    return distance if near else np.inf
+    if distance - ra - rb > margin:
+        return np.inf
+    na = called(net, x, a, at, la)
+    nb = called(net, x, b, along(at, distance, n), lb)
+    if taken(found, na, nb):
+        na, nb = la, lb
+    note(found, k, na, nb, distance, ra, rb, n, at, same)
+    return distance
 
 
 @njit(cache=True)
@@ -126,10 +133,10 @@ def _corners_over_face(
             continue
         if sign > 0.0:
             near = _note(k, own, other, net.face_label[face], net.vertex_label[v], height, m,
-                         along(p, -height, m), net, margin, found)  # fmt: skip
+                         along(p, -height, m), net, x, margin, found)  # fmt: skip
         else:
             near = _note(k, other, own, net.vertex_label[v], net.face_label[face], height,
-                         times(-1.0, m), p, net, margin, found)  # fmt: skip
+                         times(-1.0, m), p, net, x, margin, found)  # fmt: skip
         least = min(least, near)
     return least
 
@@ -212,7 +219,7 @@ def _crossing_edges(
                 continue
             distance = dot(m, minus(r, p))
             near = _note(k, a, b, net.edge_label[ea], net.edge_label[eb], distance, m,
-                         along(p, t, d), net, margin, found)  # fmt: skip
+                         along(p, t, d), net, x, margin, found)  # fmt: skip
             least = min(least, near)
     return least
 
@@ -239,9 +246,9 @@ def _deepest(
     p = row(x, chosen)
     if kind == FACE_OF_FIRST:
         _note(k, a, b, net.face_label[face], net.vertex_label[chosen], depth, n,
-              along(p, -depth, n), net, margin, found)  # fmt: skip
+              along(p, -depth, n), net, x, margin, found)  # fmt: skip
     else:
-        _note(k, a, b, net.vertex_label[chosen], net.face_label[face], depth, n, p, net, margin,
+        _note(k, a, b, net.vertex_label[chosen], net.face_label[face], depth, n, p, net, x, margin,
               found)  # fmt: skip
 
 
@@ -276,12 +283,12 @@ def _along_edges(
             s = dot(minus(row(x, v), r), e) / dot(e, e)
             if 0.0 < s < 1.0:
                 _from_to(k, a, b, net.vertex_label[v], _label(net, b, kb, s), row(x, v),
-                         along(r, s, e), net, margin, found)  # fmt: skip
+                         along(r, s, e), net, x, margin, found)  # fmt: skip
             v = b0 if end == 0 else b1
             s = dot(minus(row(x, v), p), d) / dot(d, d)
             if 0.0 < s < 1.0:
                 _from_to(k, a, b, _label(net, a, ka, s), net.vertex_label[v], along(p, s, d),
-                         row(x, v), net, margin, found)  # fmt: skip
+                         row(x, v), net, x, margin, found)  # fmt: skip
     if (
         askew
         or dot(c, c) > PARALLEL**2 * dot(d, d) * dot(e, e)
@@ -289,7 +296,7 @@ def _along_edges(
         or (u in (0.0, 1.0))
     ):
         _from_to(k, a, b, _label(net, a, ka, t), _label(net, b, kb, u), along(p, t, d),
-                 along(r, u, e), net, margin, found)  # fmt: skip
+                 along(r, u, e), net, x, margin, found)  # fmt: skip
 
 
 @njit(cache=True)
@@ -305,11 +312,11 @@ def _label(net: Network, piece: int, edge: int, t: float) -> int:
 
 @njit(cache=True)
 def _from_to(
-    k: int, a: int, b: int, la: int, lb: int, p: Vector, r: Vector, net: Network,
+    k: int, a: int, b: int, la: int, lb: int, p: Vector, r: Vector, net: Network, x: FloatArray,
     margin: float, found: Found,
 ) -> None:  # fmt: skip
     """A contact of two points, along the line between them; in one place along the first axis."""
     off = minus(r, p)
     distance = np.sqrt(dot(off, off))
     n = times(1.0 / distance, off) if distance > 0.0 else (1.0, 0.0, 0.0)
-    _note(k, a, b, la, lb, distance, n, p, net, margin, found)
+    _note(k, a, b, la, lb, distance, n, p, net, x, margin, found)

@@ -8,8 +8,8 @@ import numpy as np
 
 from cdopt.checks import BoolArray, FloatArray
 from cdopt.errors import Unsupported
-from cdopt.scene import HalfSpace, Scene, Sphere, State
 from cdopt.geometry.rotations import matrices
+from cdopt.scene import HalfSpace, Scene, Sphere, State
 
 
 class Grains(NamedTuple):

@@ -8,11 +8,11 @@ import numpy as np
 
 from cdopt.checks import FloatArray, IntArray
 from cdopt.contact.contacts import FEATURES
+from cdopt.frozen import Frozen
 from cdopt.grains.forces import Seen
 from cdopt.grains.links import Links
 from cdopt.grains.model import Grains
 from cdopt.scene import Scene
-from cdopt.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from cdopt.contact import Contacts
 from cdopt.contact import step as contact_step
 from cdopt.dynamics import Equilibrium
 from cdopt.errors import SolveFailed
+from cdopt.frozen import Frozen
 from cdopt.progress import Tell, told
 from cdopt.scene import Scene
-from cdopt.frozen import Frozen
 from cdopt.step import ContactStep
 
 IDLE = 1e-6  # of the largest force: contacts with less do not count as carrying

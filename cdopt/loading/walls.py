@@ -8,8 +8,8 @@ from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.dynamics import Equilibrium
 from cdopt.errors import InvalidInput
-from cdopt.scene import HalfSpace, Scene, State
 from cdopt.geometry.rotations import matrices
+from cdopt.scene import HalfSpace, Scene, State
 
 _ALIKE = 1e-9  # of a unit vector: directions that count as the same
 

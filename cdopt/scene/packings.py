@@ -6,6 +6,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
+from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.few import floor
@@ -43,7 +44,7 @@ def crystal(
         for j in range(height)
     ])  # fmt: skip
     return Scene(
-        [floor(2), *_walls(np.array([[0.0, width * d]])),
+        [floor(2), *walls_at(np.array([[0.0, width * d]])),
          Spheres(centres=centres * d, radius=0.5 * d, density=density)],
         dim=2,
         power=power,
@@ -89,7 +90,7 @@ def random_packing(
     centres += random.uniform(-0.99, 0.99, centres.shape) * room[:, None]
     sides = np.tile([0.0, side * cell], (dim - 1, 1))
     return Scene(
-        [floor(dim), *(_walls(sides) if walls else []),
+        [floor(dim), *(walls_at(sides) if walls else []),
          Spheres(centres=centres, radius=radii, density=density)],
         dim=dim,
         power=power,
@@ -99,7 +100,7 @@ def random_packing(
     )  # fmt: skip
 
 
-def _walls(sides: np.ndarray) -> list[Body]:
+def walls_at(sides: FloatArray) -> list[Body]:
     """Upright walls at the ends (dim − 1, 2) of every horizontal axis, facing in."""
     dim = sides.shape[0] + 1
     names = (("left", "right"), ("front", "back"))

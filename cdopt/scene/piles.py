@@ -15,7 +15,7 @@ from cdopt.scene.convex import Polygon, Polyhedron
 from cdopt.scene.few import floor
 from cdopt.scene.masonry import cycled
 from cdopt.scene.material import Material
-from cdopt.scene.packings import _walls
+from cdopt.scene.packings import walls_at
 from cdopt.scene.scene import Scene
 
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
@@ -60,7 +60,7 @@ def polyhedra_pile(
             Body(shape, place, density=density, material=names[k % len(names)], name=f"grain {k}")
         )
     return Scene(
-        [floor(3), *(_walls(fence) if walls else []), *grains],
+        [floor(3), *(walls_at(fence) if walls else []), *grains],
         dim=3,
         power=power,
         restitution=restitution,
@@ -107,7 +107,7 @@ def polygon_packing(
             Body(shape, place, density=density, material=names[k % len(names)], name=f"grain {k}")
         )
     return Scene(
-        [floor(2), *(_walls(fence) if walls else []), *grains],
+        [floor(2), *(walls_at(fence) if walls else []), *grains],
         dim=2,
         power=power,
         restitution=restitution,

@@ -9,8 +9,8 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray
-from cdopt.scene import Scene
 from cdopt.frozen import Frozen
+from cdopt.scene import Scene
 from cdopt.step import ContactStep
 from cdopt.study.resting import CLOSED, FAILED, RESTLESS, ROUND_OFF
 from cdopt.study.words import seconds, short

@@ -20,8 +20,8 @@ from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.contact import Contacts, detect, external_forces, gap_gradient, move
 from cdopt.dynamics import MarchingMethod, Run, VariationalSteps, VelocityVerletSteps, equilibrium
 from cdopt.dynamics.relinearised import elastic
-from cdopt.scene import Scene, State
 from cdopt.frozen import Frozen
+from cdopt.scene import Scene, State
 
 MARCHING: dict[str, tuple[MarchingMethod, float]] = {  # and steps in the time of a collision
     "variational": (VariationalSteps(), 16.0),

@@ -304,3 +304,28 @@ def test_a_redundant_point_is_named() -> None:
     assert not detect(plane, plane.initial, margin=0.01).redundant.any()
     beam = cdopt.scene.beam()
     assert not detect(beam, beam.initial).redundant.any()
+
+
+def test_names_of_flush_corners_do_not_hang_on_round_off() -> None:
+    """Where corners lie on corners, either body's may be found first."""
+    for upper, dim in ((UNIT, 3), (Box([1.0, 1.0]), 2)):
+        names = []
+        for shift in (0.0, 1e-15, -1e-15, 1e-9, -1e-9, 1e-6, -1e-6, 1e-5, -1e-5):
+            place = [*[shift] * (dim - 1), 1.0 + 0.1 * shift]
+            scene = pair(upper, upper, place)
+            found = detect(scene, scene.initial, margin=0.01)
+            names.append(found.contact_ids)
+            assert len(set(names[-1])) == 2 ** (dim - 1)
+        for other in names[1:]:
+            np.testing.assert_array_equal(other, names[0])
+
+
+def test_capsules_in_one_plane_that_are_apart_do_not_touch() -> None:
+    turn = {"orientation": [np.cos(0.15), 0.0, 0.0, np.sin(0.15)]}
+    lying = [Body(Capsule(0.15, 0.5), [0.0, 0.0, 0.0], mass=1.0),
+             Body(Capsule(0.15, 0.5), [0.1, 0.6, 0.0], mass=1.0, **turn)]  # fmt: skip
+    scene = Scene(lying, dim=3)
+    assert detect(scene, scene.initial, margin=0.05).nc == 0
+    wide = detect(scene, scene.initial, margin=1.0)
+    assert (wide.phi > 0.05).all()
+    np.testing.assert_allclose(wide.normals[:, 2], 0.0, atol=1e-15)
