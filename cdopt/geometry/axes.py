@@ -39,7 +39,7 @@ def separating_axis(
         own, other = (a, b) if side == 0 else (b, a)
         for f in range(net.first_face[own], net.first_face[own + 1]):
             n = row(normals, f)
-            apart = _lowest(net, x, other, n) - dot(n, row(x, net.loop[net.first_loop[f]]))
+            apart = lowest(net, x, other, n) - dot(n, row(x, net.loop[net.first_loop[f]]))
             if apart > best + (FACE_FIRST * size if side == 1 else 0.0):
                 best = apart
                 if side == 0:
@@ -61,7 +61,7 @@ def separating_axis(
 
 
 @njit(cache=True)
-def _lowest(net: Network, x: FloatArray, piece: int, n: Vector) -> float:
+def lowest(net: Network, x: FloatArray, piece: int, n: Vector) -> float:
     """The least of n · x over the corners of a piece."""
     least = np.inf
     for v in range(net.first_vertex[piece], net.first_vertex[piece + 1]):

@@ -7,6 +7,7 @@ is a sphere and a segment a capsule. In the plane the sides of a polygon are its
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,7 @@ from cdopt.checks import FloatArray, IntArray
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
 
+SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
 FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 
 
@@ -181,18 +183,33 @@ def _of_sides(x: FloatArray, sides: Any, normals: FloatArray) -> Polytope:
 
 
 def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
-    """(n, dim) finite, n at least so many."""
-    try:
-        x = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(name, checks.describe(given), f"corners (n, {dim})") from error
-    if x.ndim != 2 or x.shape[1] != dim or not (np.abs(x) <= 1e150).all():
+    """(n, dim) finite, n at least so many, of a size whose powers can be computed with."""
+    x = table(name, given)
+    if x.ndim != 2 or x.shape[1] != dim or not np.isfinite(x).all():
         raise InvalidInput(name, checks.describe(given), f"finite corners (n, {dim})")
     if len(x) < least:
         raise InvalidInput(name, f"{len(x)} corners", f"{least} or more")
-    if not _size(x) > 0.0:
+    if not np.ptp(x, axis=0).max() > 0.0:
         raise InvalidInput(name, "corners all in one place", "a solid")
+    if not (np.abs(x).max() <= LARGEST and _size(x) >= SMALLEST):
+        raise InvalidInput(name, f"a size of {_size(x):.3g} m", f"{SMALLEST:g} to {LARGEST:g} m")
     return x
+
+
+def table(name: str, given: Any) -> FloatArray:
+    """Numbers as an array, copied.
+
+    Raises
+    ------
+    InvalidInput : something else than integers and floats, or rows of unlike length.
+    """
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(name, checks.describe(given), "a table of numbers") from error
+    if array.dtype.kind not in "iuf":
+        raise InvalidInput(name, checks.describe(given), "a table of numbers")
+    return np.array(array, dtype=np.float64)
 
 
 def _size(x: FloatArray) -> float:
@@ -255,20 +272,31 @@ def _outline(corners: IntArray, x: FloatArray, normal: FloatArray) -> tuple[int,
     angle = np.arctan2(arms @ cross(normal, first), arms @ first)
     loop = corners[np.argsort(angle)]
     along = np.roll(x[loop], -1, axis=0) - x[loop]
-    turn = cross(np.roll(along, 1, axis=0), along) @ normal
-    return tuple(loop[turn > FLAT].tolist())
+    before = np.roll(along, 1, axis=0)
+    turn = cross(before, along) @ normal
+    sides = np.linalg.norm(before, axis=1) * np.linalg.norm(along, axis=1)
+    return tuple(loop[turn > FLAT * sides].tolist())
+
+
+def whole_loops(faces: Any) -> tuple[tuple[int, ...], ...]:
+    """Lists of corner numbers as tuples of integers.
+
+    Raises
+    ------
+    InvalidInput : something else.
+    """
+    expected = "lists of corner numbers"
+    if not isinstance(faces, (list, tuple, np.ndarray)):
+        raise InvalidInput("faces", checks.describe(faces), expected)
+    try:
+        return tuple(tuple(operator.index(k) for k in face) for face in faces)
+    except TypeError as error:
+        raise InvalidInput("faces", checks.describe(faces), expected) from error
 
 
 def _given_loops(x: FloatArray, faces: Any) -> tuple[tuple[int, ...], ...]:
     """Loops from what a user wrote."""
-    try:
-        loops = tuple(tuple(int(k) for k in face) for face in faces)
-        whole = all(k == given for loop, face in zip(loops, faces, strict=True)
-                    for k, given in zip(loop, face, strict=True))  # fmt: skip
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("faces", checks.describe(faces), "lists of corner numbers") from error
-    if not whole:
-        raise InvalidInput("faces", "numbers that are not whole", "lists of corner numbers")
+    loops = whole_loops(faces)
     for number, loop in enumerate(loops):
         if len(loop) < 3 or len(set(loop)) < len(loop):
             raise InvalidInput(f"faces[{number}]", f"{list(loop)}", "three or more, each once")
@@ -318,7 +346,8 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
     size = _size(x)
     a, b, c = (x[fans(loops)[:, k]] - x[0] for k in range(3))
     volume = float((cross(b, c) * a).sum()) / 6.0
-    if abs(volume) <= FLAT * size**3:
+    extents = np.linalg.svd((x - x.mean(axis=0)) / size, compute_uv=False)
+    if abs(volume) <= FLAT * size**3 * float(extents.prod()):
         raise InvalidInput("vertices", "a polyhedron without volume", "a solid")
     if volume < 0.0:
         raise InvalidInput("faces", "an inverted polyhedron: faces that turn inwards",

@@ -22,9 +22,10 @@ from cdopt.geometry.axes import (
     separating_axis,
 )
 from cdopt.geometry.found import SAME_PLACE, Found, note, taken
-from cdopt.geometry.hulls import Network
+from cdopt.geometry.hulls import LABELS, Network
 from cdopt.geometry.naming import called
 from cdopt.geometry.nearest import between_edges, crossing, edge_count, ends, nearest_edges
+from cdopt.geometry.rims import rim_to_rim, thin
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, times
 
 FLAT = 0.98  # cosine: a face turned less from the axis lies in the contact
@@ -51,24 +52,18 @@ def _touch(
 ) -> None:  # fmt: skip
     round_ = net.radius[a] + net.radius[b]
     best, kind, first, second, n = separating_axis(net, x, normals, a, b, margin + round_)
-    if best - round_ > margin:
+    if best - round_ > margin or (
+        kind != NONE and round_ == 0.0 and rim_to_rim(net, x, normals, a, b, n, best)
+    ):
         return
     if kind != NONE:
-        away = times(-1.0, n)
-        face = _flat_face(net, normals, a, n), _flat_face(net, normals, b, away)
-        least = min(
-            _corners_over_face(k, a, b, face[0], 1.0, n, net, x, normals, margin, found),
-            _corners_over_face(k, b, a, face[1], -1.0, n, net, x, normals, margin, found),
-        )
-        if face[0] >= 0 or face[1] >= 0:
-            crossed = _crossing_edges(k, a, b, face, n, net, x, normals, margin, found)
-            least = min(least, crossed)
-        if least <= best + 4.0 * FACE_FIRST * min(net.size[a], net.size[b]):
+        wide = 4.0 * FACE_FIRST
+        least = _face_points(k, a, b, n, INSIDE, net, x, normals, margin, found)
+        if least <= best + wide * min(net.size[a], net.size[b]):
             return  # among them the nearest of all
         if kind == EDGES:
             t, u, _ = _cross_at(net, x, first, second)
-            solid = net.first_face[a] < net.first_face[a + 1]
-            solid |= net.first_face[b] < net.first_face[b + 1]
+            solid = not (thin(net, a) and thin(net, b))
             if (solid and best <= 0.0) or (0.0 <= t <= 1.0 and 0.0 <= u <= 1.0):
                 p = row(x, net.edges[first, 0])
                 at = along(p, t, minus(row(x, net.edges[first, 1]), p))
@@ -76,11 +71,32 @@ def _touch(
                       margin, found)  # fmt: skip
                 if solid:
                     return
-        elif best <= 0.0:
-            _deepest(k, a, b, kind, first if kind == FACE_OF_FIRST else second, best, n, net, x,
-                     margin, found)  # fmt: skip
+        elif best <= 0.0 and not (
+            thin(net, a) and thin(net, b) and nearest_edges(net, x, a, b) > 0.0
+        ):
+            if _face_points(k, a, b, n, wide, net, x, normals, margin, found) == np.inf:
+                _deepest(k, a, b, kind, first if kind == FACE_OF_FIRST else second, best, n, net,
+                         x, margin, found)  # fmt: skip
             return
     _nearest(k, a, b, net, x, margin, found)
+
+
+@njit(cache=True)
+def _face_points(
+    k: int, a: int, b: int, n: Vector, inside: float, net: Network, x: FloatArray,
+    normals: FloatArray, margin: float, found: Found,
+) -> float:  # fmt: skip
+    """Points where faces that lie flat across n are met; the least distance among them."""
+    away = times(-1.0, n)
+    face = _flat_face(net, normals, a, n), _flat_face(net, normals, b, away)
+    least = min(
+        _corners_over_face(k, a, b, face[0], 1.0, n, inside, net, x, normals, margin, found),
+        _corners_over_face(k, b, a, face[1], -1.0, n, inside, net, x, normals, margin, found),
+    )
+    if face[0] >= 0 or face[1] >= 0:
+        crossed = _crossing_edges(k, a, b, face, n, inside, net, x, normals, margin, found)
+        least = min(least, crossed)
+    return least
 
 
 @njit(cache=True)
@@ -95,8 +111,10 @@ def _note(
         return np.inf
     na = called(net, x, a, at, la)
     nb = called(net, x, b, along(at, distance, n), lb)
-    if taken(found, na, nb):
+    if taken(found, na, nb):  # as where a small corner is cut off
         na, nb = la, lb
+        while taken(found, na, nb):
+            nb = LABELS - 1 if nb == lb else nb - 1
     note(found, k, na, nb, distance, ra, rb, n, at, same)
     return distance
 
@@ -114,8 +132,8 @@ def _flat_face(net: Network, normals: FloatArray, piece: int, n: Vector) -> int:
 
 @njit(cache=True)
 def _corners_over_face(
-    k: int, own: int, other: int, face: int, sign: float, n: Vector, net: Network, x: FloatArray,
-    normals: FloatArray, margin: float, found: Found,
+    k: int, own: int, other: int, face: int, sign: float, n: Vector, inside: float, net: Network,
+    x: FloatArray, normals: FloatArray, margin: float, found: Found,
 ) -> float:  # fmt: skip
     """Least distance of corners of the other over a face; ``sign`` −1: the face is the second's."""
     least = np.inf
@@ -127,7 +145,7 @@ def _corners_over_face(
     for v in range(net.first_vertex[other], net.first_vertex[other + 1]):
         p = row(x, v)
         height = dot(m, minus(p, base))
-        if height - round_ > margin or not _over(net, x, face, m, p, net.size[own]):
+        if height - round_ > margin or not _over(net, x, face, m, p, net.size[own], inside):
             continue
         if not _corner_faces(net, x, normals, other, v, times(-sign, n)):
             continue
@@ -142,19 +160,21 @@ def _corners_over_face(
 
 
 @njit(cache=True)
-def _over(net: Network, x: FloatArray, face: int, m: Vector, p: Vector, size: float) -> bool:
+def _over(
+    net: Network, x: FloatArray, face: int, m: Vector, p: Vector, size: float, inside: float
+) -> bool:
     """Whether a point lies over a face."""
     begin, end = net.first_loop[face], net.first_loop[face + 1]
     if end - begin == 2:  # a side, in the plane
         u = row(x, net.loop[begin])
         side = minus(row(x, net.loop[begin + 1]), u)
         share = dot(minus(p, u), side) / dot(side, side)
-        return -INSIDE <= share <= 1.0 + INSIDE
+        return -inside <= share <= 1.0 + inside
     for j in range(begin, end):
         u = row(x, net.loop[j])
         side = minus(row(x, net.loop[j + 1 if j + 1 < end else begin]), u)
         out = cross(side, m)
-        if dot(minus(p, u), out) > INSIDE * size * np.sqrt(dot(out, out)):
+        if dot(minus(p, u), out) > inside * size * np.sqrt(dot(out, out)):
             return False
     return True
 
@@ -192,8 +212,8 @@ def _edge_counts(net: Network, normals: FloatArray, face: int, e: int, away: Vec
 
 @njit(cache=True)
 def _crossing_edges(
-    k: int, a: int, b: int, face: tuple[int, int], n: Vector, net: Network, x: FloatArray,
-    normals: FloatArray, margin: float, found: Found,
+    k: int, a: int, b: int, face: tuple[int, int], n: Vector, inside: float, net: Network,
+    x: FloatArray, normals: FloatArray, margin: float, found: Found,
 ) -> float:  # fmt: skip
     """Least distance of edges of the two that cross, seen along n."""
     least = np.inf
@@ -215,7 +235,7 @@ def _crossing_edges(
             if dot(m, n) < FLAT:
                 continue
             t, u, _ = _cross_at(net, x, ea, eb)
-            if not (-INSIDE <= t <= 1.0 + INSIDE and -INSIDE <= u <= 1.0 + INSIDE):
+            if not (-inside <= t <= 1.0 + inside and -inside <= u <= 1.0 + inside):
                 continue
             distance = dot(m, minus(r, p))
             near = _note(k, a, b, net.edge_label[ea], net.edge_label[eb], distance, m,

@@ -112,14 +112,7 @@ class Polyhedron(_Derived, frozen=True, forbid_unknown_fields=True):
         self._solid()
 
     def _solid(self) -> Polytope:
-        faces = self.faces
-        if faces is not None:
-            try:
-                faces = tuple(tuple(face) for face in faces)
-                hash(faces)
-            except TypeError as error:
-                found = checks.describe(self.faces)
-                raise InvalidInput("faces", found, "lists of corner numbers") from error
+        faces = None if self.faces is None else polytope.whole_loops(self.faces)
         return _polyhedron(*_key("vertices", self.vertices), faces)
 
     def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
@@ -168,9 +161,9 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
     kind: ClassVar[str] = "compound"
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, str) or not np.iterable(self.parts):
+        if not isinstance(self.parts, (list, tuple)):
             raise InvalidInput("parts", checks.describe(self.parts), "a list of Part")
-        if not len(list(self.parts)):
+        if not self.parts:
             raise InvalidInput("parts", "none", "at least one part")
         for k, part in enumerate(self.parts):
             if not isinstance(part, Part):
@@ -186,7 +179,7 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
     @property
     def dim(self) -> int:
         """2 or 3, as the position of the first part says."""
-        size = np.size(self.parts[0].position)
+        size = checks.vector("parts[0].position", self.parts[0].position, None).size
         if size not in (2, 3):
             raise InvalidInput("parts[0].position", f"{size} numbers", "2 or 3")
         return size
@@ -304,10 +297,7 @@ def _curvature(pieces: Sequence[Piece]) -> float:
 
 def _key(name: str, vertices: Any) -> tuple[bytes, tuple[int, ...]]:
     """What tells tables of corners apart."""
-    try:
-        table = np.array(vertices, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(name, checks.describe(vertices), "a table of corners") from error
+    table = polytope.table(name, vertices)
     return table.tobytes(), table.shape
 
 

@@ -16,7 +16,7 @@ from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.geometry.hulls import Piece
 from cdopt.geometry.mass_properties import MassProperties, of_capsule, of_polytope
-from cdopt.geometry.polytope import box, point, segment
+from cdopt.geometry.polytope import LARGEST, SMALLEST, box, point, segment
 from cdopt.geometry.rotations import unit
 from cdopt.scene.convex import Compound, Polygon, Polyhedron, derived
 from cdopt.scene.shape import Columns, Shape, Vector, positive
@@ -159,7 +159,7 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
 
     Raises
     ------
-    InvalidInput : a number that is not positive.
+    InvalidInput : a number that is not from 1e-30 to 1e30.
     """
 
     radius: float
@@ -168,8 +168,8 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
     kind: ClassVar[str] = "capsule"
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
-        positive("length", self.length)
+        for name in ("radius", "length"):
+            checks.scalar(name, getattr(self, name), at_least=SMALLEST, at_most=LARGEST)
 
     @classmethod
     def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102

@@ -247,10 +247,7 @@ def test_a_pile_of_polyhedra_has_the_same_contacts_at_any_margin() -> None:
     rng = np.random.default_rng(5)
     ball = rng.standard_normal((12, 3))
     ball /= np.linalg.norm(ball, axis=1, keepdims=True)
-    bodies = [
-        Body(Polyhedron(ball * 0.5), [0.0, 0.0, 3.0 * k], mass=1.0)
-        for k in range(2)
-    ]
+    bodies = [Body(Polyhedron(ball * 0.5), [0.0, 0.0, 3.0 * k], mass=1.0) for k in range(2)]
     scene = Scene(bodies, dim=3, overlap_tol=1.0)
     q = np.array(scene.initial.q)
     for _ in range(40):
