@@ -11,7 +11,7 @@ from cdopt.contact.contacts import Contacts, detect
 from cdopt.contact.dissipation import damping_drive, damping_matrix
 from cdopt.contact.gradient import gap_gradient
 from cdopt.contact.kinematics import advance, configuration_map, move
-from cdopt.contact.neighbours import Neighbours, default_margin, safe_margin
+from cdopt.contact.neighbours import Neighbours, default_margin, safe_margin, safe_margins
 from cdopt.contact.stiffness import effective_mass
 from cdopt.contact.turning import TURNINGS
 
@@ -32,5 +32,6 @@ __all__ = [
     "mass_matrix",
     "move",
     "safe_margin",
+    "safe_margins",
     "step",
 ]

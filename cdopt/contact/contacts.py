@@ -71,14 +71,15 @@ class Contacts(Frozen):
 def detect(
     scene: Scene,
     state: State,
-    margin: float | None = None,
+    margin: float | FloatArray | None = None,
     neighbours: Neighbours | None = None,
 ) -> Contacts:
     """Contacts of a scene: every contact point with a gap up to ``margin``, and every bond.
 
     Parameters
     ----------
-    margin : m; default ``default_margin(scene)``. For a time step take ``safe_margin``.
+    margin : m; default ``default_margin(scene)``. For a time step take ``safe_margin``. Or (nb,)
+        the share of each body, as ``safe_margins`` gives it: a pair has those of both.
     neighbours : the scene's Neighbours, to reuse their search between steps.
 
     Raises
@@ -104,7 +105,7 @@ def detect(
     )
 
 
-def _gaps(scene: Scene, state: State, pairs: IntArray, margin: float) -> Gaps:
+def _gaps(scene: Scene, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
     """Gaps up to ``margin`` of these pairs, and those of all bonds."""
     if not scene.bonds.size:
         return gaps(scene.bodies, state, pairs, margin)

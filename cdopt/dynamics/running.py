@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt.contact import Contacts, Neighbours, detect, safe_margin
+from cdopt.contact import Contacts, Neighbours, detect, safe_margins
 from cdopt.dynamics import diagnostics
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.interrupts import uninterrupted
@@ -251,7 +251,7 @@ class Simulation:
     def _detect(self, state: State) -> tuple[Contacts, float]:
         """Contacts for a step from this state, and how long it took."""
         started = time.perf_counter()
-        margin = safe_margin(self.scene, state, self.dt)
+        margin = safe_margins(self.scene, state, self.dt)
         found = detect(self.scene, state, margin, self._neighbours)
         return found, time.perf_counter() - started
 

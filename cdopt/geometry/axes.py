@@ -34,13 +34,15 @@ def separating_axis(
     """
     best, kind, first, second = -np.inf, NONE, -1, -1
     axis = (1.0, 0.0, 0.0)
-    size = min(net.size[a], net.size[b])
+    clearly = FACE_FIRST * min(net.size[a], net.size[b])
+    first_vertex, first_loop, loop = net.first_vertex, net.first_loop, net.loop
     for side in range(2):
         own, other = (a, b) if side == 0 else (b, a)
+        begin, end = first_vertex[other], first_vertex[other + 1]
         for f in range(net.first_face[own], net.first_face[own + 1]):
             n = row(normals, f)
-            apart = lowest(net, x, other, n) - dot(n, row(x, net.loop[net.first_loop[f]]))
-            if apart > best + (FACE_FIRST * size if side == 1 else 0.0):
+            apart = lowest(x, begin, end, n) - dot(n, row(x, loop[first_loop[f]]))
+            if apart > best + (clearly if side == 1 else 0.0):
                 best = apart
                 if side == 0:
                     kind, first, axis = FACE_OF_FIRST, f, n
@@ -48,12 +50,22 @@ def separating_axis(
                     kind, second, axis = FACE_OF_SECOND, f, times(-1.0, n)
                 if best > limit:
                     return best, kind, first, second, axis
+    edges, sides = net.edges, net.edge_faces
     for ea in range(net.first_edge[a], net.first_edge[a + 1]):
+        start = row(x, edges[ea, 0])
+        da = minus(row(x, edges[ea, 1]), start)
+        left, right = _normals(normals, sides[ea, 0], sides[ea, 1])
         for eb in range(net.first_edge[b], net.first_edge[b + 1]):
-            makes, n = _minkowski_face(net, x, normals, ea, eb)
+            other_start = row(x, edges[eb, 0])
+            db = minus(row(x, edges[eb, 1]), other_start)
+            under, over = _normals(normals, sides[eb, 0], sides[eb, 1])
+            between = minus(other_start, start)
+            makes, n = _minkowski_face(
+                da, left, right, sides[ea, 0] >= 0, db, under, over, sides[eb, 0] >= 0, between
+            )
             if makes:
-                apart = dot(n, minus(row(x, net.edges[eb, 0]), row(x, net.edges[ea, 0])))
-                if apart > best + FACE_FIRST * size:
+                apart = dot(n, between)
+                if apart > best + clearly:
                     best, kind, first, second, axis = apart, EDGES, ea, eb, n
                     if best > limit:
                         return best, kind, first, second, axis
@@ -61,31 +73,42 @@ def separating_axis(
 
 
 @njit(cache=True)
-def lowest(net: Network, x: FloatArray, piece: int, n: Vector) -> float:
-    """The least of n · x over the corners of a piece."""
+def lowest(x: FloatArray, begin: int, end: int, n: Vector) -> float:
+    """The least of n · x over rows from ``begin`` to before ``end``."""
     least = np.inf
-    for v in range(net.first_vertex[piece], net.first_vertex[piece + 1]):
+    for v in range(begin, end):
         least = min(least, dot(n, row(x, v)))
     return least
 
 
 @njit(cache=True)
+def _normals(normals: FloatArray, left: int, right: int) -> tuple[Vector, Vector]:
+    """Of the faces beside an edge; zeros where there are none."""
+    if left < 0:
+        return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    return row(normals, left), row(normals, right)
+
+
+@njit(cache=True)
 def _minkowski_face(
-    net: Network, x: FloatArray, normals: FloatArray, ea: int, eb: int
-) -> tuple[bool, Vector]:
-    """Whether two edges make a face of the Minkowski difference, and its normal, from a to b."""
-    da = minus(row(x, net.edges[ea, 1]), row(x, net.edges[ea, 0]))
-    db = minus(row(x, net.edges[eb, 1]), row(x, net.edges[eb, 0]))
-    left, right = net.edge_faces[ea, 0], net.edge_faces[ea, 1]
-    under, over = net.edge_faces[eb, 0], net.edge_faces[eb, 1]
+    da: Vector, left: Vector, right: Vector, sided: bool, db: Vector, under: Vector, over: Vector,
+    other_sided: bool, between: Vector,
+) -> tuple[bool, Vector]:  # fmt: skip
+    """Whether two edges make a face of the Minkowski difference, and its normal, from a to b.
+
+    Parameters
+    ----------
+    da, db : along the edges. left, right, under, over : normals of the faces beside them, if
+        they have any. between : from a point of the first to one of the second.
+    """
     q = r = 0.0
-    if left >= 0:
-        q = dot(row(normals, right), db)
-        if dot(row(normals, left), db) * q >= 0.0:
+    if sided:
+        q = dot(right, db)
+        if dot(left, db) * q >= 0.0:
             return False, da
-    if under >= 0:
-        r = dot(row(normals, under), da)
-        if r * dot(row(normals, over), da) >= 0.0 or (left >= 0 and r * q >= 0.0):
+    if other_sided:
+        r = dot(under, da)
+        if r * dot(over, da) >= 0.0 or (sided and r * q >= 0.0):
             return False, da
     c = cross(da, db)
     square = dot(c, c)
@@ -93,10 +116,10 @@ def _minkowski_face(
         return False, c
     n = times(1.0 / np.sqrt(square), c)
     out = 0.0
-    if left >= 0:
-        out += dot(n, row(normals, left)) + dot(n, row(normals, right))
-    if under >= 0:
-        out -= dot(n, row(normals, under)) + dot(n, row(normals, over))
-    if left < 0 and under < 0:  # two segments: from one line to the other
-        out = dot(n, minus(row(x, net.edges[eb, 0]), row(x, net.edges[ea, 0])))
+    if sided:
+        out += dot(n, left) + dot(n, right)
+    if other_sided:
+        out -= dot(n, under) + dot(n, over)
+    if not sided and not other_sided:  # two segments: from one line to the other
+        out = dot(n, between)
     return True, n if out >= 0.0 else times(-1.0, n)

@@ -128,9 +128,12 @@ class Hulls(Frozen):
         return x, np.einsum("nij,nj->ni", turn[self.face_body], self.normals)
 
     def pairs(
-        self, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: float
-    ) -> IntArray:
-        """Pairs (n, 2) of pieces, of pairs (m, 2) of bodies, with bounding spheres this near, m."""
+        self, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Pairs (n, 2) of pieces of pairs (m, 2) of bodies, and their margins (n,).
+
+        Those whose bounding spheres are within the pair's ``margin`` (m,) m.
+        """
         count = np.diff(self.first_piece)[pairs]
         many = count.prod(axis=1)
         which = np.repeat(np.arange(pairs.shape[0]), many)
@@ -139,8 +142,8 @@ class Hulls(Frozen):
         b = self.first_piece[pairs[which, 1]] + rank % count[which, 1]
         middle = position[self.body] + np.einsum("nij,nj->ni", turn[self.body], self.centre)
         apart = np.linalg.norm(middle[b] - middle[a], axis=1) - self.reach[a] - self.reach[b]
-        near = apart <= margin + 1e-12 * (self.reach[a] + self.reach[b])
-        return np.column_stack([a[near], b[near]])
+        near = apart <= margin[which] + 1e-12 * (self.reach[a] + self.reach[b])
+        return np.column_stack([a[near], b[near]]), margin[which[near]]
 
 
 def _labels(pieces: Sequence[Sequence[Piece]]) -> tuple[IntArray, IntArray, IntArray]:

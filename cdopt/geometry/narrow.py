@@ -29,9 +29,9 @@ class Points(NamedTuple):
 
 
 def contact_points(
-    hulls: Hulls, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: float
+    hulls: Hulls, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: FloatArray
 ) -> Points:
-    """Contact points with gaps up to ``margin`` m, of pairs (m, 2) of pieces.
+    """Contact points with gaps up to ``margin`` (m,) m, of pairs (m, 2) of pieces.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cdopt.checks import FloatArray
+from cdopt.checks import FloatArray, IntArray
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row
 
@@ -53,22 +53,19 @@ def edge_count(net: Network, piece: int) -> int:
 
 
 @njit(cache=True)
-def ends(net: Network, piece: int, k: int) -> tuple[int, int]:
+def ends(
+    first_edge: IntArray, first_vertex: IntArray, edges: IntArray, piece: int, k: int
+) -> tuple[int, int]:
     """Corner numbers of edge k of a piece."""
-    if net.first_edge[piece + 1] == net.first_edge[piece]:
-        return net.first_vertex[piece], net.first_vertex[piece]
-    e = net.first_edge[piece] + k
-    return net.edges[e, 0], net.edges[e, 1]
+    e = first_edge[piece]
+    if first_edge[piece + 1] == e:
+        return first_vertex[piece], first_vertex[piece]
+    return edges[e + k, 0], edges[e + k, 1]
 
 
 @njit(cache=True)
-def between_edges(
-    net: Network, x: FloatArray, a: int, b: int, k: int, m: int
-) -> tuple[float, float, float]:
-    """Distance of edge k of one piece and edge m of another, m, and where on them, in [0, 1]."""
-    a0, a1 = ends(net, a, k)
-    b0, b1 = ends(net, b, m)
-    p, q, r, s = row(x, a0), row(x, a1), row(x, b0), row(x, b1)
+def between(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float, float]:
+    """Distance of the segments p–q and r–s, m, and where on them, in [0, 1]."""
     t, u = nearest_on_segments(p, q, r, s)
     gap = minus(along(r, u, minus(s, r)), along(p, t, minus(q, p)))
     return np.sqrt(dot(gap, gap)), t, u
@@ -78,7 +75,12 @@ def between_edges(
 def nearest_edges(net: Network, x: FloatArray, a: int, b: int) -> float:
     """Least distance between edges of two pieces, m."""
     best = np.inf
-    for k in range(edge_count(net, a)):
-        for m in range(edge_count(net, b)):
-            best = min(best, between_edges(net, x, a, b, k, m)[0])
+    first_edge, first_vertex, edges = net.first_edge, net.first_vertex, net.edges
+    count, other = edge_count(net, a), edge_count(net, b)
+    for k in range(count):
+        a0, a1 = ends(first_edge, first_vertex, edges, a, k)
+        p, q = row(x, a0), row(x, a1)
+        for m in range(other):
+            b0, b1 = ends(first_edge, first_vertex, edges, b, m)
+            best = min(best, between(p, q, row(x, b0), row(x, b1))[0])
     return best

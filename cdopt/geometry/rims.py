@@ -41,7 +41,10 @@ def rim_to_rim(
             if sign * dot(m, n) > ACROSS:
                 continue
             level = dot(m, row(x, net.loop[net.first_loop[f]]))
-            if abs(lowest(net, x, other, m) - level) > tol:
+            if (
+                abs(lowest(x, net.first_vertex[other], net.first_vertex[other + 1], m) - level)
+                > tol
+            ):
                 continue
             for g in range(net.first_face[other], net.first_face[other + 1]):
                 if dot(row(normals, g), m) < OPPOSITE:

@@ -24,7 +24,7 @@ from cdopt.geometry.axes import (
 from cdopt.geometry.found import SAME_PLACE, Found, note, taken
 from cdopt.geometry.hulls import LABELS, Network
 from cdopt.geometry.naming import called
-from cdopt.geometry.nearest import between_edges, crossing, edge_count, ends, nearest_edges
+from cdopt.geometry.nearest import between, crossing, edge_count, ends, nearest_edges
 from cdopt.geometry.rims import rim_to_rim, thin
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, times
 
@@ -36,13 +36,14 @@ INSIDE = 1e-9  # of the size: how far outside a face a corner still is over it
 
 @njit(cache=True)
 def find_points(
-    pairs: IntArray, net: Network, x: FloatArray, normals: FloatArray, margin: float, found: Found
-) -> None:
-    """Contact points of pairs (n, 2) of pieces with gaps up to ``margin`` m."""
+    pairs: IntArray, net: Network, x: FloatArray, normals: FloatArray, margin: FloatArray,
+    found: Found,
+) -> None:  # fmt: skip
+    """Contact points of pairs (n, 2) of pieces with gaps up to ``margin`` (n,) m."""
     found.tally[0] = 0
     for k in range(pairs.shape[0]):
         found.tally[1] = found.tally[0]
-        _touch(k, pairs[k, 0], pairs[k, 1], net, x, normals, margin, found)
+        _touch(k, pairs[k, 0], pairs[k, 1], net, x, normals, margin[k], found)
 
 
 @njit(cache=True)
@@ -277,10 +278,18 @@ def _nearest(
     k: int, a: int, b: int, net: Network, x: FloatArray, margin: float, found: Found
 ) -> None:
     """The nearest points of edges and corners, and of all that are as near."""
-    limit = nearest_edges(net, x, a, b) + SAME_PLACE * min(net.size[a], net.size[b])
-    for ka in range(edge_count(net, a)):
-        for kb in range(edge_count(net, b)):
-            distance, t, u = between_edges(net, x, a, b, ka, kb)
+    least = nearest_edges(net, x, a, b)
+    if least - net.radius[a] - net.radius[b] > margin:
+        return
+    limit = least + SAME_PLACE * min(net.size[a], net.size[b])
+    first_edge, first_vertex, edges = net.first_edge, net.first_vertex, net.edges
+    count, other = edge_count(net, a), edge_count(net, b)
+    for ka in range(count):
+        a0, a1 = ends(first_edge, first_vertex, edges, a, ka)
+        p, q = row(x, a0), row(x, a1)
+        for kb in range(other):
+            b0, b1 = ends(first_edge, first_vertex, edges, b, kb)
+            distance, t, u = between(p, q, row(x, b0), row(x, b1))
             if distance <= limit:
                 _along_edges(k, a, b, ka, kb, t, u, net, x, margin, found)
 
@@ -291,8 +300,9 @@ def _along_edges(
     margin: float, found: Found,
 ) -> None:  # fmt: skip
     """Where two edges are nearest; side by side they touch at the ends of what they share."""
-    a0, a1 = ends(net, a, ka)
-    b0, b1 = ends(net, b, kb)
+    first_edge, first_vertex, edges = net.first_edge, net.first_vertex, net.edges
+    a0, a1 = ends(first_edge, first_vertex, edges, a, ka)
+    b0, b1 = ends(first_edge, first_vertex, edges, b, kb)
     p, r = row(x, a0), row(x, b0)
     d, e = minus(row(x, a1), p), minus(row(x, b1), r)
     c = cross(d, e)
@@ -322,7 +332,7 @@ def _along_edges(
 @njit(cache=True)
 def _label(net: Network, piece: int, edge: int, t: float) -> int:
     """What a body calls a place on an edge of a piece: the edge, or the corner at its end."""
-    v0, v1 = ends(net, piece, edge)
+    v0, v1 = ends(net.first_edge, net.first_vertex, net.edges, piece, edge)
     if t <= 0.0 or edge_count(net, piece) == 0 or v0 == v1:
         return net.vertex_label[v0]
     if t >= 1.0:

@@ -51,10 +51,10 @@ class Gaps(Frozen):
         )
 
 
-PairFunction = Callable[[Bodies, State, IntArray, IntArray, float], Gaps]
+PairFunction = Callable[[Bodies, State, IntArray, IntArray, FloatArray], Gaps]
 
 
-def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Distance of centres less the radii; concentric spheres part along the first axis."""
     x = state.position
     radius = bodies.reach
@@ -68,7 +68,7 @@ def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: fl
     return _gaps(a, b, phi, normal, points)
 
 
-def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Height of the centre over the plane less the radius."""
     x = state.position
     out = _outward(bodies, state, b)
@@ -78,7 +78,7 @@ def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: f
     return _gaps(a, b, height - radius, -out, points)
 
 
-def hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+def hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Heights of the corners over the plane less the roundness around them."""
     x, hulls = state.position, bodies.hulls
     first = hulls.network.first_vertex[hulls.first_piece]  # of every body
@@ -96,11 +96,11 @@ def hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: f
     return _gaps(a[which], b[which], height - radius, -out, points, marks)
 
 
-def hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: float) -> Gaps:
+def hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Every pair of corners, edges and faces of the two that touch, piece by piece."""
     turn, hulls = matrices(state.orientation), bodies.hulls
-    pieces = hulls.pairs(np.column_stack([a, b]), state.position, turn, margin)
-    found = contact_points(hulls, pieces, state.position, turn, margin)
+    pieces, near = hulls.pairs(np.column_stack([a, b]), state.position, turn, margin)
+    found = contact_points(hulls, pieces, state.position, turn, near)
     first, second = hulls.body[pieces[found.pair]].T
     return _gaps(first, second, found.gap, found.normals, found.places, found.labels)
 
@@ -117,14 +117,17 @@ _FAMILY = np.array([
 ])  # fmt: skip
 
 
-def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float) -> Gaps:
+def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
     """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
 
     Parameters
     ----------
     pairs : (np, 2) different pairs with i < j.
-    margin : m.
+    margin : m, one number or (nb,) the share of each body, of which a pair has both.
     """
+    shares = np.broadcast_to(
+        0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin, bodies.nb
+    )
     found = [_empty(bodies.dim)]
     family = _FAMILY[bodies.kind[pairs]]
     for (first, second), function in GAPS.items():
@@ -132,8 +135,9 @@ def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float) -> Gaps:
             mine = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
             if mine.any():
                 a, b = pairs[mine, swapped], pairs[mine, 1 - swapped]
-                part = function(bodies, state, a, b, margin)
-                found.append(part.select(np.flatnonzero(part.phi <= margin)))
+                part = function(bodies, state, a, b, shares[a] + shares[b])
+                within = shares[part.bodies].sum(axis=1)
+                found.append(part.select(np.flatnonzero(part.phi <= within)))
     return ordered(found)
 
 
