@@ -28,7 +28,7 @@ from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
 from cdopt.scene.files import loads
 
-FORMAT = 1
+FORMAT = 2  # 1 had other contact numbers
 _OWN = "cdopt"  # the group beside VTKHDF
 _FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError)
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
