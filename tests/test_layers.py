@@ -11,11 +11,11 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "proof", "errors", "checks", "frozen", "progress", "contact_law", "mass", "archive", "step", "scales",
-    "delassus", "data",
+    "proof", "errors", "checks", "frozen", "progress", "contact_law", "mass", "archive", "step",
+    "scales", "delassus", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
-    "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study", "plots",
-    "reproduce", "cli",
+    "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
+    "plots", "reproduce", "cli",
 ]  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
 PLOTTING = {"matplotlib", "plotly", "k3d"}
