@@ -15,7 +15,7 @@ from cdopt.checks import FloatArray
 from cdopt.dynamics import simulate
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.reproduce.settings import Settings
-from cdopt.scene import paper
+from cdopt.scene.generators import paper
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 

@@ -17,7 +17,8 @@ from cdopt.dynamics import Trajectory, simulate
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.reproduce.settings import MATERIALS, Material, Settings
 from cdopt.reproduce.store import Arrays, Store
-from cdopt.scene import Scene, paper
+from cdopt.scene import Scene
+from cdopt.scene.generators import paper
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 

@@ -8,44 +8,37 @@ their own geometry, pair by pair; ``cdopt.contact`` turns it into contact steps.
 Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
-from cdopt.scene.arches import arch
 from cdopt.scene.bodies import Bodies, ShapeTable
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.convex import Compound, Part, Polygon, Polyhedron
 from cdopt.scene.dofs import Dofs
-from cdopt.scene.few import bouncing_ball, box_on_floor, collision, sphere_on_floor
 from cdopt.scene.files import load, loads
-from cdopt.scene.masonry import box_on_step, box_stack, brick_on_two_bricks, brick_wall
+from cdopt.scene.generators import (
+    GENERATORS,
+    arch,
+    beam,
+    bouncing_ball,
+    box_on_floor,
+    box_on_step,
+    box_stack,
+    brick_on_two_bricks,
+    brick_wall,
+    collision,
+    crystal,
+    polygon_packing,
+    polyhedra_pile,
+    pyramid,
+    random_packing,
+    rod_on_supports,
+    sphere_on_floor,
+    table,
+    table_with_legs,
+)
 from cdopt.scene.material import Material
-from cdopt.scene.packings import crystal, random_packing
-from cdopt.scene.paper import beam, pyramid, table
-from cdopt.scene.piles import polygon_packing, polyhedra_pile
-from cdopt.scene.platforms import rod_on_supports, table_with_legs
 from cdopt.scene.scene import Scene
 from cdopt.scene.shape import Shape
 from cdopt.scene.shapes import SHAPES, Box, Capsule, HalfSpace, Sphere
 from cdopt.scene.state import State
-
-GENERATORS = {
-    "arch": arch,
-    "beam": beam,
-    "bouncing_ball": bouncing_ball,
-    "box_on_floor": box_on_floor,
-    "box_on_step": box_on_step,
-    "box_stack": box_stack,
-    "brick_on_two_bricks": brick_on_two_bricks,
-    "brick_wall": brick_wall,
-    "collision": collision,
-    "crystal": crystal,
-    "polygon_packing": polygon_packing,
-    "polyhedra_pile": polyhedra_pile,
-    "pyramid": pyramid,
-    "random_packing": random_packing,
-    "rod_on_supports": rod_on_supports,
-    "sphere_on_floor": sphere_on_floor,
-    "table": table,
-    "table_with_legs": table_with_legs,
-}
 
 __all__ = [
     "GENERATORS",

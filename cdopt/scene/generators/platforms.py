@@ -12,7 +12,7 @@ from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Compound, Part
-from cdopt.scene.few import over
+from cdopt.scene.generators.few import over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Box, Capsule, Sphere

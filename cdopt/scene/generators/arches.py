@@ -12,7 +12,7 @@ from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
-from cdopt.scene.masonry import cycled
+from cdopt.scene.generators.masonry import cycled
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
 

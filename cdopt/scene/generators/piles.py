@@ -12,10 +12,10 @@ from cdopt.bank.parameters import whole
 from cdopt.checks import FloatArray
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
-from cdopt.scene.few import floor
-from cdopt.scene.masonry import cycled
+from cdopt.scene.generators.few import floor
+from cdopt.scene.generators.masonry import cycled
+from cdopt.scene.generators.packings import walls_at
 from cdopt.scene.material import Material
-from cdopt.scene.packings import walls_at
 from cdopt.scene.scene import Scene
 
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
@@ -50,15 +50,8 @@ def polyhedra_pile(
     many = whole("corners", corners, 6, 64)
     random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
     centres, radii, fence = _loose(whole("n", n, 1, 10_000), 3, radius, spread, across, random)
-    names = cycled(materials)
-    grains = []
-    for k, (centre, size) in enumerate(zip(centres, radii, strict=True)):
-        shape = Polyhedron(size * _on_a_sphere(many, random))
-        # the sphere about the points is where the lattice wants it
-        place = centre + shape.centre
-        grains.append(
-            Body(shape, place, density=density, material=names[k % len(names)], name=f"grain {k}")
-        )
+    shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in radii]
+    grains = _grains(shapes, centres, density, materials)
     return Scene(
         [floor(3), *(walls_at(fence) if walls else []), *grains],
         dim=3,
@@ -98,14 +91,8 @@ def polygon_packing(
     many = whole("corners", corners, 3, 64)
     random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
     centres, radii, fence = _loose(whole("n", n, 1, 10_000), 2, radius, spread, across, random)
-    names = cycled(materials)
-    grains = []
-    for k, (centre, size) in enumerate(zip(centres, radii, strict=True)):
-        shape = Polygon(size * _on_a_circle(many, random))
-        place = centre + shape.centre
-        grains.append(
-            Body(shape, place, density=density, material=names[k % len(names)], name=f"grain {k}")
-        )
+    shapes = [Polygon(size * _on_a_circle(many, random)) for size in radii]
+    grains = _grains(shapes, centres, density, materials)
     return Scene(
         [floor(2), *(walls_at(fence) if walls else []), *grains],
         dim=2,
@@ -115,6 +102,19 @@ def polygon_packing(
         name="polygon-packing",
         title="Polygons of random shapes, about to fall",
     )
+
+
+def _grains(
+    shapes: Sequence[Polygon | Polyhedron], centres: FloatArray, density: float,
+    materials: Sequence[Material],
+) -> list[Body]:  # fmt: skip
+    """Bodies whose circles or spheres are about the centres of the lattice."""
+    names = cycled(materials)
+    return [
+        Body(shape, centre + shape.centre, density=density, material=names[k % len(names)],
+             name=f"grain {k}")
+        for k, (shape, centre) in enumerate(zip(shapes, centres, strict=True))
+    ]  # fmt: skip
 
 
 def _loose(

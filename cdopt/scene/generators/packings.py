@@ -9,7 +9,7 @@ from cdopt.bank.parameters import whole
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
-from cdopt.scene.few import floor
+from cdopt.scene.generators.few import floor
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import HalfSpace
 

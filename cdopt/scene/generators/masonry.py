@@ -11,7 +11,7 @@ from cdopt.bank.parameters import whole
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
-from cdopt.scene.few import floor, over
+from cdopt.scene.generators.few import floor, over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import Box, HalfSpace
