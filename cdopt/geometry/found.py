@@ -15,7 +15,8 @@ SAME_PLACE = 1e-6  # of the smaller piece: points nearer to each other are one
 class Found(NamedTuple):
     """Room for contact points, and how many there are.
 
-    tally : (2,) points so far, those that found no room included; where those of this pair begin.
+    tally : (3,) points so far, those that found no room included; where those of this pair of
+        pieces begin; where those of its two bodies begin.
     pair : (room,) numbers of the pairs. labels : (room, 2) what touches, as their bodies call it.
     gap : (room,) m. normal, place : (room, 3), from first to second, and halfway across the gap.
     """
@@ -30,8 +31,8 @@ class Found(NamedTuple):
 
 @njit(cache=True)
 def taken(found: Found, la: int, lb: int) -> bool:
-    """Whether a point of this pair has these names already."""
-    for k in range(found.tally[1], min(found.tally[0], found.pair.size)):
+    """Whether a point of these two bodies has these names already."""
+    for k in range(found.tally[2], min(found.tally[0], found.pair.size)):
         if found.labels[k, 0] == la and found.labels[k, 1] == lb:
             return True
     return False

@@ -35,16 +35,19 @@ def contact_points(
 
     Parameters
     ----------
+    pairs : those of the same two bodies one after another.
     position : (nb, dim) of bodies, m. turn : (nb, dim, dim) rotation matrices.
     """
     dim = position.shape[1]
     x, normals = hulls.placed(position, turn)
     if dim == 2:
         x, normals = (np.column_stack([table, np.zeros(len(table))]) for table in (x, normals))
+    own = hulls.body[pairs]
+    fresh = np.append(True, (own[1:] != own[:-1]).any(axis=1))[: len(pairs)]
     room = 64 + _ROOM * len(pairs)
     while True:
         found = _room(room)
-        find_points(np.ascontiguousarray(pairs), hulls.network, x, normals, margin, found)
+        find_points(np.ascontiguousarray(pairs), fresh, hulls.network, x, normals, margin, found)
         count = int(found.tally[0])
         if count <= room:
             break
@@ -57,7 +60,7 @@ def contact_points(
 
 def _room(size: int) -> Found:
     return Found(
-        tally=np.zeros(2, dtype=np.int64),
+        tally=np.zeros(3, dtype=np.int64),
         pair=np.zeros(size, dtype=np.int64),
         labels=np.zeros((size, 2), dtype=np.int64),
         gap=np.zeros(size),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cdopt.checks import FloatArray, IntArray
+from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.geometry.axes import (
     EDGES,
     FACE_FIRST,
@@ -36,13 +36,18 @@ INSIDE = 1e-9  # of the size: how far outside a face a corner still is over it
 
 @njit(cache=True)
 def find_points(
-    pairs: IntArray, net: Network, x: FloatArray, normals: FloatArray, margin: FloatArray,
-    found: Found,
+    pairs: IntArray, fresh: BoolArray, net: Network, x: FloatArray, normals: FloatArray,
+    margin: FloatArray, found: Found,
 ) -> None:  # fmt: skip
-    """Contact points of pairs (n, 2) of pieces with gaps up to ``margin`` (n,) m."""
+    """Contact points of pairs (n, 2) of pieces with gaps up to ``margin`` (n,) m.
+
+    ``fresh`` (n,) is true where a pair belongs to other bodies than the one before it.
+    """
     found.tally[0] = 0
     for k in range(pairs.shape[0]):
         found.tally[1] = found.tally[0]
+        if fresh[k]:
+            found.tally[2] = found.tally[0]
         _touch(k, pairs[k, 0], pairs[k, 1], net, x, normals, margin[k], found)
 
 
@@ -333,7 +338,7 @@ def _along_edges(
 def _label(net: Network, piece: int, edge: int, t: float) -> int:
     """What a body calls a place on an edge of a piece: the edge, or the corner at its end."""
     v0, v1 = ends(net.first_edge, net.first_vertex, net.edges, piece, edge)
-    if t <= 0.0 or edge_count(net, piece) == 0 or v0 == v1:
+    if t <= 0.0 or v0 == v1:
         return net.vertex_label[v0]
     if t >= 1.0:
         return net.vertex_label[v1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
-from cdopt.geometry.hulls import Hulls, Piece
+from cdopt.geometry.hulls import LABELS, Hulls, Piece
 from cdopt.geometry.polytope import point
 from cdopt.geometry.rotations import unit
 from cdopt.scene import columns as read
@@ -21,6 +22,8 @@ from cdopt.scene.body import Body, Item, Spheres
 from cdopt.scene.shape import Shape
 from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere, fields, gather
 from cdopt.scene.state import UNIT_TOL
+
+MOST = isqrt(2**63 // LABELS**2)  # bodies whose contacts can be numbered in 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +149,8 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
             make: Any = read.of_spheres if grouped else read.of_bodies
             parts.append(make(member, first, dim))
             first += len(parts[-1]["position"])
-    if not first:
-        raise InvalidInput("bodies", "none", "at least one body")
+    if not 0 < first <= MOST:
+        raise InvalidInput("bodies", f"{first} bodies", f"at least one, and at most {MOST}")
     given = {
         name: np.concatenate([part[name] for part in parts])
         for name in ("position", "orientation", "velocity", "angular_velocity", "fixed", "mass",
