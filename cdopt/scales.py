@@ -5,16 +5,17 @@ so that a grain of sand is certified as sharply as the millstone beside it. Ever
 homogeneous in the data: a change of units multiplies it, and scaled problems see no units.
 """
 
+# mypy: disallow-untyped-decorators=False
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from numba import njit
 
-from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,45 +35,107 @@ class Parts:
 
     def largest(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) largest value in each part, zero for none; not-a-number spreads."""
-        result = np.zeros(self.count)
-        np.maximum.at(result, label, values)
-        return result
+        return _largest(label, values, self.count)
 
     def total(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) sum of the values in each part."""
-        return np.bincount(label, weights=values, minlength=self.count).astype(np.float64)
+        sums: FloatArray = np.bincount(label, values, self.count).astype(np.float64, copy=False)
+        return sums
 
     def geometric_mean(self, values: FloatArray) -> FloatArray:
         """(count,) geometric mean of the contacts' positive values; elsewhere that of all."""
-        positive = values > 0.0
-        logs = np.log(np.where(positive, values, 1.0))
-        overall = float(np.mean(logs[positive])) if positive.any() else 0.0
-        number = self.total(self.contact, positive.astype(float))
-        mean = self.total(self.contact, logs) / np.maximum(number, 1.0)
-        return np.exp(np.where(number > 0.0, mean, overall))
+        logs, number = _logarithms(self.contact, values, self.count)
+        if number.all():
+            return np.exp(logs / number)
+        overall = float(logs.sum() / max(number.sum(), 1.0))
+        return np.exp(np.where(number > 0.0, logs / np.maximum(number, 1.0), overall))
 
 
-def network_parts(B: sp.csr_array, coupling: sp.csr_array | None = None) -> Parts:
-    """Parts of the graph in which contact i meets dof j where B_ij ≠ 0.
+@njit(cache=True)
+def _logarithms(label: IntArray, values: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """(count,) sum of the logarithms of positive values under each label, and how many."""
+    logs, number = np.zeros(count), np.zeros(count)
+    for i in range(values.size):
+        if values[i] > 0.0:
+            logs[label[i]] += np.log(values[i])
+            number[label[i]] += 1.0
+    return logs, number
 
-    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes.
+
+def network_parts(
+    B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
+) -> Parts:
+    """Parts of the graph in which contact i meets dof j where B_ij is stored.
+
+    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) says
+    which dofs tie contacts together; default all.
     """
     nc, nv = B.shape
-    corner: Any = sp.csr_array((nv, nv)) if coupling is None else coupling
-    graph = sp.block_array([[sp.csr_array((nc, nc)), B], [B.T, corner]], format="csr")
-    count, label = connected_components(graph, directed=False)
-    label = label.astype(np.int64)
-    return Parts(read_only(label[:nc]), read_only(label[nc:]), int(count))
+    leader, every = np.arange(nc + nv), np.ones(nv, dtype=bool)
+    _join(leader, B.indptr, B.indices, 0, nc, every if tied is None else tied)
+    if coupling is not None:
+        _join(leader, coupling.indptr, coupling.indices, nc, nc, every)
+    count = _number(leader)
+    return Parts(read_only(leader[:nc]), read_only(leader[nc:]), count)
 
 
 def matrix_parts(N: sp.csr_array) -> Parts:
     """Parts of contacts that a Delassus matrix N (nc, nc) couples."""
-    count, label = connected_components(N, directed=False)
-    return Parts(read_only(label.astype(np.int64)), np.zeros(0, dtype=np.int64), int(count))
+    nc = N.shape[0]
+    leader = np.arange(nc)
+    _join(leader, N.indptr, N.indices, 0, 0, np.ones(nc, dtype=bool))
+    count = _number(leader)
+    return Parts(read_only(leader), np.zeros(0, dtype=np.int64), count)
+
+
+@njit(cache=True)
+def _join(
+    leader: IntArray, ptr: IntArray, idx: IntArray, rows: int, columns: int, tied: BoolArray
+) -> None:
+    """Put row i and column j of each entry into one set: nodes rows + i and columns + j.
+
+    ``leader`` (nodes,) points from each node towards the first node of its set. Columns that are
+    not ``tied`` are left out.
+    """
+    for i in range(ptr.size - 1):
+        first = _first(leader, rows + i)
+        for k in range(ptr[i], ptr[i + 1]):
+            if tied[idx[k]]:
+                other = _first(leader, columns + idx[k])
+                leader[max(first, other)] = first = min(first, other)
+
+
+@njit(cache=True)
+def _first(leader: IntArray, node: int) -> int:
+    """The first node of the node's set; halves the way there for the next who asks."""
+    while leader[node] != node:
+        leader[node] = leader[leader[node]]
+        node = leader[node]
+    return node
+
+
+@njit(cache=True)
+def _number(leader: IntArray) -> int:
+    """Replace leaders by numbers of their sets, in order of first nodes; returns how many."""
+    count = 0
+    for node in range(leader.size):
+        if leader[node] == node:
+            leader[node] = count
+            count += 1
+        else:
+            leader[node] = leader[leader[node]]
+    return count
 
 
 def column_scale(B: sp.csr_array) -> FloatArray:
     """β_j = max_i |B_ij| (nv,): what one unit of a degree of freedom does to a gap, at most."""
-    result = np.zeros(B.shape[1])
-    np.maximum.at(result, B.indices, np.abs(B.data))
+    return _largest(B.indices, np.abs(B.data), B.shape[1])
+
+
+@njit(cache=True)
+def _largest(label: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """(count,) the largest value under each label, zero for none; not-a-number spreads."""
+    result = np.zeros(count)
+    for i in range(values.size):
+        result[label[i]] = np.maximum(result[label[i]], values[i])
     return result

@@ -115,7 +115,7 @@ class _YieldingStepData(RigidStepData):
         """N_ii (nc,) of a diagonal M: enough for a scale, without a solve for each contact."""
         if self.B is None or self.mass is None:
             return super()._own_mobility()
-        return self.dt * np.asarray(self.B.multiply(self.B) @ (1.0 / self.mass.diagonal))
+        return self.dt * self._diagonal_mobility[0]
 
     @cached_property
     def part_force(self) -> FloatArray:

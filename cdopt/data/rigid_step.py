@@ -10,7 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray, freeze, read_only
+from cdopt.checks import BoolArray, FloatArray, freeze, read_only
+from cdopt.data import kernels
+from cdopt.data.entries import Entries
 from cdopt.errors import InvalidInput
 from cdopt.mass import MassMatrix
 from cdopt.scales import Parts, column_scale, matrix_parts, network_parts
@@ -52,16 +54,25 @@ class RigidStepData:
         Columns that move no gap but for round-off (rotations of spheres, whose levers are
         zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
         """
-        B, mass = self.step.B, self.mass
-        if B is None or mass is None:
-            return B
-        share = sp.csr_array(B.multiply(B) * (1.0 / mass.diagonal)[None, :])
-        total = np.asarray(share.sum(axis=1)).ravel()
-        relative = sp.csr_array(share * (1.0 / np.where(total > 0.0, total, 1.0))[:, None])
-        idle = column_scale(relative) <= _IDLE
-        if not np.any(idle & (column_scale(B) > 0.0)):
-            return B
-        return freeze(sp.csr_array(B * np.where(idle, 0.0, 1.0)[None, :]))
+        given, mass = self.step.B, self.mass
+        if given is None or mass is None:
+            return given
+        _, moving = self._diagonal_mobility
+        if moving.all() or moving[given.indices].all():
+            return given
+        return freeze(sp.csr_array(given * np.where(moving, 1.0, 0.0)[None, :]))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of B.
+
+        Raises
+        ------
+        InvalidInput : the step is known by N and p alone.
+        """
+        if self.B is None:
+            raise InvalidInput("step", "no matrices", "a step with M and B")
+        return Entries(self.B)
 
     @property
     def mass(self) -> MassMatrix | None:
@@ -77,13 +88,17 @@ class RigidStepData:
         """v⁺ = v* + Δt M⁻¹ Bᵀ f (nv,), m/s: the motion under forces f (nc,) in N."""
         if self.B is None or self.mass is None or self.step.v_star is None:
             return None
-        return np.asarray(self.step.v_star + self.dt * self.mass.solve(self.B.T @ f))
+        return np.asarray(self.step.v_star + self.dt * self.mass.solve(self.load(f)))
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (nv,), N and N·m: what forces f (nc,) in N do to the bodies."""
+        return self.entries.load(f)
 
     def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """(nc,) m/s, the value of each contact's constraint: B v⁺ + bias, or N f + p."""
         if v_next is None or self.B is None or self.step.bias is None:
             return np.asarray(self.step.N @ f + self.step.p_vec)
-        return np.asarray(self.B @ v_next + self.step.bias)
+        return self.entries.times(v_next) + self.step.bias
 
     # --- energies, by part -------------------------------------------------------------
 
@@ -92,12 +107,16 @@ class RigidStepData:
         if v_next is None or self.mass is None or self.step.v_star is None:
             return self.parts.total(self.parts.contact, 0.5 * self.dt * f * (self.step.N @ f))
         jump = v_next - self.step.v_star
-        return self.parts.total(self.parts.dof, 0.5 * jump * (self.mass.M @ jump))
+        return self.parts.total(self.parts.dof, 0.5 * jump * Entries(self.mass.M).times(jump))
 
     def force_objective(self, f: FloatArray) -> FloatArray:
         """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
         linear = self.parts.total(self.parts.contact, self.step.p_vec * f)
-        return self.velocity_objective(self.velocity(f), f) / self.dt + linear
+        if self.B is None or self.mass is None:
+            return self.velocity_objective(None, f) / self.dt + linear
+        load = self.load(f)
+        jump = self.dt * self.mass.solve(load)
+        return self.parts.total(self.parts.dof, 0.5 * jump * load) + linear
 
     # --- scales ------------------------------------------------------------------------
 
@@ -116,22 +135,24 @@ class RigidStepData:
         not blunt the scale; where nothing moves either, the largest |p|. Never below the
         round-off of the terms that p is made of.
         """
-        p, bias, parts = self.step.p_vec, self.step.bias, self.parts
-        closing = parts.largest(parts.contact, np.maximum(-p, 0.0))
-        largest = parts.largest(parts.contact, np.abs(p))
-        rate, floor = largest, np.zeros_like(largest)
-        if bias is not None and self.B is not None and self.step.v_star is not None:
-            rate = parts.largest(parts.contact, np.abs(p - bias))
-            terms = abs(self.B) @ np.abs(self.step.v_star) + np.abs(bias)
-            floor = _ROUND_OFF * parts.largest(parts.contact, terms)
-        idle = np.where(rate > _NEGLIGIBLE * largest, rate, largest)
-        speed = np.maximum(np.where(closing > _NEGLIGIBLE * largest, closing, idle), floor)
+        step, parts, B = self.step, self.parts, self.B
+        p, bias, v_star = step.p_vec, step.bias, step.v_star
+        if B is None or bias is None or v_star is None:
+            B, bias, v_star = sp.csr_array((self.nc, 0)), np.zeros(self.nc), np.zeros(0)
+        speed = kernels.closing_speeds(
+            B.indptr, B.indices, B.data, v_star, p, bias, parts.contact, parts.count,
+            _NEGLIGIBLE, _ROUND_OFF,
+        )  # fmt: skip
+        if (speed > 0.0).all():
+            return read_only(speed)
         return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
 
     @cached_property
     def mobility(self) -> FloatArray:
         """N_ii (nc,), m/(s·N): gap speed per unit of the contact's own force, always positive."""
         own = self._own_mobility()
+        if (own > 0.0).all():
+            return read_only(own)
         return read_only(
             np.where(own > 0.0, own, self.parts.geometric_mean(own)[self.parts.contact])
         )
@@ -140,8 +161,18 @@ class RigidStepData:
         """N_ii (nc,), m/(s·N), zero where the contact moves nothing."""
         if self.B is None or self.mass is None:
             return np.asarray(self.step.N.diagonal())
+        if self.mass.M.nnz == self.mass.diagonal.size:
+            return self.dt * self._diagonal_mobility[0]
         product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
         return self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
+
+    @cached_property
+    def _diagonal_mobility(self) -> tuple[FloatArray, BoolArray]:
+        """(nc,) 1/kg, N_ii/Δt if M were its diagonal; and which dofs (nv,) move a gap."""
+        B, mass = self.step.B, self.mass
+        if B is None or mass is None:
+            raise InvalidInput("step", "no matrices", "a step with M and B")
+        return kernels.mobilities(B.indptr, B.indices, B.data, mass.diagonal, _IDLE)
 
     @cached_property
     def stopping_force(self) -> FloatArray:
@@ -182,11 +213,9 @@ class RigidStepData:
         """
         if self.B is None or self.mass is None:
             return np.zeros(0)
-        beta = column_scale(self.B)
-        touching = beta > 0.0
-        energetic = np.sqrt(self.dof_energy / self.mass.diagonal)
-        speed = self.part_speed[self.parts.dof] / np.where(touching, beta, 1.0)
-        return read_only(np.where(touching, np.minimum(speed, energetic), energetic))
+        with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
+            moving = self.part_speed[self.parts.dof] / column_scale(self.B)
+        return read_only(np.minimum(moving, np.sqrt(self.dof_energy / self.mass.diagonal)))
 
     @cached_property
     def scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -196,9 +225,8 @@ class RigidStepData:
         ------
         InvalidInput : the step is known by N and p alone.
         """
-        if self.mass is None or self.B is None:
+        if self.mass is None:
             raise InvalidInput("step", "no matrices", "a step with M and B")
         s = self.dof_speed
-        M = sp.csr_array(self.mass.M * (s / self.dof_energy)[:, None] * s[None, :])
-        B = sp.csr_array(self.B * (1.0 / self.speed)[:, None] * s[None, :])
-        return M, B
+        M = Entries(self.mass.M).scaled(s / self.dof_energy, s)
+        return M, self.entries.scaled(1.0 / self.speed, s)

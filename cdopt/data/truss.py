@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import PowerLaw
+from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
@@ -76,17 +77,22 @@ class TrussData:
 
     def overlap(self, u: FloatArray) -> FloatArray:
         """c = −B u (nc,), m."""
-        return -np.asarray(self.B @ u)
+        return -self.entries.times(u)
+
+    @cached_property
+    def held(self) -> FloatArray:
+        """c (nc,), m, that prescribed displacements make by themselves."""
+        return read_only(self.overlap(self.prescribed_u))
 
     def reactions(self, f: FloatArray) -> FloatArray:
         """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
-        return np.asarray(self.B.T @ f)[~self.free]
+        return self.load(f)[~self.free]
 
     # --- energies, by part -------------------------------------------------------------
 
     def complementary_energy(self, f: FloatArray) -> FloatArray:
         """Σ w*(f) + fᵀ B u_prescribed (parts,), J: the objective of (33) and (36)."""
-        work = f * self.overlap(self.prescribed_u)
+        work = f * self.held
         return self.parts.total(self.parts.contact, self.law.conjugate(f) - work)
 
     def potential_energy(self, u: FloatArray) -> FloatArray:
@@ -100,15 +106,22 @@ class TrussData:
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the network; prescribed dofs tie nothing together."""
-        mask = sp.diags_array(self.free.astype(np.float64), format="csr")
-        tied = sp.csr_array(self.B @ mask)
-        tied.eliminate_zeros()
-        return network_parts(tied)
+        return network_parts(self.B, tied=self.free)
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of B."""
+        return Entries(self.B)
+
+    @cached_property
+    def _reach(self) -> FloatArray:
+        """β_j (nv,): gap per unit of the dof, zero where it touches no contact."""
+        return read_only(column_scale(self.B))
 
     @cached_property
     def dof_lever(self) -> FloatArray:
         """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        beta = column_scale(self.B)
+        beta = self._reach
         return read_only(np.where(beta > 0.0, beta, float(beta.max(initial=0.0)) or 1.0))
 
     @cached_property
@@ -118,7 +131,7 @@ class TrussData:
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
         provided that its load is round-off too (trap 5).
         """
-        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        beta, load = self._reach, np.abs(self.contact_load)
         top = float(np.where(self.free, load, 0.0).max(initial=0.0))
         noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= 1e-9 * top)
         return read_only(self.free & (beta > 0.0) & ~noise)
@@ -126,22 +139,34 @@ class TrussData:
     @cached_property
     def in_play(self) -> BoolArray:
         """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
-        noise = self.free & (column_scale(self.B) > 0.0) & ~self.reached
+        noise = self.free & (self._reach > 0.0) & ~self.reached
         return read_only(self.free & (self.reached | (self.contact_load != 0.0)) & ~noise)
 
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (nv,), N and N·m."""
+        return self.entries.load(f)
+
     def scaled(self) -> ScaledTruss:
-        """The same truss in units of each part's force and overlap."""
+        """The same truss in units of each part's force and overlap, made once."""
+        return self._scaled
+
+    @cached_property
+    def _scaled(self) -> ScaledTruss:
         used = np.flatnonzero(self.in_play)
         lever, part = self.dof_lever[used], self.parts.dof[used]
         ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
         return ScaledTruss(
-            B=sp.csr_array(self.B[:, used] * (1.0 / lever)[None, :]),
+            B=self._entries_of(used).scaled(columns=1.0 / lever),
             load=self.contact_load[used] / (lever * self.part_force[part]),
-            opening=-self.overlap(self.prescribed_u) / self.length,
+            opening=-self.held / self.length,
             law=PowerLaw(ratio, self.law.power),
             used=used,
             unit=lever / self.part_length[part],
         )
+
+    def _entries_of(self, used: NDArray[np.intp]) -> Entries:
+        """The entries of B in these columns."""
+        return self.entries if used.size == self.free.size else Entries(self.B[:, used])
 
     @cached_property
     def part_force(self) -> FloatArray:
@@ -152,7 +177,7 @@ class TrussData:
         """
         parts = self.parts
         loads = np.where(self.in_play, np.abs(self.contact_load / self.dof_lever), 0.0)
-        caused = self.law.force(self.overlap(self.prescribed_u))
+        caused = self.law.force(self.held)
         force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
         return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
 

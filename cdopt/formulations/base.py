@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from cdopt.certificate import TOLERANCE, Certificate, certify
 from cdopt.checks import FloatArray
 from cdopt.data import ProblemData
 from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations.statement import Statement
 from cdopt.infeasibility import prove
 from cdopt.solution import Iterate, StepSolution
 from cdopt.solution import matched as matched
@@ -35,16 +36,22 @@ class Formulation(ABC):
 
     Attributes
     ----------
-    problem : the cvxpy.Problem; print it, extend it, solve it yourself.
+    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is posed when first
+        asked for: backends that take plain data never need it.
     data : the plain data that structured solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
     extended : whether constraints were added with ``with_constraints``.
     """
 
-    problem: cp.Problem
     data: ProblemData
     form: str
     extended: bool = False
+    statement: Statement
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The problem as CVXPY states it."""
+        return self.statement.problem
 
     @property
     @abstractmethod
@@ -54,7 +61,13 @@ class Formulation(ABC):
     @property
     def problem_class(self) -> ProblemClass:
         """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
-        return "QP" if self.problem.is_qp() else "SOCP"
+        quadratic = self.problem.is_qp() if self.extended else self._quadratic
+        return "QP" if quadratic else "SOCP"
+
+    @property
+    def _quadratic(self) -> bool:
+        """Whether the problem is a QP while nobody extends it."""
+        return True
 
     @property
     def contact_ids(self) -> NDArray[Any] | None:
@@ -65,18 +78,13 @@ class Formulation(ABC):
     def latex(self) -> str:
         """The problem as mathematics: a LaTeX align environment."""
 
-    @abstractmethod
     def iterate(self) -> Iterate | None:
         """The primal–dual pair that the CVXPY variables hold, in physical units."""
+        return self.statement.iterate()
 
-    @abstractmethod
     def seed(self, start: StepSolution) -> None:
         """Write a previous solution into the CVXPY variables."""
-
-    @staticmethod
-    def _seed_dual(constraint: cp.Constraint, value: FloatArray) -> None:
-        """Write the multiplier of a constraint."""
-        constraint.dual_variables[0].save_value(value)
+        self.statement.seed(start)
 
     @abstractmethod
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
@@ -90,16 +98,6 @@ class Formulation(ABC):
     @abstractmethod
     def _part_energy(self) -> FloatArray:
         """(parts,) J, what one unit of each part's share of the objective is worth."""
-
-    def _state(
-        self,
-        objective: Callable[[FloatArray], cp.Expression],
-        constraints: list[cp.Constraint],
-    ) -> None:
-        """Set ``problem``: independent parts share no variable, so each counts in its own units."""
-        self._weighted_objective = objective
-        self._weight = np.ones(self.data.parts.count)
-        self.problem = cp.Problem(cp.Minimize(objective(self._weight)), constraints)
 
     def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
@@ -120,13 +118,9 @@ class Formulation(ABC):
                 )
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
-        extended = copy.copy(self)
         weight = self._part_energy / float(self._part_energy.max())
-        extended._weight = weight
-        extended.problem = cp.Problem(  # new constraints may tie parts: one unit for all
-            cp.Minimize(self._weighted_objective(weight)),
-            [*self.problem.constraints, *constraints],
-        )
+        extended = copy.copy(self)  # new constraints may tie parts: one unit for all
+        extended.statement = self.statement.with_constraints(weight, *constraints)
         extended.extended = True
         return extended
 

@@ -14,6 +14,7 @@ velocity form are the impulses Δt f, and the optimal values satisfy primal = �
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -23,8 +24,10 @@ import scipy.sparse as sp
 from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.data import RigidStepData
+from cdopt.data.entries import Entries
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Formulation, matched
+from cdopt.formulations.statement import Statement, momentum, seed_dual, weighted
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
@@ -70,8 +73,6 @@ class ClassicCD(Formulation):
         self.form = checks.choice("form", form, FORMS)
         self.step = step
         self.data = RigidStepData(step)
-        self.forces: cp.Expression | None = None
-        self.velocity: cp.Expression | None = None
         if step.delassus_only:
             if form == "velocity":
                 raise Unsupported(
@@ -79,67 +80,9 @@ class ClassicCD(Formulation):
                     "the step is known by N and p alone, which hold no velocity",
                     ("form='force'",),
                 )
-            self._pose_delassus()
-        elif form == "force":
-            self._pose_force()
+            self.statement: Statement = _Delassus(self.data)
         else:
-            self._pose_velocity()
-
-    # --- the three statements ----------------------------------------------------------
-
-    def _pose_delassus(self) -> None:
-        data = self.data
-        unit = data.force
-        N = sp.csr_array(self.step.N * (1.0 / data.speed)[:, None] * unit[None, :])
-        N = sp.csr_array((N + N.T) * 0.5)
-        p = self.step.p_vec / data.speed
-        if data.nc == 0:  # CVXPY needs a variable: an idle contact stands in
-            N, p, unit = sp.csr_array((1, 1)), np.ones(1), np.ones(1)
-        f = cp.Variable(p.size, nonneg=True, name="f")
-        self._f = f
-        self.forces = cp.multiply(unit, f)[: data.nc]
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            own = weight[data.parts.contact] if data.nc else np.ones(1)
-            return 0.5 * cp.quad_form(f, weighted(N, own), assume_PSD=True) + (own * p) @ f
-
-        self._state(objective, [])
-
-    def _pose_force(self) -> None:
-        data = self.data
-        M, B = data.scaled_matrices
-        row = 1.0 / M.diagonal()
-        p = self.step.p_vec / data.speed
-        f = cp.Variable(data.nc, nonneg=True, name="f")
-        w = cp.Variable(M.shape[0], name="w")
-        self._f, self._w = f, w
-        self.forces = cp.multiply(data.force, f)
-        self._row = row
-        self._balance = sp.csr_array(M * row[:, None]) @ w == sp.csr_array(B.T * row[:, None]) @ f
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            mass = weighted(M, weight[data.parts.dof])
-            linear = weight[data.parts.contact] * p
-            return 0.5 * cp.quad_form(w, mass, assume_PSD=True) + linear @ f
-
-        self._state(objective, [self._balance])
-
-    def _pose_velocity(self) -> None:
-        data, step = self.data, self.step
-        if step.v_star is None or step.bias is None:
-            raise InvalidInput("step", "no velocity", "a step with matrices")
-        M, B = data.scaled_matrices
-        w = cp.Variable(M.shape[0], name="w")
-        self._w = w
-        self.velocity = cp.multiply(data.dof_speed, w) + step.v_star
-        self._no_penetration = B @ w + step.p_vec / data.speed >= 0
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            return 0.5 * cp.quad_form(w, weighted(M, weight[data.parts.dof]), assume_PSD=True)
-
-        self._state(objective, [self._no_penetration])
-
-    # --- reading and writing -----------------------------------------------------------
+            self.statement = (_Force if form == "force" else _Velocity)(self.data)
 
     @property
     def name(self) -> str:
@@ -147,38 +90,18 @@ class ClassicCD(Formulation):
         return f"ClassicCD ({self.form} form)"
 
     @property
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N; None in velocity form."""
+        return self.statement.forces
+
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """CVXPY expression of v⁺ (nv,), m/s; None in force form."""
+        return self.statement.velocity
+
+    @property
     def _part_energy(self) -> FloatArray:
         return self.data.part_energy
-
-    def iterate(self) -> Iterate | None:
-        """v⁺ and f: in force form v⁺ follows from f, in velocity form f from the multipliers."""
-        data = self.data
-        if self.form == "force":
-            if self._f.value is None:
-                return None
-            forces = data.force * np.asarray(self._f.value, dtype=float).ravel()[: data.nc]
-            return Iterate(data.velocity(forces), forces)
-        impulses = self._no_penetration.dual_value
-        if self._w.value is None or impulses is None or self.step.v_star is None:
-            return None
-        motion = self.step.v_star + data.dof_speed * np.asarray(self._w.value, dtype=float)
-        unit = data.force / self._weight[data.parts.contact]
-        return Iterate(motion, unit * np.asarray(impulses, dtype=float).reshape(data.nc))
-
-    def seed(self, start: StepSolution) -> None:
-        """Write forces (and the motion they cause) into the variables."""
-        f = matched(start.f, start, self.data.contact_ids, self.data.nc)
-        motion = self.data.velocity(f)
-        scaled = np.maximum(f / self.data.force, 0.0)
-        if motion is not None and self.step.v_star is not None:
-            self._w.value = (motion - self.step.v_star) / self.data.dof_speed
-        if self.form == "velocity":
-            self._seed_dual(self._no_penetration, scaled * self._weight[self.data.parts.contact])
-            return
-        self._f.value = scaled
-        if not self.step.delassus_only:
-            weight = self._weight[self.data.parts.dof]
-            self._seed_dual(self._balance, -weight * self._w.value / self._row)
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         gap = self.data.gap(iterate.motion, iterate.forces)
@@ -222,10 +145,138 @@ class ClassicCD(Formulation):
         )
 
 
-def weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
-    """The matrix with each part's block multiplied by the part's weight."""
-    root = np.sqrt(weight)
-    return sp.csr_array(matrix * root[:, None] * root[None, :])
+# --- the three statements --------------------------------------------------------------
+
+
+class _Delassus(Statement):
+    """(22) as it is printed, in f alone."""
+
+    data: RigidStepData
+
+    @cached_property
+    def f(self) -> cp.Variable:
+        """Scaled forces; CVXPY needs a variable, so an idle contact stands for none."""
+        return cp.Variable(max(self.data.nc, 1), nonneg=True, name="f")
+
+    @cached_property
+    def forces(self) -> cp.Expression:
+        """f (nc,), N."""
+        return cp.multiply(self.data.force, self.f[: self.data.nc])
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """None but the sign of f."""
+        return []
+
+    def objective(self) -> cp.Expression:
+        """½ fᵀN f + pᵀf."""
+        data = self.data
+        if data.nc == 0:
+            return cp.sum(self.f)
+        own = self.weight[data.parts.contact]
+        N = Entries(data.step.N).scaled(data.force, 1.0 / data.speed)
+        N = weighted(sp.csr_array((N + N.T) * 0.5), own)
+        p = own * (data.step.p_vec / data.speed)
+        return 0.5 * cp.quad_form(self.f, N, assume_PSD=True) + p @ self.f
+
+    def iterate(self) -> Iterate | None:
+        """f, and the v⁺ that follows from it."""
+        if self.f.value is None:
+            return None
+        data = self.data
+        forces = data.force * np.asarray(self.f.value, dtype=float).ravel()[: data.nc]
+        return Iterate(data.velocity(forces), forces)
+
+    def seed(self, start: StepSolution) -> None:
+        """Write forces."""
+        self._write(matched(start.f, start, self.data.contact_ids, self.data.nc))
+
+    def _write(self, forces: FloatArray) -> None:
+        if self.data.nc:
+            self.f.value = np.maximum(forces / self.data.force, 0.0)
+
+
+class _Force(_Delassus):
+    """(22) with w = v⁺ − v* as a second variable and M w = Δt Bᵀf: N is never formed."""
+
+    @cached_property
+    def f(self) -> cp.Variable:
+        """Scaled forces."""
+        return cp.Variable(self.data.nc, nonneg=True, name="f")
+
+    @cached_property
+    def w(self) -> cp.Variable:
+        """Scaled v⁺ − v*."""
+        return cp.Variable(self.data.dof_speed.size, name="w")
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """M w = Δt Bᵀf."""
+        return [momentum(*self.data.scaled_matrices, self.w, self.f)]
+
+    def objective(self) -> cp.Expression:
+        """½ wᵀM w / Δt + pᵀf."""
+        data = self.data
+        mass = weighted(data.scaled_matrices[0], self.weight[data.parts.dof])
+        linear = self.weight[data.parts.contact] * (data.step.p_vec / data.speed)
+        return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True) + linear @ self.f
+
+    def _write(self, forces: FloatArray) -> None:
+        """Write forces and the motion they cause."""
+        data = self.data
+        super()._write(forces)
+        motion = data.velocity(forces)
+        if motion is None or data.step.v_star is None:
+            return
+        self.w.value = (motion - data.step.v_star) / data.dof_speed
+        pace = self.w.value * data.scaled_matrices[0].diagonal()
+        seed_dual(self.constraints[0], -self.weight[data.parts.dof] * pace)
+
+
+class _Velocity(Statement):
+    """The dual of (22), in w = v⁺ − v*."""
+
+    data: RigidStepData
+
+    @cached_property
+    def w(self) -> cp.Variable:
+        """Scaled v⁺ − v*."""
+        return cp.Variable(self.data.dof_speed.size, name="w")
+
+    @cached_property
+    def velocity(self) -> cp.Expression:
+        """v⁺ (nv,), m/s."""
+        return cp.multiply(self.data.dof_speed, self.w) + self.data.step.v_star
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """B v⁺ + bias ≥ 0."""
+        data = self.data
+        return [data.scaled_matrices[1] @ self.w + data.step.p_vec / data.speed >= 0]
+
+    def objective(self) -> cp.Expression:
+        """½ ‖v⁺ − v*‖²_M."""
+        mass = weighted(self.data.scaled_matrices[0], self.weight[self.data.parts.dof])
+        return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True)
+
+    def iterate(self) -> Iterate | None:
+        """v⁺, and f from the multipliers."""
+        data, impulses = self.data, self.constraints[0].dual_value
+        if self.w.value is None or impulses is None or data.step.v_star is None:
+            return None
+        motion = data.step.v_star + data.dof_speed * np.asarray(self.w.value, dtype=float)
+        unit = data.force / self.weight[data.parts.contact]
+        return Iterate(motion, unit * np.asarray(impulses, dtype=float).reshape(data.nc))
+
+    def seed(self, start: StepSolution) -> None:
+        """Write the motion that forces cause, and forces as multipliers."""
+        data = self.data
+        f = matched(start.f, start, data.contact_ids, data.nc)
+        motion = data.velocity(f)
+        if motion is not None and data.step.v_star is not None:
+            self.w.value = (motion - data.step.v_star) / data.dof_speed
+        impulses = self.weight[data.parts.contact] * np.maximum(f / data.force, 0.0)
+        seed_dual(self.constraints[0], impulses)
 
 
 _CONSTRAINT: dict[Any, str] = {

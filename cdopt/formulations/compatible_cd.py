@@ -26,7 +26,9 @@ from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
 from cdopt.certificate import TOLERANCE, certify
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.contact_law import HOOKE
+from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.data import TrussData
+from cdopt.data.entries import Entries
 from cdopt.errors import InvalidInput
 from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
@@ -201,12 +203,12 @@ class CompatibleCD:
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
         gap_tol = tol * data.speed
         force_tol = gap_tol / data.mobility
-        gradient = self.step.N if data.B is None else data.B
-        moving = np.diff(gradient.indptr) > 0  # what no dof moves, compatibility leaves unloaded
+        entries = Entries(self.step.N) if data.B is None else data.entries
+        moving = np.diff(entries.matrix.indptr) > 0  # others stay unloaded
         closed: BoolArray = ((classic.gap <= gap_tol) | (classic.f > force_tol)) & moving
         kept = np.where(closed, np.maximum(classic.f, 0.0), 0.0)
-        spread = (abs(gradient).T @ np.maximum(np.abs(classic.f), data.force)).max(initial=0.0)
-        lost = float(np.abs(gradient.T @ (classic.f - kept)).max(initial=0.0))
+        spread = entries.load_size(np.maximum(np.abs(classic.f), data.force)).max(initial=0.0)
+        lost = float(np.abs(entries.load(classic.f - kept)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
             read_only(contacts),
@@ -214,31 +216,32 @@ class CompatibleCD:
             read_only(gap_tol),
             read_only(force_tol),
             read_only(kept),
-            read_only(np.asarray(gradient.T @ kept)),
+            read_only(entries.load(kept)),
             lost / float(spread) if spread > 0.0 else 0.0,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
         """Equation (36) on the closed network; with N alone, N f = N f_classic (trap 9)."""
         step, contacts = self.step, network.contacts
-        B = self.classic_cd.data.B
+        B, every = self.classic_cd.data.B, contacts.size == step.nc
         if B is not None:
-            gradient = B[contacts]
+            gradient = B if every else checks.freeze(B[contacts])
             load = network.contact_load
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])
-            gradient = delassus.root(closed, _RANK_TOL)
+            gradient = checks.gap_gradient(delassus.root(closed, _RANK_TOL))
             load = np.asarray(gradient.T @ network.forces[contacts])
-        ids = None if step.contact_ids is None else step.contact_ids[contacts]
-        return NoTensionTruss(
+        nv = gradient.shape[1]
+        data = TrussData(
             gradient,
-            load,
-            stiffness=step.stiffness[contacts],
-            power=self.power,
-            form=self.form,
-            contact_ids=ids,
-            dof_body=step.dof_body,
+            checks.vector("contact_load", load, nv, "N"),
+            PowerLaw(read_only(step.stiffness[contacts]), self.power),
+            read_only(np.ones(nv, dtype=bool)),
+            read_only(np.zeros(nv)),
+            None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
+            step.dof_body,
         )
+        return NoTensionTruss.of(data, self.form)
 
     def latex(self) -> str:
         """Both problems as mathematics, or the one."""

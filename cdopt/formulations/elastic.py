@@ -6,6 +6,9 @@ matrices (``ElasticStepData``); each file of theirs says which.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from functools import cached_property
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +19,8 @@ from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import ElasticStepData
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Formulation, matched
-from cdopt.formulations.classic_cd import FORMS, weighted
+from cdopt.formulations.classic_cd import FORMS
+from cdopt.formulations.statement import Statement, momentum, weighted
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
@@ -33,8 +37,7 @@ class ElasticStep(Formulation):
 
     data: ElasticStepData
     step: ContactStep
-    forces: cp.Expression | None = None
-    velocity: cp.Expression | None = None
+    statement: ElasticStatement
 
     def _take(self, step: ContactStep, form: str) -> None:
         """Keep the step and the form asked for.
@@ -51,95 +54,28 @@ class ElasticStep(Formulation):
             raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         self.step = step
 
-    # --- the two statements ------------------------------------------------------------
-
     def _pose(self, data: ElasticStepData) -> None:
         """State the problem of these data in the form asked for."""
         self.data = data
-        w = cp.Variable(data.rigid.dof_speed.size, name="w")
-        self._w = w
-        self._motion = cp.multiply(data.rigid.dof_speed, w) + data.free_motion
-        if self.form == "force":
-            self._pose_force(w)
-        else:
-            self.velocity = self._motion
-            self._pose_velocity(w)
+        self.statement = (_Force if self.form == "force" else _Velocity)(data)
 
-    def _pose_force(self, w: cp.Variable) -> None:
-        data = self.data
-        M, B = data.scaled_matrices
-        row = 1.0 / M.diagonal()
-        f = cp.Variable(max(data.nc, 1), nonneg=True, name="f")
-        self._f = f
-        self.forces = cp.multiply(data.rigid.force, f[: data.nc])
-        push = sp.csr_array(B.T * row[:, None])
-        self._balance = sp.csr_array(M * row[:, None]) @ w == push @ f[: data.nc]
-        law, opening = self._padded()
+    @property
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N; None in velocity form."""
+        return self.statement.forces
 
-        def objective(weight: FloatArray) -> cp.Expression:
-            own = self._own(weight)
-            kinetic = 0.5 * cp.quad_form(w, weighted(M, weight[data.parts.dof]), assume_PSD=True)
-            return kinetic + (own * opening) @ f + law.conjugate_expression(f, own)
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """CVXPY expression of the velocity (nv,), m/s; None in force form."""
+        return self.statement.velocity
 
-        self._state(objective, [self._balance])
-
-    def _pose_velocity(self, w: cp.Variable) -> None:
-        data = self.data
-        M, B = data.scaled_matrices
-        c = cp.Variable(max(data.nc, 1), nonneg=True, name="c")
-        self._c = c
-        law, opening = self._padded()
-        if data.nc == 0:
-            B = sp.csr_array((1, M.shape[0]))
-        self._closing = B @ w + opening + c >= 0
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            kinetic = 0.5 * cp.quad_form(w, weighted(M, weight[data.parts.dof]), assume_PSD=True)
-            return kinetic + law.energy_expression(c, self._own(weight))
-
-        self._state(objective, [self._closing])
-
-    def _padded(self) -> tuple[PowerLaw, FloatArray]:
-        """The scaled law and gaps; CVXPY needs a variable, so an idle contact stands for none."""
-        if self.data.nc:
-            return self.data.scaled_law, self.data.scaled_opening
-        return PowerLaw(np.ones(1), HOOKE), np.ones(1)
-
-    def _own(self, weight: FloatArray) -> FloatArray:
-        return weight[self.data.parts.contact] if self.data.nc else np.ones(1)
-
-    # --- reading and writing -----------------------------------------------------------
+    @property
+    def _quadratic(self) -> bool:
+        return self.data.nc == 0 or self.data.law.power == HOOKE
 
     @property
     def _part_energy(self) -> FloatArray:
         return self.data.rigid.part_energy
-
-    def iterate(self) -> Iterate | None:
-        """Motion and forces: the motion follows from f, or in velocity form f from the law."""
-        data = self.data
-        if self.form == "force":
-            if self._f.value is None:
-                return None
-            f = data.rigid.force * np.asarray(self._f.value, dtype=float).ravel()[: data.nc]
-            return Iterate(data.rigid.velocity(f), f)
-        if self._w.value is None:
-            return None
-        motion = data.free_motion + data.rigid.dof_speed * np.asarray(self._w.value, dtype=float)
-        return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
-
-    def seed(self, start: StepSolution) -> None:
-        """Write forces and the motion they cause into the variables."""
-        self._write(matched(start.f, start, self.data.contact_ids, self.data.nc))
-
-    def _write(self, forces: FloatArray) -> None:
-        data, f = self.data, np.maximum(forces, 0.0)
-        motion = data.rigid.velocity(f)
-        if motion is not None:
-            self._w.value = (motion - data.free_motion) / data.rigid.dof_speed
-        if data.nc and self.form == "force":
-            self._f.value = f / data.rigid.force
-        elif data.nc:
-            self._c.value = data.scaled_law.overlap(f / data.rigid.force)
 
     def _multipliers(self, iterate: Iterate) -> FloatArray:
         """Force form: the gap's speed at the end; velocity form: the impulses."""
@@ -151,3 +87,125 @@ class ElasticStep(Formulation):
         if self.form == "force":
             return float(self.data.dual(iterate.forces).sum())
         return float(self.data.primal(iterate.motion, iterate.forces).sum())
+
+
+# --- the two statements ----------------------------------------------------------------
+
+
+class ElasticStatement(Statement):
+    """What both forms share: the scaled motion w = v⁺ − v*, and how to write forces."""
+
+    data: ElasticStepData
+
+    @cached_property
+    def w(self) -> cp.Variable:
+        """Scaled v⁺ − v*."""
+        return cp.Variable(self.data.rigid.dof_speed.size, name="w")
+
+    @cached_property
+    def motion(self) -> cp.Expression:
+        """v⁺ (nv,), m/s, in either form."""
+        return cp.multiply(self.data.rigid.dof_speed, self.w) + self.data.free_motion
+
+    def kinetic(self) -> cp.Expression:
+        """½ wᵀM w."""
+        mass = weighted(self.data.scaled_matrices[0], self.weight[self.data.parts.dof])
+        return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True)
+
+    def padded(self) -> tuple[PowerLaw, FloatArray, FloatArray]:
+        """The scaled law, gaps and weights; an idle contact stands for none (CVXPY needs one)."""
+        data = self.data
+        if data.nc == 0:
+            return PowerLaw(np.ones(1), HOOKE), np.ones(1), np.ones(1)
+        return data.scaled_law, data.scaled_opening, self.weight[data.parts.contact]
+
+    def seed(self, start: StepSolution) -> None:
+        """Write forces and the motion they cause."""
+        self.write(matched(start.f, start, self.data.contact_ids, self.data.nc))
+
+    def write(self, forces: FloatArray) -> None:
+        """Write forces (nc,), N, and the motion they cause."""
+        data, f = self.data, np.maximum(forces, 0.0)
+        motion = data.rigid.velocity(f)
+        if motion is not None:
+            self.w.value = (motion - data.free_motion) / data.rigid.dof_speed
+        if data.nc:
+            self._write(f / data.rigid.force)
+
+    @abstractmethod
+    def _write(self, scaled: FloatArray) -> None:
+        """Write the other variable, from scaled forces (nc,)."""
+
+
+class _Force(ElasticStatement):
+    """min over f ≥ 0 of ½ fᵀN f + pᵀf + (1/Δt) Σ w*(f), with M w = Δt Bᵀf."""
+
+    @cached_property
+    def f(self) -> cp.Variable:
+        """Scaled forces."""
+        return cp.Variable(max(self.data.nc, 1), nonneg=True, name="f")
+
+    @cached_property
+    def forces(self) -> cp.Expression:
+        """f (nc,), N."""
+        return cp.multiply(self.data.rigid.force, self.f[: self.data.nc])
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """M w = Δt Bᵀf."""
+        return [momentum(*self.data.scaled_matrices, self.w, self.f[: self.data.nc])]
+
+    def objective(self) -> cp.Expression:
+        """½ wᵀM w / Δt + pᵀf + (1/Δt) Σ w*(f)."""
+        law, opening, own = self.padded()
+        return self.kinetic() + (own * opening) @ self.f + law.conjugate_expression(self.f, own)
+
+    def iterate(self) -> Iterate | None:
+        """f, and the motion that follows from it."""
+        if self.f.value is None:
+            return None
+        rigid = self.data.rigid
+        f = rigid.force * np.asarray(self.f.value, dtype=float).ravel()[: self.data.nc]
+        return Iterate(rigid.velocity(f), f)
+
+    def _write(self, scaled: FloatArray) -> None:
+        self.f.value = scaled
+
+
+class _Velocity(ElasticStatement):
+    """min over v⁺ of ½ ‖v⁺ − v*‖²_M + Σ w(c), with overlaps c ≥ 0 as a second variable."""
+
+    @cached_property
+    def c(self) -> cp.Variable:
+        """Scaled overlaps."""
+        return cp.Variable(max(self.data.nc, 1), nonneg=True, name="c")
+
+    @property
+    def velocity(self) -> cp.Expression:
+        """v⁺ (nv,), m/s."""
+        return self.motion
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """c ≥ −Δt (B v⁺ + bias)."""
+        B = self.data.scaled_matrices[1]
+        if self.data.nc == 0:
+            B = sp.csr_array((1, B.shape[1]))
+        return [B @ self.w + self.padded()[1] + self.c >= 0]
+
+    def objective(self) -> cp.Expression:
+        """½ ‖v⁺ − v*‖²_M + Σ w(c)."""
+        law, _, own = self.padded()
+        return self.kinetic() + law.energy_expression(self.c, own)
+
+    def iterate(self) -> Iterate | None:
+        """The motion, and the forces of the law."""
+        if self.w.value is None:
+            return None
+        data = self.data
+        w = np.asarray(self.w.value, dtype=float)
+        motion = data.free_motion + data.rigid.dof_speed * w
+        return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
+
+    def _write(self, scaled: FloatArray) -> None:
+        self.c.value = self.data.scaled_law.overlap(scaled)

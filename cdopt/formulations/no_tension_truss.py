@@ -14,6 +14,8 @@ two optimal values sum to zero.
 
 from __future__ import annotations
 
+import dataclasses
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -24,9 +26,10 @@ from numpy.typing import NDArray
 from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import TrussData
+from cdopt.data import ScaledTruss, TrussData
 from cdopt.errors import InvalidInput
 from cdopt.formulations.base import Formulation, matched
+from cdopt.formulations.statement import Statement, seed_dual
 from cdopt.solution import Iterate, StepSolution
 
 FORMS = ("complementary", "potential")
@@ -96,78 +99,37 @@ class NoTensionTruss(Formulation):
         body = (
             None if dof_body is None else checks.integers("dof_body", dof_body, (nv,), at_least=0)
         )
-        self.data = TrussData(matrix, load, law, free, held, ids, body)
-        self.forces: cp.Expression | None = None
-        self.displacement: cp.Expression | None = None
-        if self.form == "complementary":
-            self._pose_complementary()
-        else:
-            self._pose_potential()
+        self._pose(TrussData(matrix, load, law, free, held, ids, body))
 
-    # --- the two statements ------------------------------------------------------------
+    @staticmethod
+    def of(data: TrussData, form: str = "complementary") -> NoTensionTruss:
+        """The truss of data that have been checked already.
 
-    def _pose_complementary(self) -> None:
-        data = self.data
-        B, load = self._scaled()
-        f = cp.Variable(B.shape[0], nonneg=True, name="f")
-        self._f = f
-        self.forces = cp.multiply(data.force, f[: data.nc])
-        self._equilibrium = B.T @ f == load
-        opening = self._padded(-data.overlap(data.prescribed_u) / data.length)
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            own = self._padded(weight[data.parts.contact], 1.0)
-            energy = self._unit_law().conjugate_expression(f, own)
-            return energy + (own * opening) @ f if np.any(opening) else energy
-
-        self._state(objective, [self._equilibrium])
-
-    def _pose_potential(self) -> None:
-        data = self.data
-        B, load = self._scaled()
-        u = cp.Variable(B.shape[1], name="u")
-        c = cp.Variable(B.shape[0], nonneg=True, name="c")
-        self._u, self._c = u, c
-        scatter = sp.csr_array(
-            (1.0 / self._unit, (self._used, np.arange(self._used.size))),
-            shape=(data.B.shape[1], self._used.size),
-        )
-        self.displacement = scatter @ u + data.prescribed_u
-        held = self._padded(data.overlap(data.prescribed_u) / data.length)
-        self._closing = B @ u - held + c >= 0
-        rest = [] if B.nnz or np.any(load) else [u == 0]  # nothing resists: no displacement
-
-        def objective(weight: FloatArray) -> cp.Expression:
-            energy = self._unit_law().energy_expression(
-                c, self._padded(weight[data.parts.contact], 1.0)
-            )
-            return energy + (weight[data.parts.dof][self._used] * load) @ u
-
-        self._state(objective, [self._closing, *rest])
-
-    def _scaled(self) -> tuple[sp.csr_array, FloatArray]:
-        """B and F̃ on the dofs in play, in units of each part's force and overlap.
-
-        CVXPY needs at least one contact and one dof: an idle one stands in where there is none.
+        Raises
+        ------
+        InvalidInput : no such form.
         """
-        scaled = self.data.scaled()
-        self._used, self._unit = scaled.used, scaled.unit
-        B, load = scaled.B, scaled.load
-        if self._used.size == 0:
-            self._used, self._unit, load = np.zeros(1, dtype=np.intp), np.ones(1), np.zeros(1)
-            B = sp.csr_array((self.data.nc, 1))
-        return (B if self.data.nc else sp.csr_array((1, load.size))), load
+        truss = NoTensionTruss.__new__(NoTensionTruss)
+        truss.form = checks.choice("form", form, FORMS)
+        truss._pose(data)
+        return truss
 
-    def _padded(self, values: FloatArray, idle: float = 0.0) -> FloatArray:
-        """Per-contact values, or that of the idle contact when there is none."""
-        return values if values.size else np.full(1, idle)
+    def _pose(self, data: TrussData) -> None:
+        """State the problem of these data in the form asked for."""
+        self.data = data
+        self.statement: _TrussStatement = (
+            _Complementary(data) if self.form == "complementary" else _Potential(data)
+        )
 
-    def _unit_law(self) -> PowerLaw:
-        data = self.data
-        ratio = data.law.stiffness / data.part_stiffness[data.parts.contact]
-        return PowerLaw(self._padded(ratio, 1.0), data.law.power)
+    @property
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N; None in potential form."""
+        return self.statement.forces
 
-    # --- reading and writing -----------------------------------------------------------
+    @property
+    def displacement(self) -> cp.Expression | None:
+        """CVXPY expression of u (nv,), m; None in complementary form."""
+        return self.statement.displacement
 
     @property
     def name(self) -> str:
@@ -178,40 +140,9 @@ class NoTensionTruss(Formulation):
     def _part_energy(self) -> FloatArray:
         return self.data.part_force * self.data.part_length
 
-    def iterate(self) -> Iterate | None:
-        """u and f: in complementary form u is the multiplier, in potential form f is."""
-        data = self.data
-        if self.form == "complementary":
-            scaled, forces = self._equilibrium.dual_value, self._f.value
-        else:
-            scaled, forces = self._u.value, self._closing.dual_value
-        if forces is None or scaled is None:
-            return None
-        if self.form == "complementary":  # multipliers come in units of the weighted objective
-            scaled = scaled / self._weight[data.parts.dof][self._used]
-        else:
-            forces = forces / self._padded(self._weight[data.parts.contact], 1.0)
-        u = np.array(data.prescribed_u)
-        moved = np.asarray(scaled, dtype=float).ravel() / self._unit
-        u[self._used] = np.where(data.free[self._used], moved, u[self._used])
-        return Iterate(u, data.force * np.asarray(forces, dtype=float).ravel()[: data.nc])
-
-    def seed(self, start: StepSolution) -> None:
-        """Write forces, or the micro-displacement, into the variables."""
-        data = self.data
-        if self.form == "complementary":
-            f = matched(start.f, start, data.contact_ids, data.nc)
-            self._f.value = self._padded(np.maximum(f / data.force, 0.0))
-            if start.u is not None and start.u.shape == data.prescribed_u.shape:
-                weight = self._weight[data.parts.dof][self._used]
-                self._seed_dual(self._equilibrium, weight * start.u[self._used] * self._unit)
-        elif start.u is not None and start.u.shape == data.prescribed_u.shape:
-            self._u.value = start.u[self._used] * self._unit
-            overlap = np.maximum(data.overlap(start.u) / data.length, 0.0)
-            self._c.value = self._padded(overlap)
-            f = matched(start.f, start, data.contact_ids, data.nc)
-            weight = self._weight[data.parts.contact]
-            self._seed_dual(self._closing, self._padded(weight * np.maximum(f / data.force, 0.0)))
+    @property
+    def _quadratic(self) -> bool:
+        return self.data.law.power == HOOKE
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:
@@ -256,6 +187,148 @@ class NoTensionTruss(Formulation):
             "\n"
             r"\end{align*}"
         )
+
+
+# --- the two statements ----------------------------------------------------------------
+
+
+class _TrussStatement(Statement):
+    """What both forms share. CVXPY needs a contact and a dof: idle ones stand for none."""
+
+    data: TrussData
+
+    @cached_property
+    def scaled(self) -> ScaledTruss:
+        """The truss in units of each part's force and overlap."""
+        scaled = self.data.scaled()
+        if scaled.used.size == 0:
+            scaled = dataclasses.replace(
+                scaled,
+                B=sp.csr_array((self.data.nc, 1)),
+                load=np.zeros(1),
+                used=np.zeros(1, dtype=np.intp),
+                unit=np.ones(1),
+            )
+        if self.data.nc:
+            return scaled
+        law = PowerLaw(np.ones(1), scaled.law.power)
+        idle = sp.csr_array((1, scaled.load.size))
+        return dataclasses.replace(scaled, B=idle, opening=np.zeros(1), law=law)
+
+    @property
+    def own(self) -> FloatArray:
+        """(nc,) weight of each contact."""
+        return self.weight[self.data.parts.contact] if self.data.nc else np.ones(1)
+
+    @property
+    def borne(self) -> FloatArray:
+        """(m,) weight of each dof in play."""
+        return self.weight[self.data.parts.dof][self.scaled.used]
+
+    def matched(self, start: StepSolution) -> FloatArray:
+        """Scaled forces of a previous solution."""
+        data = self.data
+        f = matched(start.f, start, data.contact_ids, data.nc)
+        return np.maximum(f / data.force, 0.0) if data.nc else np.zeros(1)
+
+    def moved(self, start: StepSolution) -> FloatArray | None:
+        """Scaled displacement of a previous solution, if it has one of this length."""
+        if start.u is None or start.u.shape != self.data.prescribed_u.shape:
+            return None
+        return start.u[self.scaled.used] * self.scaled.unit
+
+    def pair(self, u: Any, f: Any) -> Iterate:
+        """The iterate of scaled u and f, in physical units."""
+        data, used = self.data, self.scaled.used
+        motion = np.array(data.prescribed_u)
+        moved = np.asarray(u, dtype=float).ravel() / self.scaled.unit
+        motion[used] = np.where(data.free[used], moved, motion[used])
+        return Iterate(motion, data.force * np.asarray(f, dtype=float).ravel()[: data.nc])
+
+
+class _Complementary(_TrussStatement):
+    """(33) and (36)."""
+
+    @cached_property
+    def f(self) -> cp.Variable:
+        """Scaled forces."""
+        return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
+
+    @cached_property
+    def forces(self) -> cp.Expression:
+        """f (nc,), N."""
+        return cp.multiply(self.data.force, self.f[: self.data.nc])
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """Bᵀf = F̃."""
+        return [self.scaled.B.T @ self.f == self.scaled.load]
+
+    def objective(self) -> cp.Expression:
+        """Σ w*(f), and the work of prescribed displacements."""
+        own, opening = self.own, self.scaled.opening
+        energy = self.scaled.law.conjugate_expression(self.f, own)
+        return energy + (own * opening) @ self.f if np.any(opening) else energy
+
+    def iterate(self) -> Iterate | None:
+        """f, and u from the multipliers, which come in units of the weighted objective."""
+        u, f = self.constraints[0].dual_value, self.f.value
+        return None if u is None or f is None else self.pair(u / self.borne, f)
+
+    def seed(self, start: StepSolution) -> None:
+        """Write forces, and the displacement as multipliers."""
+        self.f.value = self.matched(start)
+        u = self.moved(start)
+        if u is not None:
+            seed_dual(self.constraints[0], self.borne * u)
+
+
+class _Potential(_TrussStatement):
+    """(32) corrected, with overlaps c ≥ 0 as a second variable."""
+
+    @cached_property
+    def u(self) -> cp.Variable:
+        """Scaled displacement of the dofs in play."""
+        return cp.Variable(self.scaled.used.size, name="u")
+
+    @cached_property
+    def c(self) -> cp.Variable:
+        """Scaled overlaps."""
+        return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
+
+    @cached_property
+    def displacement(self) -> cp.Expression:
+        """u (nv,), m."""
+        used, nv = self.scaled.used, self.data.B.shape[1]
+        ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
+        return sp.csr_array(ones, shape=(nv, used.size)) @ self.u + self.data.prescribed_u
+
+    @cached_property
+    def constraints(self) -> list[cp.Constraint]:
+        """c ≥ −B u; where nothing resists, no displacement."""
+        scaled, u = self.scaled, self.u
+        rest = [] if scaled.B.nnz or np.any(scaled.load) else [u == 0]
+        return [scaled.B @ u + scaled.opening + self.c >= 0, *rest]
+
+    def objective(self) -> cp.Expression:
+        """Σ w(c) + F̃ᵀu."""
+        energy = self.scaled.law.energy_expression(self.c, self.own)
+        return energy + (self.borne * self.scaled.load) @ self.u
+
+    def iterate(self) -> Iterate | None:
+        """u, and f from the multipliers, which come in units of the weighted objective."""
+        u, f = self.u.value, self.constraints[0].dual_value
+        return None if u is None or f is None else self.pair(u, f / self.own)
+
+    def seed(self, start: StepSolution) -> None:
+        """Write the displacement, overlaps, and forces as multipliers."""
+        u = self.moved(start)
+        if u is None or start.u is None:
+            return
+        self.u.value = u
+        overlap = np.maximum(self.data.overlap(start.u) / self.data.length, 0.0)
+        self.c.value = overlap if self.data.nc else np.zeros(1)
+        seed_dual(self.constraints[0], self.own * self.matched(start))
 
 
 def _free_mask(free_dofs: Any, nv: int) -> BoolArray:

@@ -9,8 +9,10 @@ no-tension truss (32) of Olsen & Kamrin (2018) with gaps that must close first.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -83,8 +85,12 @@ class QuasiStatic(NoTensionTruss):
             contact_ids=contact_ids,
             dof_body=None if self.bodies is None else np.append(self.bodies, _after(self.bodies)),
         )
-        if self.displacement is not None:
-            self.displacement = self.displacement[:nv]
+
+    @cached_property
+    def displacement(self) -> cp.Expression | None:
+        """CVXPY expression of u (nv,), m; None in complementary form."""
+        whole = self.statement.displacement
+        return None if whole is None else whole[: self._nv]
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -142,11 +143,17 @@ class VariationalStep(ElasticStep):
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self._pose(ElasticStepData(self._compliant(), law))
-        self.displacement: cp.Expression | None = None
-        if self.velocity is not None:
-            self.displacement = step.dt * self.velocity
-        if self.forces is not None:
-            self.forces = self._all_forces(self.forces)
+
+    @cached_property
+    def displacement(self) -> cp.Expression | None:
+        """CVXPY expression of Δq (nv,), m; None in force form."""
+        return None if self.velocity is None else self.step.dt * self.velocity
+
+    @cached_property
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N, bonds included; None in velocity form."""
+        unknown = self.statement.forces
+        return None if unknown is None else self._all_forces(unknown)
 
     # --- the problem as compliant contact dynamics -------------------------------------
 
@@ -203,7 +210,7 @@ class VariationalStep(ElasticStep):
             return unknown
         k = np.where(bonds, self.law.stiffness, 0.0)
         reach = sp.csr_array(self._B * (self.alpha * self.step.dt * k)[:, None])
-        pull = -reach @ self._motion - k * self.gaps
+        pull = -reach @ self.statement.motion - k * self.gaps
         if one.size == 0:
             return pull
         ones = np.ones(one.size)
@@ -261,7 +268,7 @@ class VariationalStep(ElasticStep):
     def seed(self, start: StepSolution) -> None:
         """Write forces and the motion they cause into the variables."""
         f = matched(start.f, start, self.contact_ids, self.step.nc)
-        self._write(f[self._unknown])
+        self.statement.write(f[self._unknown])
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         h, damping = self.step.dt, self.damping

@@ -1,0 +1,108 @@
+"""Compiled loops over the rows of a sparse matrix, for the scales and residuals of a problem."""
+
+# mypy: disallow-untyped-decorators=False
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from cdopt.checks import BoolArray, FloatArray, IntArray
+
+
+@njit(cache=True)
+def mobilities(
+    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, idle: float
+) -> tuple[FloatArray, BoolArray]:
+    """Σ_j B_ij²/m_j (nc,), and which dofs (nv,) make more than the share ``idle`` of one of them.
+
+    B (nc, nv) comes as its CSR parts, m (nv,) as ``mass``.
+    """
+    own = np.zeros(ptr.size - 1)
+    moving = np.zeros(mass.size, dtype=np.bool_)
+    for i in range(own.size):
+        for k in range(ptr[i], ptr[i + 1]):
+            own[i] += val[k] * val[k] / mass[idx[k]]
+        for k in range(ptr[i], ptr[i + 1]):
+            share = val[k] * val[k] / mass[idx[k]]
+            if share > 0.0 and not share / own[i] <= idle:
+                moving[idx[k]] = True
+    return own, moving
+
+
+@njit(cache=True)
+def closing_speeds(
+    ptr: IntArray, idx: IntArray, val: FloatArray, v_star: FloatArray, p: FloatArray,
+    bias: FloatArray, part: IntArray, count: int, negligible: float, round_off: float,
+) -> FloatArray:  # fmt: skip
+    """(count,) m/s, of each part's contacts the largest −p; zero where there is no motion at all.
+
+    Where it is a ``negligible`` share of the largest |p|, the largest |B v*|; where that is one
+    too, the largest |p|. At least the share ``round_off`` of the terms of p = B v* + bias (nc,).
+    """
+    closing, rate = np.zeros(count), np.zeros(count)
+    largest, terms = np.zeros(count), np.zeros(count)
+    for i in range(p.size):
+        at, term = part[i], abs(bias[i])
+        for k in range(ptr[i], ptr[i + 1]):
+            term += abs(val[k]) * abs(v_star[idx[k]])
+        closing[at] = np.maximum(closing[at], -p[i])  # not-a-number spreads
+        rate[at] = np.maximum(rate[at], abs(p[i] - bias[i]))
+        largest[at] = np.maximum(largest[at], abs(p[i]))
+        terms[at] = np.maximum(terms[at], term)
+    for at in range(count):
+        speed = closing[at]
+        if not speed > negligible * largest[at]:
+            speed = rate[at] if rate[at] > negligible * largest[at] else largest[at]
+        closing[at] = np.maximum(speed, round_off * terms[at])
+    return closing
+
+
+@njit(cache=True)
+def scaled(
+    ptr: IntArray, idx: IntArray, val: FloatArray, rows: FloatArray, columns: FloatArray
+) -> FloatArray:
+    """The entries of diag(rows) · B · diag(columns)."""
+    out = np.empty(val.size)
+    for i in range(rows.size):
+        for k in range(ptr[i], ptr[i + 1]):
+            out[k] = val[k] * rows[i] * columns[idx[k]]
+    return out
+
+
+@njit(cache=True)
+def times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
+    """B x (n,) for B as its CSR parts."""
+    out = np.zeros(ptr.size - 1)
+    for i in range(out.size):
+        for k in range(ptr[i], ptr[i + 1]):
+            out[i] += val[k] * x[idx[k]]
+    return out
+
+
+@njit(cache=True)
+def transposed_times(
+    ptr: IntArray, idx: IntArray, val: FloatArray, f: FloatArray, size: int
+) -> FloatArray:
+    """Bᵀ f (size,) for B as its CSR parts."""
+    out = np.zeros(size)
+    for i in range(f.size):
+        for k in range(ptr[i], ptr[i + 1]):
+            out[idx[k]] += val[k] * f[i]
+    return out
+
+
+@njit(cache=True)
+def worst(error: FloatArray, scale: FloatArray) -> int:
+    """Where error / scale is largest, or the first place where it is not a number.
+
+    A scale of zero counts as one.
+    """
+    found, most = 0, -np.inf
+    for i in range(error.size):
+        ratio = error[i] / (scale[i] if scale[i] > 0.0 else 1.0)
+        if np.isnan(ratio):
+            return i
+        if ratio > most:
+            found, most = i, ratio
+    return found

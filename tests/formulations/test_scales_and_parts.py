@@ -1,0 +1,162 @@
+"""Scales, parts and certificates, computed entry by entry, against their dense definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import beam, random_step
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
+
+import cdopt
+from cdopt.certificate import certify
+from cdopt.data import RigidStepData, TrussData
+from cdopt.data.entries import Entries
+from cdopt.scales import matrix_parts, network_parts
+
+seeds = st.integers(0, 10_000)
+
+
+def scattered(rng, shape, share):
+    return sp.csr_array(rng.standard_normal(shape) * (rng.random(shape) < share))
+
+
+def same_partition(found, wanted):
+    """Equal up to the names of the parts."""
+    pairs = set(zip(found.tolist(), wanted.tolist(), strict=True))
+    return len(pairs) == len(set(found.tolist())) == len(set(wanted.tolist()))
+
+
+@given(seeds, st.integers(0, 9), st.integers(1, 9), st.booleans(), st.booleans())
+def test_parts_are_the_connected_components(seed, nc, nv, coupled, loose) -> None:
+    rng = np.random.default_rng(seed)
+    B = scattered(rng, (nc, nv), 0.2)
+    M = scattered(rng, (nv, nv), 0.1) if coupled else None
+    tied = rng.random(nv) < 0.6 if loose else np.ones(nv, dtype=bool)
+    ties = np.zeros((nc + nv, nc + nv))
+    ties[:nc, nc:] = (B.toarray() != 0.0) & tied
+    if M is not None:
+        ties[nc:, nc:] = M.toarray() != 0.0
+    count, wanted = connected_components(sp.csr_array(ties), directed=False)
+    parts = network_parts(B, M, tied if loose else None)
+    assert parts.count == count
+    assert same_partition(np.append(parts.contact, parts.dof), wanted)
+    assert parts.contact.tolist() == wanted[:nc].tolist()  # numbered in order of contacts
+
+
+@given(seeds, st.integers(0, 9))
+def test_parts_of_a_delassus_matrix_are_its_blocks(seed, nc) -> None:
+    root = scattered(np.random.default_rng(seed), (nc, nc + 1), 0.15)
+    N = sp.csr_array(root @ root.T)
+    count, wanted = connected_components(N, directed=False)
+    parts = matrix_parts(N)
+    assert parts.count == count
+    assert parts.contact.tolist() == wanted.tolist()
+
+
+def test_a_held_dof_ties_nothing_together() -> None:
+    B = [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    free = cdopt.NoTensionTruss(B, [1.0, 1.0, 0.0]).data
+    held = cdopt.NoTensionTruss(B, [1.0, 1.0, 0.0], free_dofs=[0, 1]).data
+    assert (free.parts.count, held.parts.count) == (1, 3)
+
+
+@given(seeds, st.sampled_from([np.int32, np.int64]))
+def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
+    rng = np.random.default_rng(seed)
+    A = scattered(rng, (6, 4), 0.5)
+    A.indices, A.indptr = A.indices.astype(kind), A.indptr.astype(kind)
+    entries, dense, x, f = Entries(A), A.toarray(), rng.standard_normal(4), rng.standard_normal(6)
+    np.testing.assert_allclose(entries.times(x), dense @ x, atol=1e-14)
+    np.testing.assert_allclose(entries.load(f), dense.T @ f, atol=1e-14)
+    np.testing.assert_allclose(entries.load_size(f), np.abs(dense).T @ np.abs(f), atol=1e-14)
+    np.testing.assert_allclose(entries.scaled(f, x).toarray(), np.outer(f, x) * dense, atol=1e-14)
+    np.testing.assert_allclose(entries.scaled(columns=x).toarray(), dense * x, atol=1e-14)
+    np.testing.assert_allclose(entries.load(np.repeat(f, 2)[::2]), dense.T @ f, atol=1e-14)
+    np.testing.assert_array_equal(A.toarray(), dense)
+
+
+@pytest.mark.parametrize("what", ["times", "load", "load_size"])
+@pytest.mark.parametrize("size", [0, 2, 5, 100])
+def test_a_vector_of_the_wrong_length_is_refused(what, size) -> None:
+    entries = Entries(sp.csr_array(np.ones((3, 4))))
+    with pytest.raises(cdopt.InvalidInput, match="shape"):
+        getattr(entries, what)(np.ones(size))
+
+
+@given(seeds, st.booleans())
+def test_scales_of_a_step_are_those_of_its_definition(seed, diagonal) -> None:
+    step = random_step(seed)
+    if diagonal:
+        step = step.replace(M=sp.diags_array(step.M.diagonal()))
+    data, N, p = RigidStepData(step), step.N.toarray(), step.p_vec
+    np.testing.assert_allclose(data.mobility, np.diag(N), rtol=1e-12)
+    if p.min() < -1e-12 * np.abs(p).max():
+        assert data.part_speed == pytest.approx([-p.min()])
+    mean = np.exp(np.log(np.diag(N)).mean())
+    assert data.part_force == pytest.approx(data.part_speed / mean)
+    M, B = data.scaled_matrices
+    s, E = data.dof_speed, data.part_energy[0]
+    np.testing.assert_allclose(M.toarray(), step.M.toarray() * np.outer(s, s) / E, rtol=1e-12)
+    np.testing.assert_allclose(B.toarray(), step.B.toarray() * s / data.part_speed, rtol=1e-12)
+    assert np.abs(B.toarray()).max() <= 1.0 + 1e-12
+
+
+def test_speeds_fall_back_from_closing_to_moving_to_gaps() -> None:
+    rising = beam(phi=[1e-3, 2e-3, 3e-3], v=[0.5, 0.0], F_ext=[0.0, 0.0])
+    assert RigidStepData(rising).part_speed == pytest.approx([0.5])
+    still = rising.replace(v=[0.0, 0.0])
+    assert RigidStepData(still).part_speed == pytest.approx([3.0])
+    nothing = still.replace(phi=np.zeros(3))
+    assert RigidStepData(nothing).part_speed == pytest.approx([1.0])
+
+
+def test_columns_of_round_off_move_nothing_and_others_stay() -> None:
+    rows = np.array([[1.0, -0.5, 1e-14], [1.0, 0.0, 0.0], [1.0, 0.5, -1e-14]])
+    data = RigidStepData(beam(B=rows, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(data.B.toarray(), rows * [1.0, 1.0, 0.0])
+    whole = beam()
+    assert RigidStepData(whole).B is whole.B
+    kept = rows * [1.0, 1.0, 1e6]
+    other = RigidStepData(beam(B=kept, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(other.B.toarray(), kept)
+
+
+@given(seeds)
+def test_the_certificate_of_a_step_is_its_definition_written_out(seed) -> None:
+    step, rng = random_step(seed), np.random.default_rng(seed)
+    v, f, dt = rng.standard_normal(step.nv), rng.standard_normal(step.nc), step.dt
+    data, held = RigidStepData(step), certify(RigidStepData(step), v, f)
+    M, B, N, p = step.M.toarray(), step.B.toarray(), step.N.toarray(), step.p_vec
+    V, gap, own = data.part_speed[0], B @ v + step.bias, np.diag(N) * f
+    assert held["penetration"] == pytest.approx(max(0.0, -gap.min()) / V)
+    assert held["tension"] == pytest.approx(max(0.0, -own.min()) / V)
+    both = np.minimum(own, gap).max()
+    assert held["complementarity"] == pytest.approx(max(0.0, both) / V)
+    jump = v - step.v_star
+    error = np.abs(M @ jump - dt * B.T @ f) / (np.diag(M) * data.dof_speed)
+    assert held["momentum"] == pytest.approx(error.max(), rel=1e-9)
+    primal, dual = 0.5 * jump @ M @ jump, dt * (0.5 * f @ N @ f + p @ f)
+    floor = max(abs(primal) + abs(dual), data.part_energy[0])
+    assert held["duality gap"] == pytest.approx(abs(primal + dual) / floor)
+
+
+@given(seeds, st.sampled_from([2.0, 2.5, 1.7]))
+def test_the_certificate_of_a_truss_is_its_definition_written_out(seed, power) -> None:
+    rng = np.random.default_rng(seed)
+    B, load, k = rng.standard_normal((6, 3)), rng.standard_normal(3), rng.uniform(0.5, 2.0, 6)
+    data: TrussData = cdopt.NoTensionTruss(B, load, k, power).data
+    u, f = rng.standard_normal(3), rng.standard_normal(6)
+    held, c = certify(data, u, f), np.maximum(-B @ u, 0.0)
+    lever = np.abs(B).max(axis=0)
+    F = (np.abs(load) / lever).max()
+    assert held["equilibrium"] == pytest.approx((np.abs(B.T @ f - load) / lever).max() / F)
+    assert held["tension"] == pytest.approx(max(0.0, -f.min()) / F)
+    assert held["law"] == pytest.approx(np.abs(f - k * c ** (power - 1.0)).max() / F)
+    q, push = power / (power - 1.0), np.maximum(f, 0.0)
+    potential = (k / power * c**power).sum() + load @ u
+    stored = (k ** (1.0 - q) * push**q / q).sum()
+    floor = max(abs(potential) + stored, F * data.part_length[0])
+    assert held["duality gap"] == pytest.approx(abs(potential + stored) / floor)
