@@ -12,6 +12,7 @@ from cdopt.backends.base import Backend, Capability, RunResult
 from cdopt.backends.lcp import LCP
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.newton import Newton
+from cdopt.backends.osqp_session import OSQPSession, osqp_session
 from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import available, resolve, why_unavailable
 
@@ -26,8 +27,10 @@ __all__ = [
     "Capability",
     "Modelled",
     "Newton",
+    "OSQPSession",
     "RunResult",
     "available",
+    "osqp_session",
     "resolve",
     "why_unavailable",
 ]

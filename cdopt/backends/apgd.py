@@ -28,6 +28,7 @@ from cdopt.backends.structured import (
     starting_forces,
     tell,
 )
+from cdopt.backends.threads import threads_for
 from cdopt.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.apgd")
@@ -72,22 +73,23 @@ class APGD:
         data = rigid(posed, self.name)
         step = scaled_step(data)
         rows = kernels.plain(step.rows)
+        spread = rows if step.spread is step.rows else kernels.plain(step.spread)
         problem = Proximal(
             rows=rows,
-            spread=rows if step.spread is step.rows else kernels.plain(step.spread),
+            columns=kernels.transposed(spread, step.rows.shape[1]),
             own=step.own,
             h=step.p,
-            compliance=np.zeros(data.nc),
+            compliance=np.zeros(0),
             exponent=1.0,
             forces=np.where(step.own > 0.0, starting_forces(data, warm_start), 0.0),
-            size=step.rows.shape[1],
         )
         prepared = time.perf_counter()
-        met = problem.minimise(
-            self.accuracy,
-            self.max_iterations,
-            lambda n, residual: tell(LOG, verbose, f"iteration {n}: residual {residual:.2e}"),
-        )
+        with threads_for(data.nc):
+            met = problem.minimise(
+                self.accuracy,
+                self.max_iterations,
+                lambda n, residual: tell(LOG, verbose, f"iteration {n}: residual {residual:.2e}"),
+            )
         status = "solved" if met else "iteration limit"
         tell(LOG, verbose, f"{status} after {problem.steps}: residual {problem.residual:.2e}")
         solved = time.perf_counter()

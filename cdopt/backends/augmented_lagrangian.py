@@ -26,10 +26,10 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.kernels import Rows
 from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
     check_common,
@@ -38,6 +38,7 @@ from cdopt.backends.structured import (
     starting_forces,
     tell,
 )
+from cdopt.backends.threads import threads_for
 from cdopt.checks import FloatArray
 from cdopt.data import ScaledTruss, TrussData
 from cdopt.errors import Unsupported
@@ -97,7 +98,8 @@ class AugmentedLagrangian:
         scaled = data.scaled()
         state = _State(scaled, starting_forces(data, warm_start), _start_u(scaled, warm_start))
         prepared = time.perf_counter()
-        met = self._outer(state, verbose)
+        with threads_for(data.nc):
+            met = self._outer(state, verbose)
         status = "solved" if met else "iteration limit"
         tell(LOG, verbose, f"{status} after {state.steps}: residual {state.worst:.2e}")
         solved = time.perf_counter()
@@ -155,6 +157,8 @@ class _State:
 
     def __post_init__(self) -> None:
         self.excess = np.asarray(self.truss.B.T @ self.f - self.truss.load)
+        self._rows = kernels.plain(self.truss.B)
+        self._columns = kernels.transposed(self._rows, self.truss.B.shape[1])
         squares = self.truss.B.multiply(self.truss.B).sum(axis=1)
         self._squares = np.asarray(squares, dtype=np.float64).ravel()
         law = self.truss.law
@@ -164,16 +168,15 @@ class _State:
     def inner(self, sigma: float, omega: float, limit: int) -> None:
         """Minimise the augmented Lagrangian over f ≥ 0, from the forces at hand."""
         B = self.truss.B
-        rows = kernels.plain(sp.csr_array(B * np.sqrt(sigma)))
+        root = np.sqrt(sigma)
         problem = Proximal(
-            rows=rows,
-            spread=rows,
+            rows=_times(self._rows, root),
+            columns=_times(self._columns, root),
             own=sigma * self._squares,
             h=self.truss.opening + B @ (self.u - sigma * self.truss.load),
             compliance=self._compliance,
             exponent=self._slope,
             forces=self.f,
-            size=B.shape[1],
         )
         problem.minimise(omega, limit, lambda n, residual: None)
         self.f = problem.forces
@@ -187,6 +190,11 @@ class _State:
         self.worst = float(max(np.abs(self.excess).max(initial=0.0), law.max(initial=0.0)))
         self.residuals.append(self.worst)
         return self.worst
+
+
+def _times(rows: Rows, factor: float) -> Rows:
+    """The matrix times a number."""
+    return rows[0], rows[1], rows[2] * factor
 
 
 def _start_u(scaled: ScaledTruss, start: StepSolution | None) -> FloatArray:

@@ -5,28 +5,58 @@ from an intermediate vector y what ``spread`` Sᵀ scatters into it, so that H i
 sparse matrix is the tuple (row pointers, column indices, values) of its CSR form. The separable
 energy e has the derivative e′(f) = a f^s, a ≥ 0 (``compliance``), s > 0 (``exponent``); zero for
 rigid contacts, (f/k)^{1/(p−1)} for elastic ones.
+
+Threads change no result. A loop that writes its own entries gives each thread a share of them; a
+sum is taken over chunks whose number depends on the problem alone, and the chunks are added in
+order. Each loop runs threaded or not, as its first argument says, on the same code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+from numba import njit, prange
 from numpy.typing import NDArray
 
 from cdopt.checks import FloatArray
 
-Rows = tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]
-THETA, LIPSCHITZ, BEST, LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of ``accelerate``
+Places = NDArray[np.uint32]  # unsigned: a signed index is looked at for being negative each time
+Rows = tuple[Places, Places, FloatArray]
+CHUNKS, LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
 
 
 def plain(matrix: sp.csr_array) -> Rows:
     """The CSR parts, contiguous, writable and of the one type the loops are compiled for."""
     return (
-        np.array(matrix.indptr, dtype=np.int32),
-        np.array(matrix.indices, dtype=np.int32),
+        np.array(matrix.indptr, dtype=np.uint32),
+        np.array(matrix.indices, dtype=np.uint32),
         np.array(matrix.data, dtype=np.float64),
     )
+
+
+def chunks(n: int) -> Places:
+    """(chunks + 1,) where each chunk of a loop over n entries begins, and n; at least one chunk."""
+    count = max(1, min(CHUNKS, n // LEAST_CHUNK))
+    return (np.arange(count + 1) * n // count).astype(np.uint32)
+
+
+@njit(cache=True)
+def transposed(rows: Rows, m: int) -> Rows:
+    """The rows of the transpose of a matrix with m columns, each in the order of the contacts."""
+    pointers, columns, values = rows
+    out_pointers = np.zeros(m + 1, dtype=np.uint32)
+    out_columns, out_values = np.empty_like(columns), np.empty_like(values)
+    for k in range(pointers[pointers.shape[0] - 1]):
+        out_pointers[columns[k] + 1] += 1
+    for j in range(m):
+        out_pointers[j + 1] += out_pointers[j]
+    place = out_pointers.copy()
+    for i in range(pointers.shape[0] - 1):
+        for k in range(pointers[i], pointers[i + 1]):
+            j = columns[k]
+            out_columns[place[j]], out_values[place[j]] = i, values[k]
+            place[j] += 1
+    return out_pointers, out_columns, out_values
 
 
 @njit(cache=True)
@@ -52,13 +82,37 @@ def gather(rows: Rows, y: FloatArray, out: FloatArray) -> None:
 
 
 @njit(cache=True)
+def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    pointers, columns, values = rows
+    for i in range(first, last):
+        total = 0.0
+        for k in range(pointers[i], pointers[i + 1]):
+            total += values[k] * x[columns[k]]
+        out[i] = total
+
+
+@njit(parallel=True, cache=True)
+def multiply(threaded: bool, edges: Places, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    """out = R x in the chunks of ``edges``."""
+    if threaded:
+        for c in prange(edges.shape[0] - 1):
+            _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
+    else:
+        _multiply_chunk(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+
+
+@njit(cache=True)
+def larger(worst: float, error: float) -> float:
+    """The larger of the two; not-a-number once it has come."""
+    return worst if error <= worst or worst != worst else error
+
+
+@njit(cache=True)
 def natural_residual(own: FloatArray, gradient: FloatArray, f: FloatArray) -> float:
     """max |min(H_ii f_i, gradient_i)|: zero exactly at a solution; not-a-number spreads."""
     worst = 0.0
     for i in range(f.shape[0]):
-        error = abs(min(own[i] * f[i], gradient[i]))
-        if not error <= worst:
-            worst = error
+        worst = larger(worst, abs(min(gradient[i], own[i] * f[i])))
     return worst
 
 
@@ -129,97 +183,3 @@ def proximal(z: float, a: float, s: float) -> float:
         if abs(step) <= 2e-16 * x:
             break
     return x
-
-
-@njit(cache=True)
-def backtrack(
-    rows: Rows,
-    spread: Rows,
-    h: FloatArray,
-    compliance: FloatArray,
-    exponent: float,
-    length: float,
-    z: FloatArray,
-    product_z: FloatArray,
-    x: FloatArray,
-    d: FloatArray,
-    product_d: FloatArray,
-    y: FloatArray,
-) -> float:
-    """One step from z to x with d = x − z, L doubled until dᵀHd ≤ L dᵀd; returns L."""
-    for _ in range(100):
-        squared = 0.0
-        for i in range(z.shape[0]):
-            target = z[i] - (product_z[i] + h[i]) / length
-            x[i] = proximal(target, compliance[i] / length, exponent)
-            d[i] = x[i] - z[i]
-            squared += d[i] * d[i]
-        scatter(spread, d, y)
-        gather(rows, y, product_d)
-        curvature = 0.0
-        for i in range(z.shape[0]):
-            curvature += d[i] * product_d[i]
-        if curvature <= length * squared * (1.0 + 1e-12):
-            break
-        length *= 2.0
-    return length
-
-
-@njit(cache=True)
-def accelerate(
-    rows: Rows,
-    spread: Rows,
-    own: FloatArray,
-    h: FloatArray,
-    compliance: FloatArray,
-    exponent: float,
-    tolerance: float,
-    state: FloatArray,
-    scalars: FloatArray,
-    best: FloatArray,
-    y: FloatArray,
-    trace: FloatArray,
-) -> int:
-    """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
-
-    ``state`` (4, nc) holds f, the extrapolated point z, H f and H z; ``scalars`` θ, the
-    Lipschitz estimate L, the least residual so far and the floor of L; ``best`` the forces of
-    that residual; ``y`` is room for the intermediate vector. ``trace`` receives the natural
-    residual of each iterate; the loop ends early when it is within ``tolerance``. Returns the
-    number of steps.
-    """
-    f, z, product_f, product_z = state[0], state[1], state[2], state[3]
-    nc = f.shape[0]
-    x, d, product_d = np.empty(nc), np.empty(nc), np.empty(nc)
-    for step in range(trace.shape[0]):
-        length = backtrack(
-            rows, spread, h, compliance, exponent, scalars[LIPSCHITZ], z, product_z,
-            x, d, product_d, y,
-        )  # fmt: skip
-        worst, uphill = 0.0, 0.0
-        for i in range(nc):
-            product = product_z[i] + product_d[i]
-            elastic = compliance[i] * x[i] ** exponent if compliance[i] > 0.0 else 0.0
-            error = abs(min(own[i] * x[i], product + h[i] + elastic))
-            if not error <= worst:
-                worst = error
-            uphill -= d[i] * (x[i] - f[i])
-        theta = scalars[THETA]
-        following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
-        beta = theta * (1.0 - theta) / (theta * theta + following)
-        if uphill > 0.0:  # the momentum points uphill: start it anew
-            following, beta = 1.0, 0.0
-        for i in range(nc):
-            product = product_z[i] + product_d[i]
-            z[i] = x[i] + beta * (x[i] - f[i])
-            product_z[i] = product + beta * (product - product_f[i])
-            f[i], product_f[i] = x[i], product
-        scalars[THETA] = following
-        scalars[LIPSCHITZ] = max(0.9 * length, scalars[LEAST_LIPSCHITZ])
-        if worst < scalars[BEST]:
-            scalars[BEST] = worst
-            best[:] = f
-        trace[step] = worst
-        if worst <= tolerance:
-            return step + 1
-    return trace.shape[0]

@@ -11,15 +11,29 @@ non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Engrg. 177 (199
 ω ≠ 1 successive over-relaxation: C. W. Cryer, SIAM J. Control 9 (1971).
 
 Where forces are indeterminate the answer depends on the order of the visits. The beam of 10 N on
-three supports, from zero (``beam-uniform``; f unique only up to multiples of (1, −2, 1)):
+three supports, from zero (``beam-uniform``; f unique only up to multiples of (1, −2, 1)), and the
+table of 10 N on four legs, numbered around (``table``; up to multiples of (1, −1, 1, −1)):
 
-==================  =====================
-order               left, middle, right
-==================  =====================
-given, reversed     5/3, 20/3, 5/3
-(0, 2, 1)           10/3, 10/3, 10/3
-(1, 0, 2)           0, 10, 0
-==================  =====================
+=========================  =====================
+order                      left, middle, right
+=========================  =====================
+given, reversed, coloured  5/3, 20/3, 5/3
+(0, 2, 1)                  10/3, 10/3, 10/3
+(1, 0, 2)                  0, 10, 0
+=========================  =====================
+
+=========================  ==========================
+order                      legs
+=========================  ==========================
+given, coloured            20/7, 15/7, 20/7, 15/7
+reversed                   15/7, 20/7, 15/7, 20/7
+(0, 2, 1, 3)               45/14, 25/14, 45/14, 25/14
+(1, 0, 2, 3)               5/2, 5/2, 5/2, 5/2
+=========================  ==========================
+
+Contacts of one body never have one colour, so that on a single body the coloured order is the
+given one. Within a colour no visit sees another, and the forces do not depend on the number of
+threads. The pyramid has 12 colours, as many as a sphere has neighbours.
 """
 
 from __future__ import annotations
@@ -36,6 +50,9 @@ from numpy.typing import NDArray
 from cdopt import checks
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.coloured_kernels import coloured_gauss_seidel
+from cdopt.backends.colouring import Colouring, coloured
+from cdopt.backends.kernels import Rows
 from cdopt.backends.structured import (
     ScaledStep,
     check_common,
@@ -45,6 +62,7 @@ from cdopt.backends.structured import (
     starting_forces,
     tell,
 )
+from cdopt.backends.threads import several, threads_for
 from cdopt.checks import FloatArray
 from cdopt.data import RigidStepData
 from cdopt.errors import InvalidInput
@@ -52,7 +70,7 @@ from cdopt.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.pgs")
 
-ORDERS = ("given", "reversed", "shuffled")
+ORDERS = ("given", "reversed", "shuffled", "coloured")
 _TELL_EVERY = 1000  # sweeps between two lines of progress
 
 
@@ -63,7 +81,9 @@ class PGS:
     Parameters
     ----------
     order : the order of visits: "given", "reversed", "shuffled" (one random order for the whole
-        run, drawn with ``seed``) or a permutation of the contacts' indices.
+        run, drawn with ``seed``), "coloured" (colour by colour, no two contacts of a colour on
+        one moving body: the order for many contacts, whose visits then go side by side in
+        threads) or a permutation of the contacts' indices.
     seed : of the shuffle.
     relaxation : ω in (0, 2); 1 is Gauss–Seidel.
     max_sweeps : sweeps at most.
@@ -109,11 +129,14 @@ class PGS:
         """Sweep until the stopping test is met or the limit is reached."""
         started = time.perf_counter()
         data = rigid(posed, self.name)
-        order = self._visits(data)
-        step = scaled_step(data).in_order(order)
+        given = scaled_step(data)
+        colours = _colours(data, given) if self.order == "coloured" else None
+        order = self._visits(data) if colours is None else colours.order
+        step = given.in_order(order)
         start = starting_forces(data, warm_start)[order]
         prepared = time.perf_counter()
-        run = self._sweep(step, start, verbose)
+        with threads_for(data.nc):
+            run = self._sweep(step, colours, start, verbose)
         solved = time.perf_counter()
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
@@ -134,9 +157,10 @@ class PGS:
             )
         return np.array(self.order, dtype=np.intp)
 
-    def _sweep(self, step: ScaledStep, start: FloatArray, verbose: bool) -> _Run:
-        rows = kernels.plain(step.rows)
-        spread = rows if step.spread is step.rows else kernels.plain(step.spread)
+    def _sweep(
+        self, step: ScaledStep, colours: Colouring | None, start: FloatArray, verbose: bool
+    ) -> _Run:
+        rows, spread = _plain(step)
         active = step.own > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.own, 1.0), 0.0)
         run = _Run(np.where(active, start, 0.0))
@@ -150,10 +174,14 @@ class PGS:
             if run.met or run.sweeps >= self.max_sweeps:
                 break
             trace = np.zeros(min(_TELL_EVERY, self.max_sweeps - run.sweeps))
-            done = kernels.gauss_seidel(
+            sweep = (
                 rows, spread, step.p, step.own, inverse, self.relaxation, self.accuracy,
                 run.forces, y, trace,
             )  # fmt: skip
+            if colours is None:
+                done = kernels.gauss_seidel(*sweep)
+            else:
+                done = coloured_gauss_seidel(several(), colours.edges, *sweep)
             run.sweeps += done
             run.residuals.append(trace[:done])
             if done == _TELL_EVERY:
@@ -171,6 +199,18 @@ class _Run:
     sweeps: int = 0
     met: bool = False
     residuals: list[FloatArray] = dataclasses.field(default_factory=list)
+
+
+def _plain(step: ScaledStep) -> tuple[Rows, Rows]:
+    """R and S, the one matrix where they are the same."""
+    rows = kernels.plain(step.rows)
+    return rows, rows if step.spread is step.rows else kernels.plain(step.spread)
+
+
+def _colours(data: RigidStepData, step: ScaledStep) -> Colouring:
+    """Colours of the contacts; a dof without a known body, and each contact of N, stands alone."""
+    body = None if data.B is None else data.step.dof_body
+    return coloured(*_plain(step), np.arange(step.rows.shape[1]) if body is None else body)
 
 
 def _permutation(value: Any) -> tuple[int, ...]:

@@ -21,7 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cdopt.backends import kernels
-from cdopt.backends.kernels import BEST, LEAST_LIPSCHITZ, LIPSCHITZ, THETA, Rows
+from cdopt.backends.kernels import Rows
+from cdopt.backends.proximal_kernels import (
+    BEST,
+    LEAST_LIPSCHITZ,
+    LIPSCHITZ,
+    THETA,
+    accelerate,
+)
+from cdopt.backends.threads import several
 from cdopt.checks import FloatArray
 
 _CHUNK = 500  # steps between two fresh products, which keep round-off from gathering
@@ -34,23 +42,21 @@ class Proximal:
 
     Attributes
     ----------
-    rows, spread : R and S.
+    rows, columns : R, and the rows of Sᵀ.
     own : (nc,) diagonal of H.
     h : (nc,).
-    compliance : a (nc,); zeros leave the plain projected gradient.
+    compliance : a (nc,); without entries the iteration is the plain projected gradient.
     exponent : s.
     forces : (nc,) the iterate.
-    size : length of the intermediate vector.
     """
 
     rows: Rows
-    spread: Rows
+    columns: Rows
     own: FloatArray
     h: FloatArray
     compliance: FloatArray
     exponent: float
     forces: FloatArray
-    size: int
     steps: int = 0
     residual: float = np.inf
     residuals: list[FloatArray] = field(default_factory=list)
@@ -65,7 +71,8 @@ class Proximal:
         is then the last one, otherwise the best one.
         """
         nc = self.forces.size
-        y, best = np.zeros(self.size), self.forces.copy()
+        y, best = np.zeros(self.columns[0].size - 1), self.forces.copy()
+        self._edges, self._threaded = (kernels.chunks(nc), kernels.chunks(y.size)), several()
         self.residual = self._fresh(self.forces, y)[1]
         least = _LEAST * float(self.own.max(initial=0.0)) or 1.0
         scalars = np.empty(4)
@@ -79,9 +86,9 @@ class Proximal:
             for target in (0, 1):
                 state[target + 2] = self._fresh(state[target], y)[0]
             trace = np.zeros(min(_CHUNK, limit - taken))
-            done = kernels.accelerate(
-                self.rows, self.spread, self.own, self.h, self.compliance, self.exponent,
-                tolerance, state, scalars, best, y, trace,
+            done = accelerate(
+                self._threaded, self.rows, self.columns, self._edges, self.own, self.h,
+                self.compliance, self.exponent, tolerance, state, scalars, best, y, trace,
             )  # fmt: skip
             taken += done
             self.residuals.append(trace[:done])
@@ -96,9 +103,11 @@ class Proximal:
     def _fresh(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
         """H f and the natural residual at f."""
         product = np.zeros(f.size)
-        kernels.scatter(self.spread, f, y)
-        kernels.gather(self.rows, y, product)
-        gradient = product + self.h + self.compliance * np.maximum(f, 0.0) ** self.exponent
+        kernels.multiply(self._threaded, self._edges[1], self.columns, f, y)
+        kernels.multiply(self._threaded, self._edges[0], self.rows, y, product)
+        gradient = product + self.h
+        if self.compliance.size:
+            gradient += self.compliance * np.maximum(f, 0.0) ** self.exponent
         return product, float(kernels.natural_residual(self.own, gradient, f))
 
     def _estimate(self, y: FloatArray) -> float:

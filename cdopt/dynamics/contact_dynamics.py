@@ -15,6 +15,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.backends.base import Backend
+from cdopt.backends.osqp_session import at_work
 from cdopt.backends.registry import resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.checks import FloatArray
@@ -37,7 +38,9 @@ class _ContactDynamics:
     Parameters
     ----------
     warm_start : start each solve from the forces of the step before, contact by contact. Off by
-        default: results then depend on the state alone.
+        default: results then depend on the state alone. OSQP then keeps its set-up too, as long
+        as the contacts stay (``cdopt.backends.osqp_session``); a run that is resumed sets it up
+        anew, and agrees with one that was not interrupted within OSQP's accuracy.
     tol : tolerance of the certificates. Interior point and splitting solvers leave 1e-5 to 1e-4
         at their defaults where contacts neither press nor part, as in free fall: widen it for
         them, or ask them for more accuracy.
@@ -67,6 +70,13 @@ class _ContactDynamics:
             f=run.memory[name], v_next=None, u=None, gap=None, dual=None, certificates={},
             status="", claimed=True, backend="", formulation="", contact_ids=run.memory["ids"],
         )  # fmt: skip
+
+    def _first(self, run: Run, backend: Backend) -> Backend:
+        """What solves the first problem of each step; with warm starts it may have a memory."""
+        if not self.warm_start:
+            return backend
+        found: Backend = run.desk.setdefault("classic", at_work(backend))
+        return found
 
     def _remember(self, run: Run, contacts: Contacts, **forces: FloatArray) -> None:
         if self.warm_start:
@@ -136,8 +146,9 @@ class ClassicSteps(_ContactDynamics):
         problem = self._step(run, state, contacts)
         clock.append(time.perf_counter())
         solution = ClassicCD(problem).solve(
-            self._solver, tol=self.tol, warm_start=self._start(run, "f"), check=run.strict
-        )
+            self._first(run, self._solver), tol=self.tol, warm_start=self._start(run, "f"),
+            check=run.strict,
+        )  # fmt: skip
         motion, forces = answer(solution)
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces)
@@ -203,8 +214,8 @@ class CompatibleSteps(_ContactDynamics):
         clock.append(time.perf_counter())
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
         first = both.classic_cd.solve(
-            self.classic_backend, tol=self.tol, warm_start=self._start(run, "f_classic"),
-            check=run.strict,
+            self._first(run, resolve(self.classic_backend)), tol=self.tol,
+            warm_start=self._start(run, "f_classic"), check=run.strict,
         )  # fmt: skip
         motion, classic = answer(first)
         clock.append(time.perf_counter())

@@ -22,6 +22,26 @@ def test_every_solver_cvxpy_knows_is_either_available_or_explained() -> None:
         assert (name in names) == (why_unavailable(name) == "")
 
 
+def test_installed_is_what_cvxpy_says_but_looks_for_one_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = {name: name.upper() in cp.installed_solvers() for name in catalogue.cvxpy_solvers()}
+    tried = []
+    for solvers in (catalogue.SOLVER_MAP_QP, catalogue.SOLVER_MAP_CONIC):
+        for key, solver in solvers.items():
+
+            def is_installed(key=key, kept=solver.is_installed) -> bool:
+                tried.append(key)
+                return kept()
+
+            monkeypatch.setattr(solver, "is_installed", is_installed)
+    for name, there in expected.items():
+        tried.clear()
+        assert catalogue.installed(name) == there
+        assert tried == [name.upper()]
+    assert not catalogue.installed("claribel")
+
+
 def test_why_unavailable_says_what_to_do() -> None:
     assert "linear" in why_unavailable("scipy") or "neither" in why_unavailable("scipy")
     missing = [n for n in catalogue.cvxpy_solvers() if n.upper() not in cp.installed_solvers()]

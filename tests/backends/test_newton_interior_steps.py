@@ -1,0 +1,223 @@
+"""Large steps by newton's interior point: certified, in any units, order and numbering."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import random_step
+
+import cdopt
+from cdopt.bank import generators
+from cdopt.systems.network import DENSE_UP_TO
+
+
+def pile(n: int = 7, seed: int = 3) -> cdopt.ContactStep:
+    step = generators.pyramid_falling(n=n, seed=seed)
+    assert n < 7 or step.nv > DENSE_UP_TO
+    return step
+
+
+def certified(step: cdopt.ContactStep, tol: float = 1e-10, **options) -> cdopt.StepSolution:
+    solution = cdopt.ClassicCD(step).solve("newton", check=False, **options)
+    assert solution.claimed, solution.status
+    assert solution.certificate.worst <= tol, solution.certificate
+    return solution
+
+
+@pytest.mark.parametrize("n", [6, 7, 8, 9, 10])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_piles_in_mid_fall(n: int, seed: int) -> None:
+    certified(generators.pyramid_falling(n=n, seed=seed))
+
+
+@pytest.mark.parametrize("opened", [0.0, 0.9, 1.0])
+def test_piles_with_few_gaps_open_and_with_all(opened: float) -> None:
+    certified(generators.pyramid_falling(n=8, opened=opened))
+
+
+@pytest.mark.parametrize(("nc", "nv"), [(8, 5), (300, 20), (100, 250), (280, 260)])
+def test_a_mass_that_couples_all(nc: int, nv: int) -> None:
+    for seed in range(3):
+        certified(random_step(seed, nc=nc, nv=nv))
+
+
+def test_steps_of_the_bank_in_many_copies() -> None:
+    """Copies that share nothing make any step a large one: each moves as it does alone."""
+    for name in ("beam", "two-weights", "bonded-beam", "pyramid-hooke:n=3"):
+        if name.partition(":")[0] not in cdopt.bank.names():
+            continue
+        step = cdopt.bank.load(name).step
+        copies = 1 + DENSE_UP_TO // step.nv
+        many = cdopt.ContactStep(
+            M=sp.block_diag([step.M] * copies), B=sp.block_diag([step.B] * copies),
+            phi=np.tile(step.phi, copies), v=np.tile(step.v, copies),
+            F_ext=np.tile(step.F_ext, copies), dt=step.dt,
+        )  # fmt: skip
+        assert many.nv > DENSE_UP_TO
+        alone = certified(step.replace(stiffness=1.0))
+        together = certified(many)
+        scale = np.abs(step.v_star).max()
+        expected = np.tile(alone.v_next, copies)
+        np.testing.assert_allclose(together.v_next, expected, atol=1e-9 * scale)
+
+
+def test_zero_gaps_overlaps_and_rest() -> None:
+    step = pile()
+    certified(step.replace(phi=0.0 * step.phi))
+    certified(step.replace(phi=step.phi - 1e-6))
+    certified(step.replace(phi=step.phi - 1e-3))
+    rest = step.replace(phi=0.0 * step.phi, v=0.0 * step.v, F_ext=0.0 * step.F_ext)
+    np.testing.assert_allclose(certified(rest).v_next, 0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        1e-6,
+        pytest.param(1e-2, marks=pytest.mark.xfail(strict=True, reason="gaps times forces")),
+        pytest.param(1.0, marks=pytest.mark.xfail(strict=True, reason="gaps times forces")),
+        pytest.param(1e2, marks=pytest.mark.xfail(strict=True, reason="gaps times forces")),
+    ],
+)
+def test_free_flight(gap: float) -> None:
+    """A force within round-off beside a gap far wider than the step's motion is no answer."""
+    step = pile()
+    solution = certified(step.replace(phi=step.phi + gap))
+    np.testing.assert_allclose(solution.v_next, step.v_star, rtol=1e-9)
+
+
+def test_a_body_far_away_beside_a_pile() -> None:
+    step = pile()
+    phi = step.phi.copy()
+    phi[5] = 1e6
+    certified(step.replace(phi=phi))
+
+
+@pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("mass", [1e-6, 1e6])
+def test_units(mass: float, length: float) -> None:
+    """Time stays in seconds."""
+    step = pile()
+    other = cdopt.ContactStep(
+        M=step.M * mass, B=step.B, phi=step.phi * length, v=step.v * length,
+        F_ext=step.F_ext * mass * length, dt=step.dt, dof_body=step.dof_body,
+    )  # fmt: skip
+    one, two = certified(step), certified(other)
+    speed = np.abs(step.v_star).max()
+    np.testing.assert_allclose(two.v_next / length, one.v_next, atol=1e-9 * speed)
+    assert abs(two.iterations - one.iterations) <= 2
+
+
+def renumbered(
+    step: cdopt.ContactStep, contacts: np.ndarray, dofs: np.ndarray
+) -> cdopt.ContactStep:
+    """The same step with its contacts and dofs in another order."""
+    return cdopt.ContactStep(
+        M=sp.csr_array(step.M)[dofs][:, dofs], B=sp.csr_array(step.B)[contacts][:, dofs],
+        phi=step.phi[contacts], v=step.v[dofs], F_ext=step.F_ext[dofs], dt=step.dt,
+        dof_body=step.dof_body[dofs],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["contacts", "bodies", "dofs", "all"])
+def test_order_and_numbering(what: str) -> None:
+    step, random = pile(), np.random.default_rng(5)
+    contacts, dofs = np.arange(step.nc), np.arange(step.nv)
+    if what in ("contacts", "all"):
+        contacts = random.permutation(step.nc)
+    if what == "bodies":
+        dofs = dofs.reshape(-1, 3)[random.permutation(step.nv // 3)].ravel()
+    if what in ("dofs", "all"):
+        dofs = random.permutation(step.nv)
+    one, two = certified(step), certified(renumbered(step, contacts, dofs))
+    speed = np.abs(step.v_star).max()
+    np.testing.assert_allclose(two.v_next, one.v_next[dofs], atol=1e-9 * speed)
+
+
+@pytest.mark.xfail(strict=True, reason="the scaled B is put in the network's order")
+@pytest.mark.parametrize("problem", ["rigid", "elastic", "truss"])
+def test_a_second_solve_equals_the_first(problem: str) -> None:
+    """Dofs in disorder: what a formulation keeps is not rearranged under it."""
+    step = pile()
+    mixed = renumbered(step, np.arange(step.nc), np.random.default_rng(5).permutation(step.nv))
+    formulation = {
+        "rigid": lambda: cdopt.ClassicCD(mixed),
+        "elastic": lambda: cdopt.CompliantCD(mixed.replace(stiffness=1e6)),
+        "truss": lambda: cdopt.NoTensionTruss(mixed.B, -mixed.F_ext, dof_body=mixed.dof_body),
+    }[problem]()
+    first = formulation.solve("newton", check=False)
+    second = formulation.solve("newton", check=False)
+    assert first.certificate.worst <= 1e-9
+    assert second.certificate.worst <= 1e-9
+    np.testing.assert_array_equal(second.f, first.f)
+
+
+def test_two_equal_formulations_give_equal_answers() -> None:
+    one, two = certified(pile()), certified(pile())
+    np.testing.assert_array_equal(one.f, two.f)
+    np.testing.assert_array_equal(one.v_next, two.v_next)
+
+
+@pytest.mark.parametrize("start", ["good", "zero", "bad", "huge"])
+def test_warm_starts(start: str) -> None:
+    step = pile()
+    cold = certified(step)
+    random = np.random.default_rng(0)
+    forces = {
+        "good": cold.f,
+        "zero": 0.0 * cold.f,
+        "bad": 1e3 * cold.f.max() * random.random(step.nc),
+        "huge": np.full(step.nc, 1e12),
+    }[start]
+    warm = certified(step, warm_start=dataclasses.replace(cold, f=forces))
+    speed = np.abs(step.v_star).max()
+    np.testing.assert_allclose(warm.v_next, cold.v_next, atol=1e-9 * speed)
+    if start == "good":
+        assert warm.iterations < cold.iterations
+
+
+def test_contacts_that_stand_there_twice() -> None:
+    """Over-braced: forces are not unique, the motion and what they sum to are."""
+    step = pile()
+    twice = cdopt.ContactStep(
+        M=step.M, B=sp.vstack([step.B] * 2), phi=np.tile(step.phi, 2), v=step.v,
+        F_ext=step.F_ext, dt=step.dt, dof_body=step.dof_body,
+    )  # fmt: skip
+    one, two = certified(step), certified(twice)
+    speed = np.abs(step.v_star).max()
+    np.testing.assert_allclose(two.v_next, one.v_next, atol=1e-9 * speed)
+    carried = step.B.T @ two.f.reshape(2, -1).sum(axis=0)
+    np.testing.assert_allclose(carried, step.B.T @ one.f, atol=1e-7 * one.f.max())
+
+
+def test_masses_and_stiffness_over_six_powers_of_ten() -> None:
+    step, random = pile(), np.random.default_rng(2)
+    mass = np.repeat(10.0 ** random.uniform(-3.0, 3.0, step.nv // 3), 3)
+    heavy = cdopt.ContactStep(
+        M=sp.diags_array(mass), B=step.B, phi=step.phi, v=step.v, F_ext=step.F_ext * mass,
+        dt=step.dt, dof_body=step.dof_body,
+    )  # fmt: skip
+    certified(heavy, 1e-9)
+
+
+@pytest.mark.parametrize("power", [1.3, 1.5, 2.0, 2.5, 4.0])
+def test_elastic_steps_of_every_power(power: float) -> None:
+    step = pile().replace(stiffness=1e6)
+    solution = cdopt.CompliantCD(step, power=power).solve("newton")
+    assert solution.certificate.worst <= 1e-9
+
+
+def test_bodies_squeezed_between_walls_are_no_success() -> None:
+    n = 300
+    B = sp.diags_array([1.0, -1.0], offsets=[0, -1], shape=(n + 1, n))
+    step = cdopt.ContactStep(
+        sp.eye_array(n), B, np.full(n + 1, -1e-3), np.zeros(n), np.zeros(n), 1e-3
+    )
+    solution = cdopt.ClassicCD(step).solve("newton", check=False)
+    assert not solution.claimed
+    assert not solution.ok
+    with pytest.raises(cdopt.SolveFailed):
+        cdopt.ClassicCD(step).solve("newton")

@@ -1,0 +1,142 @@
+"""Threads change times, never results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info
+
+import cdopt
+from cdopt.backends import kernels, threads
+
+two_threads = pytest.mark.skipif(
+    numba.config.NUMBA_NUM_THREADS < 2, reason="numba has one thread here"
+)
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Solve problems of every size on this many threads."""
+    before = numba.get_num_threads()
+    monkeypatch.setattr(threads, "SERIAL", -1)
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def crystal() -> cdopt.ClassicCD:
+    """2,280 contacts: colours and chunks enough to part."""
+    return cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=11").step)
+
+
+@two_threads
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [
+        ("pgs", {}),
+        ("pgs", {"order": "coloured"}),
+        ("pgs", {"order": "coloured", "relaxation": 1.4}),
+        ("apgd", {}),
+    ],
+)
+def test_classic_forces_are_the_same_on_one_thread_and_on_two(
+    backend: str, options: dict, on: Callable, crystal: cdopt.ClassicCD
+) -> None:
+    found = []
+    for count in (1, 2):
+        on(count)
+        found.append(crystal.solve(backend, history=True, **options))
+    one, two = found
+    assert one.ok
+    np.testing.assert_array_equal(one.f, two.f)
+    np.testing.assert_array_equal(one.raw.residuals, two.raw.residuals)
+
+
+@two_threads
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_compatible_forces_are_the_same_on_one_thread_and_on_two(
+    power: float, on: Callable, crystal: cdopt.ClassicCD
+) -> None:
+    step = crystal.step
+    truss = cdopt.NoTensionTruss(step.B, -step.F_ext, power=power)
+    found = []
+    for count in (1, 2):
+        on(count)
+        found.append(truss.solve("augmented-lagrangian", max_iterations=400, check=False))
+    one, two = (solution.iterate.forces for solution in found)
+    assert one.any()
+    np.testing.assert_array_equal(one, two)
+
+
+def test_small_problems_run_on_one_thread_and_blas_always() -> None:
+    before, seen = numba.get_num_threads(), []
+    for contacts in (threads.SERIAL, threads.SERIAL + 1):
+        with threads.threads_for(contacts):
+            blas = [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
+            assert set(blas) == {1}
+            seen.append((numba.get_num_threads(), threads.several()))
+    assert seen == [(1, False), (before, before > 1)]
+    assert numba.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("contacts", "dofs", "asked"), [(3, 2, 0), (40, 40, 0), (3, 60, 1),
+                                                         (2_000, 3, 1), (3, None, 1)])  # fmt: skip
+def test_blas_is_left_alone_where_it_would_not_thread(
+    contacts: int, dofs: int | None, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, counted = threads._libraries(), []
+
+    def libraries() -> object:
+        counted.append(1)
+        return found
+
+    monkeypatch.setattr(threads, "_libraries", libraries)
+    before = numba.get_num_threads()
+    with threads.threads_for(contacts, dofs):
+        assert numba.get_num_threads() == 1
+    assert len(counted) == asked
+    assert numba.get_num_threads() == before
+
+
+def test_threads_come_back_after_an_error() -> None:
+    before = numba.get_num_threads()
+    with pytest.raises(ZeroDivisionError), threads.threads_for(1):
+        raise ZeroDivisionError
+    assert numba.get_num_threads() == before
+
+
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 511, 512, 20_000, 10**6])
+def test_chunks_hold_every_entry_once_and_are_never_many(n: int) -> None:
+    edges = kernels.chunks(n)
+    assert (edges[0], edges[-1]) == (0, n)
+    sizes = np.diff(edges.astype(np.int64))
+    assert 1 <= sizes.size <= kernels.CHUNKS
+    assert sizes.max() - sizes.min() <= 1
+    assert sizes.size == 1 or sizes.min() >= kernels.LEAST_CHUNK
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_products_by_rows_are_those_of_the_matrix_and_its_transpose(threaded: bool) -> None:
+    rng = np.random.default_rng(0)
+    R = sp.random_array((3000, 700), density=0.01, rng=rng, format="csr")
+    f, y, out, back = rng.standard_normal(3000), np.zeros(700), np.zeros(3000), np.zeros(700)
+    rows = kernels.plain(R)
+    columns = kernels.transposed(rows, 700)
+    kernels.multiply(threaded, kernels.chunks(700), columns, f, y)
+    np.testing.assert_allclose(y, R.T @ f, rtol=1e-13, atol=1e-13)
+    kernels.multiply(threaded, kernels.chunks(3000), rows, y, out)
+    np.testing.assert_allclose(out, R @ y, rtol=1e-13, atol=1e-13)
+    kernels.scatter(rows, f, back)
+    np.testing.assert_array_equal(back, y)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_residual_that_is_no_number_stays_so(place: int) -> None:
+    gradient = np.array([-1.0, -2.0, -3.0])
+    assert kernels.natural_residual(np.ones(3), gradient, np.zeros(3)) == 3.0
+    gradient[place] = np.nan
+    assert np.isnan(kernels.natural_residual(np.ones(3), gradient, np.zeros(3)))
