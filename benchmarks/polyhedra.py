@@ -1,50 +1,43 @@
-"""What a step with polyhedra costs: 500 of them fall, collide and settle between walls.
+"""What a step with polyhedra costs: they fall, collide and settle between walls.
 
-    python benchmarks/polyhedra.py [number] [backend]
-
-Random convex polyhedra of 12 corners, Δt = 1 ms, classic contact dynamics. Each line is the
-mean over fifty steps: contacts, then milliseconds a step in finding contacts, in making the step,
-in the solver, and in all. After the loops are compiled; times of one machine, to compare with each
-other only.
+Random convex polyhedra of 12 corners, Δt = 1 ms, classic contact dynamics by newton. Each row is
+the mean over a block of steps, after the loops are compiled.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
 
 import cdopt
+from benchmarks.record import Row
 
-STEPS, BLOCKS, DT = 50, 8, 1e-3
+DT = 1e-3
+PARTS = ("detect", "assemble", "classic")
 
 
-def main(count: int, backend: str) -> None:
+def pile(count: int = 500, steps: int = 50, blocks: int = 8, backend: str = "newton") -> list[Row]:
+    """Contacts, seconds of each part of a step, and the share of steps that are certified."""
     begun = time.perf_counter()
     scene = cdopt.scene.polyhedra_pile(count)
-    print(f"{scene}, made in {time.perf_counter() - begun:.2f} s; classic steps by {backend}")
+    made = time.perf_counter() - begun
     cdopt.simulate(scene, dt=DT, duration=3 * DT, method="classic-cd", backend=backend)
     run = cdopt.simulate(
-        scene, dt=DT, duration=BLOCKS * STEPS * DT, method="classic-cd", backend=backend,
-        every=STEPS, on_failure="continue",
+        scene, dt=DT, duration=blocks * steps * DT, method="classic-cd", backend=backend,
+        every=steps, on_failure="continue",
     )  # fmt: skip
     table = run.diagnostics
-    columns = ("seconds_detect", "seconds_assemble", "seconds_classic")
-    spent = np.column_stack([np.asarray(table[name], dtype=float) for name in columns])[1:]
-    contacts = np.asarray(table["contacts"])[1:]
-    ok = np.asarray(table["ok"])[1:]
-    print("   t [s]  contacts   detect  assemble    solve      all  [ms]   certified")
-    for first in range(0, len(spent), STEPS):
-        own = slice(first, first + STEPS)
-        ms = 1e3 * spent[own].mean(axis=0)
-        print(
-            f"{DT * (first + STEPS):8.2f}  {contacts[own].mean():8.0f} {ms[0]:8.1f} {ms[1]:9.1f} "
-            f"{ms[2]:8.1f} {ms.sum():8.1f}         {ok[own].mean():4.0%}"
-        )
-    print(f"slowest step {1e3 * spent.sum(axis=1).max():.0f} ms")
-
-
-if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(int(given[0]) if given else 500, given[1] if len(given) > 1 else "newton")
+    spent = {p: np.asarray(table[f"seconds_{p}"], dtype=float)[1:] for p in PARTS}
+    contacts, ok = np.asarray(table["contacts"])[1:], np.asarray(table["ok"])[1:]
+    rows: list[Row] = []
+    for first in range(0, blocks * steps, steps):
+        own = slice(first, first + steps)
+        row: Row = {f"seconds_{p}": float(spent[p][own].mean()) for p in PARTS}
+        row["seconds"] = sum(row.values())
+        row |= {"t": DT * (first + steps), "contacts": float(contacts[own].mean())}
+        slowest = sum(spent[p][own] for p in PARTS).max()
+        rows.append(row | {
+            "certified": float(ok[own].mean()), "slowest": float(slowest), "made_seconds": made,
+        })  # fmt: skip
+    return rows

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from cdopt.bank.few_bodies import ball, impact, rank_deficient, squeezed, zero_contacts
+from cdopt.bank.packings import packing, uneven
 from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling, pyramid_positions, touching
 from cdopt.bank.platforms import (
     beam,
@@ -32,6 +33,7 @@ GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType(
         duplicated_contacts,
         fan,
         impact,
+        packing,
         pyramid,
         pyramid_falling,
         rank_deficient,
@@ -57,6 +59,7 @@ __all__ = [
     "fan",
     "fan_forces",
     "impact",
+    "packing",
     "pyramid",
     "pyramid_falling",
     "pyramid_positions",
@@ -69,6 +72,7 @@ __all__ = [
     "touching",
     "tripod",
     "truss",
+    "uneven",
     "unreachable_load",
     "zero_contacts",
 ]

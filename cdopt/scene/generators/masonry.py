@@ -65,11 +65,14 @@ def brick_wall(
     far = across * (length + joint) - joint
     names = cycled(materials)
     laid: list[Body] = []
+    shapes: dict[float, Box] = {}  # a wall has two lengths of brick: their polytopes are shared
     for j in range(rows):
         for x, own in _course(j, across, length, joint, stepped):
+            if own not in shapes:
+                shapes[own] = Box(np.append(own, edges[1:]))
             laid.append(
                 Body(
-                    Box(np.append(own, edges[1:])),
+                    shapes[own],
                     over(dim, x, (j + 0.5) * height),
                     density=density,
                     material=names[len(laid) % len(names)],

@@ -1,0 +1,6 @@
+"""What cdopt costs, measured beside general solvers and the limits of the machine.
+
+    python -m benchmarks.run --quick
+
+writes ``costs.json``, its pictures and the page ``docs/costs.md``.
+"""

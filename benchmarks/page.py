@@ -1,0 +1,372 @@
+"""The page "What it costs", written from the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import drawing
+from benchmarks.record import COUNTED, Row
+from benchmarks.suites import GROUPS
+
+_PARTS = ("detect", "assemble", "classic", "forces", "output", "other")
+_KEY = ("problem", "task", "form", "solver", "method", "product", "threads", "n", "t", "spheres")
+
+
+def write(record: dict[str, Any], out: Path) -> Path:
+    """``costs.md`` and its pictures in a folder."""
+    lines = _head(record)
+    for name, section in SECTIONS.items():
+        rows = record["groups"].get(name)
+        if rows:
+            lines += ["", f"## {_heading(name)}", "", *section(rows, out)]
+    lines += ["", "## What failed", "", *_failures(record["groups"])]
+    path = out / "costs.md"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _head(record: dict[str, Any]) -> list[str]:
+    own, settings = record["machine"], record["settings"]
+    packages = ", ".join(f"{k} {v}" for k, v in own["versions"].items() if v)
+    missing = ", ".join(k for k, v in own["versions"].items() if not v)
+    lines = ["# What it costs", ""]
+    if settings["quick"]:
+        lines += ["**A quick run with small sizes: it shows that the suite works, not what it "
+                  "finds.**", ""]  # fmt: skip
+    lines += [
+        "Written by `python -m benchmarks.run`; all numbers and pictures come from the one run in "
+        "`costs.json`. Times are those of one machine: compare them with each other, and quote "
+        "ratios.",
+        "",
+        f"- {own['processor']}, {own['cores']} cores, {own['memory_gb']} GB; {own['system']}; "
+        f"Python {own['python']}; {own['date']}",
+        f"- {packages}" + (f"; not installed: {missing}" if missing else ""),
+        f"- Medians of {settings['repeats']} runs, compiled code warmed; fewer where they would "
+        f"not fit into {0.4 * settings['limit']:g} s. Every row is a process of its own, stopped "
+        f"after {settings['limit']:g} s.",
+        f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "
+        f"above {COUNTED:g} are marked *not counted*: they enter no ratio and no fit.",
+        "- General solvers are called by their own interfaces on data compiled by CVXPY "
+        "beforehand, and only they are timed, their tolerances at 1e-10 unless said otherwise; "
+        "`newton` is timed from matrices to certified forces.",
+        "",
+        "Limits of the machine, measured in the same run:",
+        "",
+        *_table(
+            record["limits"],
+            [
+                ("limit", lambda r: _LIMITS[r["limit"]]),
+                ("threads", lambda r: r["threads"]),
+                ("rate", lambda r: f"{r['per_second'] / 1e9:.1f} G{_UNITS[r['limit']]}/s"),
+            ],
+        ),
+    ]
+    return lines
+
+
+_LIMITS = {"memory": "memory bandwidth (a = b + s c above all caches)", "dgemm": "dense product"}
+_UNITS = {"memory": "B", "dgemm": "flop"}
+
+
+# --- sections --------------------------------------------------------------------------
+
+
+def _products(rows: list[Row], out: Path) -> list[str]:
+    done = [r for r in rows if "ratio" in r]
+    moved = [r for r in done if r["task"] == "products"]
+    factored = [r for r in rows if r["task"] == "factorisation" and "ratio" in r]
+    swept = [r for r in done if r["task"] == "sweep"]
+    named = [(f"{r['problem']}, {_threads(r)}", r["product"], r["ratio"], True) for r in moved]
+    lines = [
+        "The bound of a product is what it must move, whatever the layout (the entries of B, two "
+        "body numbers to a contact, every vector once), over the memory bandwidth. Arrays that fit "
+        "a cache can beat it; the second ratio is against the same triad on as many bytes, which "
+        "sits in the same caches. `iteration` is one of the preconditioned conjugate gradients.",
+        "",
+        *_picture("products", lambda p: drawing.bars(named, p, "time / bound"), named, out),
+        *_table(moved, [
+            ("problem", lambda r: r["problem"]), ("product", lambda r: r["product"]),
+            ("threads", lambda r: r["threads"]), ("MB", lambda r: f"{r['bytes'] / 1e6:.2f}"),
+            ("time", _seconds), ("time / bound", lambda r: f"{r['ratio']:.2f}"),
+            ("of the same size", lambda r: f"{r['ratio_same_size']:.2f}"),
+        ]),
+    ]  # fmt: skip
+    lines += [
+        "",
+        "Factorisations of newton's matrix with all contacts closed, beside "
+        "dgemm on as many threads. The operations are those of the factor: the squares of its "
+        "column counts summed, or what the library says itself.",
+        "",
+        *_table(factored, [
+            ("problem", lambda r: r["problem"]), ("library", lambda r: r["library"]),
+            ("dofs", lambda r: f"{r['dofs']:,}"),
+            ("factor entries", lambda r: f"{r['factor_entries']:,}"),
+            ("Gflop", lambda r: f"{r['flops'] / 1e9:.3g}"), ("threads", lambda r: r["threads"]),
+            ("time", _seconds), ("time / bound", lambda r: f"{r['ratio']:.3g}"),
+        ]),
+    ]  # fmt: skip
+    if swept:
+        lines += ["", "One projected Gauss–Seidel sweep:", "", *_table(swept, [
+            ("problem", lambda r: r["problem"]), ("contacts", lambda r: f"{r['contacts']:,}"),
+            ("MB", lambda r: f"{r['bytes'] / 1e6:.2f}"), ("time", _seconds),
+            ("time / bound", lambda r: f"{r['ratio']:.2f}"),
+        ])]  # fmt: skip
+    return lines
+
+
+def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
+    """newton and general solvers on the same problems, with the ratios of their times."""
+
+    def section(rows: list[Row], out: Path) -> list[str]:
+        ours = {r["problem"]: r for r in rows if _ours(r) and _counted(r)}
+        for r in rows:
+            base = ours.get(r["problem"])
+            if base is not None and "seconds" in r and not _ours(r):
+                r["ratio"] = r["seconds"] / base["seconds"]
+        named = [
+            (f"{r['problem']}, {r['form']}", _solver(r), r["ratio"], _counted(r))
+            for r in rows if "ratio" in r
+        ]  # fmt: skip
+        best = [_best(problem, rows) for problem in ours]
+        return [
+            *[line for line in best if line], "",
+            *_picture(
+                name, lambda p: drawing.bars(named, p, "time / newton's time"), named, out
+            ),
+            *_table([r for r in rows if "refused" not in r], _SOLVED),
+        ]  # fmt: skip
+
+    return section
+
+
+def _best(problem: str, rows: Iterable[Row]) -> str:
+    """A sentence on the quickest general solver of a problem."""
+    own = [r for r in rows if r["problem"] == problem and "ratio" in r and _counted(r)]
+    if not own:
+        return f"- `{problem}`: no general solver gave a counted answer."
+    least = min(own, key=lambda r: r["ratio"])
+    return (
+        f"- `{problem}`: the quickest counted general solver, {_solver(least)} on the "
+        f"{least['form']} form, takes {least['ratio']:.3g} times as long as newton."
+    )
+
+
+def _scaling(rows: list[Row], out: Path) -> list[str]:
+    groups = {
+        f"{who}, {material}": [
+            r for r in rows
+            if _counted(r) and "seconds" in r and f"-{material}:" in r["problem"]
+            and r.get("solver", "newton") == who
+        ]
+        for material in ("hooke", "hertz") for who in ("newton", "Clarabel faer")
+    }  # fmt: skip
+    lines = {name: [(r["contacts"], r["seconds"]) for r in own] for name, own in groups.items()}
+    held = {name: [(r["contacts"], r["peak_mb"]) for r in own] for name, own in groups.items()}
+    return [
+        *_picture("scaling", lambda p: drawing.growth(lines, p, "time"), rows, out),
+        *_picture("memory", lambda p: drawing.growth(held, p, "peak memory", "MB"), rows, out),
+        *_table(rows, _SOLVED),
+    ]
+
+
+def _families(rows: list[Row], out: Path) -> list[str]:
+    return [
+        "Stiffness is drawn at random, log-uniform, the most over the least `ratio`. `made` is the "
+        "time to make the problem.",
+        "",
+        *_table(rows, _SOLVED),
+    ]
+
+
+def _trajectory(rows: list[Row], out: Path) -> list[str]:
+    done = [r for r in rows if "failed" not in r]
+    return [
+        *_picture("trajectory", lambda p: drawing.shares(done, _PARTS, p), done, out),
+        *_table(done, [
+            ("layers", lambda r: r["n"]), ("steps", lambda r: r["steps"]),
+            ("contacts", lambda r: f"{r['contacts']:,.0f}"), ("time", _seconds),
+            *[(p, lambda r, p=p: f"{r[f'seconds_{p}'] / r['seconds']:.0%}") for p in _PARTS],
+            ("residual", _residual),
+        ]),
+    ]  # fmt: skip
+
+
+def _compatible(rows: list[Row], out: Path) -> list[str]:
+    return [
+        "`off` is the distance of the one-step force, at its default ε, from the two-step one. A "
+        "one-step certificate is that of the one-step problem.",
+        "",
+        *_table(rows, [
+            ("problem", lambda r: r["problem"]), ("method", lambda r: r["method"]),
+            ("time", _seconds), ("residual", _residual),
+            ("off", lambda r: f"{r['off']:.1e}" if "off" in r else ""),
+        ]),
+    ]  # fmt: skip
+
+
+def _overhead(rows: list[Row], out: Path) -> list[str]:
+    return [
+        "Clarabel at its own settings through CVXPY: `own` is what Clarabel reports, the rest is "
+        "CVXPY's compiling, reading back and our certificate. Then the beam on three supports.",
+        "",
+        *_table(rows, [
+            ("problem", lambda r: r.get("problem", "beam-uniform")),
+            ("form", lambda r: r.get("form", "complementary")),
+            ("solver", lambda r: r["solver"]), ("time", _seconds),
+            ("own", lambda r: _time(r.get("own"))),
+            ("overhead", lambda r: f"{r['overhead']:.0%}" if "overhead" in r else ""),
+            ("residual", _residual),
+        ]),
+    ]  # fmt: skip
+
+
+def _elastic(rows: list[Row], out: Path) -> list[str]:
+    grown = [r for r in rows if r["task"] == "growth" and "seconds" in r]
+    lines = {"variational step": [(r["contacts"], r["seconds"]) for r in grown]}
+    return [
+        "A step of 218 settling spheres (by the published Python code of De Klerk et al., 0.34 s; "
+        "LAMMPS 16 µs); touching layers of growing size; an impact through CVXPY. `certified` is "
+        "the share of its steps that our certificate accepts.",
+        "",
+        *_picture("elastic", lambda p: drawing.growth(lines, p, "time a step"), grown, out),
+        *_table(rows, [
+            ("task", lambda r: r["task"]),
+            ("method", lambda r: r.get("method", r.get("solver", "variational"))),
+            ("spheres", lambda r: r.get("spheres", 218 if r["task"] == "settling" else 2)),
+            ("t", lambda r: f"{r['t']:.2f} s" if "t" in r else ""), ("time", _seconds),
+            ("conjugate gradients",
+             lambda r: f"{r['conjugate_gradients']:.1f}" if "conjugate_gradients" in r else ""),
+            ("certified", lambda r: f"{r['certified']:.0%}" if "certified" in r else ""),
+        ]),
+    ]  # fmt: skip
+
+
+def _polyhedra(rows: list[Row], out: Path) -> list[str]:
+    return _table(rows, [
+        ("t", lambda r: f"{r['t']:.2f} s" if "t" in r else ""),
+        ("contacts", lambda r: f"{r['contacts']:,.0f}" if "contacts" in r else ""),
+        *[(p, lambda r, p=p: _time(r.get(f"seconds_{p}")))
+          for p in ("detect", "assemble", "classic")],
+        ("a step", _seconds), ("slowest", lambda r: _time(r.get("slowest"))),
+        ("certified", lambda r: f"{r['certified']:.0%}" if "certified" in r else ""),
+    ])  # fmt: skip
+
+
+SECTIONS: dict[str, Callable[[list[Row], Path], list[str]]] = {
+    "products": _products,
+    "trusses": _against("trusses"),
+    "large-trusses": _against("large-trusses"),
+    "scaling": _scaling,
+    "rigid": _against("rigid"),
+    "families": _families,
+    "trajectory": _trajectory,
+    "compatible": _compatible,
+    "overhead": _overhead,
+    "elastic": _elastic,
+    "polyhedra": _polyhedra,
+}
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+def _failures(groups: dict[str, list[Row]]) -> list[str]:
+    """Every run without an answer or with one that does not count, and what was refused."""
+    lines = []
+    for name, rows in groups.items():
+        for r in rows:
+            why = r.get("failed")
+            if why is None and "refused" not in r and not _counted(r):
+                why = f"residual {r['worst']:.1e}; its own word: {r.get('status', '')}"
+            if why is not None:
+                lines.append(f"- {name}: {_name(r)}: {why}")
+    refused = sorted({r["solver"] for rows in groups.values() for r in rows if "refused" in r})
+    if refused:
+        lines.append(f"- {', '.join(refused)} take quadratic programs only: no Hertz contacts.")
+    return lines or ["Nothing."]
+
+
+def _name(row: Row) -> str:
+    told = [_solver(row) if k == "solver" else str(row[k]) for k in _KEY if k in row]
+    return ", ".join(told)
+
+
+def _heading(group: str) -> str:
+    told = (GROUPS[group].__doc__ or group).strip()
+    return told.rstrip(".")
+
+
+def _ours(row: Row) -> bool:
+    return row["task"].startswith("newton")
+
+
+def _counted(row: Row) -> bool:
+    return bool(row.get("counted")) and "failed" not in row and "refused" not in row
+
+
+def _threads(row: Row) -> str:
+    return "one thread" if row["threads"] == 1 else f"{row['threads']} threads"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _seconds(row: Row) -> str:
+    return "failed" if "failed" in row else _time(row.get("seconds"))
+
+
+def _residual(row: Row) -> str:
+    if row.get("worst") is None:
+        return ""
+    return f"{row['worst']:.1e}" + ("" if _counted(row) else " *not counted*")
+
+
+def _solver(row: Row) -> str:
+    """The solver, and whether it ran at its own tolerances."""
+    name = str(row.get("solver", "newton"))
+    return f"{name} (its defaults)" if "accuracy" in row and row["accuracy"] is None else name
+
+
+_SOLVED: list[tuple[str, Callable[[Row], Any]]] = [
+    ("problem", lambda r: r["problem"]),
+    ("contacts", lambda r: f"{r['contacts']:,}" if "contacts" in r else ""),
+    ("solver", lambda r: _solver(r)),
+    ("form", lambda r: r.get("form", "")),
+    ("time", _seconds),
+    ("runs", lambda r: r.get("repeats", "")),
+    ("/ newton", lambda r: f"{r['ratio']:.3g}" if "ratio" in r else ""),
+    ("residual", _residual),
+    ("steps", lambda r: "" if r.get("iterations") is None else r["iterations"]),
+    ("made", lambda r: _time(r.get("made_seconds"))),
+    ("peak MB", lambda r: f"{r['peak_mb']:.0f}" if "peak_mb" in r else ""),
+]
+
+
+def _table(rows: Sequence[Row], columns: Sequence[tuple[str, Callable[[Row], Any]]]) -> list[str]:
+    kept = [(h, [str(tell(r)) for r in rows]) for h, tell in columns]
+    kept = [(h, cells) for h, cells in kept if any(cells)]
+    if not kept or not rows:
+        return ["Nothing was measured."]
+    lines = ["| " + " | ".join(h for h, _ in kept) + " |", "|" + "---|" * len(kept)]
+    lines += [
+        "| " + " | ".join(cells[i].replace("|", "\\|") for _, cells in kept) + " |"
+        for i in range(len(rows))
+    ]
+    return lines
+
+
+def _picture(name: str, draw: Callable[[Path], None], rows: Sequence[Any], out: Path) -> list[str]:
+    """A drawing and its line in the page, where there is something to draw."""
+    if not rows:
+        return []
+    path = out / f"costs-{name}.png"
+    draw(path)
+    return [f"![{name}]({path.name})", ""]

@@ -1,0 +1,106 @@
+"""Rows of measurements: medians, what counts, and the machine they were taken on."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+COUNTED = 1e-8  # a run whose certificate is above it is listed, and counts in no ratio or fit
+REPEATS = 5
+PACKAGES = (
+    "cdopt", "numpy", "scipy", "numba", "cvxpy", "clarabel", "piqp", "osqp", "scs", "qoco",
+    "moreau", "pypardiso", "pymetis",
+)  # fmt: skip
+
+Row = dict[str, Any]
+Value = TypeVar("Value")
+
+
+def timed(
+    run: Callable[[], Value], repeats: int = REPEATS, budget: float = 60.0
+) -> tuple[Row, list[Value]]:
+    """Median, least and greatest seconds of ``run``, and what each of its runs returned.
+
+    The first run warms caches and is dropped, unless it alone takes so long that no second one
+    fits into ``budget`` seconds. Runs end when the budget is spent.
+    """
+    seconds: list[float] = []
+    values: list[Value] = []
+    begun = time.perf_counter()
+    while len(seconds) <= repeats:
+        started = time.perf_counter()
+        values.append(run())
+        seconds.append(time.perf_counter() - started)
+        if time.perf_counter() - begun + seconds[-1] > budget:
+            break
+    kept = seconds[1:] or seconds
+    row: Row = {
+        "seconds": statistics.median(kept),
+        "least": min(kept),
+        "greatest": max(kept),
+        "repeats": len(kept),
+    }
+    return row, values[1:] or values
+
+
+def counts(row: Row) -> bool:
+    """Whether a row may enter ratios and fits: an answer with a certificate of at most 1e-8."""
+    worst = row.get("worst")
+    return "failed" not in row and (worst is None or worst <= COUNTED)
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what the rows were measured."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": numba.config.NUMBA_NUM_THREADS,
+        "memory_gb": round(physical_memory() / 1e9, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def peak_mb() -> float:
+    """Most memory that this process has held so far, MB.
+
+    On Linux by the kernel's own mark for it: that of ``getrusage`` includes the parent's memory.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"

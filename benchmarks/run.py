@@ -1,0 +1,117 @@
+"""Run the benchmarks and write the page about them.
+
+    python -m benchmarks.run [--quick] [--only GROUP ...] [--limit SECONDS] [--page]
+                             [--out DIR]
+
+Every run is a process of its own with a hard time limit; medians of five with compiled code
+warmed. The rows go to ``DIR/costs.json`` as they come, with the machine and its limits; then the
+pictures and ``costs.md`` are made from that file. ``--only`` replaces the rows of these groups in
+an existing file. The default DIR is ``docs``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import limits, page
+from benchmarks.child import ROOT, call
+from benchmarks.record import Row, counts, machine
+from benchmarks.suites import GROUPS
+
+
+def main(argv: list[str] | None = None) -> None:
+    asked = _arguments(argv)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    path = asked.out / "costs.json"
+    if asked.page:
+        page.write(json.loads(path.read_text()), asked.out)
+        return
+    chosen = asked.only or list(GROUPS)
+    record = _started(path, asked, chosen)
+    for name in chosen:
+        record["groups"][name] = []
+        for task, arguments in GROUPS[name](asked.quick):
+            given = arguments | _budget(task, asked)
+            begun = time.perf_counter()
+            rows = [_told(row) for row in call(task, given, asked.limit)]
+            record["groups"][name] += rows
+            path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+            _say(name, rows, time.perf_counter() - begun)
+    page.write(record, asked.out)
+    print(f"wrote {asked.out / 'costs.md'}")
+
+
+def _started(path: Path, asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
+    """The record to fill: an existing one where only some groups are run again."""
+    fresh: dict[str, Any] = {
+        "machine": machine(),
+        "settings": {"quick": asked.quick, "limit": asked.limit, "repeats": asked.repeats},
+        "limits": limits.measure(asked.quick),
+        "groups": {},
+    }
+    if asked.only and path.exists():
+        earlier = json.loads(path.read_text())
+        if earlier["settings"]["quick"] == asked.quick:  # sizes are never mixed in one page
+            fresh["groups"] = earlier["groups"]
+    fresh["groups"] |= {name: [] for name in chosen}
+    return fresh
+
+
+def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
+    """Repeats and their time, for tasks that take them."""
+    repeated = (
+        "newton_truss", "newton_rigid", "general_truss", "general_rigid", "through_cvxpy",
+        "compatible",
+    )  # fmt: skip
+    if task not in repeated:
+        return {}
+    return {"repeats": asked.repeats, "budget": 0.4 * asked.limit}
+
+
+def _told(row: Row) -> Row:
+    """The row, and whether it counts."""
+    return row | {"counted": counts(row)}
+
+
+_NAMES = ("problem", "form", "solver", "method", "product")
+
+
+def _say(group: str, rows: list[Row], spent: float) -> None:
+    for row in rows:
+        words = [
+            str(row[k]) for k in ("problem", "form", "solver", "method", "product") if k in row
+        ]
+        told = row.get("failed") or row.get("refused")
+        if told is None:
+            told = f"{row['seconds']:.3g} s" if "seconds" in row else ""
+            told += f", residual {row['worst']:.1e}" if row.get("worst") is not None else ""
+            told += "" if row["counted"] else ", not counted"
+        print(f"{group}: {row['task']} {' '.join(words)}: {told}", flush=True)
+    print(f"  ({spent:.0f} s)", file=sys.stderr, flush=True)
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(GROUPS), metavar="GROUP", help="of " + ", ".join(GROUPS)
+    )
+    parser.add_argument("--page", action="store_true", help="write the page from DIR/costs.json")
+    parser.add_argument("--limit", type=float, help="seconds for one run, by default 600 or 120")
+    parser.add_argument("--repeats", type=int, help="by default 5, with --quick 2")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs")
+    asked = parser.parse_args(argv)
+    asked.limit = asked.limit or (120.0 if asked.quick else 600.0)
+    asked.repeats = asked.repeats or (2 if asked.quick else 5)
+    return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""What the suite measures: for each group the tasks, small with ``quick``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from benchmarks.direct import SOLVERS
+from benchmarks.problems import LARGE, SMALL
+
+Job = tuple[str, dict[str, Any]]
+MATERIALS = ("hooke", "hertz", "species")
+TRUSS_FORMS = ("complementary", "potential")
+RIGID_FORMS = ("force", "velocity")
+CONIC = tuple(name for name, solver in SOLVERS.items() if solver.cones)
+RATIOS = ("1", "1e3", "1e6")
+
+
+def products(quick: bool) -> Iterator[Job]:
+    """Products and factorisations beside the limits of the machine."""
+    for text in _sizes("pyramid:n={}", (10,) if quick else (20, 40, 60)):
+        yield "products", {"problem": text, "quick": quick}
+    yield "products", {"problem": (SMALL if quick else LARGE)["packing"], "quick": quick}
+    yield "products", {"problem": (SMALL if quick else LARGE)["wall-3d"], "quick": quick}
+    for text in _sizes("pyramid:n={}", (10,) if quick else (10, 20, 30)):
+        yield "factorisation", {"problem": text, "quick": quick}
+    if not quick:
+        yield "factorisation", {"problem": LARGE["crystal"], "quick": quick}
+    for text in _sizes("pyramid-hooke:n={}", (10,) if quick else (20, 40)):
+        yield "sweep", {"problem": text, "quick": quick}
+
+
+def trusses(quick: bool) -> Iterator[Job]:
+    """newton against every general solver on the pyramid's truss, both forms."""
+    n = 5 if quick else 20
+    for material in MATERIALS:
+        yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
+        for form in TRUSS_FORMS:
+            for solver in CONIC if material == "hertz" else SOLVERS:
+                yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
+            own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
+            yield "general_truss", own | {"accuracy": None}
+
+
+def large_trusses(quick: bool) -> Iterator[Job]:
+    """newton against Clarabel on a pyramid of 122,000 contacts."""
+    n = 8 if quick else 40
+    for material in MATERIALS:
+        yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
+        for form in TRUSS_FORMS:
+            own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
+            yield "general_truss", own
+            yield "general_truss", own | {"accuracy": None}
+
+
+def scaling(quick: bool) -> Iterator[Job]:
+    """newton on pyramids of growing size: seconds, memory, and making them."""
+    for material in ("hooke", "hertz"):
+        for n in (5, 8, 10) if quick else (10, 14, 20, 28, 40, 56, 80, 100):
+            yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
+            if n <= 28:
+                form = "complementary" if material == "hooke" else "potential"
+                yield (
+                    "general_truss",
+                    _general(f"pyramid-{material}:n={n}", form, "Clarabel faer"),
+                )
+
+
+def rigid(quick: bool) -> Iterator[Job]:
+    """newton against every general solver on single steps: settled, mid-fall, random gaps."""
+    texts = [
+        text
+        for pattern in ("pyramid-hooke:n={}", "random-gaps:n={}", "dropped:n={},steps=4")
+        for text in _sizes(pattern, (5,) if quick else (10, 20))
+    ]
+    for text in texts:
+        yield "newton_rigid", {"problem": text}
+        for form in RIGID_FORMS:
+            for solver in SOLVERS:
+                yield "general_rigid", _general(text, form, solver)
+    for pattern in () if quick else ("pyramid-hooke:n=40", "random-gaps:n=40"):
+        yield "newton_rigid", {"problem": pattern}
+        for solver in ("Clarabel faer", "PIQP"):
+            yield "general_rigid", _general(pattern, "velocity", solver)
+
+
+def families(quick: bool) -> Iterator[Job]:
+    """newton on networks of about 100,000 contacts, stiffness equal to a million to one."""
+    for text in (SMALL if quick else LARGE).values():
+        for power in ("2", "2.5"):
+            for ratio in RATIOS[:2] if quick else RATIOS:
+                yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
+
+
+def trajectory(quick: bool) -> Iterator[Job]:
+    """Twenty steps of the pyramid's drop, and where the time goes."""
+    for n, steps in ((4, 4),) if quick else ((10, 20), (20, 20)):
+        yield "drop", {"n": n, "steps": steps}
+
+
+def compatible(quick: bool) -> Iterator[Job]:
+    """Compatible forces in two steps, and in one."""
+    for n in (5,) if quick else (5, 10, 20):
+        for material in MATERIALS:
+            for method in ("two-step", "one-step"):
+                problem = f"pyramid-{material}:n={n}"
+                yield "compatible", {"problem": problem, "method": method}
+
+
+def overhead(quick: bool) -> Iterator[Job]:
+    """What CVXPY and cdopt add to Clarabel's own time, and the beam."""
+    n = 5 if quick else 20
+    for material in ("hooke", "hertz"):
+        for form in TRUSS_FORMS:
+            problem = f"pyramid-{material}:n={n}"
+            yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
+    yield "beam", {"repeats": 20 if quick else 200}
+
+
+def elastic(quick: bool) -> Iterator[Job]:
+    """Steps of the elastic methods."""
+    yield "settling", {"steps": 20 if quick else 2500}
+    yield "growth", {"largest": 600 if quick else 20_000}
+    yield "impact", {"repeats": 1 if quick else 5}
+
+
+def polyhedra(quick: bool) -> Iterator[Job]:
+    """Falling polyhedra, step by step."""
+    yield "pile", {"count": 20, "steps": 5, "blocks": 2} if quick else {"count": 500}
+
+
+GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {
+    group.__name__.replace("_", "-"): group
+    for group in (
+        products, trusses, large_trusses, scaling, rigid, families, trajectory, compatible,
+        overhead, elastic, polyhedra,
+    )
+}  # fmt: skip
+
+
+def _sizes(pattern: str, sizes: tuple[int, ...]) -> list[str]:
+    return [pattern.format(n) for n in sizes]
+
+
+def _general(problem: str, form: str, solver: str) -> dict[str, Any]:
+    return {"problem": problem, "form": form, "solver": solver}

@@ -1,0 +1,49 @@
+"""One projected Gauss–Seidel sweep against the memory bandwidth of the same process.
+
+The bound is the number of bytes that a sweep must move at least once over the bandwidth of a
+triad on arrays far beyond every cache. The sweep's data may fit a cache, so a ratio below one
+would be no error.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import numpy as np
+
+from benchmarks.limits import LONG, QUICK, bandwidth
+from benchmarks.problems import build
+from benchmarks.record import Row
+from cdopt.backends import kernels
+from cdopt.backends.structured import scaled_step
+from cdopt.data import RigidStepData
+
+REPEATS, SWEEPS = 7, 50
+
+
+def sweep(problem: str, quick: bool = False) -> list[Row]:
+    """Seconds of one sweep, and the bytes it must move: every array once, forces and y twice."""
+    step = build(problem).step
+    memory = bandwidth(QUICK if quick else LONG, 1)
+    scaled = scaled_step(RigidStepData(step))
+    rows = kernels.plain(scaled.rows)
+    spread = rows if scaled.spread is scaled.rows else kernels.plain(scaled.spread)
+    inverse = 1.0 / scaled.own
+    held = {id(array): array.nbytes for array in (*rows, *spread, scaled.p, scaled.own, inverse)}
+    f, y = np.zeros(step.nc), np.zeros(scaled.rows.shape[1])
+    moved = sum(held.values()) + 2 * (f.nbytes + y.nbytes)
+    seconds = []
+    for _ in range(REPEATS + 1):
+        f[:], y[:] = 0.0, 0.0
+        trace = np.zeros(SWEEPS)
+        started = time.perf_counter()
+        done = kernels.gauss_seidel(
+            rows, spread, scaled.p, scaled.own, inverse, 1.0, 0.0, f, y, trace
+        )
+        seconds.append((time.perf_counter() - started) / done)
+    spent = statistics.median(seconds[1:])  # the first run compiles
+    return [{
+        "contacts": step.nc, "seconds": spent, "bytes": moved, "bound": moved / memory,
+        "ratio": spent * memory / moved,
+    }]  # fmt: skip

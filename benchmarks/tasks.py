@@ -1,0 +1,159 @@
+"""What a child process can be asked to measure; each task returns rows of plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import cdopt
+from benchmarks import direct, elastic, polyhedra, products, sweep
+from benchmarks.problems import Problem, build
+from benchmarks.record import REPEATS, Row, peak_mb, timed
+
+WARM = "pyramid:n=8"  # solved once before the clock starts, so that compiled loops are loaded
+BUDGET = 60.0  # s for all repeats of a run
+
+
+def newton_truss(problem: str, repeats: int = REPEATS, budget: float = BUDGET) -> list[Row]:
+    """newton on a no-tension truss: from matrices to certified forces."""
+    made, row = _made(problem)
+    _truss(Problem(build(WARM).step, made.power, 0.0), "potential").solve("newton", check=False)
+    return [row | _solved(lambda: _truss(made, "potential"), "newton", repeats, budget)]
+
+
+def newton_rigid(problem: str, repeats: int = REPEATS, budget: float = BUDGET) -> list[Row]:
+    """newton on the classic step: from matrices to a certified velocity and forces."""
+    made, row = _made(problem)
+    cdopt.ClassicCD(build(WARM).step).solve("newton", check=False)
+    return [row | _solved(lambda: cdopt.ClassicCD(made.step), "newton", repeats, budget)]
+
+
+def general_truss(
+    problem: str, form: str, solver: str, accuracy: float | None = direct.ACCURACY,
+    repeats: int = REPEATS, budget: float = BUDGET,
+) -> list[Row]:  # fmt: skip
+    """A general solver, called directly, on either form of a truss."""
+    made, row = _made(problem)
+    return [row | direct.measure(_truss(made, form), solver, accuracy, repeats, budget)]
+
+
+def general_rigid(
+    problem: str, form: str, solver: str, accuracy: float | None = direct.ACCURACY,
+    repeats: int = REPEATS, budget: float = BUDGET,
+) -> list[Row]:  # fmt: skip
+    """A general solver, called directly, on either form of the classic step."""
+    made, row = _made(problem)
+    posed = cdopt.ClassicCD(made.step, form)
+    return [row | direct.measure(posed, solver, accuracy, repeats, budget)]
+
+
+def through_cvxpy(
+    problem: str, form: str, solver: str, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
+    """A solver through CVXPY, its own settings; ``own`` is the time it reports itself."""
+    made, row = _made(problem)
+    _truss(made, form).solve(solver, check=False)
+    run, answers = timed(lambda: _truss(made, form).solve(solver, check=False), repeats, budget)
+    own = float(np.median([float(answer.raw.solve_time) for answer in answers]))
+    row |= run | {"own": own, "overhead": run["seconds"] / own - 1.0}
+    return [row | _judged(answers[-1])]
+
+
+def compatible(
+    problem: str, method: str = "two-step", repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
+    """Compatible forces from a step, in two steps or in one, by newton."""
+    made, row = _made(problem)
+
+    def solve(of: Problem, way: str) -> cdopt.StepSolution:
+        options = {"classic": "newton"} if way == "two-step" else {}
+        posed = cdopt.CompatibleCD(of.step, of.power, method=way)
+        return posed.solve("newton", check=False, **options)
+
+    run, answers = timed(lambda: solve(made, method), repeats, budget)
+    row |= run | _judged(answers[-1])
+    if method == "one-step":
+        exact, near = solve(made, "two-step").f, answers[-1].iterate
+        if exact is not None and near is not None:
+            row["off"] = float(np.linalg.norm(near.forces - exact) / np.linalg.norm(exact))
+    return [row]
+
+
+def beam(repeats: int = 200) -> list[Row]:
+    """The beam on three supports: newton, and the same through CVXPY and Clarabel."""
+    made, row = _made("beam-uniform")
+    rows = []
+    for solver in ("newton", "clarabel"):
+        found = _solved(lambda: _truss(made, "complementary"), solver, repeats, 20.0)
+        rows.append(row | {"solver": solver} | found)
+    return rows
+
+
+def drop(n: int, steps: int) -> list[Row]:
+    """The pyramid's drop by compatible contact dynamics, and where its time goes."""
+    dt = 1e-3
+    options: dict[str, Any] = {"backend": "newton", "classic_backend": "newton"}
+    cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, **options, on_failure="continue")
+    scene = cdopt.scene.pyramid(n)
+    run, answers = timed(
+        lambda: cdopt.simulate(scene, dt, steps * dt, **options, on_failure="continue"), 1, 0.0
+    )
+    table = answers[-1].diagnostics
+    parts = ("detect", "assemble", "classic", "forces", "output")
+    spent = {
+        name: float(np.nansum(np.asarray(table[f"seconds_{name}"], dtype=float))) for name in parts
+    }
+    worst = max(
+        float(np.nanmax(np.asarray(table[f"residual_{stage}"], dtype=float)[1:]))
+        for stage in ("classic", "forces")
+    )
+    contacts = np.asarray(table["contacts"])[1:]
+    row = run | {f"seconds_{name}": value for name, value in spent.items()}
+    row |= {"contacts": float(contacts.mean()), "worst": worst}
+    return [row | {"seconds_other": run["seconds"] - sum(spent.values())}]
+
+
+TASKS: Mapping[str, Callable[..., list[Row]]] = {
+    task.__name__: task
+    for task in (
+        newton_truss, newton_rigid, general_truss, general_rigid, through_cvxpy, compatible, beam,
+        drop, products.products, products.factorisation, sweep.sweep, elastic.settling,
+        elastic.growth, elastic.impact, polyhedra.pile,
+    )
+}  # fmt: skip
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+def _made(text: str) -> tuple[Problem, Row]:
+    """The problem, and what it took to make it."""
+    made = build(text)
+    size = {"contacts": made.step.nc, "dofs": made.step.nv}
+    return made, size | {"made_seconds": made.seconds, "made_mb": peak_mb()}
+
+
+def _truss(made: Problem, form: str) -> cdopt.NoTensionTruss:
+    step = made.step
+    if step.B is None or step.F_ext is None:
+        raise cdopt.InvalidInput("problem", "no matrices", "a step with B")
+    return cdopt.NoTensionTruss(
+        step.B, -step.F_ext, step.stiffness, made.power, form, dof_body=step.dof_body
+    )
+
+
+def _solved(pose: Callable[[], Any], solver: str, repeats: int, budget: float) -> Row:
+    """Stating and solving, and the solver's own share."""
+    run, answers = timed(lambda: pose().solve(solver, check=False), repeats, budget)
+    own = float(np.median([answer.timings["solve"] for answer in answers]))
+    return run | {"own": own} | _judged(answers[-1])
+
+
+def _judged(answer: cdopt.StepSolution) -> Row:
+    row: Row = {"status": answer.status, "iterations": answer.iterations}
+    held = answer.certificates.values()
+    if not held:
+        return row | {"failed": "no iterate"}
+    return row | {"worst": max(certificate.worst for certificate in held)}
