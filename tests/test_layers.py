@@ -12,10 +12,10 @@ import cdopt
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
     "proof", "errors", "checks", "frozen", "progress", "contact_law", "mass", "archive", "step",
-    "scales", "delassus", "data",
+    "scales", "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
-    "plots", "reproduce", "cli",
+    "plots", "reproduce", "reports", "cli",
 ]  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
 PLOTTING = {"matplotlib", "plotly", "k3d"}

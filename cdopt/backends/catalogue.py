@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-import cvxpy as cp
 from cvxpy.constraints import SOC
 from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
@@ -71,8 +70,12 @@ def cvxpy_solvers() -> tuple[str, ...]:
 
 
 def installed(name: str) -> bool:
-    """Whether CVXPY finds the solver installed."""
-    return name.upper() in cp.installed_solvers()
+    """Whether CVXPY finds the solver installed.
+
+    Only this one is looked for: ``cvxpy.installed_solvers()`` tries to import them all, every time.
+    """
+    solver = SOLVER_MAP_QP.get(name.upper()) or SOLVER_MAP_CONIC.get(name.upper())
+    return solver is not None and bool(solver.is_installed())
 
 
 @cache

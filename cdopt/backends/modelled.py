@@ -22,7 +22,7 @@ from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.errors import BackendUnavailable, InvalidInput
 from cdopt.solution import StepSolution
 
-_CLAIMS: dict[str, Claim] = {
+CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     words.OPTIMAL: "solved",
     words.OPTIMAL_INACCURATE: "inaccurate",
     words.USER_LIMIT: "inaccurate",
@@ -33,7 +33,7 @@ _CLAIMS: dict[str, Claim] = {
     words.INFEASIBLE_OR_UNBOUNDED: "infeasible",
 }
 
-_FOREIGN_ERRORS = (
+FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
     cp.SolverError, TypeError, ValueError, AttributeError, KeyError, IndexError,
     RuntimeError, ArithmeticError, MemoryError, NotImplementedError, ImportError,
 )  # fmt: skip
@@ -102,8 +102,8 @@ class Modelled:
         problem, settings = posed.problem, self.settings
         started = time.perf_counter()
         try:
-            data, chain, inverse = _compile(problem, self.name, settings)
-        except _FOREIGN_ERRORS as error:
+            data, chain, inverse = compiled_for(problem, self.name, settings)
+        except FOREIGN_ERRORS as error:
             return self._failure(error, {"compile": time.perf_counter() - started}, settings)
         problem._solver_cache.clear()  # nothing warm-starts unasked
         if warm_start is not None and self.capability.warm_start:
@@ -114,13 +114,13 @@ class Modelled:
             raw = chain.solve_via_data(
                 problem, data, warm_start is not None, verbose, dict(settings)
             )
-        except _FOREIGN_ERRORS as error:
+        except FOREIGN_ERRORS as error:
             seconds = time.perf_counter() - compiled
             return self._failure(error, {"compile": compiled - started, "solve": seconds}, settings)
         solved = time.perf_counter()
         problem._solver_cache.clear()
         result = chain.invert(raw, inverse)
-        claim = _CLAIMS.get(result.status, "failed")
+        claim = CLAIMS.get(result.status, "failed")
         iterate = None
         if result.status in words.SOLUTION_PRESENT:
             problem.unpack(result)
@@ -147,7 +147,9 @@ class Modelled:
         return RunResult(status, "failed", None, timings, raw=error, settings=settings)
 
 
-def _compile(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+def compiled_for(
+    problem: cp.Problem, name: str, settings: Mapping[str, Any]
+) -> tuple[Any, Any, Any]:
     """CVXPY's data for one solver. That powers become second-order cones is meant."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Power atom with exponent")

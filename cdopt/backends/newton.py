@@ -2,43 +2,43 @@
 
 The truss is minimised in potential form by a semismooth Newton method (``newton_truss``), and so
 is the elastic step, a truss with inertia; the rigid step by an augmented Lagrangian over the same
-linear systems (``newton_rigid``). Systems of up to 240 dofs are factorised densely; larger ones
-are solved matrix-free by conjugate gradients preconditioned with each body's block, in compiled
-threaded loops, or by a sparse factorisation when the penalty makes them stiff. Blocks come from
-``dof_body``; without it every dof stands alone.
+linear systems (``newton_rigid``), compiled as a whole for few dofs (``newton_small``). Systems of
+up to 240 dofs are factorised densely; larger ones are solved matrix-free by conjugate gradients
+preconditioned with each body's block, in compiled threaded loops, or by a sparse factorisation
+when the penalty makes them stiff. Blocks come from ``dof_body``; without it every dof stands
+alone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from cdopt import delassus
-from cdopt.backends import newton_rigid, newton_truss
+from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
 from cdopt.backends.base import Capability, Posed, RunResult
-from cdopt.backends.newton_system import Network, network
+from cdopt.backends.newton_interior import Conditions
+from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.structured import (
     check_common,
     finished,
     starting_forces,
     tell,
 )
-from cdopt.checks import IntArray
-from cdopt.data import ElasticStepData, RigidStepData, TrussData
+from cdopt.backends.threads import threads_for
+from cdopt.checks import FloatArray, IntArray
+from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData
 from cdopt.solution import Iterate, StepSolution
+from cdopt.systems import network
+from cdopt.systems.base import Tally
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_SERIAL = 20_000  # contacts up to which a second thread gains less than it may lose
+_FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
@@ -78,13 +78,18 @@ class Newton:
         )
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
-        """Solve once, with BLAS on one thread: the compiled loops have the cores to themselves."""
-        with _libraries().limit(limits=1, user_api="blas"), _threads(posed.data.nc):
-            if isinstance(posed.data, RigidStepData):
-                return self._rigid(posed.data, warm_start, verbose)
-            if isinstance(posed.data, ElasticStepData):
-                return self._elastic(posed.data, verbose)
-            return self._truss(posed.data, warm_start, verbose)
+        """Solve once."""
+        data = posed.data
+        if isinstance(data, RigidStepData) and newton_small.takes(data):
+            result = self._few_dofs(data, warm_start, verbose)
+            if result is not None:
+                return result
+        with threads_for(data.nc, _dofs(data)):
+            if isinstance(data, RigidStepData):
+                return self._rigid(data, warm_start, verbose)
+            if isinstance(data, ElasticStepData):
+                return self._elastic(data, verbose)
+            return self._truss(data, warm_start, verbose)
 
     # --- trusses -----------------------------------------------------------------------
 
@@ -95,17 +100,17 @@ class Newton:
         start = None
         earlier = None if warm_start is None else warm_start.u
         if earlier is not None and earlier.shape == data.prescribed_u.shape:
-            start = (earlier[scaled.used] * scaled.unit)[net.order]
+            start = net.arranged(earlier[scaled.used] * scaled.unit)
         ready = time.perf_counter()
         run = newton_truss.minimise(
-            net, scaled.load[net.order], scaled.opening, scaled.law, start,
+            net, net.arranged(scaled.load), scaled.opening, scaled.law, start,
             self.accuracy, self.max_steps,
         )  # fmt: skip
         u = np.array(data.prescribed_u)
-        u[scaled.used[net.order]] = run.u / scaled.unit[net.order]
+        u[scaled.used] = run.u[net.place] / scaled.unit
         return self._result(
             Iterate(u, run.f * data.force),
-            run.converged, run.steps, run.history, net, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
 
     # --- elastic steps -----------------------------------------------------------------
@@ -120,16 +125,32 @@ class Newton:
             net, np.zeros(net.m), data.scaled_opening, data.scaled_law, None,
             self.accuracy, self.max_steps,
         )  # fmt: skip
-        w = np.empty(net.m)
-        w[net.order] = run.u
+        w = run.u[net.place]
         free = data.rigid.step.v_star
         motion = None if free is None else free + data.rigid.dof_speed * w
         return self._result(
             Iterate(motion, run.f * data.rigid.force),
-            run.converged, run.steps, run.history, net, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
 
     # --- rigid steps -------------------------------------------------------------------
+
+    def _few_dofs(
+        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool
+    ) -> RunResult | None:
+        """The step in one compiled run; None where that does not reach the accuracy."""
+        started, tally = time.perf_counter(), Tally()
+        start = starting_forces(data, warm_start)
+        ready = time.perf_counter()
+        run = newton_small.solve(
+            data, start, self.accuracy, self.max_steps, warm_start is not None, tally
+        )
+        if run is None or data.step.v_star is None:
+            return None
+        return self._result(
+            Iterate(data.step.v_star + data.dof_speed * run.w, run.f * data.force),
+            run.converged, run.steps, run.history, tally, (started, ready), verbose,
+        )  # fmt: skip
 
     def _rigid(
         self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool
@@ -138,35 +159,54 @@ class Newton:
         B, mass, body = _scaled(data)
         net = network(B, body, mass)
         ready = time.perf_counter()
-        run = newton_rigid.solve(
-            net,
+        posed = Conditions(
+            net, np.zeros(net.m), data.step.p_vec / data.speed,
             data.mobility * data.force / data.speed,
-            data.step.p_vec / data.speed,
-            starting_forces(data, warm_start),
-            self.accuracy,
-            self.max_steps,
-            warm_start is not None,
-        )
+        )  # fmt: skip
+        run = self._solved(posed, starting_forces(data, warm_start), warm_start is not None)
         motion = None
         if data.step.v_star is not None:
-            w = np.empty(net.m)
-            w[net.order] = run.w
-            motion = data.step.v_star + data.dof_speed * w
+            motion = data.step.v_star + data.dof_speed * run.w[net.place]
         return self._result(
             Iterate(motion, run.f * data.force),
-            run.converged, run.steps, run.history, net, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
+
+    def _solved(self, posed: Conditions, start: FloatArray, warm: bool) -> RigidRun:
+        """Small steps by the augmented Lagrangian, which stays near the forces it is given.
+
+        Large ones by the interior point, in a number of systems that hardly depends on the step;
+        the other of the two takes over where the first does not reach the accuracy.
+        """
+        net, tried = posed.net, []
+        for interior in (False, True) if net.small else (True, False):
+            if interior:
+                near = (
+                    newton_interior.begun_near(posed, start)
+                    if warm and start.max(initial=0.0) < _FAR
+                    else None
+                )
+                w, f, s = near or newton_interior.begun(posed)
+                run = newton_interior.solve(posed, w, f, s, self.accuracy, self.max_steps)
+            else:
+                run = newton_rigid.solve(
+                    net, posed.mobility, posed.p, start, self.accuracy, self.max_steps, warm
+                )
+            tried.append(run)
+            if run.converged:
+                break
+        return min(tried, key=lambda run: run.residual)
 
     def _result(
         self, iterate: Iterate, converged: bool, steps: int, history: list[float],
-        net: Network, clock: tuple[float, float], verbose: bool,
+        tally: Tally, clock: tuple[float, float], verbose: bool,
     ) -> RunResult:  # fmt: skip
         done = time.perf_counter()
         least = min(history, default=0.0)
         tell(
             LOG, verbose,
-            f"{steps} steps, {net.iterations} conjugate gradient iterations, "
-            f"{net.factorisations} factorisations, residual {least:.1e}",
+            f"{steps} steps, {tally.iterations} conjugate gradient iterations, "
+            f"{tally.factorisations} factorisations, residual {least:.1e}",
         )  # fmt: skip
         return finished(
             self,
@@ -179,21 +219,12 @@ class Newton:
         )
 
 
-@functools.cache
-def _libraries() -> ThreadpoolController:
-    """The loaded libraries that run threads, found once: the search takes longer than a beam."""
-    return ThreadpoolController()
-
-
-@contextlib.contextmanager
-def _threads(contacts: int) -> Iterator[None]:
-    """One thread for small problems: on busy cores theirs wait for each other and do no work."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(before if contacts > _SERIAL else 1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+def _dofs(data: ProblemData) -> int:
+    """Number of dofs; contacts stand for them where only N and p are known."""
+    if isinstance(data, TrussData):
+        return int(data.B.shape[1])
+    step = data.step if isinstance(data, RigidStepData) else data.rigid.step
+    return data.nc if step.nv is None else step.nv
 
 
 def _scaled(data: RigidStepData) -> tuple[sp.csr_array, sp.csr_array, IntArray | None]:

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.backends.newton_system import Network
 from cdopt.checks import FloatArray
+from cdopt.systems import Network
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_SIGMA_START, _SIGMA_WARM, _SIGMA_MOST, _GROWTH = 1e2, 1e5, 1e8, 10.0
+SIGMA_START, SIGMA_WARM, SIGMA_MOST = 1e2, 1e5, 1e8
+GROWTH, GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
+HARD, TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
+INNER = 60  # Newton steps at most of one minimisation
+SEARCHES = 60
 _DIRECT_FROM = 1e4  # σ from which systems are factorised
-_INNER = 60
-_SEARCHES = 60
 
 
 @dataclass
@@ -55,34 +57,39 @@ def solve(
     scaled gap rates of the free motion.
     """
     f, w = start.copy(), np.zeros(net.m)
-    sigma, history, steps = _SIGMA_WARM if warm else _SIGMA_START, [np.inf], 0
+    sigma, history, steps = SIGMA_WARM if warm else SIGMA_START, [np.inf], 0
     best = RigidRun(w, f, np.inf, 0, history, False)
     for _ in range(limit):
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
         moved, gap, spent = _compliant(net, p, f, sigma, w, inner)
         steps += spent
-        if spent == _INNER and sigma > _SIGMA_START:  # too stiff to begin from here
-            sigma, w = sigma / _GROWTH, moved
+        if spent == INNER and sigma > SIGMA_START:  # too stiff to begin from here
+            sigma, w = sigma / GROWTH, moved
             continue
         w, f = moved, np.maximum(f - sigma * gap, 0.0)
         residual = _natural(net, mobility, gap, f, w)
-        LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
+        report(residual, sigma, steps)
         history.append(residual)
         if residual < best.residual:
             best = RigidRun(w, f, residual, steps, history, residual <= tol)
         if best.converged:
             break
         if residual > 0.2 * history[-2]:
-            if sigma >= _SIGMA_MOST and residual > 0.5 * min(history[-9:-1]):
+            if sigma >= SIGMA_MOST and residual > 0.5 * min(history[-9:-1]):
                 break
-            sigma = min(sigma * _growth(spent), _SIGMA_MOST)
+            sigma = min(sigma * _growth(spent), SIGMA_MOST)
     best.steps = steps
     return best
 
 
+def report(residual: float, sigma: float, steps: int) -> None:
+    """To the log, after each update of the multipliers."""
+    LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
+
+
 def _growth(spent: int) -> float:
     """How much stiffer to become: the easier the last minimisation was, the more."""
-    return _GROWTH if spent <= 8 else 3.0 if spent <= 30 else 1.0
+    return GROWTH if spent <= HARD else GROWTH_HARD if spent <= TOO_HARD else 1.0
 
 
 def _natural(
@@ -100,7 +107,7 @@ def _compliant(
 ) -> tuple[FloatArray, FloatArray, int]:  # fmt: skip
     """The inner minimisation from w: the motion, its gaps, and the Newton steps spent."""
     gap = net.gap(w) + p
-    for step in range(_INNER):
+    for step in range(INNER):
         pressed = f - sigma * gap
         push = np.maximum(pressed, 0.0)
         inertia = net.inertia(w)
@@ -109,13 +116,14 @@ def _compliant(
             return w, gap, step
         D = np.where(pressed > 0.0, sigma, 0.0)
         direct = sigma >= _DIRECT_FROM
-        d = net.solve(D, 0.0, -gradient, 1e-3 if not direct else 1e-12, direct)
+        system = net.factored(D) if direct else net.system(D)
+        d = system.solve(-gradient, 1e-3 if not direct else 1e-12)
         rate, kinetic = net.gap(d), net.inertia(d)
         t = _search(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
         if t == 0.0:
             return w, gap, step
         w, gap = w + t * d, gap + t * rate
-    return w, gap, _INNER
+    return w, gap, INNER
 
 
 def _search(
@@ -137,7 +145,7 @@ def _search(
         low, high = high, 2.0 * high
         at_high = slope(high)
     at_low = slope(low)
-    for _ in range(_SEARCHES):
+    for _ in range(SEARCHES):
         t = low - at_low * (high - low) / (at_high - at_low)  # exact where no contact switches
         t = min(max(t, low + 0.01 * (high - low)), high - 0.01 * (high - low))
         value = slope(t)

@@ -15,16 +15,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.backends.newton_system import Network
+from cdopt.backends import newton_interior
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.systems import Network
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
 _SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4
-_LOOSEST = 0.1  # relative accuracy of the first linear systems
+_LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
 _SEARCHES = 60
+_HANDED_OVER = 1e-9  # residual at which the interior point hands over
+_ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
 @dataclass
@@ -58,20 +61,61 @@ def minimise(
     tol: float,
     limit: int,
 ) -> TrussRun:
-    """Newton's method from ``start``, or from the network that can also pull."""
-    u = _bilateral(net, load, opening, law) if start is None else start.copy()
+    """Newton's method from ``start``, or from the network that can also pull.
+
+    Where conjugate gradients give up, or Newton's method does not arrive, the interior point
+    takes over, and Newton's method ends what it began.
+    """
+    first = _bilateral(net, load, opening, law) if start is None else start.copy()
+    share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
+    run = _newton(net, load, opening, law, first, tol, share, False)
+    left = limit - run.steps
+    if run.converged or left <= 0 or not net.factorisable:
+        return run
+    posed = newton_interior.Conditions(net, load, opening, np.ones(net.nc), law)
+    overlap = np.abs(net.gap(first) + opening)
+    begin = newton_interior.begun(
+        posed, float(law.force(overlap).max(initial=0.0)), float(overlap.max(initial=0.0))
+    )
+    inside = newton_interior.solve(posed, *begin, tol=_HANDED_OVER, limit=left)
+    last = _newton(net, load, opening, law, inside.w, tol, left - inside.steps, True)
+    better = min(run, last, key=lambda one: one.residual)
+    better.steps = run.steps + inside.steps + last.steps
+    return better
+
+
+def _newton(
+    net: Network,
+    load: FloatArray,
+    opening: FloatArray,
+    law: PowerLaw,
+    u: FloatArray,
+    tol: float,
+    limit: int,
+    direct: bool,
+) -> TrussRun:
+    """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
     c = -net.gap(u) - opening
     f = law.force(c)
     gradient = load + net.inertia(u) - net.load(f)
     shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
-    cautious, loosest = law.power < HOOKE, _LOOSEST
+    cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
+    loosest = _LOOSEST
     for step in range(1, limit + 1):
         if history[-1] <= tol:
             return TrussRun(u, f, history[-1], step - 1, rejected, history, True)
         D = _secant(law, c) if cautious else _tangent(law, c)
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
-        forcing = float(np.clip(0.1 * history[-1], 1e-10, loosest))
-        direction = net.solve(D, shift * typical, -gradient, forcing)
+        last = law.power == HOOKE and np.array_equal(D, before)
+        forcing, before = _forcing(norms, history[-1], tol, last, loosest), D
+        direction = _direction(net, D, shift * typical, -gradient, forcing, direct)
+        if direction is None:
+            if not direct:
+                break
+            rejected, shift = rejected + 1, shift * 100.0
+            if shift > _SHIFT_MOST:
+                break
+            continue
         motion, kinetic = -net.gap(direction), net.inertia(direction)
         work = float((load + net.inertia(u)) @ direction)
         t = _line_search(law, c, motion, work, float(kinetic @ direction))
@@ -88,14 +132,48 @@ def minimise(
         if law.power < HOOKE:
             cautious = size > (0.7 if cautious else 0.3) * history[-1]
         u, c, f, gradient = u + t * direction, moved, force, after
-        if size > 0.5 * min(history):  # no progress: systems want solving more sharply
-            loosest = max(0.3 * loosest, 1e-8)
+        if not 0.5 <= t <= 2.0:  # the step foretold little: systems want solving more sharply
+            loosest = max(0.1 * loosest, 1e-8)
         history.append(size)
+        norms.append(_norm(gradient))
         LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
         shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
         if _stalled(history, tol):
             break
     return TrussRun(u, f, history[-1], len(history) - 1, rejected, history, history[-1] <= tol)
+
+
+def _direction(
+    net: Network, D: FloatArray, shift: float, rhs: FloatArray, tol: float, direct: bool
+) -> FloatArray | None:
+    """The Newton direction; None where the matrix cannot be factorised, or iterating is dear."""
+    if not direct:
+        system = net.system(D, shift)
+        x = system.solve(rhs, tol, net.patience if net.factorisable else None)
+        return None if system.gave_up and net.factorisable else x
+    try:
+        return net.factored(D, shift).solve(rhs, tol)
+    except ArithmeticError:
+        return None
+
+
+def _forcing(norms: list[float], residual: float, tol: float, last: bool, loosest: float) -> float:
+    """How sharply to solve the next linear system, by how well the last step foretold this one.
+
+    Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996), their second choice. Where the network is
+    linear and no contact has opened or closed, it is the ``last`` system: it is solved out.
+    """
+    needed = float(np.clip(0.1 * tol / residual, _SHARPEST, 1e-2))
+    if last:
+        return needed
+    if len(norms) < 2:
+        return loosest
+    foretold = _FORCING * (norms[-1] / norms[-2]) ** 2
+    return float(np.clip(foretold, min(0.3 * needed, loosest), loosest))
+
+
+def _norm(gradient: FloatArray) -> float:
+    return float(np.linalg.norm(gradient))
 
 
 def _size(gradient: FloatArray) -> float:
@@ -115,7 +193,7 @@ def _bilateral(net: Network, load: FloatArray, opening: FloatArray, law: PowerLa
     """
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     typical = float(k.mean()) if k.size else 1.0
-    return net.solve(k, 1e-8 * typical, -(load + net.load(k * opening)), 1e-3)
+    return net.system(k, 1e-8 * typical).solve(-(load + net.load(k * opening)), 1e-2, net.patience)
 
 
 def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:

@@ -30,6 +30,8 @@ STRUCTURED: dict[str, Callable[..., Backend]] = {
     "augmented-lagrangian": AugmentedLagrangian,
 }
 
+_OURS = (Modelled, Newton, PGS, APGD, LCP, AugmentedLagrangian)
+
 NOTES: dict[str, str] = {
     "newton": "semismooth Newton; augmented Lagrangian over it for rigid steps",
     "pgs": "projected Gauss–Seidel: its forces depend on the order of the contacts",
@@ -77,12 +79,12 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
     BackendUnavailable : known, but not to be had here.
     """
     if isinstance(backend, str):
-        _require_known(backend)
         if backend in STRUCTURED:
             return _structured(backend, options)
+        _require_known(backend)
         accuracy = options.pop("accuracy", None)
         return Modelled(backend, accuracy=accuracy, options=options)
-    if not isinstance(backend, Backend):
+    if not isinstance(backend, (*_OURS, Backend)):  # in this order: a protocol takes long
         raise InvalidInput(
             "backend", checks.describe(backend), "a name or a settings object of cdopt.backends"
         )
@@ -98,6 +100,8 @@ def _structured(name: str, options: dict[str, Any]) -> Backend:
     if options.get("accuracy", 0.0) is None:
         del options["accuracy"]
     maker = STRUCTURED[name]
+    if not options:
+        return maker()
     fields = [f.name for f in dataclasses.fields(maker) if f.init]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(fields))
     if unknown:

@@ -22,14 +22,14 @@ from cdopt.checks import FloatArray
 
 def seed_cache(name: str, problem: cp.Problem, data: dict[str, Any], inverse: list[Any]) -> None:
     """Place the start where CVXPY's interface of the solver looks for it."""
-    x = _primal(problem, inverse)
+    x = primal(problem, inverse)
     if name == "scs":
         A, b = sp.csc_array(data["A"]), np.asarray(data["b"])
-        y = _multipliers(problem, inverse, data.get("P"), np.asarray(data["c"]), A, x)
+        y = multipliers(problem, inverse, data.get("P"), np.asarray(data["c"]), A, x)
         problem._solver_cache["SCS"] = {"x": x, "y": y, "s": np.maximum(b - A @ x, 0.0)}
     elif name == "osqp":
         A = sp.csc_matrix(sp.vstack([data["A"], data["F"]]))
-        y = _multipliers(problem, inverse, data["P"], np.asarray(data["q"]), A, x)
+        y = multipliers(problem, inverse, data["P"], np.asarray(data["q"]), A, x)
         solver = osqp.OSQP()
         lower = np.concatenate([data["b"], np.full(data["G"].shape, -np.inf)])
         upper = np.concatenate([data["b"], data["G"]])
@@ -39,7 +39,7 @@ def seed_cache(name: str, problem: cp.Problem, data: dict[str, Any], inverse: li
         problem._solver_cache["OSQP"] = (solver, data, start)
 
 
-def _primal(problem: cp.Problem, inverse: list[Any]) -> FloatArray:
+def primal(problem: cp.Problem, inverse: list[Any]) -> FloatArray:
     """The canonical x: each variable's value where the canonical variable of its name lies."""
     values = {v.name(): v.value for v in problem.variables() if v.value is not None}
     stuffing = inverse[-2]
@@ -52,7 +52,7 @@ def _primal(problem: cp.Problem, inverse: list[Any]) -> FloatArray:
     return x
 
 
-def _multipliers(
+def multipliers(
     problem: cp.Problem, inverse: list[Any], P: Any, q: FloatArray, A: Any, x: FloatArray
 ) -> FloatArray:
     """y row by row: known multipliers first, the others by least squares and never negative."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.backends import newton_interior
+from cdopt.backends import newton_interior, newton_rigid
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.threads import threads_for
@@ -25,7 +24,7 @@ POWERS = [1.5, 2.0, 2.5, 4.0]
 seeds = st.integers(0, 10_000)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
     with threads_for(0):
         yield
@@ -64,6 +63,11 @@ def rigid(
     return Conditions(net, np.zeros(net.m), p, mobility)
 
 
+def elastic(posed: Conditions, law: PowerLaw) -> Conditions:
+    """The same step with contacts that give."""
+    return dataclasses.replace(posed, mobility=np.ones(posed.p.size), law=law)
+
+
 def truss(
     B: sp.csr_array, load: np.ndarray, law: PowerLaw, body: np.ndarray | None = None
 ) -> Conditions:
@@ -72,18 +76,20 @@ def truss(
     return Conditions(net, net.arranged(load), np.zeros(net.nc), np.ones(net.nc), law)
 
 
-def feasible_gaps(seed: int, B: sp.csr_array, overlapping: bool = False) -> np.ndarray:
-    """Gap rates (nc,) that some motion makes nonnegative, half of them exactly zero there."""
+def feasible_gaps(
+    seed: int, B: sp.csr_array, overlapping: bool = False, room: float = 0.05
+) -> np.ndarray:
+    """Gap rates (nc,) that some motion makes nonnegative, half of them just ``room`` there."""
     random = np.random.default_rng(seed)
-    slack = random.random(B.shape[0]) * (random.random(B.shape[0]) < 0.5)
+    slack = room + random.random(B.shape[0]) * (random.random(B.shape[0]) < 0.5)
     if overlapping:
         slack -= 0.5 * np.asarray(B @ np.asarray(B.T @ np.ones(B.shape[0])))
     return slack - np.asarray(B @ random.standard_normal(B.shape[1]))
 
 
-def solved(posed: Conditions, start: np.ndarray | None = None) -> RigidRun:
-    forces = np.zeros(posed.p.size) if start is None else start
-    begin = newton_interior.begun(posed, forces, start is not None)
+def solved(posed: Conditions, near: np.ndarray | None = None) -> RigidRun:
+    cold = newton_interior.begun(posed)
+    begin = cold if near is None else newton_interior.begun_near(posed, near)
     return newton_interior.solve(posed, *begin, TOL, LIMIT)
 
 
@@ -123,6 +129,21 @@ def test_any_small_rigid_step(seed: int, nc: int, m: int, share: float) -> None:
     """Gaps that are zero, open and closing; more contacts than dofs, or fewer."""
     B = random_rows(seed, nc, m, share)
     check_solved(rigid(B, feasible_gaps(seed, B)))
+
+
+def test_bodies_that_fit_exactly() -> None:
+    """Both walls touch what stands between them: one motion is left, and it keeps the gaps.
+
+    Round-off in the gaps leaves no motion at all, and forces that grow to close it. Neither way
+    reaches the accuracy; neither says that it did.
+    """
+    B = random_rows(8, 25, 8, 0.1)
+    posed = rigid(B, feasible_gaps(8, B, room=0.0))
+    inside = solved(posed)
+    around = newton_rigid.solve(posed.net, posed.mobility, posed.p, np.zeros(25), TOL, 200, False)
+    for run in (inside, around):
+        assert run.converged == (run.residual <= TOL)
+        assert run.residual <= 1e-4
 
 
 @settings(max_examples=15)
@@ -196,24 +217,6 @@ def test_contacts_that_act_on_nothing(nb: int) -> None:
     np.testing.assert_allclose(run.f[-2:], 0.0, atol=1e-9)
 
 
-def test_a_motionless_network_without_contacts() -> None:
-    for m in (5, 300):
-        S = sp.csr_array(sp.eye_array(m))
-        posed = Conditions(network(sp.csr_array((0, m)), None, S), *[np.zeros(k) for k in (m, 0, 0)])
-        run = solved(posed)
-        assert run.converged
-        np.testing.assert_array_equal(run.w, 0.0)
-
-
-@pytest.mark.xfail(strict=True, reason="division by the μ of no contacts")
-def test_a_load_without_contacts() -> None:
-    """S w = −F̃ is all that is asked."""
-    net = network(sp.csr_array((0, 5)), None, sp.csr_array(2.0 * sp.eye_array(5)))
-    run = solved(Conditions(net, np.ones(5), np.zeros(0), np.zeros(0)))
-    assert run.converged
-    np.testing.assert_allclose(run.w, -0.5, atol=1e-12)
-
-
 # --- elastic steps and trusses -------------------------------------------------------------
 
 
@@ -227,7 +230,7 @@ def law_of(seed: int, nc: int, power: float, decades: float = 0.6) -> PowerLaw:
 def test_any_small_elastic_step(seed: int, nc: int, m: int, power: float) -> None:
     B = random_rows(seed, nc, m, 0.4)
     p = np.random.default_rng(seed).standard_normal(nc)
-    check_solved(dataclasses.replace(rigid(B, p), law=law_of(seed, nc, power)))
+    check_solved(elastic(rigid(B, p), law_of(seed, nc, power)))
 
 
 @settings(max_examples=40)
@@ -240,18 +243,15 @@ def test_any_small_truss(seed: int, nc: int, m: int, power: float) -> None:
     check_solved(truss(B, load, law_of(seed, nc, power)))
 
 
-SOFT = pytest.param(1.3, marks=pytest.mark.xfail(strict=True, reason="forces overshoot"))
-
-
-@pytest.mark.parametrize("power", [SOFT, *POWERS])
+@pytest.mark.parametrize("power", [1.3, *POWERS])
 def test_an_open_contact_of_low_power(power: float) -> None:
     """Its compliance vanishes with its force: a step in the force is next to unbounded."""
     B = sp.csr_array([[0.115]])
     posed = rigid(B, np.array([0.0669]))
-    check_solved(dataclasses.replace(posed, law=PowerLaw(np.array([0.505]), power)))
+    check_solved(elastic(posed, PowerLaw(np.array([0.505]), power)))
 
 
-@pytest.mark.parametrize("power", [SOFT, *POWERS])
+@pytest.mark.parametrize("power", [1.3, *POWERS])
 def test_a_truss_of_low_power(power: float) -> None:
     B = random_rows(0, 8, 1, 0.4)
     random = np.random.default_rng(0)
@@ -263,7 +263,7 @@ def test_a_truss_of_low_power(power: float) -> None:
 def test_elastic_steps_of_couples(power: float) -> None:
     B, body = couples_of(3, 90, 350)
     posed = rigid(B, np.random.default_rng(3).standard_normal(350), body)
-    check_solved(dataclasses.replace(posed, law=law_of(3, 350, power)))
+    check_solved(elastic(posed, law_of(3, 350, power)))
 
 
 @pytest.mark.parametrize("power", [1.3, *POWERS])
@@ -282,7 +282,7 @@ def test_stiffness_ratios_of_a_million(power: float) -> None:
     run = solved(truss(B, B.T @ np.random.default_rng(6).random(350), law, body))
     assert run.residual <= 1e-9
     posed = rigid(B, np.random.default_rng(6).standard_normal(350), body)
-    assert solved(dataclasses.replace(posed, law=law)).residual <= 1e-9
+    assert solved(elastic(posed, law)).residual <= 1e-9
 
 
 @pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
@@ -308,16 +308,14 @@ def test_pyramids_as_known_from_elsewhere(material: str) -> None:
     np.testing.assert_allclose(run.f, exact, atol=1e-8 * exact.max())
 
 
-@pytest.mark.xfail(strict=True, reason="ones on filled-up dofs pass for an inertia")
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_truss_of_bodies_of_unlike_size(warm: bool) -> None:
+def test_a_truss_of_bodies_of_unlike_size() -> None:
     """Spheres with three dofs beside bodies with six."""
     B, body = couples_of(4, 160, 500, size=2)
     body = np.where(body < 40, body // 3, body)  # the first dofs in blocks of six
     load = B.T @ np.random.default_rng(4).random(500)
     posed = truss(B, load, law_of(4, 500, 2.0), body)
     assert posed.net.m > B.shape[1]
-    check_solved(posed, np.ones(500) if warm else None)
+    check_solved(posed)
 
 
 # --- no solution ---------------------------------------------------------------------------
@@ -364,22 +362,13 @@ def test_loads_out_of_reach(nb: int, power: float) -> None:
 
 
 @pytest.mark.parametrize("nb", [4, 90])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "rigid",
-        "elastic",
-        pytest.param("truss", marks=pytest.mark.xfail(strict=True, reason="S⁻¹ without S")),
-    ],
-)
+@pytest.mark.parametrize("kind", ["rigid", "elastic"])
 def test_every_start_ends_in_the_same_place(kind: str, nb: int) -> None:
     nc = 4 * nb
     B, body = couples_of(9, nb, nc)
     posed = rigid(B, feasible_gaps(9, B), body)
     if kind == "elastic":
-        posed = dataclasses.replace(posed, law=law_of(9, nc, 2.0))
-    if kind == "truss":
-        posed = truss(B, B.T @ np.random.default_rng(9).random(nc), law_of(9, nc, 2.0), body)
+        posed = elastic(posed, law_of(9, nc, 2.0))
     cold = check_solved(posed)
     random = np.random.default_rng(1)
     for start in (cold.f, np.zeros(nc), 1e3 * random.random(nc), np.full(nc, 1e8), cold.f[::-1]):
@@ -389,10 +378,23 @@ def test_every_start_ends_in_the_same_place(kind: str, nb: int) -> None:
     assert solved(posed, cold.f).steps < cold.steps
 
 
+@pytest.mark.parametrize("nb", [4, 90])
+@pytest.mark.parametrize("force", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("gap", [1e-4, 1e4])
+def test_trusses_from_any_size_of_forces_and_gaps(gap: float, force: float, nb: int) -> None:
+    B, body = couples_of(9, nb, 4 * nb)
+    load = B.T @ np.random.default_rng(9).random(4 * nb)
+    posed = truss(B, load, law_of(9, 4 * nb, 2.0), body)
+    begin = newton_interior.begun(posed, force, gap)
+    run = newton_interior.solve(posed, *begin, TOL, LIMIT)
+    assert run.converged
+    check(posed, run)
+
+
 def test_starts_are_not_written_into() -> None:
     B, body = couples_of(9, 90, 300)
     posed = rigid(B, feasible_gaps(9, B), body)
-    begin = newton_interior.begun(posed, np.ones(300), True)
+    begin = newton_interior.begun_near(posed, np.ones(300))
     before = [x.copy() for x in begin]
     newton_interior.solve(posed, *begin, TOL, LIMIT)
     for x, was in zip(begin, before, strict=True):
@@ -402,15 +404,8 @@ def test_starts_are_not_written_into() -> None:
 def test_a_limit_of_steps() -> None:
     B, body = couples_of(9, 90, 300)
     posed = rigid(B, feasible_gaps(9, B), body)
-    run = newton_interior.solve(posed, *newton_interior.begun(posed, np.zeros(300), False), TOL, 3)
+    run = newton_interior.solve(posed, *newton_interior.begun(posed), TOL, 3)
     assert not run.converged
     assert run.steps == 3
     assert len(run.history) == 5
     assert run.residual == min(run.history)
-
-
-def test_the_log_tells_each_step(caplog: pytest.LogCaptureFixture) -> None:
-    B, body = couples_of(9, 4, 8)
-    with caplog.at_level(logging.INFO, logger="cdopt.backends.newton"):
-        run = solved(rigid(B, feasible_gaps(9, B), body))
-    assert caplog.text.count("interior point") == run.steps + 1

@@ -1,0 +1,328 @@
+"""The rigid step of few dofs, in one compiled run: the method of ``newton_rigid``, step for step.
+
+Up to the size at which systems are dense, the calls from Python cost more than the arithmetic
+between them. Here the whole iteration is compiled, on the CSR parts of B and of the mass, with
+its own dense Cholesky factors: no BLAS, and no threads.
+"""
+
+# mypy: disallow-untyped-decorators=False
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from cdopt.backends.newton_rigid import (
+    GROWTH,
+    GROWTH_HARD,
+    HARD,
+    INNER,
+    SEARCHES,
+    SIGMA_MOST,
+    SIGMA_START,
+    SIGMA_WARM,
+    TOO_HARD,
+    RigidRun,
+    report,
+)
+from cdopt.checks import FloatArray, IntArray
+from cdopt.data import RigidStepData, kernels
+from cdopt.errors import InvalidInput
+from cdopt.systems.base import Tally
+from cdopt.systems.network import DENSE_UP_TO
+
+_MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on
+
+
+class _Rows(NamedTuple):
+    """CSR parts of a sparse matrix."""
+
+    ptr: IntArray
+    idx: IntArray
+    val: FloatArray
+
+
+def takes(data: RigidStepData) -> bool:
+    """Whether the step has matrices, and few enough dofs."""
+    return data.step.B is not None and data.step.B.shape[1] <= DENSE_UP_TO
+
+
+def solve(
+    data: RigidStepData, start: FloatArray, tol: float, limit: int, warm: bool, tally: Tally
+) -> RigidRun | None:
+    """As ``newton_rigid.solve``, from scaled forces ``start`` (nc,).
+
+    None where the accuracy is not reached, a factorisation breaks down or a number overflows: all
+    that is judged by the general way.
+
+    Raises
+    ------
+    InvalidInput : the step is known by N and p alone.
+    """
+    if data.B is None or data.mass is None:
+        raise InvalidInput("step", "no matrices", "a step with M and B")
+    slowness, unit = 1.0 / data.speed, data.dof_speed
+    w, f, residual, steps, factors, record = _solve(
+        _scaled(data.B, slowness, unit),
+        _scaled(data.mass.M, unit / data.dof_energy, unit),
+        data.mobility * data.force / data.speed, data.step.p_vec / data.speed, start,
+        tol, min(limit, _MOST_UPDATES), SIGMA_WARM if warm else SIGMA_START,
+    )  # fmt: skip
+    if not residual <= tol:
+        return None
+    tally.factorisations += factors
+    history = record.tolist()
+    for row in history:
+        report(row[0], row[1], int(row[2]))
+    return RigidRun(w, f, residual, steps, [np.inf, *(row[0] for row in history)], True)
+
+
+def _scaled(A: sp.csr_array, rows: FloatArray, columns: FloatArray) -> _Rows:
+    """diag(rows) · A · diag(columns)."""
+    return _Rows(A.indptr, A.indices, kernels.scaled(A.indptr, A.indices, A.data, rows, columns))
+
+
+@njit(cache=True)
+def _solve(
+    B: _Rows, mass: _Rows, mobility: FloatArray, p: FloatArray, start: FloatArray,
+    tol: float, limit: int, sigma: float,
+) -> tuple[FloatArray, FloatArray, float, int, int, FloatArray]:  # fmt: skip
+    """Motion, forces and residual of the best iterate, Newton steps, factorisations, the record.
+
+    The record has one row for each update of the multipliers: residual, σ, Newton steps so far.
+    """
+    f, own = start.copy(), _diagonal(mass)
+    w = np.zeros(own.size)
+    record, count, steps, factors = np.empty((limit, 3)), 0, 0, 0
+    best_w, best_f, best, before = w, f, np.inf, np.inf
+    for _ in range(limit):
+        inner = max(0.05 * min(before, 1.0), 0.1 * tol)
+        moved, gap, spent, made = _compliant(B, mass, own, p, f, sigma, w, inner)
+        if spent < 0:
+            break
+        steps, factors = steps + spent, factors + made
+        if spent == INNER and sigma > SIGMA_START:  # too stiff to begin from here
+            sigma, w = sigma / GROWTH, moved
+            continue
+        w, f = moved, _pushed(f, sigma, gap)
+        residual = _natural(B, mass, own, mobility, gap, f, w)
+        record[count, 0], record[count, 1], record[count, 2] = residual, sigma, steps
+        count += 1
+        if residual < best:
+            best_w, best_f, best = w, f, residual
+        if best <= tol or not residual < np.inf:
+            break
+        if residual > 0.2 * before:
+            least = np.inf
+            for k in range(max(count - 9, 0), count - 1):
+                least = min(least, record[k, 0])
+            if sigma >= SIGMA_MOST and residual > 0.5 * least:
+                break
+            growth = GROWTH if spent <= HARD else GROWTH_HARD if spent <= TOO_HARD else 1.0
+            sigma = min(sigma * growth, SIGMA_MOST)
+        before = residual
+    return best_w, best_f, best, steps, factors, record[:count]
+
+
+@njit(cache=True)
+def _natural(
+    B: _Rows, mass: _Rows, own: FloatArray, mobility: FloatArray,
+    gap: FloatArray, f: FloatArray, w: FloatArray,
+) -> float:  # fmt: skip
+    """Largest of the natural residual |min(N_ii f_i, gap_i)| and the momentum error."""
+    momentum = _plus(_times(mass, w), -1.0, _transposed_times(B, f, own.size))
+    largest = _largest(momentum, own)
+    for i in range(f.size):
+        largest = np.maximum(largest, abs(np.minimum(mobility[i] * f[i], gap[i])))
+    return largest
+
+
+@njit(cache=True)
+def _compliant(
+    B: _Rows, mass: _Rows, own: FloatArray, p: FloatArray, f: FloatArray, sigma: float,
+    w: FloatArray, tol: float,
+) -> tuple[FloatArray, FloatArray, int, int]:  # fmt: skip
+    """The inner minimisation from w: the motion, its gaps, Newton steps and factorisations.
+
+    Steps of −1: a factorisation broke down.
+    """
+    gap = _plus(p, 1.0, _times(B, w))
+    H = np.empty((own.size, own.size))
+    for step in range(INNER):
+        push, inertia = _pushed(f, sigma, gap), _times(mass, w)
+        d = _plus(_transposed_times(B, push, own.size), -1.0, inertia)  # minus the gradient
+        if _largest(d, own) <= tol:
+            return w, gap, step, step
+        _fill(H, B, mass, push, sigma)
+        if not _factorise(H):
+            return w, gap, -1, step
+        _substitute(H, d)
+        rate = _times(B, d)
+        t = _search(f, sigma, gap, rate, _dot(inertia, d), _dot(_times(mass, d), d))
+        if t == 0.0:
+            return w, gap, step, step + 1
+        w, gap = _plus(w, t, d), _plus(gap, t, rate)
+    return w, gap, INNER, INNER
+
+
+@njit(cache=True)
+def _pushed(f: FloatArray, sigma: float, gap: FloatArray) -> FloatArray:
+    """(f − σ gap)₊ (nc,): the forces that these gaps call for."""
+    out = np.empty(f.size)
+    for i in range(f.size):
+        out[i] = max(f[i] - sigma * gap[i], 0.0)
+    return out
+
+
+@njit(cache=True)
+def _slope(
+    f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float,
+    t: float,
+) -> float:  # fmt: skip
+    """Of the augmented Lagrangian along the direction, at t."""
+    push = 0.0
+    for i in range(f.size):
+        push += max(f[i] - sigma * (gap[i] + t * rate[i]), 0.0) * rate[i]
+    return linear + t * square - push
+
+
+@njit(cache=True)
+def _search(
+    f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float
+) -> float:
+    """The t at which the slope along the direction vanishes: piecewise linear, nondecreasing."""
+    initial = _slope(f, sigma, gap, rate, linear, square, 0.0)
+    if not initial < 0.0:
+        return 0.0
+    low, at_low, high = 0.0, initial, 1.0
+    at_high = _slope(f, sigma, gap, rate, linear, square, high)
+    if abs(at_high) <= 1e-6 * abs(initial):
+        return 1.0
+    while at_high < 0.0 and high < 1e6:
+        low, at_low, high = high, at_high, 2.0 * high
+        at_high = _slope(f, sigma, gap, rate, linear, square, high)
+    for _ in range(SEARCHES):
+        t = low - at_low * (high - low) / (at_high - at_low)  # exact where no contact switches
+        t = min(max(t, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        value = _slope(f, sigma, gap, rate, linear, square, t)
+        if abs(value) <= 1e-3 * abs(initial):
+            return t
+        if value < 0.0:
+            low, at_low = t, value
+        else:
+            high, at_high = t, value
+    return low
+
+
+# --- products and dense factors --------------------------------------------------------
+
+
+@njit(cache=True)
+def _times(A: _Rows, x: FloatArray) -> FloatArray:
+    """A x."""
+    out = np.zeros(A.ptr.size - 1)
+    for i in range(out.size):
+        for k in range(A.ptr[i], A.ptr[i + 1]):
+            out[i] += A.val[k] * x[A.idx[k]]
+    return out
+
+
+@njit(cache=True)
+def _transposed_times(A: _Rows, x: FloatArray, size: int) -> FloatArray:
+    """Aᵀ x (size,)."""
+    out = np.zeros(size)
+    for i in range(x.size):
+        for k in range(A.ptr[i], A.ptr[i + 1]):
+            out[A.idx[k]] += A.val[k] * x[i]
+    return out
+
+
+@njit(cache=True)
+def _diagonal(A: _Rows) -> FloatArray:
+    out = np.zeros(A.ptr.size - 1)
+    for i in range(out.size):
+        for k in range(A.ptr[i], A.ptr[i + 1]):
+            if A.idx[k] == i:
+                out[i] += A.val[k]
+    return out
+
+
+@njit(cache=True)
+def _plus(x: FloatArray, t: float, y: FloatArray) -> FloatArray:
+    """x + t y."""
+    out = np.empty(x.size)
+    for i in range(x.size):
+        out[i] = x[i] + t * y[i]
+    return out
+
+
+@njit(cache=True)
+def _dot(x: FloatArray, y: FloatArray) -> float:
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True)
+def _largest(x: FloatArray, unit: FloatArray) -> float:
+    """Largest |x| / unit, zero for none; not-a-number spreads."""
+    largest = 0.0
+    for i in range(x.size):
+        largest = np.maximum(largest, abs(x[i]) / unit[i])
+    return largest
+
+
+@njit(cache=True)
+def _fill(H: FloatArray, B: _Rows, mass: _Rows, push: FloatArray, sigma: float) -> None:
+    """The upper triangle of S + σ BᵀB over the contacts that push."""
+    for j in range(H.shape[0]):
+        for k in range(H.shape[1]):
+            H[j, k] = 0.0
+    for i in range(push.size):
+        if push[i] > 0.0:
+            for k in range(B.ptr[i], B.ptr[i + 1]):
+                weight = sigma * B.val[k]
+                for m in range(B.ptr[i], B.ptr[i + 1]):
+                    if B.idx[m] >= B.idx[k]:
+                        H[B.idx[k], B.idx[m]] += weight * B.val[m]
+    for j in range(H.shape[0]):
+        for k in range(mass.ptr[j], mass.ptr[j + 1]):
+            if mass.idx[k] >= j:
+                H[j, mass.idx[k]] += mass.val[k]
+
+
+@njit(cache=True)
+def _factorise(H: FloatArray) -> bool:
+    """H = UᵀU with U in its place; False where a pivot is not positive and finite."""
+    m = H.shape[0]
+    for k in range(m):
+        pivot = H[k, k]
+        if not 0.0 < pivot < np.inf:
+            return False
+        root = np.sqrt(pivot)
+        for j in range(k, m):
+            H[k, j] /= root
+        for i in range(k + 1, m):
+            share = H[k, i]
+            if share != 0.0:
+                for j in range(i, m):
+                    H[i, j] -= share * H[k, j]
+    return True
+
+
+@njit(cache=True)
+def _substitute(U: FloatArray, x: FloatArray) -> None:
+    """(UᵀU)⁻¹ x in the place of x."""
+    m = x.size
+    for k in range(m):
+        x[k] /= U[k, k]
+        for i in range(k + 1, m):
+            x[i] -= U[k, i] * x[k]
+    for k in range(m - 1, -1, -1):
+        for i in range(k + 1, m):
+            x[k] -= U[k, i] * x[i]
+        x[k] /= U[k, k]

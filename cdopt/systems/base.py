@@ -1,0 +1,38 @@
+"""What all linear systems share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cdopt.checks import FloatArray
+
+
+@dataclass
+class Tally:
+    """What has been spent.
+
+    Attributes
+    ----------
+    iterations : of conjugate gradients.
+    factorisations : of matrices, dense ones included.
+    library : what factorised last, in words; empty if nothing did.
+    """
+
+    iterations: int = 0
+    factorisations: int = 0
+    library: str = ""
+
+
+class System(Protocol):
+    """One symmetric positive definite system, to be solved for several right-hand sides."""
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x to a relative ``tol`` in the preconditioned residual, where it iterates.
+
+        ``limit`` bounds the iterations of those that iterate.
+        """
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the last solution stopped at the limit of iterations."""
