@@ -70,6 +70,7 @@ class RunResult:
     iterations: int | None = None
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    how: str = ""  # the methods used and what they spent, in words, where a backend chooses
 
 
 @runtime_checkable

@@ -2,11 +2,12 @@
 
 The truss is minimised in potential form by a semismooth Newton method (``newton_truss``), and so
 is the elastic step, a truss with inertia; the rigid step by an augmented Lagrangian over the same
-linear systems (``newton_rigid``), compiled as a whole for few dofs (``newton_small``). Systems of
-up to 240 dofs are factorised densely; larger ones are solved matrix-free by conjugate gradients
-preconditioned with each body's block, in compiled threaded loops, or by a sparse factorisation
-when the penalty makes them stiff. Blocks come from ``dof_body``; without it every dof stands
-alone.
+linear systems (``newton_rigid``), compiled as a whole for few dofs (``newton_small``), and above
+240 dofs by a proximal interior point (``newton_interior``), which also takes over trusses that
+Newton's method does not solve. ``cdopt.systems`` factorises small systems as dense matrices and
+solves larger ones matrix-free by conjugate gradients preconditioned with each body's block, in
+compiled threaded loops, or by a sparse factorisation where that takes less. Blocks come from
+``dof_body``; without it every dof stands alone.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class Newton:
         scaled natural residual and momentum error, are at most this.
     max_steps : Newton steps of a truss, outer iterations of a rigid step, at most.
     history : keep the residual of each step in ``raw.residuals``.
+
+    Notes
+    -----
+    Methods and linear algebra are chosen by the size of the problem and how it goes; what was
+    used is told by ``verbose`` and kept in ``StepSolution.provenance["how"]``.
 
     Raises
     ------
@@ -205,8 +211,7 @@ class Newton:
         least = min(history, default=0.0)
         tell(
             LOG, verbose,
-            f"{steps} steps, {tally.iterations} conjugate gradient iterations, "
-            f"{tally.factorisations} factorisations, residual {least:.1e}",
+            f"{steps} steps, {tally}, residual {least:.1e}",
         )  # fmt: skip
         return finished(
             self,
@@ -216,6 +221,7 @@ class Newton:
             steps,
             [np.array(history)],
             missed=f"stopped at residual {least:.1e}",
+            how=str(tally),
         )
 
 

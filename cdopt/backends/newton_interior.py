@@ -71,6 +71,7 @@ def solve(
     posed: Conditions, w: FloatArray, f: FloatArray, s: FloatArray, tol: float, limit: int
 ) -> RigidRun:
     """Follow the central path from w, f > 0, s > 0 until the residual is within ``tol``."""
+    posed.net.tally.ways.append("interior point")
     if posed.p.size == 0:
         return _without_contacts(posed, tol)
     net, direct, history = posed.net, False, [np.inf]

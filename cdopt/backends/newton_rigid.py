@@ -56,6 +56,7 @@ def solve(
     The network carries the scaled mass; ``mobility`` (nc,) is the scaled N_ii, ``p`` (nc,) the
     scaled gap rates of the free motion.
     """
+    net.tally.ways.append("augmented Lagrangian")
     f, w = start.copy(), np.zeros(net.m)
     sigma, history, steps = SIGMA_WARM if warm else SIGMA_START, [np.inf], 0
     best = RigidRun(w, f, np.inf, 0, history, False)

@@ -73,7 +73,9 @@ def solve(
     )  # fmt: skip
     if not residual <= tol:
         return None
+    tally.ways.append("augmented Lagrangian")
     tally.factorisations += factors
+    tally.library = "dense matrices"
     history = record.tolist()
     for row in history:
         report(row[0], row[1], int(row[2]))

@@ -95,6 +95,7 @@ def _newton(
     direct: bool,
 ) -> TrussRun:
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
+    net.tally.ways.append("Newton's method")
     c = -net.gap(u) - opening
     f = law.force(c)
     gradient = load + net.inertia(u) - net.load(f)

@@ -146,6 +146,7 @@ def finished(
     iterations: int,
     residuals: list[FloatArray],
     missed: str = "iteration limit",
+    how: str = "",
 ) -> RunResult:
     """The result of a run: ``clock`` is when it began, was set up, and had iterated."""
     began, prepared, solved = clock
@@ -161,6 +162,7 @@ def finished(
         iterations=iterations,
         raw=record(backend.history, residuals),
         settings=settings_of(backend),
+        how=how,
     )
 
 

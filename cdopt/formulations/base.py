@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -234,18 +233,19 @@ class Formulation(ABC):
             iterate=result.iterate,
             raw=result.raw,
             contact_ids=self.contact_ids,
-            provenance=self._provenance(backend, result.settings, tol, warm),
+            provenance=self._provenance(backend, result, tol, warm),
         )
 
     def _provenance(
-        self, backend: Backend, settings: Mapping[str, Any], tol: float, warm: bool
+        self, backend: Backend, result: RunResult, tol: float, warm: bool
     ) -> dict[str, Any]:
         used = backend.capability.warm_start
         return {
             "cdopt": _version(),
             "cvxpy": cp.__version__,
             "numpy": np.__version__,
-            "settings": {key: _plain(value) for key, value in settings.items()},
+            "settings": {key: _plain(value) for key, value in result.settings.items()},
+            "how": result.how,
             "tol": tol,
             "extended": self.extended,
             "warm_start": ("used" if used else "not used by this backend") if warm else "none",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cdopt.checks import FloatArray
@@ -17,11 +17,22 @@ class Tally:
     iterations : of conjugate gradients.
     factorisations : of matrices, dense ones included.
     library : what factorised last, in words; empty if nothing did.
+    ways : the methods that were used, in their order.
     """
 
     iterations: int = 0
     factorisations: int = 0
     library: str = ""
+    ways: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = [" → ".join(self.ways)] if self.ways else []
+        if self.iterations:
+            parts.append(f"{self.iterations} conjugate gradient iterations")
+        if self.factorisations:
+            by = f" by {self.library}" if self.library else ""
+            parts.append(f"{self.factorisations} factorisations{by}")
+        return ", ".join(parts)
 
 
 class System(Protocol):

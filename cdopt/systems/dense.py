@@ -32,6 +32,7 @@ class DenseSystem:
     @cached_property
     def _factor(self) -> FloatArray | None:
         self.tally.factorisations += 1
+        self.tally.library = "dense matrices"
         factor, info = dpotrf(np.asarray_chkfinite(self.H), lower=0, clean=0)
         return factor if info == 0 else None
 

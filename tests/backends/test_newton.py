@@ -182,3 +182,13 @@ def test_bad_settings(setting: str, value: object) -> None:
 def test_two_runs_are_equal() -> None:
     _, truss = settled("pyramid-hertz:n=6")
     np.testing.assert_array_equal(truss.solve("newton").f, truss.solve("newton").f)
+
+
+def test_what_was_used_is_told() -> None:
+    small = cdopt.ClassicCD(beam()).solve("newton")
+    assert small.provenance["how"] == "augmented Lagrangian, 6 factorisations by dense matrices"
+    step, truss = settled("pyramid-hooke:n=10")
+    assert truss.solve("newton").provenance["how"].startswith("Newton's method, ")
+    large = cdopt.ClassicCD(step).solve("newton").provenance["how"]
+    assert large.startswith("interior point, ")
+    assert "conjugate gradient iterations" in large
