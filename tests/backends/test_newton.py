@@ -187,8 +187,8 @@ def test_two_runs_are_equal() -> None:
 def test_what_was_used_is_told() -> None:
     small = cdopt.ClassicCD(beam()).solve("newton")
     assert small.provenance["how"] == "augmented Lagrangian, 6 factorisations by dense matrices"
-    step, truss = settled("pyramid-hooke:n=10")
+    problem, truss = settled("pyramid-hooke:n=10")
     assert truss.solve("newton").provenance["how"].startswith("Newton's method, ")
-    large = cdopt.ClassicCD(step).solve("newton").provenance["how"]
+    large = cdopt.ClassicCD(problem.step).solve("newton").provenance["how"]
     assert large.startswith("interior point, ")
     assert "conjugate gradient iterations" in large

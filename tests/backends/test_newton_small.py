@@ -90,7 +90,7 @@ def test_history_and_log_are_those_of_the_general_way(
         assert solution.raw.residuals[0] == np.inf
         assert solution.raw.residuals[-1] <= 1e-12
         assert len(lines) == solution.raw.residuals.size
-        assert f"{solution.iterations} steps, 0 conjugate gradient iterations" in lines[-1]
+        assert f"{solution.iterations} steps, augmented Lagrangian, " in lines[-1]
     assert told[0] == told[1]
 
 
