@@ -1,17 +1,14 @@
 """Preconditioners for contact networks: iterations, and products that one iteration costs.
 
-    python -m benchmarks.preconditioners [n]
-
 The settled pyramid of n layers, on the contacts that carry force: conjugate gradients to 1e-8
 with each body's block, with clusters of bodies that move as one (an exact second level, which is
 the best that multigrid over such clusters could do), and with incomplete factors. What it shows
-is told in docs/costs.md: neither pays, because what is soft in such a network is no rigid motion
+is told on the page: neither pays, because what is soft in such a network is no rigid motion
 of clusters. Loaded contacts stand in straight lines, and whole planes slide at next to no cost.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +16,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spilu, splu
 
 import cdopt
+from benchmarks.record import Row
 from cdopt.checks import FloatArray, IntArray
 from cdopt.systems import Network, network
 
@@ -125,18 +123,16 @@ def largest(H: sp.csr_array, smooth: Apply) -> float:
     return size
 
 
-def main() -> None:
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+def preconditioners(problem: str) -> list[Row]:
+    """Iterations of each, and what one costs in products with the matrix."""
+    n = int(problem.partition("n=")[2])
     net, H, load = loaded(n)
-    print(f"pyramid n = {n}: {net.nc} contacts, {net.m} dofs")
     own = block_inverses(H, net.size)
-    print(f"  each body's block            {iterations(H, load, own):5d} iterations, 1 product")
+    rows: list[Row] = [_row("each body's block", iterations(H, load, own), 1.0)]
     for sweeps in (1, 2):
         both = two_levels(H, net.size, own, sweeps)
-        count, cost = iterations(H, load, both), 2 * sweeps + 1
-        print(
-            f"  clusters, {sweeps} + {sweeps} sweeps       {count:5d} iterations, {cost} products"
-        )
+        title = f"clusters that move as one, {sweeps} + {sweeps} sweeps"
+        rows.append(_row(title, iterations(H, load, both), 2.0 * sweeps + 1.0))
     scale = 1.0 / np.sqrt(H.diagonal())
     for drop in (1e-1, 3e-2, 1e-2):
         factors = spilu(
@@ -145,8 +141,12 @@ def main() -> None:
         )  # fmt: skip
         count = iterations(H, load, lambda r, held=factors: scale * held.solve(scale * r))
         cost = 1.0 + (factors.L.nnz + factors.U.nnz) / H.nnz
-        print(f"  incomplete factors, drop {drop:.0e} {count:4d} iterations, {cost:.1f} products")
+        rows.append(_row(f"incomplete factors, drop {drop:g}", count, cost))
+    return [{"contacts": net.nc, "dofs": net.m, **row} for row in rows]
 
 
-if __name__ == "__main__":
-    main()
+def _row(name: str, count: int, products: float) -> Row:
+    row: Row = {"preconditioner": name, "products": products}
+    if count >= MOST:
+        return row | {"failed": f"not within {MOST} iterations: not positive definite"}
+    return row | {"iterations": count}

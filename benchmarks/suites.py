@@ -30,6 +30,12 @@ def products(quick: bool) -> Iterator[Job]:
         yield "sweep", {"problem": text, "quick": quick}
 
 
+def preconditioners(quick: bool) -> Iterator[Job]:
+    """Preconditioners of the conjugate gradients that were tried."""
+    for text in _sizes("pyramid-hooke:n={}", (8,) if quick else (20, 40)):
+        yield "preconditioners", {"problem": text}
+
+
 def trusses(quick: bool) -> Iterator[Job]:
     """newton against every general solver on the pyramid's truss, both forms."""
     n = 5 if quick else 20
@@ -90,6 +96,9 @@ def families(quick: bool) -> Iterator[Job]:
         for power in ("2", "2.5"):
             for ratio in RATIOS[:2] if quick else RATIOS:
                 yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
+        for ratio in ("1",) if quick else ("1", "1e6"):
+            problem = f"{text},ratio={ratio},power=2"
+            yield "general_truss", _general(problem, "complementary", "Clarabel faer")
 
 
 def trajectory(quick: bool) -> Iterator[Job]:
@@ -132,8 +141,8 @@ def polyhedra(quick: bool) -> Iterator[Job]:
 GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {
     group.__name__.replace("_", "-"): group
     for group in (
-        products, trusses, large_trusses, scaling, rigid, families, trajectory, compatible,
-        overhead, elastic, polyhedra,
+        products, preconditioners, trusses, large_trusses, scaling, rigid, families,
+        trajectory, compatible, overhead, elastic, polyhedra,
     )
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import cdopt
-from benchmarks import direct, elastic, polyhedra, products, sweep
+from benchmarks import direct, elastic, polyhedra, preconditioners, products, sweep
 from benchmarks.problems import Problem, build
 from benchmarks.record import REPEATS, Row, peak_mb, timed
 
@@ -120,7 +120,7 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
     for task in (
         newton_truss, newton_rigid, general_truss, general_rigid, through_cvxpy, compatible, beam,
         drop, products.products, products.factorisation, sweep.sweep, elastic.settling,
-        elastic.growth, elastic.impact, polyhedra.pile,
+        elastic.growth, elastic.impact, polyhedra.pile, preconditioners.preconditioners,
     )
 }  # fmt: skip
 
