@@ -1,0 +1,86 @@
+"""The papers' pyramids on every way through newton: each gives the reference forces."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.backends import threads
+from cdopt.systems import Network, factor, network
+
+PATHS = ["dense", "iterated", "threaded", "rows", "PARDISO", "METIS", "SuperLU"]
+TOLD = {"PARDISO": "by PARDISO", "METIS": "in METIS's order", "SuperLU": "by SuperLU"}
+
+
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Sends every system one way."""
+    name = request.param
+    monkeypatch.setattr(Network, "patience", 0 if name in TOLD else 10**9)
+    if name == "dense":
+        monkeypatch.setattr(Network, "small", True)
+    if name == "threaded":
+        if numba.config.NUMBA_NUM_THREADS == 1:
+            pytest.skip("one core")
+        monkeypatch.setattr(threads, "SERIAL", 0)
+    if name == "PARDISO":
+        pytest.importorskip("pypardiso", exc_type=ImportError)
+    elif name in TOLD:
+        monkeypatch.setattr(factor, "_pardiso", lambda: None)
+    if name == "METIS":
+        pytest.importorskip("pymetis")
+    if name == "SuperLU":
+        monkeypatch.setattr(factor, "_dissection", lambda B, size: None)
+    return name
+
+
+@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
+def test_the_forces_of_the_settled_pyramid(path: str, material: str) -> None:
+    problem = cdopt.bank.load(f"pyramid-{material}", n=10)
+    step = problem.step
+    body = None if path == "rows" else step.dof_body
+    truss = cdopt.NoTensionTruss(
+        step.B, -step.F_ext, step.stiffness, problem.power, "potential", dof_body=body
+    )
+    solution = truss.solve("newton")
+    assert solution.certificate.worst <= 1e-10
+    known = problem.references["f_compatible"]
+    assert np.abs(solution.f - known).max() <= 1e-8 * solution.f.max()
+    check_told(path, solution)
+
+
+def test_the_motion_of_a_falling_pyramid(path: str) -> None:
+    """v⁺ is unique: every way gives that of the bank, found with another solver."""
+    step = cdopt.bank.generators.pyramid_falling(n=8)
+    judge = cdopt.ClassicCD(step, "velocity").solve("clarabel", accuracy=1e-12)
+    scale = np.abs(step.v_star).max()
+    if path == "rows":
+        step = without_bodies(step)
+    solution = cdopt.ClassicCD(step).solve("newton")
+    assert solution.certificate.worst <= 1e-10
+    assert np.abs(solution.v_next - judge.v_next).max() <= 1e-6 * scale
+    check_told(path, solution)
+
+
+def without_bodies(step: cdopt.ContactStep) -> cdopt.ContactStep:
+    return cdopt.ContactStep(step.M, step.B, step.phi, step.v, step.F_ext, step.dt)
+
+
+def check_told(path: str, solution: cdopt.StepSolution) -> None:
+    """The way was really taken."""
+    how = solution.provenance["how"]
+    if path in TOLD:
+        assert TOLD[path] in how
+    elif path == "dense":
+        assert "dense matrices" in how
+    else:
+        assert "conjugate gradient" in how
+        assert "factorisations" not in how
+
+
+def test_rows_are_those_of_contacts_whose_bodies_are_unknown() -> None:
+    step = cdopt.bank.load("pyramid-hooke", n=10).step
+    assert network(step.B, None).couples is None
+    assert network(step.B, step.dof_body).couples is not None
