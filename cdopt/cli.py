@@ -10,7 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from cdopt import checks, cli_bounds, cli_output, cli_reproduce, cli_show, cli_simulate, plots
+from cdopt import (
+    checks,
+    cli_bounds,
+    cli_compare,
+    cli_output,
+    cli_report,
+    cli_reproduce,
+    cli_show,
+    cli_simulate,
+    cli_solvers,
+    plots,
+)
 from cdopt.backends import Backend, resolve
 from cdopt.certificate import TOLERANCE
 from cdopt.cli_output import INFEASIBLE, NO_ANSWER
@@ -213,6 +224,9 @@ def solve(
         raise typer.Exit(code)
 
 
+app.command(help=cli_compare.HELP)(cli_compare.compare)
+app.command(help=cli_report.HELP)(cli_report.report)
+app.command(help=cli_solvers.HELP)(cli_solvers.solvers)
 app.command(help=cli_bounds.HELP)(cli_bounds.bounds)
 app.command(help=cli_simulate.HELP)(cli_simulate.simulate)
 app.command(help=cli_show.HELP)(cli_show.show)

@@ -10,13 +10,17 @@ array([2., 6., 2.])
 """
 
 from cdopt.bank import generators, quantities
+from cdopt.bank.family import Family, Member, families
 from cdopt.bank.folder import problems_folder
 from cdopt.bank.manifests import Manifest, manifest, names
 from cdopt.bank.problem import BankProblem, load
 
 __all__ = [
     "BankProblem",
+    "Family",
     "Manifest",
+    "Member",
+    "families",
     "generators",
     "load",
     "manifest",

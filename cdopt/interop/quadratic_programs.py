@@ -1,0 +1,239 @@
+"""Quadratic programs as plain matrices: taken from a formulation, written and read as QPS files.
+
+A QPS file is an MPS file with a quadratic objective, which most solvers of such programs read.
+The program is the one CVXPY hands to solvers: in units of the formulation's own scales, the
+objective of each independent part in its own unit. Its unknowns are CVXPY's, in CVXPY's order;
+only a formulation's ``iterate`` puts them back into newtons and metres.
+
+HiGHS writes and reads the files, fifteen digits to a number. In them the quadratic section holds
+the lower triangle of P, and the objective is ½ xᵀPx + qᵀx + constant (Maros & Mészáros, *A
+repository of convex quadratic programming problems*, Optimization Methods and Software 11, 1999).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt import checks
+from cdopt.checks import FloatArray
+from cdopt.errors import CdoptError, InvalidInput, Unsupported
+from cdopt.formulations.base import Formulation
+
+SUFFIXES = (".mps", ".qps")
+_SYMMETRY_TOL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProgram:
+    """min ½ xᵀPx + qᵀx + constant, subject to A x = b, G x ≤ h and lower ≤ x ≤ upper.
+
+    Attributes
+    ----------
+    P : (n, n) symmetric. q : (n,). constant : of the objective.
+    A, b : (me, n) and (me,) equalities. G, h : (mi, n) and (mi,) inequalities.
+    lower, upper : (n,) bounds; infinite where there is none.
+    name : what it is.
+    """
+
+    P: sp.csr_array
+    q: FloatArray
+    A: sp.csr_array
+    b: FloatArray
+    G: sp.csr_array
+    h: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    constant: float = 0.0
+    name: str = ""
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns."""
+        return self.q.size
+
+    def objective(self, x: FloatArray) -> float:
+        """½ xᵀPx + qᵀx + constant."""
+        return float(0.5 * x @ (self.P @ x) + self.q @ x + self.constant)
+
+    def __repr__(self) -> str:
+        size = f"{self.n} unknowns, {self.b.size} equalities, {self.h.size} inequalities"
+        return f"QuadraticProgram({self.name or 'unnamed'}: {size})"
+
+
+def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgram:
+    """The quadratic program that CVXPY hands to solvers.
+
+    Parameters
+    ----------
+    problem : a formulation, or a CVXPY problem.
+    name : what it is; empty takes that of the formulation.
+
+    Raises
+    ------
+    InvalidInput : something else.
+    Unsupported : it is no quadratic program: it needs cones, or integers.
+    """
+    stated = problem.problem if isinstance(problem, Formulation) else problem
+    if not isinstance(stated, cp.Problem):
+        raise InvalidInput("problem", checks.describe(problem), "a formulation or cvxpy.Problem")
+    words = name or (problem.name if isinstance(problem, Formulation) else "")
+    if not stated.is_qp() or stated.is_mixed_integer():
+        raise Unsupported(words or "this problem", "it is no quadratic program")
+    data, _, _ = stated.get_problem_data("OSQP")
+    constant = float(data["param_prob"].apply_parameters(quad_obj=True)[2])
+    n = int(data["n_var"])
+    return QuadraticProgram(
+        P=checks.symmetric("P", checks.matrix("P", data["P"], n, n), _SYMMETRY_TOL),
+        q=checks.vector("q", data["q"], n),
+        A=checks.matrix("A", data["A"], None, n),
+        b=checks.vector("b", data["b"], None),
+        G=checks.matrix("G", data["F"], None, n),
+        h=checks.vector("h", data["G"], None),
+        lower=_bounds(data["lower_bounds"], -np.inf, n),
+        upper=_bounds(data["upper_bounds"], np.inf, n),
+        constant=constant * (-1.0 if isinstance(stated.objective, cp.Maximize) else 1.0),
+        name=words,
+    )
+
+
+def write(path: str | Path, problem: QuadraticProgram | Formulation | cp.Problem) -> None:
+    """Write a program as a QPS file; one that is there already is replaced.
+
+    Raises
+    ------
+    InvalidInput : of "path", when its ending is neither .mps nor .qps or it cannot be written.
+    InvalidInput, Unsupported : as in ``program``.
+    """
+    target = _checked(path)
+    stated = problem if isinstance(problem, QuadraticProgram) else program(problem)
+    solver = loaded(stated)
+    if not target.parent.is_dir():
+        raise InvalidInput("path", str(target), "a file in a folder that exists")
+    staged = target.with_name(f".{target.name}.mps")  # HiGHS knows a format by its ending
+    try:
+        status = solver.writeModel(str(staged))
+        if status == highspy.HighsStatus.kError or not staged.is_file():
+            raise InvalidInput("path", f"{target}: HiGHS could not write", "a writable file")
+        staged.replace(target)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def read(path: str | Path) -> QuadraticProgram:
+    """Read a QPS file. Rows with two sides become two inequalities, equalities first.
+
+    Raises
+    ------
+    InvalidInput : of "path", when it is missing or no such file.
+    """
+    source = _checked(path)
+    if not source.is_file():
+        raise InvalidInput("path", f"{source}: no such file", "a QPS file")
+    solver = _quiet()
+    staged = source
+    if source.suffix != ".mps":
+        staged = source.with_name(f".{source.name}.mps")
+        staged.write_bytes(source.read_bytes())
+    try:
+        status = solver.readModel(str(staged))
+    finally:
+        if staged is not source:
+            staged.unlink()
+    if status == highspy.HighsStatus.kError:
+        raise InvalidInput("path", f"{source}: HiGHS cannot read it", "a QPS file")
+    return _from_model(solver.getModel(), source.stem)
+
+
+def loaded(stated: QuadraticProgram) -> Any:
+    """A HiGHS instance that holds the program, silent, ready to run.
+
+    Raises
+    ------
+    CdoptError : HiGHS refuses the program.
+    """
+    rows = sp.csr_array(sp.vstack([stated.A, stated.G]))
+    model = highspy.HighsModel()
+    lp = model.lp_
+    lp.num_col_, lp.num_row_ = stated.n, rows.shape[0]
+    lp.col_cost_, lp.offset_ = stated.q, stated.constant
+    lp.col_lower_, lp.col_upper_ = stated.lower, stated.upper
+    lp.row_lower_ = np.concatenate([stated.b, np.full(stated.h.size, -np.inf)])
+    lp.row_upper_ = np.concatenate([stated.b, stated.h])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = stated.n, rows.shape[0]
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
+    lp.a_matrix_.value_ = rows.data
+    lp.col_names_ = [f"x{i}" for i in range(stated.n)]
+    lp.row_names_ = [f"e{i}" for i in range(stated.b.size)] + [
+        f"i{i}" for i in range(stated.h.size)
+    ]
+    lower = sp.csc_array(sp.tril(stated.P))
+    lower.sort_indices()
+    if lower.nnz:
+        model.hessian_.dim_ = stated.n
+        model.hessian_.format_ = highspy.HessianFormat.kTriangular
+        model.hessian_.start_, model.hessian_.index_ = lower.indptr, lower.indices
+        model.hessian_.value_ = lower.data
+    solver = _quiet()
+    if solver.passModel(model) == highspy.HighsStatus.kError:
+        raise CdoptError(f"HiGHS refuses {stated!r}")
+    return solver
+
+
+def _from_model(model: Any, name: str) -> QuadraticProgram:
+    """A HiGHS model as plain matrices."""
+    lp, n = model.lp_, int(model.lp_.num_col_)
+    by_rows = lp.a_matrix_.format_ != highspy.MatrixFormat.kColwise
+    parts = (np.array(lp.a_matrix_.value_), lp.a_matrix_.index_, lp.a_matrix_.start_)
+    rows = sp.csr_array((sp.csr_array if by_rows else sp.csc_array)(parts, (lp.num_row_, n)))
+    low, high = np.array(lp.row_lower_), np.array(lp.row_upper_)
+    equal = np.flatnonzero(low == high)
+    above = np.flatnonzero((low != high) & np.isfinite(high))
+    below = np.flatnonzero((low != high) & np.isfinite(low))
+    sign = 1.0 if lp.sense_ == highspy.ObjSense.kMinimize else -1.0
+    return QuadraticProgram(
+        P=checks.freeze(sp.csr_array(sign * _symmetric(model.hessian_, n))),
+        q=checks.read_only(sign * np.array(lp.col_cost_)),
+        A=checks.freeze(sp.csr_array(rows[equal])),
+        b=checks.read_only(low[equal]),
+        G=checks.freeze(sp.csr_array(sp.vstack([rows[above], -rows[below]]))),
+        h=checks.read_only(np.concatenate([high[above], -low[below]])),
+        lower=checks.read_only(np.array(lp.col_lower_)),
+        upper=checks.read_only(np.array(lp.col_upper_)),
+        constant=sign * float(lp.offset_),
+        name=name,
+    )
+
+
+def _symmetric(hessian: Any, n: int) -> sp.csr_array:
+    """P (n, n) of a HiGHS Hessian, which may hold its lower triangle alone or nothing."""
+    if not hessian.dim_:
+        return sp.csr_array((n, n))
+    half = sp.csc_array((np.array(hessian.value_), hessian.index_, hessian.start_), (n, n))
+    if hessian.format_ != highspy.HessianFormat.kTriangular:
+        return sp.csr_array(half)
+    return sp.csr_array(half + sp.tril(half, -1).T)
+
+
+def _quiet() -> Any:
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    return solver
+
+
+def _bounds(values: Any, otherwise: float, n: int) -> FloatArray:
+    full = np.full(n, otherwise) if values is None else np.array(values, dtype=np.float64)
+    return checks.read_only(full)
+
+
+def _checked(path: str | Path) -> Path:
+    if not isinstance(path, str | Path) or Path(path).suffix not in SUFFIXES:
+        raise InvalidInput("path", checks.describe(path), "a file that ends in .mps or .qps")
+    return Path(path)

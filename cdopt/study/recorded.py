@@ -1,0 +1,41 @@
+"""The steps of a run that ``simulate`` recorded, as a family; size: the number of the step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdopt.bank import Family
+from cdopt.bank.parameters import whole
+from cdopt.checks import describe
+from cdopt.dynamics import Trajectory
+from cdopt.errors import InvalidInput
+from cdopt.step import ContactStep
+from cdopt.study.runs.sources import problems, recorded
+
+
+def of_run(path: str | Path, every: int = 1) -> Family:
+    """The contact steps of a run of contact dynamics, each made anew from the state before it.
+
+    Parameters
+    ----------
+    path : the run's ``.vtkhdf`` file.
+    every : take the first step, and then one in every so many.
+
+    Raises
+    ------
+    InvalidInput : no such run, or every is not a whole number of at least one.
+    Unsupported : a member is asked of a run by another method.
+    """
+    stride = whole("every", every, 1, 10**9)
+    numbers = [p.step for p in problems(path) if p.step is not None][::stride]
+    if not numbers:
+        raise InvalidInput("path", str(path), "a recorded run with steps (.vtkhdf)")
+    run = Trajectory.load(path)
+
+    def build(number: int) -> ContactStep:
+        if number not in numbers:
+            raise InvalidInput("size", describe(number), f"a step, one of {numbers[:5]}…")
+        return recorded(run, number)
+
+    name = Path(path).stem
+    return Family(name, f"steps of {Path(path).name}", tuple(numbers), build, run.scene.power)

@@ -1,0 +1,274 @@
+"""What a study keeps of a run: one line of JSON, the same for answers and for failures.
+
+A study is a file of such lines (``cdopt.study.runs.store``). A field is None where it was not
+measured or means nothing; numbers that are not finite are None too. Times are seconds of wall
+clock, memory is in MB of 2²⁰ bytes.
+
+``outcome`` is one word:
+
+========== =====================================================================================
+solved     our certificate holds at the tolerance asked, whatever the solver said
+wrong      the solver claims success, and our certificate fails
+gave up    the solver claims no success, and our certificate fails
+infeasible the problem is proven to have no solution
+refused    the solver cannot take this problem, or cannot be asked for this tolerance
+missing    the solver is not to be had here
+error      an exception, ours or the solver's
+crash      the process ended by a signal, or without a word
+timeout    stopped at the time limit
+memory     stopped at the memory limit
+========== =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from cdopt.errors import InvalidInput
+from cdopt.study.runs.run import Run
+
+SCHEMA = 1  # of the lines; a reader refuses others
+OUTCOMES = (
+    "solved", "wrong", "gave up", "infeasible", "refused", "missing", "error", "crash", "timeout",
+    "memory",
+)  # fmt: skip
+STAGES = (  # of a run: what its process does, in this order
+    "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
+)  # fmt: skip
+LIMITED = ("timeout", "memory")  # what a higher limit may change
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the solver said, and what it is worth: the last repeat, or the first that fails.
+
+    Attributes
+    ----------
+    status : the solver's own words.
+    claimed : whether it reported success.
+    ok : whether our certificates hold at ``tol``.
+    tol : the tolerance they are held to: the one asked, or 1e-6.
+    worst : the largest residual of all certificates.
+    residuals : by certificate ("forces", and "classic" of a compatible solution) and name.
+    iterations : the solver's count; of a compatible solution, that of its second problem.
+    objective : optimal value of the form solved, N m/s or J.
+    settings : what was asked of the solver; empty means its defaults.
+    contacts, dofs : size of the problem as posed.
+    """
+
+    status: str
+    claimed: bool
+    ok: bool
+    tol: float
+    worst: float | None
+    residuals: Mapping[str, Mapping[str, float | None]]
+    iterations: int | None
+    objective: float | None
+    settings: Mapping[str, object]
+    contacts: int
+    dofs: int | None
+
+    @property
+    def honest(self) -> bool:
+        """Whether the claim is true: success claimed and certified, or neither."""
+        return self.claimed == self.ok
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one solve, by part. Imports and compiling of loops are in none of them.
+
+    Attributes
+    ----------
+    pose : stating the problem, our data and CVXPY's expressions.
+    compile : from there to the solver's data (CVXPY's, or our own scaling).
+    solve : the solver, its set-up included. setup : that part of it, where it is known apart.
+    read : the solver's answer back into physical units.
+    certify : our residuals.
+    total : all of the solve as its caller sees it.
+    """
+
+    pose: float
+    compile: float
+    solve: float
+    read: float
+    certify: float
+    total: float
+    setup: float | None = None
+
+
+@dataclass(frozen=True)
+class Forces:
+    """Where the contact forces lie among those that are possible.
+
+    Attributes
+    ----------
+    largest : largest contact force, N.
+    distance : ‖f − f_compatible‖ / ‖f_compatible‖, on all contacts of the problem.
+    distance_max : max |f − f_compatible| / max f_compatible.
+    ratio : largest force over the largest compatible force.
+    reference_worst : largest residual of the compatible solution measured from (by newton).
+    undetermined : number of contacts whose force classic contact dynamics leaves open; None where
+        the bounds were not asked for or cannot be had.
+    positions : of these contacts, (f − lower) / (upper − lower) of their admissible interval.
+    outside : how far a force lies outside its interval at most, over the largest upper bound.
+    """
+
+    largest: float | None = None
+    distance: float | None = None
+    distance_max: float | None = None
+    ratio: float | None = None
+    reference_worst: float | None = None
+    undetermined: int | None = None
+    positions: tuple[float, ...] | None = None
+    outside: float | None = None
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Whether the same question gets the same answer.
+
+    Differences of forces are max |f − f'| / max f'.
+
+    Attributes
+    ----------
+    identical : whether all repeats gave the same forces, bit by bit; None for one repeat.
+    repeats : largest difference of a repeat from the first; None for one repeat.
+    order : difference from the answer in the problem's own order, of a run with a ``seed``.
+    start : difference from the cold answer, of a run with another mode.
+    cold_total : seconds of that cold solve. cold_iterations : its iterations.
+    """
+
+    identical: bool | None = None
+    repeats: float | None = None
+    order: float | None = None
+    start: float | None = None
+    cold_total: float | None = None
+    cold_iterations: int | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the process of a run found out; sent anew whenever there is more.
+
+    Attributes
+    ----------
+    outcome, message : as in ``Record``; the rest too, where known by then.
+    """
+
+    outcome: str
+    message: str = ""
+    answer: Answer | None = None
+    times: tuple[Times, ...] = ()
+    forces: Forces | None = None
+    stability: Stability | None = None
+    memory: float | None = None
+    memory_before: float | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the process of the run ended.
+
+    Attributes
+    ----------
+    code : its exit code; None when a signal ended it or it never began.
+    signal : number of the signal; None without one.
+    stage : what it was doing when it ended: "" when it came to its end. One of ``STAGES``.
+    seconds : from start to end, imports included.
+    stderr : up to 2000 characters of what it wrote there, the last, or of Python's fault handler
+        the first; empty when it came to its end.
+    """
+
+    code: int | None
+    signal: int | None
+    stage: str
+    seconds: float
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a run was made, and with what.
+
+    Attributes
+    ----------
+    host, processor, system, python : names. cores : logical processors. memory : physical, MB.
+    versions : of cdopt, CVXPY and the solvers, by package; None where not installed.
+    """
+
+    host: str
+    processor: str
+    system: str
+    python: str
+    cores: int | None
+    memory: float | None
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run that was made, and what came of it.
+
+    Attributes
+    ----------
+    id : ``run.id``. run : what was asked. outcome : one of ``OUTCOMES``.
+    message : why there is no answer, or what was left unfinished after it; "" otherwise.
+    answer, forces, stability : None where no solve came back; forces too where there are none.
+    times : of every repeat, in order; empty where no solve came back. The first repeat may include
+        what caches had to learn.
+    memory : peak of the process until the last repeat ended, MB; memory_before : before the
+        problem was posed.
+    time_limit : seconds for one solve. memory_limit : MB; None without one.
+    ended : of the process. machine : where it ran. date : when it ended, ISO 8601 in UTC.
+    schema : version of this layout.
+    """
+
+    id: str
+    run: Run
+    outcome: str
+    message: str
+    answer: Answer | None
+    times: tuple[Times, ...]
+    forces: Forces | None
+    stability: Stability | None
+    memory: float | None
+    memory_before: float | None
+    time_limit: float
+    memory_limit: float | None
+    ended: Ended
+    machine: Machine
+    date: str
+    schema: int = SCHEMA
+
+    @property
+    def seconds(self) -> float | None:
+        """Median over the repeats of the whole solve; None without an answer."""
+        totals = sorted(t.total for t in self.times)
+        if not totals:
+            return None
+        middle, odd = divmod(len(totals), 2)
+        return totals[middle] if odd else 0.5 * (totals[middle - 1] + totals[middle])
+
+    def line(self) -> bytes:
+        """The record as one line of JSON, its end included."""
+        return msgspec.json.encode(self) + b"\n"
+
+
+def parse(line: bytes | str) -> Record:
+    """The record that a line holds.
+
+    Raises
+    ------
+    InvalidInput : it holds something else, or a layout of another version.
+    """
+    try:
+        found = msgspec.json.decode(line, type=Record)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput("line", str(error), "a record of a run as JSON") from error
+    if found.schema != SCHEMA:
+        raise InvalidInput("schema", str(found.schema), str(SCHEMA))
+    return found

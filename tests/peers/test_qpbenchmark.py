@@ -1,0 +1,62 @@
+"""The bank as a test set of qpbenchmark: the same programs, in its own classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.study.peers import cdopt_bank, qpbenchmark_set
+
+NAMES = ("beam-stiff-middle", "supports-delassus", "fan", "impact")
+MISSING = qpbenchmark_set.why_unavailable()
+
+
+def test_the_programs_carry_the_bank_and_both_forms() -> None:
+    found = [stated.name for stated in qpbenchmark_set.programs()]
+    assert len(found) == len(set(found)) > 40
+    bank = {name.partition("/")[0] for name in found}
+    assert not bank & set(qpbenchmark_set.INFEASIBLE)
+    hertz = {n for n in cdopt.bank.names() if cdopt.bank.load(n).power != 2.0}
+    assert {n for n in cdopt.bank.names() if cdopt.bank.load(n).kind == "step"} - bank <= {
+        *qpbenchmark_set.INFEASIBLE, "zero-contacts", "free-flying"
+    }  # fmt: skip
+    trusses = {n for n in hertz if cdopt.bank.load(n).kind == "truss"}
+    assert not bank & trusses
+    small = [stated.name for stated in qpbenchmark_set.programs(largest=4)]
+    assert 0 < len(small) < len(found)
+    assert "table/velocity" in small
+
+
+def test_a_delassus_step_has_the_force_form_alone() -> None:
+    assert [s.name for s in qpbenchmark_set.programs(["supports-delassus"])] == [
+        "supports-delassus/force"
+    ]
+    with pytest.raises(cdopt.InvalidInput, match="nonsense"):
+        list(qpbenchmark_set.programs(["nonsense"]))
+
+
+@pytest.mark.skipif(MISSING is None, reason="qpbenchmark is installed")
+def test_without_qpbenchmark_the_remedy_is_told() -> None:
+    with pytest.raises(cdopt.BackendUnavailable, match="pip install qpbenchmark"):
+        cdopt_bank.CdoptBank()
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+@pytest.mark.filterwarnings("ignore")
+def test_the_test_set_solves_to_our_objective() -> None:
+    import qpsolvers
+
+    made = cdopt_bank.CdoptBank(names=NAMES)
+    stated = {s.name: s for s in qpbenchmark_set.programs(NAMES)}
+    assert made.count_problems() == len(stated)
+    solver = next(s for s in ("clarabel", "osqp", "highs") if s in qpsolvers.available_solvers)
+    for problem in made:
+        solution = qpsolvers.solve_problem(problem, solver)
+        assert solution.found
+        loaded = cdopt.interop.quadratic_programs.loaded(stated[problem.name])
+        loaded.run()
+        known = loaded.getInfo().objective_function_value
+        ours = stated[problem.name].objective(solution.x)
+        assert ours == pytest.approx(known, abs=1e-5 * max(abs(known), 1.0))
+        assert np.isfinite(solution.x).all()

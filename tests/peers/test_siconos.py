@@ -1,0 +1,202 @@
+"""Siconos' solvers judged by our certificate, what they say apart from what it is worth."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.study.peers import siconos_lcp
+from cdopt.study.peers.siconos_lcp import SOLVERS, Siconos
+
+MISSING = siconos_lcp.why_unavailable()
+needed = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+PIVOTING = ("LEMKE", "PIVOT", "PIVOT_LUMOD", "PATHSEARCH", "BARD", "MURTY", "AVI_CAOFERRIS", "ENUM")
+ITERATING = ("PGS", "RPGS", "PSOR", "CPG", "CONVEXQP_PG", "LATIN", "NEWTON_FB_FBLSA")
+ABSENT = ("NSGS_SBM", "NSQP", "QP", "GAMS")  # in Debian's build, or for dense matrices
+
+
+def pretending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) -> None:
+    """Another program in the place of Siconos, in this Python."""
+    path = tmp_path / "program.py"
+    path.write_text("import sys, numpy as np\ngiven = np.load(sys.argv[1])\n" + program)
+    monkeypatch.setattr(siconos_lcp, "python", lambda: sys.executable)
+    monkeypatch.setattr(siconos_lcp, "_PROGRAM", path)
+
+
+ANSWER = (
+    "np.savez(sys.argv[2], z={z}, w=given['q'], info={info}, iterations=3, error=0.0, tol=1e-6,"
+    " seconds=0.5)\n"
+)
+
+
+# --- with Siconos ----------------------------------------------------------------------
+
+
+@needed
+@pytest.mark.parametrize("solver", PIVOTING)
+def test_pivoting_solvers_find_the_beams_motion(solver: str) -> None:
+    step = cdopt.bank.load("beam-stiff-middle").step
+    solution = cdopt.ClassicCD(step).solve(Siconos(solver))
+    assert solution.claimed
+    assert solution.ok
+    assert solution.certificate.worst < 1e-12
+    np.testing.assert_allclose(step.B.T @ solution.f, [10.0, 0.0], atol=1e-10)
+    assert solution.backend == "siconos-" + solver.lower().replace("_", "-")
+
+
+@needed
+@pytest.mark.parametrize("solver", ITERATING)
+def test_iterating_solvers_reach_the_accuracy_asked(solver: str) -> None:
+    step = cdopt.bank.load("beam-stiff-middle").step
+    solution = cdopt.ClassicCD(step).solve(Siconos(solver, accuracy=1e-9))
+    assert solution.claimed
+    assert solution.ok
+    assert solution.provenance["settings"] == {"tolerance": 1e-9}
+    np.testing.assert_allclose(step.B.T @ solution.f, [10.0, 0.0], atol=1e-5)
+
+
+@needed
+def test_each_selects_a_force_of_its_own() -> None:
+    """All certified, all of the same weight, and up to four times apart in the middle."""
+    step = cdopt.bank.load("beam-stiff-middle").step
+    middle = {s: cdopt.ClassicCD(step).solve(Siconos(s)).f[1] for s in ("LEMKE", "BARD", "CPG")}
+    assert middle["LEMKE"] == pytest.approx(10.0)
+    assert middle["CPG"] == pytest.approx(10.0 / 3.0)
+    assert middle["CPG"] + 0.5 < middle["BARD"] < middle["LEMKE"] - 0.5
+
+
+@needed
+def test_scaling_a_problem_changes_no_word() -> None:
+    """Siconos' tolerances are absolute; our units make them relative."""
+    step = cdopt.bank.load("table").step
+    small = step.replace(M=step.M * 1e-9, F_ext=step.F_ext * 1e-9)
+    for solver in ("PGS", "LATIN"):
+        one = cdopt.ClassicCD(step).solve(Siconos(solver), check=False)
+        other = cdopt.ClassicCD(small).solve(Siconos(solver), check=False)
+        assert other.iterations == one.iterations
+        np.testing.assert_allclose(other.f * 1e9, one.f, rtol=1e-9)
+
+
+@needed
+@pytest.mark.parametrize("solver", ABSENT)
+def test_solvers_that_are_not_there_end_without_an_answer(solver: str) -> None:
+    step = cdopt.bank.load("beam-uniform").step
+    with pytest.raises(cdopt.SolveFailed, match="the process ended with code 1"):
+        cdopt.ClassicCD(step).solve(Siconos(solver))
+    told = cdopt.ClassicCD(step).solve(Siconos(solver), check=False)
+    assert not told.claimed
+    assert not told.ok
+    assert told.f is None
+
+
+@needed
+def test_a_real_answer_of_not_a_number_is_claimed_and_not_true() -> None:
+    """Siconos 4.4: Newton on the minimum, forty supports, whose N has rank two."""
+    step = cdopt.bank.load("supports:n=40").step
+    solution = cdopt.ClassicCD(step).solve(Siconos("NEWTONMIN"))
+    if np.isfinite(solution.f).all():
+        pytest.skip("this build of Siconos solves it")
+    assert solution.claimed
+    assert not solution.ok
+    assert "not a number" in solution.status
+
+
+@needed
+def test_as_many_contacts_as_enumeration_takes() -> None:
+    step = cdopt.bank.load("supports:n=20").step
+    with pytest.raises(cdopt.Unsupported, match="at most 16"):
+        cdopt.ClassicCD(step).solve(Siconos("ENUM"))
+    truss = cdopt.NoTensionTruss(np.ones((2, 1)), np.ones(1))
+    with pytest.raises(cdopt.Unsupported):
+        truss.solve(Siconos("LEMKE"))
+
+
+# --- without it ------------------------------------------------------------------------
+
+
+def test_success_with_forces_that_are_no_numbers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = ANSWER.format(z="np.full(given['q'].size, np.nan)", info=0)
+    pretending(monkeypatch, tmp_path, program)
+    solution = cdopt.ClassicCD(cdopt.bank.load("table").step).solve(Siconos("PGS"))
+    assert solution.claimed
+    assert not solution.ok
+    assert not solution.certificate.worst < 1.0
+    assert solution.status == "info 0, forces not a number"
+
+
+def test_a_wrong_answer_and_a_modest_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    step = cdopt.bank.load("table").step
+    pretending(monkeypatch, tmp_path, ANSWER.format(z="0.0 * given['q']", info=0))
+    wrong = cdopt.ClassicCD(step).solve(Siconos("LEMKE"))
+    assert (wrong.claimed, wrong.ok) == (True, False)
+    program = ANSWER.format(z="np.linalg.lstsq(given['M'], -given['q'])[0]", info=1)
+    pretending(monkeypatch, tmp_path, program)
+    modest = cdopt.ClassicCD(step).solve(Siconos("LEMKE"))
+    assert (modest.claimed, modest.ok) == (False, True)
+    assert modest.timings["solve"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("print('no such solver'); sys.exit(1)", "ended with code 1: no such solver"),
+        ("raise RuntimeError('broken')", "ended with code 1: RuntimeError: broken"),
+        ("import os; os.kill(os.getpid(), 11)", "ended with code -11: without a word"),
+        ("import time; time.sleep(60)", "no answer within 1 s"),
+    ],
+)
+def test_processes_that_end_badly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, told: str
+) -> None:
+    pretending(monkeypatch, tmp_path, program)
+    step = cdopt.bank.load("table").step
+    failed = cdopt.ClassicCD(step).solve(Siconos("PGS", time_limit=1.0), check=False)
+    assert told in failed.status
+    assert not failed.claimed
+    assert failed.iterate is None
+
+
+def test_what_the_process_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.npz"
+    program = f"np.savez({str(kept)!r}, **given)\nsys.exit(3)\n"
+    pretending(monkeypatch, tmp_path, program)
+    step = cdopt.bank.load("pyramid-falling").step
+    cdopt.ClassicCD(step).solve(Siconos("PATH", accuracy=1e-4), check=False)
+    with np.load(kept) as given:
+        assert (str(given["solver"]), float(given["tolerance"])) == ("PATH", 1e-4)
+        M, q = given["M"], given["q"]
+    np.testing.assert_array_equal(M, M.T)
+    data = cdopt.data.RigidStepData(step)
+    N = step.N.toarray()
+    np.testing.assert_allclose(M, N * data.force[None, :] / data.speed[:, None], rtol=1e-9,
+                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(q, step.p_vec / data.speed, rtol=1e-12)
+
+
+def test_absence_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(siconos_lcp, "python", lambda: None)
+    assert "apt-get install python3-siconos" in siconos_lcp.why_unavailable()
+    with pytest.raises(cdopt.BackendUnavailable, match=r"siconos-lemke.*python3-siconos"):
+        Siconos("LEMKE")
+    with pytest.raises(cdopt.InvalidInput, match="solver"):
+        Siconos("SIMPLEX")
+    with pytest.raises(cdopt.InvalidInput, match="accuracy"):
+        Siconos("LEMKE", accuracy=0.0)
+
+
+def test_every_solver_is_a_plugin_of_studies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pretending(monkeypatch, tmp_path, "")
+    made = siconos_lcp.makers()
+    assert len(made) == len(SOLVERS) == 23
+    for name, maker in made.items():
+        backend = maker(1e-6)
+        assert isinstance(backend, cdopt.backends.Backend)
+        assert (backend.name, backend.accuracy) == (name, 1e-6)

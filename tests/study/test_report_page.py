@@ -1,0 +1,119 @@
+"""The report of a study: a page that needs nothing else, and files that hold the same numbers."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from made_records import record
+from typer.testing import CliRunner
+
+import cdopt
+from cdopt import cli_report, reports
+from cdopt.study.report import Results, Table
+from cdopt.study.runs.record import Forces
+
+
+@pytest.fixture(scope="module")
+def study() -> Results:
+    made = []
+    for backend, slow in (("osqp", 1.0), ("clarabel", 2.0), ("mine", 3.0)):
+        for tolerance, worst in ((1e-3, 1e-4), (1e-6, 1e-7)):
+            for n in (4, 8, 16):
+                forces = Forces(largest=1.0, distance=0.1 * slow, ratio=slow)
+                made.append(record(
+                    f"supports:n={n}", backend, seconds=slow * n * 1e-3, contacts=n,
+                    tolerance=tolerance, worst=worst, forces=forces,
+                ))  # fmt: skip
+    made.append(record("table", "osqp", "crash", message="<script>alert(1)</script>"))
+    return Results.of(made)
+
+
+@pytest.fixture(scope="module")
+def folder(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report") / "made" / "here"
+    assert reports.write(study, place, "Three solvers") == place / "index.html"
+    return place
+
+
+def test_the_page_needs_no_network(folder: Path) -> None:
+    text = (folder / "index.html").read_text()
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:|#)[^"'>]+""", text)
+    assert "@import" not in text
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    for picture in re.findall(r"base64,([^\"]+)", text):
+        drawn = base64.b64decode(picture)
+        assert b"<svg" in drawn
+        assert not re.findall(rb"xlink:href=\"http", drawn)
+
+
+def test_every_picture_and_table_is_a_file(folder: Path) -> None:
+    for name in ("profiles-classic-force", "accuracy", "growth-supports"):
+        assert (folder / f"{name}.svg").stat().st_size > 1000
+        assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+    with (folder / "exponents.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert len(found) == 6
+    assert all(float(row["exponent"]) == pytest.approx(1.0, abs=1e-9) for row in found)
+    text = (folder / "report.md").read_text()
+    picture = "![profiles-classic-force](profiles-classic-force.svg)"
+    for words in ("# Three solvers", "Limitations", picture, "a processor"):
+        assert words in text
+    limits = (folder / "limitations.md").read_text()
+    assert "CVXPY rewrites some defaults" in limits
+
+
+def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
+    drawn = {picture.name: picture.draw() for picture in reports.pictures(study)}
+    assert list(drawn) == ["profiles-classic-force", "accuracy", "growth-supports"]
+    panel = drawn["growth-supports"].axes[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [
+        "OSQP, ∝ n^1.00", "Clarabel, ∝ n^1.00", "mine, ∝ n^1.00"
+    ]  # fmt: skip
+    accuracy = drawn["accuracy"].axes[0].lines[0]
+    assert accuracy.get_ydata().tolist() == pytest.approx([1e-4, 1e-7])  # loose to tight
+    assert accuracy.get_xdata().tolist() == pytest.approx([8e-3, 8e-3])  # medians of 4, 8, 16
+    best = drawn["profiles-classic-force"].axes[0].lines[0]
+    assert best.get_ydata().tolist()[-1] == pytest.approx(100.0)
+
+
+def test_further_tables_stand_on_the_page_and_in_a_file(study: Results, tmp_path: Path) -> None:
+    more = Table("mine", "My <table>", "about", ("a",), ((1.5,),))
+    page = reports.write(study, tmp_path, more=[more])
+    assert "My &lt;table&gt;" in page.read_text()
+    assert (tmp_path / "mine.csv").read_text() == "a\n1.5\n"
+
+
+def test_a_study_of_one_failure_has_a_page_without_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "study.jsonl"
+    path.write_bytes(record("table", "osqp", "crash").line())
+    page = reports.write(path, tmp_path / "out")
+    drawn = page.read_text().count("<figure")
+    assert drawn == 0
+    assert not list((tmp_path / "out").glob("*.svg"))
+
+
+def test_what_is_refused(tmp_path: Path, study: Results) -> None:
+    with pytest.raises(cdopt.InvalidInput, match="study: "):
+        reports.write(Results.of([]), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cdopt.InvalidInput, match="a folder that can be written"):
+        reports.write(study, tmp_path / "file")
+
+
+def test_the_command_line_writes_the_same_page(tmp_path: Path, study: Results) -> None:
+    app = typer.Typer()
+    app.command()(cli_report.report)
+    (tmp_path / "runs.jsonl").write_bytes(b"".join(r.line() for r in study.records))
+    done = CliRunner().invoke(app, [str(tmp_path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(tmp_path / "out" / "index.html")
+    assert (tmp_path / "out" / "means.csv").read_text().count("\n") == 7  # 3 solvers, 2 accuracies
+    missing = CliRunner().invoke(app, [str(tmp_path / "none"), "--out", str(tmp_path / "out")])
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("error: path: ")

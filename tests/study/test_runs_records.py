@@ -1,0 +1,255 @@
+"""Runs by their identifiers, plans, and the file of a study: what is kept, what made anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from concurrent.futures import Executor, Future
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import InvalidInput
+from cdopt.study.runs import Plan, Problem, Record, Run, conduct, problems, read
+from cdopt.study.runs.machine import machine
+from cdopt.study.runs.record import Ended, Findings, Times, parse
+from cdopt.study.runs.store import FILE, opened
+
+BEAM = Problem("beam-uniform")
+RUN = Run(BEAM, "classic-force", "osqp", 1e-6)
+PLAN = Plan(["beam-uniform", "tripod"], ["newton", "osqp"], tolerances=[None, 1e-6])
+
+
+def record(run: Run = RUN, outcome: str = "solved", **changes) -> Record:
+    """A record as if the run had been made."""
+    ended = Ended(0, None, "", 2.0)
+    made = Record(
+        id=run.id, run=run, time_limit=60.0, memory_limit=None, ended=ended, machine=machine(),
+        date="2026-01-01T00:00:00+00:00", **vars(Findings(outcome)),
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)
+
+
+class Canned(Executor):
+    """Gives records without making runs, and remembers what it was asked for."""
+
+    def __init__(self, outcome: str = "solved", lose: str = "") -> None:
+        self.asked: list[str] = []
+        self.outcome = outcome
+        self.lose = lose
+
+    def submit(self, function, run, time_limit, memory_limit):
+        self.asked.append(run.id)
+        future: Future = Future()
+        if run.backend == self.lose:
+            future.set_exception(RuntimeError("the worker is gone"))
+        else:
+            limits = {"time_limit": time_limit, "memory_limit": memory_limit}
+            future.set_result(record(run, self.outcome, **limits))
+        return future
+
+
+# --- identifiers -----------------------------------------------------------------------
+
+
+def test_an_identifier_is_the_same_everywhere_and_always() -> None:
+    assert RUN.id == "5381489a7f691fe8"
+    assert Run(Problem("beam-uniform"), "classic-force", "osqp", tolerance=1e-6).id == RUN.id
+
+
+def test_equal_numbers_are_equal_however_they_are_written() -> None:
+    whole = Run(Problem("beam-uniform", power=2), "compatible", "osqp", tolerance=np.float64(1.0))
+    assert whole.id == Run(Problem("beam-uniform", power=2.0), "compatible", "osqp", 1).id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem": Problem("tripod")}, {"problem": Problem("beam-uniform", power=2.5)},
+        {"formulation": "compatible"}, {"backend": "scs"}, {"tolerance": None},
+        {"tolerance": 1e-7}, {"mode": "warm"}, {"call": "direct"}, {"seed": 0}, {"repeats": 4},
+        {"threads": 1}, {"plugins": ("module:factory",)},
+    ],
+)  # fmt: skip
+def test_whatever_defines_a_run_is_in_its_identifier(change) -> None:
+    assert dataclasses.replace(RUN, **change).id != RUN.id
+
+
+def test_a_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path, beam_step) -> None:
+    here, there = tmp_path / "a.npz", tmp_path / "elsewhere.npz"
+    beam_step.save(here)
+    shutil.copy(here, there)
+    first, second = (Run(problems(path)[0], "classic-force", "osqp") for path in (here, there))
+    assert first.id == second.id
+    beam_step.replace(dt=2e-3).save(there)
+    third = Run(problems(there)[0], "classic-force", "osqp")
+    assert third.id != first.id
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("formulation", "truss"), ("mode", "hot"), ("call", "c"), ("tolerance", 0.0), ("repeats", 0),
+     ("repeats", True), ("threads", 0), ("seed", -1), ("seed", 0.5)],
+)  # fmt: skip
+def test_what_defines_no_run_is_refused(name: str, value) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        dataclasses.replace(RUN, **{name: value})
+
+
+# --- plans -----------------------------------------------------------------------------
+
+
+def test_a_plan_has_every_combination_once() -> None:
+    plan = Plan(
+        ["beam-uniform", "tripod", "beam-uniform"], ["newton", "osqp"],
+        formulations=["classic-force", "compatible"], tolerances=[None, 1e-6, 1e-9],
+        modes=["cold", "warm"], calls=["cvxpy", "direct"], seeds=[None, 1],
+    )  # fmt: skip
+    assert len(plan.runs) == 2 * 2 * 2 * 3 * 2 * 2 * 2
+    assert len({run.id for run in plan.runs}) == len(plan.runs)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("problems", []), ("problems", "beam-uniform"), ("problems", ["no-such"]),
+     ("problems", ["gone.npz"]), ("backends", ["no-such"]), ("backends", "osqp"),
+     ("formulations", ["truss"]), ("modes", []), ("time_limit", 0.0), ("memory_limit", -1.0),
+     ("tolerances", [2.0]), ("plugins", "module:factory"), ("plugins", [1])],
+)  # fmt: skip
+def test_a_bad_plan_is_refused_before_anything_runs(name: str, value) -> None:
+    with pytest.raises(InvalidInput):
+        Plan(**{"problems": ["beam-uniform"], "backends": ["osqp"], name: value})
+
+
+def test_the_bank_names_a_problem_in_one_way() -> None:
+    assert problems("supports:n=4") == problems("supports: n = 4")
+
+
+# --- records ---------------------------------------------------------------------------
+
+
+def test_a_line_gives_back_its_record() -> None:
+    made = record(times=(Times(0.1, 0.2, 0.3, 0.0, 0.0, 0.6),), memory=100.0)
+    line = made.line()
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert parse(line) == made
+
+
+def test_seconds_are_the_median_of_the_repeats() -> None:
+    def times(*totals: float) -> tuple[Times, ...]:
+        return tuple(Times(0.0, 0.0, 0.0, 0.0, 0.0, total) for total in totals)
+
+    assert record(times=times(5.0, 1.0, 2.0)).seconds == 2.0
+    assert record(times=times(4.0, 1.0)).seconds == 2.5
+    assert record().seconds is None
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"nonsense", b"[1]", record(schema=99).line()])
+def test_other_lines_are_refused(line: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        parse(line)
+
+
+# --- the file --------------------------------------------------------------------------
+
+
+def test_what_was_made_is_not_made_again(tmp_path) -> None:
+    first = Canned()
+    done = conduct(PLAN, tmp_path, first)
+    assert (done.made, len(first.asked)) == (8, 8)
+    assert [r.id for r in done.records] == [run.id for run in PLAN.runs]
+    again = Canned()
+    assert conduct(PLAN, tmp_path, again).records == done.records
+    assert again.asked == []
+
+
+def test_a_larger_plan_adds_what_is_new(tmp_path) -> None:
+    conduct(PLAN, tmp_path, Canned())
+    more = Canned()
+    larger = dataclasses.replace(PLAN, tolerances=[None, 1e-6, 1e-9])
+    assert conduct(larger, tmp_path, more).made == len(more.asked) == 4
+    assert len(read(tmp_path)) == 12
+
+
+def test_a_half_written_line_is_made_anew(tmp_path) -> None:
+    conduct(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    assert len(read(tmp_path)) == 7
+    again = Canned()
+    assert conduct(PLAN, tmp_path, again).made == 1
+    assert again.asked == [parse(whole.splitlines()[-1]).id]
+    assert len(read(tmp_path)) == 8
+    assert file.read_bytes().count(b"\n") == 8
+
+
+def test_a_damaged_line_in_the_middle_is_told_with_its_number(tmp_path) -> None:
+    conduct(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:3], b"damage\n", *lines[3:]]))
+    with pytest.raises(InvalidInput, match="line 4"):
+        read(tmp_path)
+    with pytest.raises(InvalidInput, match="line 4"):
+        conduct(PLAN, tmp_path, Canned())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes", "made"),
+    [
+        ("timeout", {}, 0), ("timeout", {"time_limit": 61.0}, 8),
+        ("timeout", {"time_limit": 5.0}, 0),
+        ("solved", {"time_limit": 61.0}, 0), ("crash", {"time_limit": 61.0}, 0),
+        ("memory", {"memory_limit": 2e4}, 8), ("memory", {"memory_limit": 5e3}, 0),
+        ("timeout", {"memory_limit": 2e4}, 0),
+    ],
+)  # fmt: skip
+def test_a_higher_limit_makes_only_that_anew_which_it_may_change(
+    tmp_path, outcome: str, changes, made: int
+) -> None:
+    plan = dataclasses.replace(PLAN, memory_limit=1e4)
+    conduct(plan, tmp_path, Canned(outcome))
+    done = conduct(dataclasses.replace(plan, **changes), tmp_path, Canned("solved"))
+    assert done.made == made
+    assert len(read(tmp_path)) == 8
+    expected = "solved" if made else outcome
+    assert {r.outcome for r in read(tmp_path)} == {expected}
+
+
+def test_what_an_executor_loses_is_told_and_left_to_be_made(tmp_path) -> None:
+    done = conduct(PLAN, tmp_path, Canned(lose="osqp"))
+    lost = {run.id for run in PLAN.runs if run.backend == "osqp"}
+    assert set(done.lost) == lost
+    assert "the worker is gone" in next(iter(done.lost.values()))
+    assert {r.run.backend for r in read(tmp_path)} == {"newton"}
+    again = Canned()
+    conduct(PLAN, tmp_path, again)
+    assert set(again.asked) == lost
+
+
+def test_one_study_writes_at_a_time(tmp_path) -> None:
+    pytest.importorskip("fcntl")
+    with opened(tmp_path), pytest.raises(InvalidInput, match="another study"):
+        conduct(PLAN, tmp_path, Canned())
+
+
+def test_progress_names_each_run() -> None:
+    told: list[tuple[int, int, str]] = []
+    conduct(PLAN, executor=Canned(), progress=lambda *words: told.append(words))
+    assert [(done, total) for done, total, _ in told] == [(k, 8) for k in range(9)]
+    assert told[-1][2].endswith(": solved")
+
+
+@pytest.mark.parametrize("path", ["/dev/null/study", 3])
+def test_a_place_that_cannot_be_written_is_refused(path) -> None:
+    with pytest.raises(InvalidInput, match=r"out|path"):
+        conduct(PLAN, path, Canned())
+
+
+def test_only_a_plan_is_carried_out() -> None:
+    with pytest.raises(InvalidInput, match="plan"):
+        conduct([RUN])
+    assert issubclass(InvalidInput, cdopt.CdoptError)
