@@ -32,6 +32,7 @@ _PROXIMAL_LEAST, _PROXIMAL_MOST = 1e-9, 1e-6
 _FRACTION = 0.995  # of the way to the boundary
 _CORRECTORS = 2  # with factors at hand; to iterate for them costs more than they save
 _GROWTH = 5.0  # of a force in one step at most, below p = 2, where c′(f) vanishes with f
+_FORESEEN = 1e-3  # accuracy of the predictor, which only tells how far to aim
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
 
 
@@ -171,38 +172,38 @@ class _State:
     def direction(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """dw, df, ds and how far to go: predictor, corrector, further correctors."""
         f, s, mu = self.f, self.s, self.mu
-        dw, df, ds = self._newton(-f * s)
+        dw, df, ds = self._newton(-f * s, _FORESEEN)
         length = self._length(df, ds)
         ahead = float((f + length * df) @ (s + length * ds)) / max(f.size, 1)
         aim = mu * (ahead / mu) ** 3
         wanted = aim - f * s - df * ds
-        dw, df, ds = self._newton(wanted)
+        dw, df, ds = self._newton(wanted, self.tol)
         length = min(1.0, _FRACTION * self._length(df, ds))
         for _ in range(_CORRECTORS if self.direct else 0):
             trial = min(1.0, 1.3 * length + 0.1)
             products = (f + trial * df) * (s + trial * ds)
             off = np.maximum(np.clip(products, 0.1 * aim, 10.0 * aim) - products, -10.0 * aim)
-            other = self._newton(wanted + off)
+            other = self._newton(wanted + off, self.tol)
             reach = min(1.0, _FRACTION * self._length(*other[1:]))
             if reach < length + 0.01:
                 break
             wanted, (dw, df, ds), length = wanted + off, other, reach
         return dw, df, ds, length
 
-    def _newton(self, wanted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _newton(self, wanted: FloatArray, tol: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """dw, df, ds towards products f s changed by ``wanted`` and both residuals zero."""
         q = (wanted - self.f * self.apart) * self.weight
-        dw = self._solved(self.net.load(q) - self.balance)
+        dw = self._solved(self.net.load(q) - self.balance, tol)
         rate = self.net.gap(dw)
         df = q - self.D * rate
         return dw, df, rate + self.apart + self.give * df
 
-    def _solved(self, rhs: FloatArray) -> FloatArray:
-        x = self.system.solve(rhs, self.tol, self.net.patience)
+    def _solved(self, rhs: FloatArray, tol: float) -> FloatArray:
+        x = self.system.solve(rhs, tol, self.net.patience)
         if self.system.gave_up and not self.direct and self.net.factorisable:
             self.direct = True
             self.system = self.net.factored(self.D, self.shift)
-            x = self.system.solve(rhs, self.tol)
+            x = self.system.solve(rhs, tol)
         return x
 
     def _length(self, df: FloatArray, ds: FloatArray) -> float:
