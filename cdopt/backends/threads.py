@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numba
 from threadpoolctl import ThreadpoolController
 
-SERIAL = 20_000  # contacts up to which a second thread gains less than it may lose
+SERIAL = 10_000  # contacts up to which a second thread gains less than it may lose
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its own accord
 
 
