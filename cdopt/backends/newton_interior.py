@@ -9,8 +9,8 @@ f s = μ they are followed to μ = 0 by Newton's method, predictor and corrector
 Optim. 2, 1992) and further correctors (Gondzio, Comput. Optim. Appl. 6, 1996). A proximal term in
 f, which each step draws towards where it stands (Schwan et al., *PIQP*, IEEE CDC 2023), bounds
 the stiffness D of every system S + BᵀDB and leaves the solution as it is, so that the iteration
-ends at round-off also where forces are not unique. Some twenty systems solve any step, however
-its contacts open and close; early ones, with D of moderate range, by conjugate gradients.
+ends at round-off also where forces are not unique. Ten to thirty systems solved every pyramid
+tried, at rest, dropped and with random gaps; early ones, with D of moderate range, by conjugate gradients.
 """
 
 from __future__ import annotations
