@@ -10,7 +10,8 @@ Optim. 2, 1992) and further correctors (Gondzio, Comput. Optim. Appl. 6, 1996). 
 f, which each step draws towards where it stands (Schwan et al., *PIQP*, IEEE CDC 2023), bounds
 the stiffness D of every system S + BᵀDB and leaves the solution as it is, so that the iteration
 ends at round-off also where forces are not unique. Ten to thirty systems solved every pyramid
-tried, at rest, dropped and with random gaps; early ones, with D of moderate range, by conjugate gradients.
+tried, at rest, dropped and with random gaps; early ones, with D of moderate range, by conjugate
+gradients.
 """
 
 from __future__ import annotations
