@@ -70,6 +70,6 @@ def _power_sum(x: cp.Expression, weight: FloatArray, exponent: float) -> cp.Expr
     keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
     """
     if exponent == 2.0:
-        return 0.5 * cp.sum(cp.multiply(weight, cp.square(x)))
+        return (0.5 * weight) @ cp.square(x)
     inside = cp.multiply(weight ** (1.0 / exponent), x)
     return cp.sum(cp.power(inside, exponent, max_denom=_MAX_DENOM)) / exponent

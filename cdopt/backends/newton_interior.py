@@ -34,6 +34,7 @@ _FRACTION = 0.995  # of the way to the boundary
 _CORRECTORS = 2  # with factors at hand; to iterate for them costs more than they save
 _GROWTH = 5.0  # of a force in one step at most, below p = 2, where c′(f) vanishes with f
 _FORESEEN = 1e-3  # accuracy of the predictor, which only tells how far to aim
+_TINY = float(np.finfo(float).tiny)
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
 
 
@@ -160,12 +161,13 @@ class _State:
     ) -> None:  # fmt: skip
         self.net, self.f, self.s, self.mu, self.direct = posed.net, f, s, mu, direct
         self.balance, self.apart = balance, apart
+        self.near: tuple[FloatArray, FloatArray] | None = None
         self.hardening = posed.law is not None and posed.law.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)
         self.weight = 1.0 / (s + f * self.give)
         self.D = f * self.weight
         self.shift = 0.0 if posed.net.mass is not None else 1e-10 * float(self.D.mean())
-        self.tol = float(np.clip(1e-3 * mu, 1e-9, 1e-4))
+        self.tol = float(np.clip(1e-2 * mu, 1e-9, 1e-3))
         self.system: System = (
             self.net.factored(self.D, self.shift) if direct else self.net.system(self.D, self.shift)
         )
@@ -194,12 +196,29 @@ class _State:
     def _newton(self, wanted: FloatArray, tol: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """dw, df, ds towards products f s changed by ``wanted`` and both residuals zero."""
         q = (wanted - self.f * self.apart) * self.weight
-        dw = self._solved(self.net.load(q) - self.balance, tol)
+        dw = self._solved(q, tol)
         rate = self.net.gap(dw)
+        self.near = dw, rate
         df = q - self.D * rate
         return dw, df, rate + self.apart + self.give * df
 
-    def _solved(self, rhs: FloatArray, tol: float) -> FloatArray:
+    def _solved(self, q: FloatArray, tol: float) -> FloatArray:
+        """The motion under the impulses q, sought from the last one found."""
+        rhs = self.net.load(q) - self.balance
+        if self.near is None:
+            return self._from_zero(rhs, tol)
+        dw, rate = self.near
+        left = rhs - self.net.load(self.D * rate) - self.net.inertia(dw) - self.shift * dw
+        part = float(np.linalg.norm(left) / max(np.linalg.norm(rhs), _TINY))
+        if part < tol:
+            return dw
+        return (
+            dw + self._from_zero(left, tol / min(part, 1.0))
+            if part < 1.0
+            else self._from_zero(rhs, tol)
+        )
+
+    def _from_zero(self, rhs: FloatArray, tol: float) -> FloatArray:
         x = self.system.solve(rhs, tol, self.net.patience)
         if self.system.gave_up and not self.direct and self.net.factorisable:
             self.direct = True
@@ -213,5 +232,6 @@ class _State:
 
 
 def _to_boundary(x: FloatArray, dx: FloatArray) -> float:
-    falling = dx < 0.0
-    return float((-x[falling] / dx[falling]).min(initial=np.inf))
+    """How far x > 0 goes along dx before it meets zero."""
+    steepest = float((dx / x).min(initial=0.0))
+    return -1.0 / steepest if steepest < 0.0 else np.inf

@@ -98,7 +98,8 @@ def momentum(M: sp.csr_array, B: sp.csr_array, w: cp.Variable, f: cp.Expression)
     """M w = Bᵀ f, each row in units of its own mass."""
     own = 1.0 / M.diagonal()
     push = Entries(B).scaled(columns=own)
-    return Entries(M).scaled(rows=own) @ w == push.T @ f
+    paced = Entries(M).scaled(rows=own)
+    return (w if paced.nnz == w.size else paced @ w) == push.T @ f
 
 
 def weighted(matrix: sp.csr_array, weight: FloatArray) -> sp.csr_array:
