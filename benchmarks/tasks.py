@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import cdopt
 from benchmarks import direct, elastic, polyhedra, preconditioners, products, sweep
 from benchmarks.problems import Problem, build
 from benchmarks.record import REPEATS, Row, peak_mb, timed
+from cdopt.backends.base import Backend
 
 WARM = "pyramid:n=8"  # solved once before the clock starts, so that compiled loops are loaded
 BUDGET = 60.0  # s for all repeats of a run
@@ -23,11 +25,14 @@ def newton_truss(problem: str, repeats: int = REPEATS, budget: float = BUDGET) -
     return [row | _solved(lambda: _truss(made, "potential"), "newton", repeats, budget)]
 
 
-def newton_rigid(problem: str, repeats: int = REPEATS, budget: float = BUDGET) -> list[Row]:
+def newton_rigid(
+    problem: str, accuracy: float = 1e-12, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
     """newton on the classic step: from matrices to a certified velocity and forces."""
     made, row = _made(problem)
-    cdopt.ClassicCD(build(WARM).step).solve("newton", check=False)
-    return [row | _solved(lambda: cdopt.ClassicCD(made.step), "newton", repeats, budget)]
+    newton = cdopt.backends.Newton(accuracy=accuracy)
+    cdopt.ClassicCD(build(WARM).step).solve(newton, check=False)
+    return [row | _solved(lambda: cdopt.ClassicCD(made.step), newton, repeats, budget)]
 
 
 def general_truss(
@@ -84,11 +89,15 @@ def compatible(
 def beam(repeats: int = 200) -> list[Row]:
     """The beam on three supports: newton, and the same through CVXPY and Clarabel."""
     made, row = _made("beam-uniform")
-    rows = []
-    for solver in ("newton", "clarabel"):
-        found = _solved(lambda: _truss(made, "complementary"), solver, repeats, 20.0)
-        rows.append(row | {"solver": solver} | found)
-    return rows
+    poses: dict[str, Callable[[], Any]] = {
+        **{form: partial(cdopt.ClassicCD, made.step, form) for form in ("force", "velocity")},
+        **{form: partial(_truss, made, form) for form in ("complementary", "potential")},
+    }
+    return [
+        row | {"form": form, "solver": solver} | _solved(pose, solver, repeats, 20.0)
+        for solver in ("newton", "clarabel")
+        for form, pose in poses.items()
+    ]
 
 
 def drop(n: int, steps: int) -> list[Row]:
@@ -144,7 +153,7 @@ def _truss(made: Problem, form: str) -> cdopt.NoTensionTruss:
     )
 
 
-def _solved(pose: Callable[[], Any], solver: str, repeats: int, budget: float) -> Row:
+def _solved(pose: Callable[[], Any], solver: str | Backend, repeats: int, budget: float) -> Row:
     """Stating and solving, and the solver's own share."""
     run, answers = timed(lambda: pose().solve(solver, check=False), repeats, budget)
     own = float(np.median([answer.timings["solve"] for answer in answers]))

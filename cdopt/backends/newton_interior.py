@@ -209,7 +209,7 @@ class _State:
             return self._from_zero(rhs, tol)
         dw, rate = self.near
         left = rhs - self.net.load(self.D * rate) - self.net.inertia(dw) - self.shift * dw
-        part = float(np.linalg.norm(left) / max(np.linalg.norm(rhs), _TINY))
+        part = float(np.linalg.norm(left)) / max(float(np.linalg.norm(rhs)), _TINY)
         if part < tol:
             return dw
         return (

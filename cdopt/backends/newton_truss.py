@@ -27,6 +27,7 @@ _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the line
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
 _SEARCHES = 60
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
+_REFINABLE, _REFINEMENTS = 1e-5, 4
 _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
@@ -66,6 +67,19 @@ def minimise(
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
     takes over, and Newton's method ends what it began.
     """
+    run = _minimised(net, load, opening, law, start, tol, limit)
+    return run if run.converged else _refined(net, load, opening, law, run, tol)
+
+
+def _minimised(
+    net: Network,
+    load: FloatArray,
+    opening: FloatArray,
+    law: PowerLaw,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
+) -> TrussRun:
     first = _bilateral(net, load, opening, law) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
     run = _newton(net, load, opening, law, first, tol, share, False)
@@ -82,6 +96,36 @@ def minimise(
     better = min(run, last, key=lambda one: one.residual)
     better.steps = run.steps + inside.steps + last.steps
     return better
+
+
+def _refined(
+    net: Network, load: FloatArray, opening: FloatArray, law: PowerLaw, run: TrussRun, tol: float
+) -> TrussRun:
+    """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
+
+    Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference
+    of large numbers. So the forces are corrected by those of a correction of u, f − D B δu: an
+    iterative refinement, in which f is no function of u.
+    """
+    if not np.isfinite(run.residual) or run.residual > _REFINABLE:
+        return run
+    D = _tangent(law, -net.gap(run.u) - opening)
+    typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
+    best, u, f = run, run.u, run.f
+    for _ in range(_REFINEMENTS):
+        gradient = load + net.inertia(u) - net.load(f)
+        d = _direction(net, D, _SHIFT_LEAST * typical, -gradient, 1e-6, net.factorisable)
+        if d is None:
+            break
+        u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
+        size = _size(load + net.inertia(u) - net.load(f))
+        if not size < 0.5 * best.residual:
+            break
+        history = [*best.history, size]
+        best = TrussRun(u, f, size, run.steps, run.rejected, history, size <= tol)
+        if best.converged:
+            break
+    return best
 
 
 def _newton(

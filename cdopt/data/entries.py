@@ -37,6 +37,16 @@ class Entries:
         A = self.matrix
         return kernels.times(A.indptr, A.indices, A.data, _vector(x, A.shape[1]))
 
+    def times_size(self, x: FloatArray) -> FloatArray:
+        """(n,) the same sums with the absolute value of each term.
+
+        Raises
+        ------
+        InvalidInput : x has the wrong length.
+        """
+        A = self.matrix
+        return kernels.times_size(A.indptr, A.indices, A.data, _vector(x, A.shape[1]))
+
     def load(self, f: FloatArray) -> FloatArray:
         """The transpose times f (n,).
 

@@ -81,6 +81,16 @@ def times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> Float
 
 
 @njit(cache=True)
+def times_size(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
+    """|B| |x| (n,) for B as its CSR parts."""
+    out = np.zeros(ptr.size - 1)
+    for i in range(out.size):
+        for k in range(ptr[i], ptr[i + 1]):
+            out[i] += abs(val[k]) * abs(x[idx[k]])
+    return out
+
+
+@njit(cache=True)
 def transposed_times(
     ptr: IntArray, idx: IntArray, val: FloatArray, f: FloatArray, size: int
 ) -> FloatArray:

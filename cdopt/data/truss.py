@@ -15,6 +15,7 @@ from cdopt.contact_law import PowerLaw
 from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
+_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 
 
@@ -78,6 +79,10 @@ class TrussData:
     def overlap(self, u: FloatArray) -> FloatArray:
         """c = −B u (nc,), m."""
         return -self.entries.times(u)
+
+    def overlap_error(self, u: FloatArray) -> FloatArray:
+        """4ε |B| |u| (nc,), m: what round-off of u and of the product with B may do to an overlap."""
+        return _ROUND_OFF * self.entries.times_size(u)
 
     @cached_property
     def held(self) -> FloatArray:
