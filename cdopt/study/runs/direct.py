@@ -18,7 +18,7 @@ import cvxpy.settings as words
 import numpy as np
 import osqp
 import scipy.sparse as sp
-from cvxpy.reductions.solvers.conic_solvers import clarabel_conif, scs_conif
+from cvxpy.reductions.solvers.conic_solvers import clarabel_conif, moreau_conif, scs_conif
 
 from cdopt import checks
 from cdopt.backends import Capability, RunResult, resolve
@@ -97,6 +97,34 @@ def _qoco(data: Data, settings: Mapping[str, Any]) -> Solve:
     return lambda: ready.solve()
 
 
+def _moreau(data: Data, settings: Mapping[str, Any]) -> Solve:
+    moreau = importlib.import_module("moreau")
+    q, b = data[words.C], data[words.B]
+    P = sp.csr_array(data.get(words.P, sp.csc_array((q.size, q.size))))
+    A = sp.csr_array(data[words.A])
+    cones = moreau_conif.dims_to_solver_cones(data["dims"])
+    cones.dir_cones = [
+        moreau.DirectConeSpec(kind=cone.kind, indices=cone.indices, **cone.extras)
+        for cone in data["dir_cones"]
+    ]
+    asked = moreau.Settings(device="cpu", verbose=False, batch_size=1)
+    if "ipm_settings" in settings:
+        asked.ipm_settings = moreau.IPMSettings(**settings["ipm_settings"])
+    ready = moreau.CompiledSolver(
+        n=q.size, m=b.size, P_row_offsets=P.indptr, P_col_indices=P.indices,
+        A_row_offsets=A.indptr, A_col_indices=A.indices, cones=cones, settings=asked,
+        b_sparsity_pattern=(b != 0).tolist(),
+    )  # fmt: skip
+    ready.setup(P.data, A.data)
+
+    def solve() -> Any:
+        found = moreau_conif.MoreauSolution(ready.solve(q[None, :], b[None, :])[0], ready.info)
+        found.dir_cone_duals = {}
+        return found
+
+    return solve
+
+
 def _int32(matrix: Any) -> Any:
     if matrix is None:
         return None
@@ -112,6 +140,7 @@ SOLVERS: Mapping[str, tuple[Setup, Mapping[str, Any]]] = MappingProxyType({
     "scs": (_scs, {}),
     "piqp": (_piqp, {}),
     "qoco": (_qoco, {}),
+    "moreau": (_moreau, {"accept_unknown": True}),
 })  # fmt: skip
 
 
