@@ -23,6 +23,7 @@ from cdopt.cli_simulate import INTERRUPTED
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.progress import Tell
 from cdopt.study.compare import compare as compare_one
+from cdopt.study.plans import PLANS, plans
 from cdopt.study.runs import Plan, Problem, Record, Study, conduct
 from cdopt.study.runs import problems as problems_of
 from cdopt.study.runs.cluster import dask as cluster
@@ -40,13 +41,19 @@ HELP = (
 DEFAULTS = "default"  # of a solver, among tolerances; and the problem's own order, among seeds
 
 _Problems = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PROBLEMS...",
-        help="Bank problems, such as pyramid-hooke:n=5; files of steps (.npz, .hdf5); runs that "
-        "cdopt simulate recorded (.vtkhdf): every step, or one, drop.vtkhdf#12.",
+        help="Bank problems, such as pyramid-hooke:n=5; families of growing size, family:chains; "
+        "files of steps (.npz, .hdf5); runs that cdopt simulate recorded (.vtkhdf): every step, or "
+        "one, drop.vtkhdf#12.",
     ),
 ]
+_Named = Annotated[
+    str | None,
+    typer.Option("--plan", help="A study with a name, instead of problems: " + ", ".join(PLANS)
+                 + "."),
+]  # fmt: skip
 _Solvers = Annotated[
     list[str] | None,
     typer.Option(help="Names, with commas between; may be repeated. Default: all that suit."),
@@ -90,7 +97,8 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stde
 
 
 def compare(
-    problems: _Problems,
+    problems: _Problems = None,
+    plan: _Named = None,
     solvers: _Solvers = None,
     tolerances: _Tolerances = None,
     formulations: _Formulations = "classic-force",
@@ -109,15 +117,19 @@ def compare(
     quiet: _Quiet = False,
 ) -> None:
     """Compare solvers."""
-    names = _split(",".join(solvers or []))
+    names, texts = _split(",".join(solvers or [])), list(problems or [])
     with cli_output.errors_in_one_line():
-        if out is None and len(problems) == 1 and tolerances is None:
-            _one(problems[0], names, power, as_json)
+        if bool(texts) == bool(plan):
+            raise InvalidInput(
+                "PROBLEMS", "none" if not texts else "some", "either some, or --plan"
+            )
+        if out is None and len(texts) == 1 and tolerances is None:
+            _one(texts[0], names, power, as_json)
             return
         if out is None:
             raise InvalidInput("--out", "none", "a folder, for more than one table of one problem")
-        plan = Plan(
-            problems=_sources(problems, power),
+        chosen = plans(plan) if plan else (Plan(
+            problems=_sources(texts, power),
             backends=names or choose_backends(0)[0],
             formulations=_split(formulations),
             tolerances=[_number(text) for text in _split(tolerances or DEFAULTS)],
@@ -125,9 +137,9 @@ def compare(
             seeds=[_seed(text) for text in _split(seeds)],
             repeats=repeat, threads=threads, plugins=plugin or [], time_limit=time_limit,
             memory_limit=memory_limit,
-        )  # fmt: skip
-        study = _conducted(plan, out, dask, quiet)
-        _show(study, plan, out, as_json)
+        ),)  # fmt: skip
+        study = _conducted(chosen, out, dask, quiet)
+        _show(study, sum(len(one.runs) for one in chosen), out, as_json)
     if study.lost:
         raise typer.Exit(NO_ANSWER)
 
@@ -151,14 +163,19 @@ def _one(problem: str, solvers: list[str], power: float | None, as_json: bool) -
         cli_output.print_solutions(found, heading, task.contact_names)
 
 
-def _conducted(plan: Plan, out: str, address: str | None, quiet: bool) -> Study:
-    """The study, here or on a cluster; after Ctrl-C, how to go on."""
+def _conducted(chosen: Sequence[Plan], out: str, address: str | None, quiet: bool) -> Study:
+    """The plans one after the other, here or on a cluster; after Ctrl-C, how to go on."""
     executor: contextlib.AbstractContextManager[Executor | None] = contextlib.nullcontext()
     if address is not None:
         executor = cluster(address)
     try:
         with executor as found, _progress(quiet) as tell:
-            return conduct(plan, out, found, tell)
+            parts = [conduct(plan, out, found, tell) for plan in chosen]
+            return Study(
+                tuple(record for part in parts for record in part.records),
+                sum(part.made for part in parts),
+                {run: why for part in parts for run, why in part.lost.items()},
+            )
     except KeyboardInterrupt:
         typer.echo(f"interrupted; what was made is in {place_of(out)}", err=True)
         typer.echo("go on: the same command again", err=True)
@@ -182,14 +199,14 @@ def _progress(quiet: bool) -> Iterator[bool | Tell]:
 # --- what is shown ---------------------------------------------------------------------
 
 
-def _show(study: Study, plan: Plan, out: str, as_json: bool) -> None:
+def _show(study: Study, planned: int, out: str, as_json: bool) -> None:
     if as_json:
         content = {"file": str(place_of(out)), "made": study.made, "lost": dict(study.lost)}
         records = [msgspec.to_builtins(record) for record in study.records]
         cli_output.print_json({**content, "records": records})
         return
     console = cli_output.console()
-    console.print(Text(f"{len(study.records)} of {len(plan.runs)} runs", style="bold"))
+    console.print(Text(f"{len(study.records)} of {planned} runs", style="bold"))
     console.print(_table(study.records))
     console.print(Text(f"made now: {study.made}; every run: {place_of(out)}", style="dim"))
     for name, why in study.lost.items():

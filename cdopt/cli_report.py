@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from cdopt import cli_output, reports
+from cdopt.study.labels import of_study
+from cdopt.study.report import read
 
 HELP = (
     "Write the report of a study that cdopt compare --out kept: one page that needs no network, "
@@ -19,8 +21,21 @@ def report(
     study: Annotated[Path, typer.Argument(help="Folder of the study, or its .jsonl file.")],
     out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Solvers on contact problems",
-) -> None:
+    labels: Annotated[
+        bool,
+        typer.Option(help="Make the problems anew, and tell their rank and conditioning."),
+    ] = True,
+    into: Annotated[
+        list[Path] | None,
+        typer.Option(help="Markdown file whose marked tables are written anew: between "
+                     "<!-- table: overview --> and <!-- end -->. May be repeated."),
+    ] = None,
+) -> None:  # fmt: skip
     """Write the report of a study."""
     with cli_output.errors_in_one_line():
-        page = reports.write(study, out, title)
+        results = read(study)
+        more = (of_study(results),) if labels else ()
+        page = reports.write(results, out, title, more)
+        for text in into or ():
+            reports.write_into(text, results)
     typer.echo(str(page))

@@ -24,7 +24,7 @@ from cdopt.bank.blocks import (
 from cdopt.bank.folder import problems_folder
 from cdopt.bank.manifests import manifest, names
 from cdopt.bank.packings import packing, uneven
-from cdopt.bank.piles import crystal_2d, pyramid
+from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling
 from cdopt.bank.platforms import supports
 from cdopt.checks import describe
 from cdopt.errors import InvalidInput
@@ -158,6 +158,8 @@ _FAMILIES = (
            lambda n: pyramid(n, "species"), source="pyramid-species:n={n}"),
     Family("pyramids-hertz", "the same with Hertz contacts", _PILES, pyramid, 2.5,
            source="pyramid-hertz:n={n}"),
+    Family("falling", "pyramids in mid-fall: random gaps, which most contacts close", _PILES,
+           pyramid_falling),
     Family("crystals", "n rows of n discs between walls in the plane", (4, 8, 16, 32, 64, 128),
            lambda n: crystal_2d(n, n), source="crystal-2d:rows={n},columns={n}"),
     Family("packings", "n spheres of several sizes at rest, disordered", (100, 200, 500, 1000),

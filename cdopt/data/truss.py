@@ -81,7 +81,7 @@ class TrussData:
         return -self.entries.times(u)
 
     def overlap_error(self, u: FloatArray) -> FloatArray:
-        """4ε |B| |u| (nc,), m: what round-off of u and of the product with B may do to an overlap."""
+        """4ε |B| |u| (nc,), m: round-off of an overlap, from u and from its product with B."""
         return _ROUND_OFF * self.entries.times_size(u)
 
     @cached_property

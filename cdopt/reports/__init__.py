@@ -1,6 +1,6 @@
 """Reports of solver studies: one page that needs nothing else, tables and pictures beside it."""
 
 from cdopt.reports.pictures import pictures
-from cdopt.reports.writing import write
+from cdopt.reports.writing import write, write_into
 
-__all__ = ["pictures", "write"]
+__all__ = ["pictures", "write", "write_into"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from cdopt.study.report.limits import facts, settings
 
 PAGE, TEXT, LIMITS = "index.html", "report.md", "limitations.md"
 _FORMATS = (".svg", ".png")
+_MARK = re.compile(r"<!-- table: ([a-z]+) -->")
+_MARKED = re.compile(_MARK.pattern + r".*?<!-- end -->", re.DOTALL)
 _WIDE = "table { display: block; overflow-x: auto; }\n"
 
 
@@ -60,6 +63,32 @@ def write(
     except OSError as error:
         raise InvalidInput("folder", f"{place}: {error}", "a folder that can be written") from error
     return place / PAGE
+
+
+def write_into(path: str | Path, study: Results) -> None:
+    """Write tables of a study into a Markdown file, between ``<!-- table: NAME -->`` and an end.
+
+    Raises
+    ------
+    InvalidInput : no such file, no mark in it, or a mark with the name of no table.
+    """
+    place = Path(path)
+    known = {table.name: table for table in tables(study)}
+    try:
+        text = place.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
+    names = _MARK.findall(text)
+    if not names:
+        raise InvalidInput("path", f"{place}: no mark", "<!-- table: NAME --> … <!-- end -->")
+    for name in names:
+        checks.choice("table", name, tuple(known))
+
+    def written(found: re.Match[str]) -> str:
+        rows = known[found[1]].markdown(heading=False)
+        return f"<!-- table: {found[1]} -->\n{rows}<!-- end -->"
+
+    place.write_text(_MARKED.sub(written, text), encoding="utf-8")
 
 
 def page(

@@ -1,6 +1,29 @@
-"""Studies: several solvers on one problem, their answers side by side."""
+"""Studies: several solvers on one problem, side by side; or many problems, each run on its own.
+
+cdopt.study.compare(step, ["clarabel", "newton"])           one table, in this process
+cdopt.study.conduct(cdopt.study.plans("quick")[0], "study") each run in a process of its own
+cdopt.study.read("study")                                   the records of a study
+"""
 
 from cdopt.study.compare import Comparison, compare
+from cdopt.study.plans import plans
+from cdopt.study.runs import Plan, Problem, Record, Run, Study, conduct, problems, read
 from cdopt.study.solutions import Row, SolutionSet, attempt, choose_backends
 
-__all__ = ["Comparison", "Row", "SolutionSet", "attempt", "choose_backends", "compare"]
+__all__ = [
+    "Comparison",
+    "Plan",
+    "Problem",
+    "Record",
+    "Row",
+    "Run",
+    "SolutionSet",
+    "Study",
+    "attempt",
+    "choose_backends",
+    "compare",
+    "conduct",
+    "plans",
+    "problems",
+    "read",
+]

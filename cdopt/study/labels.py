@@ -14,11 +14,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt.bank import Member
-from cdopt.errors import CdoptError
+from cdopt.errors import CdoptError, Unsupported
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.rank import equilibrated, ranks
 from cdopt.step import ContactStep
+from cdopt.study.report.chosen import Results
 from cdopt.study.report.table import Cell, Table
+from cdopt.study.runs.run import Problem
+from cdopt.study.runs.sources import load
 
 RANK_TOL = 1e-9  # share of the largest singular value below which one counts as zero
 DENSE_LIMIT = 1500  # the smaller side of B, up to which all singular values are computed
@@ -94,13 +97,16 @@ def labels(step: ContactStep) -> Labels:
     )  # fmt: skip
 
 
-def labelled(members: Iterable[Member]) -> Table:
+def labelled(members: Iterable[Member | Problem]) -> Table:
     """A table of problems and their labels; where there are none, why not."""
     rows: list[tuple[Cell, ...]] = []
     for member in members:
-        head: tuple[Cell, ...] = (member.family, member.size, member.power, member.step.nc)
+        name, power, step = _told(member)
+        head: tuple[Cell, ...] = (name, power, None if step is None else step.nc)
         try:
-            found = labels(member.step)
+            if step is None:
+                raise Unsupported("labels", "the problem is a truss", ("steps",))
+            found = labels(step)
         except CdoptError as error:
             rows.append((*head, *[None] * 9, str(error)))
             continue
@@ -115,10 +121,22 @@ def labelled(members: Iterable[Member]) -> Table:
         "independent self-stress states) of their gap gradient B, its largest singular value over "
         "the smallest that is not zero, as it stands and in units of levers, and closed contacts "
         "for each degree of freedom. Mobility and stiffness: largest over smallest.",
-        ("family", "size", "power", "contacts", "closed", "dofs", "rank", "nullity", "condition",
+        ("problem", "power", "contacts", "closed", "dofs", "rank", "nullity", "condition",
          "scaled condition", "density", "mobility", "stiffness", "note"),
         tuple(rows),
     )  # fmt: skip
+
+
+def of_study(study: Results) -> Table:
+    """The labels of a study's problems, each made anew."""
+    return labelled(dict.fromkeys(r.run.problem for r in study.plain))
+
+
+def _told(member: Member | Problem) -> tuple[str, float, ContactStep | None]:
+    if isinstance(member, Member):
+        return member.name, member.power, member.step
+    found = load(member)
+    return member.label, found.power, found.step
 
 
 def _estimated(B: sp.csr_array, rank: int) -> float | None:

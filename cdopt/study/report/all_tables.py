@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cdopt.study.report.chosen import Results, asked, family, question, solver
+from cdopt.study.report.overview import overview, quickest
 from cdopt.study.report.statistics import (
     performance_profiles,
     power_fit,
@@ -25,8 +26,9 @@ FEWEST = 3  # sizes from which an exponent is fitted
 def tables(study: Results) -> tuple[Table, ...]:
     """All tables of a study, those without rows included."""
     return (
-        success(study), means(study), profiles(study), exponents(study), forces(study),
-        spread(study), starts(study), repeats(study), failures(study),
+        overview(study), quickest(study), success(study), means(study), profiles(study),
+        exponents(study), forces(study), spread(study), starts(study), repeats(study),
+        failures(study),
     )  # fmt: skip
 
 

@@ -118,7 +118,11 @@ def question(run: Run) -> str:
 def family(run: Run) -> str:
     """What problems of different size have in common: the bank's name, or that of the files."""
     member = _MEMBER.match(run.problem.label)
-    return member["family"] if member else re.split(r"[:#]", run.problem.label)[0]
+    return (
+        member["family"]
+        if member
+        else re.split(r"[:#]", run.problem.label.removeprefix("family:"))[0]
+    )
 
 
 def asked(tolerance: float | None) -> str:

@@ -37,10 +37,10 @@ class Table:
         sheet.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
         return out.getvalue()
 
-    def markdown(self) -> str:
-        """Title, explanation and table as Markdown."""
+    def markdown(self, heading: bool = True) -> str:
+        """Title, explanation and table as Markdown, or the table alone."""
         marks = ["---:" if right else "---" for right in self._right]
-        lines = [f"## {self.title}", "", self.about, ""]
+        lines = [f"## {self.title}", "", self.about, ""] if heading else []
         if not self.rows:
             return "\n".join([*lines, "No such runs.", ""])
         lines += ["| " + " | ".join(self.header) + " |", "|" + "|".join(marks) + "|"]

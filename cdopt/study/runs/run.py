@@ -24,8 +24,9 @@ class Problem:
 
     Attributes
     ----------
-    source : a bank name with parameters, ``pyramid-hooke:n=5``; the path of a step (``.npz``), of
-        an FCLib file (``.hdf5``), or of a run that ``cdopt simulate`` recorded (``.vtkhdf``).
+    source : a bank name with parameters, ``pyramid-hooke:n=5``; a member of a family of the bank,
+        ``family:chains:32``; the path of a step (``.npz``), of an FCLib file (``.hdf5``), or of a
+        run that ``cdopt simulate`` recorded (``.vtkhdf``).
     step : of a recorded run, the number of the step, from 1; None for the others.
     power : p of the contact energy; None is the bank's own, and Hooke's for files.
     digest : SHA-256 of the file; empty for the bank.

@@ -23,7 +23,7 @@ from cdopt.interop import fclib
 from cdopt.step import ContactStep
 from cdopt.study.runs.run import Problem
 
-_STEP, _RUN = ".npz", ".vtkhdf"
+_STEP, _RUN, _FAMILY = ".npz", ".vtkhdf", "family:"
 _METHODS = ("classic-cd", "compatible-cd")
 
 
@@ -73,7 +73,8 @@ def problems(source: str | Path, power: float | None = None) -> list[Problem]:
 
     Parameters
     ----------
-    source : as in ``Problem``; one step of a run is ``drop.vtkhdf#12``.
+    source : as in ``Problem``; one step of a run is ``drop.vtkhdf#12``, and a family without a
+        size, ``family:chains``, its members of usual size.
     power : p of the contact energy; None leaves what the problem says.
 
     Raises
@@ -96,6 +97,8 @@ def problems(source: str | Path, power: float | None = None) -> list[Problem]:
         return [Problem(place, step, exponent, digest) for step in available]
     if text.endswith((_STEP, *fclib.SUFFIXES)):
         return [Problem(text, None, exponent, _digest(Path(text)))]
+    if text.startswith(_FAMILY):
+        return [Problem(f"{_FAMILY}{m}", None, exponent) for m in _members(text)]
     return [Problem(bank.load(text).name, None, exponent)]
 
 
@@ -116,6 +119,9 @@ def load(problem: Problem) -> Material:
         return Material(power, ContactStep.load(source))
     if source.endswith(fclib.SUFFIXES):
         return Material(power, fclib.load_step(source))
+    if source.startswith(_FAMILY):
+        kin, size = _family(source)
+        return Material(kin.power if problem.power is None else power, kin.member(size or 0).step)
     found = bank.load(source)
     power = found.power if problem.power is None else problem.power
     if found.step is not None:
@@ -157,6 +163,22 @@ def recorded(trajectory: Trajectory, number: int) -> ContactStep:
     settings = {name: trajectory.settings[name] for name in ("v_min", "turning")}
     contacts = detect(scene, state, safe_margins(scene, state, dt))
     return contact_step(scene, state, contacts, dt, **settings)
+
+
+def _members(text: str) -> list[str]:
+    """``NAME:SIZE`` of the members that a text means."""
+    kin, size = _family(text)
+    if size is not None:
+        return [f"{kin.name}:{size}"]
+    return [f"{kin.name}:{n}" for n in kin.sizes]
+
+
+def _family(text: str) -> tuple[bank.Family, int | None]:
+    name, _, size = text.removeprefix(_FAMILY).partition(":")
+    known = bank.families()
+    if name not in known or not (size.isdigit() or not size):
+        raise InvalidInput("problem", text, f"{_FAMILY}NAME:SIZE, NAME of " + ", ".join(known))
+    return known[name], int(size) if size else None
 
 
 def _numbers(trajectory: Trajectory) -> list[int]:

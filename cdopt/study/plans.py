@@ -1,0 +1,116 @@
+"""Plans with a name: the studies whose tables stand in README and guide, made again by one command.
+
+cdopt compare --plan standard --out study
+cdopt report study --out page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from cdopt import bank, checks
+from cdopt.backends import available
+from cdopt.study.peers import siconos_lcp
+from cdopt.study.runs import Plan, direct
+
+TOLERANCES = (1e-3, 1e-6, 1e-9)
+_ENDS = (1e-3, 1e-9)
+_SHORT, _LONG = 20.0, 120.0  # s for one solve
+_SICONOS = ("siconos-lemke", "siconos-pgs", "siconos-newtonmin")
+_NO_TRUSS = ("pgs", "apgd", "lcp")
+_STEPS = (  # of most families one, and those that catch solvers out
+    "beam-uniform", "table", "family:tables:16", "pyramid-hooke:n=5", "pyramid-hooke:n=8",
+    "pyramid-falling", "crystal-2d:rows=8,columns=8", "family:packings:100", "family:chains:32",
+    "family:brick-walls:5", "family:stacks:8", "fclib-box-stacks", "supports-delassus",
+    "family:nearly-parallel:16", "family:heavy-on-light:32", "family:mass-ratio:8",
+)  # fmt: skip
+_FOR_PEERS = ("beam-uniform", "pyramid-hooke:n=5", "pyramid-falling", "family:stacks:8")
+_TRUSSES = (
+    "table", "pyramid-species:n=5", "pyramid-hertz:n=5", "family:stiffness-ratio:8",
+)  # fmt: skip
+# About 10², 10⁴ and 10⁵ contacts, at rest and in mid-fall.
+_SIZES = MappingProxyType(
+    {
+        100: ("pyramid-hooke:n=5", "family:falling:5"),
+        10_000: ("pyramid-hooke:n=18", "family:falling:18"),
+        100_000: ("pyramid-hooke:n=38", "family:falling:38"),
+    }
+)
+_STRONG = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp", "qoco", "highs", "moreau")
+_WARM = ("newton", "apgd", "pgs", "osqp", "scs")
+
+
+def plans(name: str) -> tuple[Plan, ...]:
+    """The plans of a study, to be made one after the other into one folder.
+
+    ``quick``: that it works, in a minute. ``standard``: about twenty problems, every solver there
+    is, three tolerances; an hour and a half at most on two cores. ``sizes``: which solver for 10²,
+    10⁴ and 10⁵ contacts, cold and warm; some hours. ``bank``: every problem of the bank; some
+    hours.
+
+    Raises
+    ------
+    InvalidInput : no such study.
+    """
+    checks.choice("plan", name, tuple(PLANS))
+    return PLANS[name]()
+
+
+def _quick() -> tuple[Plan, ...]:
+    return (
+        Plan(["beam-uniform", "supports-delassus"], ["newton", "clarabel", "highs"], repeats=2),
+    )
+
+
+def _standard() -> tuple[Plan, ...]:
+    own = available()
+    elastic = [name for name in own if name not in _NO_TRUSS]
+    called = [name for name in direct.SOLVERS if name in own]
+    return (
+        Plan(_STEPS, own, tolerances=TOLERANCES, time_limit=_SHORT),
+        _peers(_FOR_PEERS, TOLERANCES),
+        Plan(_TRUSSES, elastic, ("truss-complementary",), TOLERANCES, time_limit=_SHORT),
+        Plan(_FOR_PEERS, called, tolerances=TOLERANCES, calls=("direct",), time_limit=_SHORT),
+        Plan(_FOR_PEERS[1:2], own, tolerances=(1e-6,), seeds=(1, 2), time_limit=_SHORT),
+    )
+
+
+def _sizes() -> tuple[Plan, ...]:
+    made: list[Plan] = []
+    strong = [name for name in _STRONG if name in available()]
+    for texts in _SIZES.values():
+        made += [
+            Plan(texts, strong, tolerances=_ENDS, time_limit=_LONG),
+            Plan(texts, _WARM, tolerances=_ENDS, modes=("warm",), time_limit=_LONG),
+            Plan(texts[:1], strong, ("truss-complementary",), _ENDS, time_limit=_LONG),
+        ]
+    return tuple(made)
+
+
+def _bank() -> tuple[Plan, ...]:
+    held = {name: bank.load(name).step is not None for name in bank.names()}
+    steps = [name for name, step in held.items() if step]
+    trusses = [name for name, step in held.items() if not step]
+    rigid = ("classic-force", "classic-velocity", "compatible")
+    elastic = ("truss-complementary", "truss-potential")
+    own = available()
+    return (
+        Plan(steps, own, rigid, TOLERANCES),
+        _peers(steps, TOLERANCES),
+        Plan(trusses, [name for name in own if name not in _NO_TRUSS], elastic, TOLERANCES),
+    )
+
+
+def _peers(problems: Sequence[str], tolerances: Sequence[float]) -> Plan:
+    """Siconos on all problems; on one where it is missing, which then is on record."""
+    there = siconos_lcp.why_unavailable() is None
+    return Plan(
+        problems if there else problems[:1], _SICONOS, tolerances=tolerances,
+        plugins=(f"{siconos_lcp.__name__}:makers",), time_limit=_SHORT,
+    )  # fmt: skip
+
+
+PLANS: Mapping[str, Callable[[], tuple[Plan, ...]]] = MappingProxyType({
+    "quick": _quick, "standard": _standard, "sizes": _sizes, "bank": _bank,
+})  # fmt: skip

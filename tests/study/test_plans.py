@@ -1,0 +1,119 @@
+"""Studies with a name, families named in words, and tables written into a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import record
+from typer.testing import CliRunner
+
+import cdopt
+from cdopt import InvalidInput, bank, reports
+from cdopt.cli import app
+from cdopt.study.plans import PLANS, plans
+from cdopt.study.report import Results
+from cdopt.study.runs import conduct, problems
+from cdopt.study.runs.sources import load
+
+runner = CliRunner()
+
+
+@pytest.mark.parametrize("name", list(PLANS))
+def test_every_plan_can_be_made(name: str) -> None:
+    made = plans(name)
+    assert all(plan.runs for plan in made)
+    runs = [run.id for plan in made for run in plan.runs]
+    assert len(runs) == len(set(runs))
+
+
+def test_the_standard_study_is_as_wide_as_it_says() -> None:
+    first = plans("standard")[0]
+    assert len(first.backends) >= 10 or len(cdopt.backends.available()) < 10
+    assert first.tolerances == (1e-3, 1e-6, 1e-9)
+    labels = {run.problem.label for plan in plans("standard") for run in plan.runs}
+    assert len(labels) >= 15
+    peers = [run for plan in plans("standard") for run in plan.runs if "siconos" in run.backend]
+    assert peers  # also where Siconos is not: that it was missing is on record
+
+
+def test_the_problems_of_the_sizes_have_these_sizes() -> None:
+    smallest = {run.problem for plan in plans("sizes") for run in plan.runs}
+    small = [p for p in smallest if p.source in ("pyramid-hooke", "family:falling:5")]
+    assert len(small) == 2
+    assert all(100 <= load(p).nc <= 300 for p in small)
+
+
+def test_no_such_plan() -> None:
+    with pytest.raises(InvalidInput, match="quick"):
+        plans("no-such")
+
+
+def test_a_family_is_named_in_words() -> None:
+    (chain,) = problems("family:chains:8")
+    assert chain.label == "family:chains:8"
+    found = load(chain).step
+    np.testing.assert_array_equal(
+        found.B.toarray(), bank.families()["chains"].member(8).step.B.toarray()
+    )
+    every = problems("family:chains")
+    assert [p.source for p in every] == [
+        f"family:chains:{n}" for n in bank.families()["chains"].sizes
+    ]
+    (hertz,) = problems("family:pyramids-hertz:3")
+    assert load(hertz).power == 2.5
+    (soft,) = problems("family:pyramids-hertz:3", power=2.0)
+    assert load(soft).power == 2.0
+    for text in ("family:no-such", "family:chains:many", "family:"):
+        with pytest.raises(InvalidInput, match="chains"):
+            problems(text)
+
+
+def test_the_quick_study_by_its_command(tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    found = runner.invoke(app, ["compare", "--plan", "quick", "--out", str(out), "-q"])
+    assert found.exit_code == 0, found.output
+    assert "6 of 6 runs" in found.stdout
+    again = runner.invoke(app, ["compare", "--plan", "quick", "--out", str(out), "-q"])
+    assert "made now: 0" in again.stdout
+    text = tmp_path / "text.md"
+    text.write_text("before\n<!-- table: overview -->\nold\n<!-- end -->\nafter\n")
+    page = tmp_path / "page"
+    told = runner.invoke(app, ["report", str(out), "--out", str(page), "--into", str(text)])
+    assert told.exit_code == 0, told.output
+    lines = text.read_text().splitlines()
+    assert lines[0] == "before"
+    assert lines[-1] == "after"
+    assert "old" not in lines
+    highs = next(line for line in lines if line.startswith("| highs"))
+    assert highs.split(" | ")[1:3] == ["50", "50"]  # half solved, half of its claims true
+    assert "supports-delassus" in (page / "problems.csv").read_text()
+
+
+@pytest.mark.parametrize("words", [("beam-uniform", "--plan", "quick"), ()])
+def test_problems_or_a_plan(words: tuple[str, ...]) -> None:
+    found = runner.invoke(app, ["compare", *words, "--out", "never"])
+    assert found.exit_code == 1
+    assert found.stderr.startswith("error: ")
+
+
+def test_marks_are_checked(tmp_path: Path) -> None:
+    study = Results.of([record("table", "osqp")])
+    plain = tmp_path / "plain.md"
+    plain.write_text("no mark")
+    with pytest.raises(InvalidInput, match="no mark"):
+        reports.write_into(plain, study)
+    plain.write_text("<!-- table: nothing --><!-- end -->")
+    with pytest.raises(InvalidInput, match="nothing"):
+        reports.write_into(plain, study)
+    assert plain.read_text() == "<!-- table: nothing --><!-- end -->"
+    with pytest.raises(InvalidInput, match="none"):
+        reports.write_into(tmp_path / "none.md", study)
+
+
+def test_a_plan_is_made_piece_by_piece(tmp_path: Path) -> None:
+    (plan,) = plans("quick")
+    first = conduct(plan, tmp_path)
+    assert first.made == len(plan.runs)
+    assert conduct(plan, tmp_path).made == 0
