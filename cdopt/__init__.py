@@ -25,7 +25,15 @@ from cdopt.formulations import (
     QuasiStatic,
     VariationalStep,
 )
-from cdopt.hyperstatic import Indeterminacy, indeterminacy
+from cdopt.hyperstatic import (
+    Ensemble,
+    Indeterminacy,
+    Sensitivity,
+    ensemble,
+    indeterminacy,
+    recover_stiffness,
+    sensitivity,
+)
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 from cdopt.study import compare
@@ -41,11 +49,13 @@ __all__ = [
     "CompatibleCD",
     "CompliantCD",
     "ContactStep",
+    "Ensemble",
     "Indeterminacy",
     "InvalidInput",
     "NoTensionTruss",
     "QuasiStatic",
     "Residual",
+    "Sensitivity",
     "SolveFailed",
     "StepSolution",
     "Trajectory",
@@ -58,10 +68,13 @@ __all__ = [
     "compare",
     "contact",
     "dynamics",
+    "ensemble",
     "hyperstatic",
     "indeterminacy",
     "interop",
     "loading",
+    "recover_stiffness",
     "scene",
+    "sensitivity",
     "simulate",
 ]

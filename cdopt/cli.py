@@ -14,6 +14,7 @@ from cdopt import (
     checks,
     cli_bounds,
     cli_compare,
+    cli_explore,
     cli_output,
     cli_report,
     cli_reproduce,
@@ -230,6 +231,7 @@ app.command(help=cli_solvers.HELP)(cli_solvers.solvers)
 app.command(help=cli_bounds.HELP)(cli_bounds.bounds)
 app.command(help=cli_simulate.HELP)(cli_simulate.simulate)
 app.command(help=cli_show.HELP)(cli_show.show)
+app.command(help=cli_explore.HELP)(cli_explore.explore)
 app.add_typer(cli_reproduce.app, name="reproduce")
 
 

@@ -15,7 +15,7 @@ ROOMS = [
     "scales", "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
-    "plots", "reproduce", "reports", "cli",
+    "plots", "reproduce", "explore", "reports", "cli",
 ]  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
 PLOTTING = {"matplotlib", "plotly", "k3d"}

@@ -212,11 +212,9 @@ class _State:
         part = float(np.linalg.norm(left)) / max(float(np.linalg.norm(rhs)), _TINY)
         if part < tol:
             return dw
-        return (
-            dw + self._from_zero(left, tol / min(part, 1.0))
-            if part < 1.0
-            else self._from_zero(rhs, tol)
-        )
+        if part < 1.0:
+            return dw + self._from_zero(left, tol / part)
+        return self._from_zero(rhs, tol)
 
     def _from_zero(self, rhs: FloatArray, tol: float) -> FloatArray:
         x = self.system.solve(rhs, tol, self.net.patience)

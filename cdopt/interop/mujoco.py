@@ -1,5 +1,7 @@
 """The contacts of any MuJoCo model as a contact step: which of its forces are determined?
 
+For example::
+
     import cdopt, mujoco
 
     model = mujoco.MjModel.from_xml_path("table.xml")

@@ -94,6 +94,7 @@ def test_solvers_that_are_not_there_end_without_an_answer(solver: str) -> None:
 
 
 @needed
+@pytest.mark.slow
 def test_a_real_answer_of_not_a_number_is_claimed_and_not_true() -> None:
     """Siconos 4.4: Newton on the minimum, forty supports, whose N has rank two."""
     step = cdopt.bank.load("supports:n=40").step

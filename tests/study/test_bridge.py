@@ -75,7 +75,7 @@ def notch(below: float, kappa_power: float = 2.0) -> Scene:
 @pytest.mark.parametrize(
     ("name", "power"),
     [
-        ("pile of two species", 2.0),
+        pytest.param("pile of two species", 2.0, marks=pytest.mark.slow),
         ("crystal of two halves", 2.5),
         pytest.param("pile", 2.0, marks=pytest.mark.slow),
         pytest.param("pile", 2.5, marks=pytest.mark.slow),

@@ -61,6 +61,7 @@ def test_no_run_is_lost_or_counted_twice_when_a_worker_dies(cluster, tmp_path) -
     assert conduct(plan, tmp_path).made == 0
 
 
+@pytest.mark.slow
 def test_the_process_of_a_run_dies_with_the_worker_that_began_it(cluster, tmp_path) -> None:
     plan = Plan(["beam-uniform"], ["hang"], repeats=1, plugins=[MISBEHAVING], time_limit=300.0)
     place = tmp_path / "pid"
