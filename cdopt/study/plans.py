@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from cdopt import bank, checks
 from cdopt.backends import available
@@ -16,7 +17,8 @@ from cdopt.study.runs import Plan, direct
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 _ENDS = (1e-3, 1e-9)
-_SHORT, _LONG = 20.0, 120.0  # s for one solve
+_SHORT, _LONG = 20.0, 60.0  # s for one solve
+_FEW = 1000  # contacts, up to which runs of the sizes are repeated
 _SICONOS = ("siconos-lemke", "siconos-pgs", "siconos-newtonmin")
 _NO_TRUSS = ("pgs", "apgd", "lcp")
 _STEPS = (  # of most families one, and those that catch solvers out
@@ -38,6 +40,7 @@ _SIZES = MappingProxyType(
     }
 )
 _STRONG = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp", "qoco", "highs", "moreau")
+_LARGE = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp")
 _WARM = ("newton", "apgd", "pgs", "osqp", "scs")
 
 
@@ -78,12 +81,15 @@ def _standard() -> tuple[Plan, ...]:
 
 def _sizes() -> tuple[Plan, ...]:
     made: list[Plan] = []
-    strong = [name for name in _STRONG if name in available()]
-    for texts in _SIZES.values():
+    for contacts, texts in _SIZES.items():
+        many = contacts > _FEW
+        strong = [name for name in (_LARGE if many else _STRONG) if name in available()]
+        elastic = [name for name in strong if name not in _NO_TRUSS]
+        given: dict[str, Any] = {"repeats": 1 if many else 3, "time_limit": _LONG}
         made += [
-            Plan(texts, strong, tolerances=_ENDS, time_limit=_LONG),
-            Plan(texts, _WARM, tolerances=_ENDS, modes=("warm",), time_limit=_LONG),
-            Plan(texts[:1], strong, ("truss-complementary",), _ENDS, time_limit=_LONG),
+            Plan(texts, strong, tolerances=_ENDS, **given),
+            Plan(texts, _WARM, tolerances=_ENDS, modes=("warm",), **given),
+            Plan(texts[:1], elastic, ("truss-complementary",), _ENDS, **given),
         ]
     return tuple(made)
 
