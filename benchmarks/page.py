@@ -146,7 +146,7 @@ def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
             if base is not None and "seconds" in r and not _ours(r):
                 r["ratio"] = r["seconds"] / base["seconds"]
         named = [
-            (f"{r['problem']}, {r['form']}", _solver(r), r["ratio"], _counted(r))
+            (f"{r['problem']}, {r.get('form', 'force')}", _solver(r), r["ratio"], _counted(r))
             for r in rows if "ratio" in r
         ]  # fmt: skip
         best = [_best(problem, rows) for problem in ours]
@@ -169,7 +169,11 @@ def _base(rows: Iterable[Row]) -> dict[str, Row]:
 
 def _best(problem: str, rows: Iterable[Row]) -> str:
     """A sentence on the quickest general solver of a problem."""
-    own = [r for r in rows if r["problem"] == problem and "ratio" in r and _counted(r)]
+    own = [
+        r for r in rows
+        if r["problem"] == problem and r["task"].startswith("general") and "ratio" in r
+        and _counted(r)
+    ]  # fmt: skip
     if not own:
         return f"- `{problem}`: no general solver gave a counted answer."
     least = min(own, key=lambda r: r["ratio"])
@@ -212,6 +216,7 @@ def _trajectory(rows: list[Row], out: Path) -> list[str]:
         *_picture("trajectory", lambda p: drawing.shares(done, _PARTS, p), done, out),
         *_table(done, [
             ("layers", lambda r: r["n"]), ("steps", lambda r: r["steps"]),
+            ("classic step by", lambda r: r["classic"]),
             ("contacts", lambda r: f"{r['contacts']:,.0f}"), ("time", _seconds),
             *[(p, lambda r, p=p: f"{r[f'seconds_{p}'] / r['seconds']:.0%}") for p in _PARTS],
             ("residual", _residual),
@@ -359,6 +364,8 @@ def _residual(row: Row) -> str:
 def _solver(row: Row) -> str:
     """The solver, and whether it ran at its own tolerances."""
     name = str(row.get("solver", "newton"))
+    if row["task"].startswith("warm"):
+        return f"{name}, from the step before"
     if _ours(row) and "accuracy" in row:
         return f"newton, asked for {row['accuracy']:g}"
     return f"{name} (its defaults)" if "accuracy" in row and row["accuracy"] is None else name

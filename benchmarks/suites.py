@@ -82,6 +82,9 @@ def rigid(quick: bool) -> Iterator[Job]:
     for text in texts:
         for accuracy in (1e-9, 1e-12):
             yield "newton_rigid", {"problem": text, "accuracy": accuracy}
+        if text.startswith("dropped"):
+            for solver in ("apgd", "newton"):
+                yield "warm_rigid", {"problem": text, "solver": solver}
         for form in RIGID_FORMS:
             for solver in SOLVERS:
                 yield "general_rigid", _general(text, form, solver)
@@ -105,7 +108,8 @@ def families(quick: bool) -> Iterator[Job]:
 def trajectory(quick: bool) -> Iterator[Job]:
     """Twenty steps of the pyramid's drop, and where the time goes."""
     for n, steps in ((4, 4),) if quick else ((10, 20), (20, 20)):
-        yield "drop", {"n": n, "steps": steps}
+        for classic in ("apgd", "newton"):
+            yield "drop", {"n": n, "steps": steps, "classic": classic}
 
 
 def compatible(quick: bool) -> Iterator[Job]:

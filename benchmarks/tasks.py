@@ -35,6 +35,17 @@ def newton_rigid(
     return [row | _solved(lambda: cdopt.ClassicCD(made.step), newton, repeats, budget)]
 
 
+def warm_rigid(
+    problem: str, solver: str, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
+    """A step of a fall from the answer of the step before, as along a trajectory."""
+    made, row = _made(problem)
+    name, steps = problem.rsplit("steps=", 1)
+    before = cdopt.ClassicCD(build(f"{name}steps={int(steps) - 1}").step).solve(solver)
+    posed = partial(cdopt.ClassicCD, made.step)
+    return [row | _solved(posed, solver, repeats, budget, warm_start=before)]
+
+
 def general_truss(
     problem: str, form: str, solver: str, accuracy: float | None = direct.ACCURACY,
     repeats: int = REPEATS, budget: float = BUDGET,
@@ -100,10 +111,10 @@ def beam(repeats: int = 200) -> list[Row]:
     ]
 
 
-def drop(n: int, steps: int) -> list[Row]:
+def drop(n: int, steps: int, classic: str = "apgd") -> list[Row]:
     """The pyramid's drop by compatible contact dynamics, and where its time goes."""
     dt = 1e-3
-    options: dict[str, Any] = {"backend": "newton", "classic_backend": "newton"}
+    options: dict[str, Any] = {"backend": "newton", "classic_backend": classic}
     cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, **options, on_failure="continue")
     scene = cdopt.scene.pyramid(n)
     run, answers = timed(
@@ -127,8 +138,8 @@ def drop(n: int, steps: int) -> list[Row]:
 TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
-        newton_truss, newton_rigid, general_truss, general_rigid, through_cvxpy, compatible, beam,
-        drop, products.products, products.factorisation, sweep.sweep, elastic.settling,
+        newton_truss, newton_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
+        compatible, beam, drop, products.products, products.factorisation, sweep.sweep, elastic.settling,
         elastic.growth, elastic.impact, polyhedra.pile, preconditioners.preconditioners,
     )
 }  # fmt: skip
@@ -153,9 +164,11 @@ def _truss(made: Problem, form: str) -> cdopt.NoTensionTruss:
     )
 
 
-def _solved(pose: Callable[[], Any], solver: str | Backend, repeats: int, budget: float) -> Row:
+def _solved(
+    pose: Callable[[], Any], solver: str | Backend, repeats: int, budget: float, **options: Any
+) -> Row:
     """Stating and solving, and the solver's own share."""
-    run, answers = timed(lambda: pose().solve(solver, check=False), repeats, budget)
+    run, answers = timed(lambda: pose().solve(solver, check=False, **options), repeats, budget)
     own = float(np.median([answer.timings["solve"] for answer in answers]))
     return run | {"own": own} | _judged(answers[-1])
 

@@ -14,7 +14,8 @@ N_ii f_i the speed that a contact's own force makes:
 - ``tension``          max (−N_ii f_i)₊ / V
 - ``complementarity``  max min(N_ii f_i, g_i)₊ / V
 - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / M_jj V_j, where V_j is the dof's speed that
-  moves a gap at V; round-off of the impulses summed, 1e-14 Δt|B|ᵀ|f|, is taken off first
+  moves a gap at V; round-off of what is summed, 1e-14 (Δt|B|ᵀ|f| + M_jj(|v⁺| + |v*|))_j, is taken
+  off first
 - ``duality gap``      |primal + Δt · dual| / (|primal| + Δt |dual|), floored by the energy scale
 
 **Elastic step** (v⁺, f), with overlap c = −Δt g and F the part's force: what stops its speed or,
@@ -52,7 +53,7 @@ _ROUND_OFF = 1e-14  # of the terms of a sum
 
 @dataclass(frozen=True)
 class Residual:
-    """One optimality condition: ``value`` = error / ``scale``; ``unit`` is the scale's."""
+    """One optimality condition ``name``: ``value`` = error / ``scale``; ``unit`` is the scale's."""
 
     name: str
     value: float
@@ -64,6 +65,7 @@ class Residual:
 class Certificate:
     """Residuals of one answer and the tolerance they are held to.
 
+    ``kind`` says which problem: "rigid step", "elastic step" or "truss".
     ``ok`` is true when every residual is at most ``tol``, whatever the solver said.
     """
 

@@ -14,6 +14,7 @@ from cdopt import (
     checks,
     cli_bounds,
     cli_compare,
+    cli_ensemble,
     cli_explore,
     cli_output,
     cli_report,
@@ -229,6 +230,8 @@ app.command(help=cli_compare.HELP)(cli_compare.compare)
 app.command(help=cli_report.HELP)(cli_report.report)
 app.command(help=cli_solvers.HELP)(cli_solvers.solvers)
 app.command(help=cli_bounds.HELP)(cli_bounds.bounds)
+app.command("ensemble", help=cli_ensemble.ENSEMBLE_HELP)(cli_ensemble.sample)
+app.command("sensitivity", help=cli_ensemble.SENSITIVITY_HELP)(cli_ensemble.differentiate)
 app.command(help=cli_simulate.HELP)(cli_simulate.simulate)
 app.command(help=cli_show.HELP)(cli_show.show)
 app.command(help=cli_explore.HELP)(cli_explore.explore)

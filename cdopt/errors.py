@@ -74,6 +74,8 @@ class Unsupported(CdoptError):
 class SolveFailed(CdoptError):
     """No answer: the solver left no iterate, or the problem is proven infeasible.
 
+    Its message says which.
+
     Attributes
     ----------
     backend : name of the backend that ran.

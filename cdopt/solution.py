@@ -58,8 +58,8 @@ class StepSolution:
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
         restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
         variational step.
-    dual : the multipliers of the form that was solved. Force form: of f ≥ 0, the gap in m/s.
-        Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
+    dual : (nc,) or (nv,) multipliers of the form that was solved. Force form: of f ≥ 0, the gap in
+        m/s. Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
         micro-displacement u. Potential form: the forces f.
     certificate : our residuals; ``ok`` is its verdict.
     certificates : by name; compatible contact dynamics has one of each of its two problems.
@@ -72,6 +72,7 @@ class StepSolution:
     iterate : the last primal–dual pair, answer or not.
     raw : the solver's own result object.
     classic : the classic step behind a compatible solution.
+    contact_ids : (nc,) names of the contacts, or None.
     provenance : versions, settings, tolerances: what is needed to repeat the run.
     """
 

@@ -228,7 +228,12 @@ class ContactStep:
 
     @cached_property
     def p_vec(self) -> FloatArray:
-        """p of equation (20) (nc,), m/s: the constraint's value in free motion, B v* + bias."""
+        """p of equation (20) (nc,), m/s: the constraint's value in free motion, B v* + bias.
+
+        Raises
+        ------
+        InvalidInput : a step that no constructor made.
+        """
         if self._delassus is not None:
             return self._delassus[1]
         if self.B is None or self.v_star is None or self.bias is None:
@@ -237,7 +242,12 @@ class ContactStep:
 
     @cached_property
     def N(self) -> sp.csr_array:
-        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N)."""
+        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N).
+
+        Raises
+        ------
+        InvalidInput : a step that no constructor made.
+        """
         if self._delassus is not None:
             return self._delassus[0]
         if self.mass is None or self.B is None:
@@ -255,6 +265,10 @@ class ContactStep:
         Returns
         -------
         (number of bodies, 2 or 3) forces in N; body numbers are those of ``bodies``.
+
+        Raises
+        ------
+        InvalidInput : a step without bodies or normals, or forces of another length.
         """
         if self.bodies is None or self.normals is None:
             raise InvalidInput("step", "no bodies or normals", "a step built with both")
@@ -270,7 +284,12 @@ class ContactStep:
     # --- other steps from this one -----------------------------------------------------
 
     def replace(self, **changes: Any) -> ContactStep:
-        """A copy with some constructor arguments changed, validated anew."""
+        """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
+
+        Raises
+        ------
+        InvalidInput : no such argument, or a value that it does not take.
+        """
         arguments = self._arguments()
         unknown = set(changes) - set(arguments)
         if unknown:
@@ -281,7 +300,14 @@ class ContactStep:
         return _rebuild(self.delassus_only, arguments)
 
     def select(self, contacts: Any) -> ContactStep:
-        """The same step with only these contacts, in this order (indices or a mask)."""
+        """The same step with only these contacts, in this order.
+
+        ``contacts`` are indices (n,) or a mask (nc,).
+
+        Raises
+        ------
+        InvalidInput : neither, or an index out of range.
+        """
         index = np.asarray(contacts)
         if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
             raise InvalidInput("contacts", checks.describe(index), "indices or a boolean mask")

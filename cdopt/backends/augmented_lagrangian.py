@@ -90,7 +90,12 @@ class AugmentedLagrangian:
         return Capability(structured=frozenset({"truss"}), warm_start=True)
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
-        """Iterate until the stopping test is met or a limit is reached."""
+        """Iterate until the stopping test is met or a limit is reached.
+
+        Raises
+        ------
+        Unsupported : the problem is no truss.
+        """
         started = time.perf_counter()
         data = posed.data
         if not isinstance(data, TrussData):

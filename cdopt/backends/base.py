@@ -61,7 +61,19 @@ class Posed(Protocol):
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run of one backend: its words and its iterate, not yet judged."""
+    """One run of one backend: its words and its iterate, not yet judged.
+
+    Attributes
+    ----------
+    status : the solver's own words.
+    claim : what they mean: "solved", "inaccurate", "infeasible", "unbounded" or "failed".
+    iterate : the last primal–dual pair, in physical units; None when there is none.
+    timings : seconds of "compile", "solve", "read".
+    iterations : the solver's count, or None.
+    raw : whatever the solver returned, untouched.
+    settings : what was asked of the solver.
+    how : the methods used and what they spent, in words, where a backend chooses.
+    """
 
     status: str
     claim: Claim
@@ -70,7 +82,7 @@ class RunResult:
     iterations: int | None = None
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    how: str = ""  # the methods used and what they spent, in words, where a backend chooses
+    how: str = ""
 
 
 @runtime_checkable
@@ -86,4 +98,7 @@ class Backend(Protocol):
         """What it can take."""
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
-        """Solve once."""
+        """Solve the ``posed`` problem once.
+
+        ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print.
+        """

@@ -62,6 +62,8 @@ def packing(
 def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     """The same step with stiffness drawn at random, log-uniform, the most over the least ``ratio``.
 
+    ``seed`` is of the draw.
+
     Raises
     ------
     InvalidInput : the ratio is below one.

@@ -33,7 +33,10 @@ def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
 
 
 def touching(centres: FloatArray) -> IntArray:
-    """Pairs (nc, 2), i < j in lexicographic order, of spheres or discs of diameter 1 that touch."""
+    """Pairs (nc, 2), i < j in lexicographic order, of spheres or discs of diameter 1 that touch.
+
+    ``centres`` (n, 2) or (n, 3) are in diameters.
+    """
     pairs = cKDTree(centres).query_pairs(_TOUCHING, output_type="ndarray").astype(np.int64)
     pairs.sort(axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
@@ -82,9 +85,9 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
     step, g Δt²; the spheres move down at 0.25 to 0.75 of the speed that gravity gives them in
     one step, g Δt, and sideways at up to a tenth of it. The gaps are drawn one by one and fit no
-    single arrangement of spheres; the step is as sound for it. Units m = d = g = 1. The bank
-    holds the step that this gave once, with its defaults, so that it does not depend on the
-    random numbers of another NumPy.
+    single arrangement of spheres; the step is as sound for it. ``seed`` is of the draw. Units
+    m = d = g = 1. The bank holds the step that this gave once, with its defaults, so that it does
+    not depend on the random numbers of another NumPy.
 
     Raises
     ------

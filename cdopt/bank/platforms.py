@@ -27,7 +27,8 @@ def beam_on(
 
     Degrees of freedom: height (m) and turn (rad) about the middle. The mass is 10 N / g with
     g = 9.81 m/s², the moment of inertia that of a thin rod of ``length`` m, dt = 1 ms.
-    ``stiffness`` is relative and ``gaps`` in m, each one number or (nc,).
+    ``stiffness`` is relative and ``gaps`` in m, each one number or (nc,); ``contact_ids`` (nc,)
+    names the supports.
     Source: Olsen & Kamrin (2018), section 8.1, without the drop that leads to rest.
 
     Raises
@@ -142,8 +143,9 @@ def tripod() -> ContactStep:
 def ten_orders(lightest: float = 1e-5, heaviest: float = 1e5, count: int = 11) -> ContactStep:
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
-    Table k carries m_k g / 4 on each leg. A solver that measures its errors against the largest
-    force sees nothing of the light tables.
+    They go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries m_k g / 4 on each
+    leg. A solver that measures its errors against the largest force sees nothing of the light
+    tables.
 
     Raises
     ------

@@ -36,7 +36,8 @@ class BankProblem:
     power : exponent p of the contact energy.
     manifest : everything the bank says of the problem.
     parameters : the parameters it was built with.
-    references : known values by quantity (``cdopt.bank.quantities``), for these parameters.
+    references : known values, one number or (n,) each, by quantity (``cdopt.bank.quantities``),
+        for these parameters.
     stated : the manifest's entry behind each reference, with source and tolerance.
     step : the contact step; None for a truss.
     B : (nc, nv) gap gradient of a truss; None for a step.

@@ -33,6 +33,9 @@ class Truss:
 def truss(B: object, contact_load: object, stiffness: object = 1.0) -> Truss:
     """A truss with its arrays checked and read-only.
 
+    ``B`` (nc, nv) is the gap gradient, ``contact_load`` F̃ (nv,) in N, and ``stiffness`` one
+    number or (nc,).
+
     Raises
     ------
     InvalidInput : a bad argument.
@@ -64,7 +67,7 @@ def fan(n: int = 7, weight: float = 10.0) -> Truss:
 
 
 def fan_forces(n: int, weight: float, power: float) -> FloatArray:
-    """The forces (n,) of ``fan`` in N, in closed form, for any power p > 1."""
+    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
     angle = np.linspace(-np.pi / 3, np.pi / 3, n)
     share = np.cos(angle) ** (power - 1.0)
     return read_only(weight * share / (share @ np.cos(angle)))

@@ -22,6 +22,8 @@ from cdopt.step import ContactStep
 class ElasticStepData:
     """Compliant contact dynamics: M (v⁺ − v*) = Δt Bᵀf, f = w′(c), c = −Δt (B v⁺ + bias).
 
+    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
+
     Attributes
     ----------
     step : the step.

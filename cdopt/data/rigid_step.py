@@ -27,6 +27,8 @@ _IDLE = 1e-20  # a dof with less than this share of every contact's mobility mov
 class RigidStepData:
     """A classic contact dynamics step: f ≥ 0, B v⁺ + bias ≥ 0, M (v⁺ − v*) = Δt Bᵀ f.
 
+    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
+
     Equations (20)–(22) of Olsen & Kamrin (2018).
     """
 

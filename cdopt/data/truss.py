@@ -52,7 +52,7 @@ class TrussData:
     law : stiffness (nc,) and power.
     free : (nv,) mask of the free dofs Γ_N.
     prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
-    contact_ids : names of the contacts, or None.
+    contact_ids : (nc,) names of the contacts, or None.
     dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
 
     Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.

@@ -228,7 +228,12 @@ class VelocityVerletSteps:
         return measured(state, work.touch(state))
 
     def march(self, run: Run, state: State, steps: int) -> StepTaken:
-        """Up to so many steps."""
+        """Up to so many steps.
+
+        Raises
+        ------
+        InvalidInput : the run goes on from a copy, which holds no forces.
+        """
         work = marcher(run)
         if "force" not in run.memory:
             raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")

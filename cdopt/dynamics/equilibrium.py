@@ -102,6 +102,7 @@ def equilibrium(
     limit : passes at most.
     travel : how far a body may go, in its own sizes; further away it was not held.
     escape : leave a balance that is unstable, such as a ball upon a ball, by its softest motion.
+    neighbours : the scene's, to be used again; by default made anew.
 
     Raises
     ------

@@ -119,7 +119,7 @@ class Method(Named, Protocol):
     """A method that takes a step from the contacts that it is given."""
 
     def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
-        """Take a step from a state, with the contacts that were detected in it.
+        """Take a step of a ``run`` from a state, with the contacts that were detected in it.
 
         Raises
         ------
@@ -140,4 +140,4 @@ class MarchingMethod(Named, Protocol):
         """
 
     def march(self, run: Run, state: State, steps: int) -> StepTaken:
-        """Up to ``steps`` steps; fewer, with ``failure`` set, where the next cannot be taken."""
+        """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one cannot be taken."""

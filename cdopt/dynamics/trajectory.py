@@ -25,6 +25,8 @@ _YES_NO = ("ok", "claimed_")
 class Diagnostics(Mapping[str, NDArray[Any]]):
     """What was measured of every step; row 0 is the initial state.
 
+    A ``table`` (rows, columns) of numbers whose ``columns`` have names.
+
     By name, each with one row per step: ``step``; ``time``, s; ``ok``, whether all certificates
     hold; ``contacts``, detected at the start of the step; ``kinetic`` and ``potential`` energy of
     the free bodies, J; ``momentum`` (dim,), N s, and ``angular_momentum`` (1,) or (3,) about the
@@ -69,7 +71,8 @@ class Trajectory:
     """Frames and diagnostics of a simulation.
 
     ``trajectory[k]`` is a Frame, read when asked for if the trajectory is in a file; negative
-    numbers count from the end. Iterating goes through the frames.
+    numbers count from the end. Iterating goes through the frames. ``store`` keeps them, in memory
+    or in a file.
 
     Raises
     ------

@@ -82,7 +82,7 @@ class Formulation(ABC):
         return self.statement.iterate()
 
     def seed(self, start: StepSolution) -> None:
-        """Write a previous solution into the CVXPY variables."""
+        """Write a previous solution, ``start``, into the CVXPY variables."""
         self.statement.seed(start)
 
     @abstractmethod
@@ -167,6 +167,7 @@ class Formulation(ABC):
         Newton's method started there ends in a step or two; of several admissible forces it
         stays by those it was given. The result carries the backend's name and words, with
         "polished" added, and ``provenance["polished"]`` tells the residual before and after.
+        ``tol`` is the certificate's.
 
         Raises
         ------

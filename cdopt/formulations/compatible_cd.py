@@ -49,7 +49,7 @@ class ClosedNetwork:
 
     Attributes
     ----------
-    contacts : indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
+    contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
         above ``force_tol``. The union keeps the load reachable.
     tol : the relative tolerance behind both.
     gap_tol : (nc,) m/s, ``tol`` times the closing speed of the contact's part.
@@ -192,7 +192,12 @@ class CompatibleCD:
         return self._combine(first, second, network)
 
     def network(self, classic: StepSolution) -> ClosedNetwork:
-        """The closed contacts of a classic solution and the load they deliver (traps 1 and 2)."""
+        """The closed contacts of a classic solution and the load they deliver.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces on the contacts of this step.
+        """
         if classic.f is None or classic.gap is None or classic.f.shape != (self.step.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         data = self.classic_cd.data
@@ -284,7 +289,14 @@ class CompatibleCD:
         )
 
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
-        """A given classic solution, its gap and certificate computed from this step's data."""
+        """A given classic solution, its gap and certificate computed from this step's data.
+
+        ``tol`` is the certificate's.
+
+        Raises
+        ------
+        InvalidInput : it holds no forces or motion of this step.
+        """
         data = self.classic_cd.data
         if classic.f is None or classic.f.shape != (data.nc,):
             raise InvalidInput("classic", repr(classic), f"forces on {data.nc} contacts")

@@ -67,7 +67,7 @@ class Marcher:
         self._width = 0.0
 
     def variational(self, state: State, steps: int, rule: Rule, direct: bool = False) -> Marched:
-        """Steps of the variational integrator."""
+        """Steps of the variational integrator by ``rule``; ``direct`` solves with dense factors."""
 
         def stretch(
             m: Motion, pairs: Links, seen: Seen, w: Desk, mark: FloatArray, skin: float, n: int,
@@ -81,7 +81,7 @@ class Marcher:
     def velocity_verlet(
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Marched, FloatArray]:
-        """Steps of velocity-Verlet; ``force`` (nb, 6) at the state, and at the end of it."""
+        """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
         force = force.copy()
 
         def stretch(

@@ -48,7 +48,7 @@ class Centre:
 def minimum_norm(report: Indeterminacy) -> Centre | None:
     """min Σ f² over the admissible forces; None when it was not found.
 
-    The no-tension truss of equal linear springs, solved by Newton.
+    Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton.
     """
     problem = CompatibleCD(report.step.replace(stiffness=1.0), HOOKE, closed_tol=report.network.tol)
     found = problem.solve("newton", classic=report.classic, check=False)
@@ -60,8 +60,8 @@ def minimum_norm(report: Indeterminacy) -> Centre | None:
 def analytic_centre(report: Indeterminacy) -> Centre | None:
     """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
 
-    Posed in CVXPY with logarithms, solved by Clarabel, and finished by Newton's method on the
-    optimality conditions 1/f = B u, Bᵀf = F.
+    Those of a ``report``. Posed in CVXPY with logarithms, solved by Clarabel, and finished by
+    Newton's method on the optimality conditions 1/f = B u, Bᵀf = F.
     """
     if report.rays:
         return None

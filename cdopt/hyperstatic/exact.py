@@ -62,6 +62,7 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
 
     Raises
     ------
+    InvalidInput : what is given is no report.
     Unsupported : more contacts, or a step known by N and p alone.
     BackendUnavailable : SymPy is not installed (``pip install cdopt[exact]``).
     """

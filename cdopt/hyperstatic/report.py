@@ -58,7 +58,10 @@ class Indeterminacy:
     force : (nc,) N, an admissible answer: the compatible force for Hooke contacts.
     verdict : rank, loadable contacts and looseness. intervals : the bounds and their evidence.
     tol : share of the network's load below which a force is zero, and the rank's tolerance.
-    contacts : indices of the contacts whose bounds were asked for.
+    contacts : (n,) indices of the contacts whose bounds were asked for.
+    floor : (nc,) N, below which a force is zero.
+    blocks, free : the independent networks, and what is not determined in them.
+    weigh : gives the verdict at other tolerances.
     seconds : time of each stage.
 
     Notes

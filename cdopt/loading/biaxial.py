@@ -83,6 +83,7 @@ def confine(
         may have one, others stay where they are.
     start : default the scene's initial state.
     stress_tol : error of the stress, as a share of it.
+    neighbours : as in ``cdopt.dynamics.equilibrium``.
     options : of ``cdopt.dynamics.equilibrium``.
 
     Raises

@@ -76,7 +76,7 @@ class LoadingPath(Frozen):
         return np.asarray(values[:, -1] - values[:, 0])
 
     def step(self, k: int) -> ContactStep:
-        """The contact step of the contacts that carry in one equilibrium, for pictures of them."""
+        """The contact step of the contacts that carry in equilibrium ``k``, for pictures."""
         found = self.equilibria[k]
         own = carriers(self.scene, found)
         kept = {f.name: getattr(found.contacts, f.name)[own] for f in fields(found.contacts)}
@@ -89,7 +89,10 @@ class LoadingPath(Frozen):
 
 
 class LoadingFailed(SolveFailed):
-    """No equilibrium at one step of an experiment; ``record`` holds those before."""
+    """No equilibrium at one step of an experiment; ``record`` holds those before.
+
+    The message and what else is known ``about`` it are those of SolveFailed.
+    """
 
     def __init__(self, message: str, *, record: Any = None, **about: Any) -> None:
         super().__init__(message, **about)

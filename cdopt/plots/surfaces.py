@@ -23,7 +23,7 @@ _TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")  # the order of column
 
 
 def save_surfaces(trajectory: Trajectory, path: str | Path) -> Path:
-    """Write the faces of solids and walls, frame by frame; opened in ParaView with the run.
+    """Write the faces of solids and walls, frame by frame; opened in ParaView with the trajectory.
 
     Cells carry ``body`` and ``fixed``, points ``velocity`` in m/s.
 

@@ -101,7 +101,7 @@ class Bodies(Frozen):
         return int(self.fixed.size)
 
     def table(self, shape: type[Shape]) -> ShapeTable | None:
-        """The bodies of one kind; None if there are none."""
+        """The bodies of one kind of ``shape``; None if there are none."""
         return next((table for table in self.tables if table.shape is shape), None)
 
     def shape_columns(self, shape: type[Shape], body: IntArray) -> dict[str, FloatArray]:

@@ -178,7 +178,12 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
 
     @property
     def dim(self) -> int:
-        """2 or 3, as the position of the first part says."""
+        """2 or 3, as the position of the first part says.
+
+        Raises
+        ------
+        InvalidInput : it has other than two or three numbers.
+        """
         size = checks.vector("parts[0].position", self.parts[0].position, None).size
         if size not in (2, 3):
             raise InvalidInput("parts[0].position", f"{size} numbers", "2 or 3")

@@ -32,7 +32,7 @@ class Network:
     Attributes
     ----------
     B : (nc, m) CSR, columns in block order.
-    place : (given dofs,) where each of the given dofs stands among the m.
+    place : (given,) where each of the given dofs stands among the m.
     size : dofs of a block; blocks with fewer are filled up with dofs that touch nothing.
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
@@ -58,7 +58,7 @@ class Network:
         return int(self.B.shape[1])
 
     def arranged(self, x: FloatArray) -> FloatArray:
-        """A vector on the given dofs in the order of this network (m,)."""
+        """A vector x (m,) on the given dofs in the order of this network (m,)."""
         out = np.zeros(self.m)
         out[self.place] = x
         return out
@@ -147,7 +147,7 @@ class Network:
     # --- systems -----------------------------------------------------------------------
 
     def system(self, D: FloatArray, shift: float = 0.0) -> System:
-        """S + shift I + Bᵀ D B: dense if small, else by conjugate gradients."""
+        """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
             return dense.DenseSystem(self.full, self.full_mass, D, shift, self.tally)
         if self.blocks is None:
@@ -158,7 +158,7 @@ class Network:
         return rows.RowSystem(self.B, self.transposed, self.blocks, D, shift, self.tally)
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
-        """The same by a factorisation, whatever the condition of the matrix."""
+        """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition."""
         if self.small:
             return self.system(D, shift)
 
@@ -177,10 +177,11 @@ class Network:
 
 
 def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = None) -> Network:
-    """The network with its dofs gathered into blocks.
+    """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
-    A block holds the dofs of one body, joined with those that the mass ties to them; where that
-    makes more than six, every dof stands alone.
+    ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
+    holds the dofs of one body, joined with those that the mass ties to them; where that makes more
+    than six, every dof stands alone.
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:

@@ -17,6 +17,8 @@ def bouncing_ball(
 ) -> Scene:
     """A ball of 1 kg falls from ``height`` m of clearance onto a floor; apexes follow e²ⁿ.
 
+    ``restitution`` is Newton's e, ``radius`` in m.
+
     Raises
     ------
     InvalidInput : a number out of range.
@@ -38,6 +40,8 @@ def sphere_on_floor(
 ) -> Scene:  # fmt: skip
     """A sphere ``gap`` m over a floor, which may rise at ``floor_speed`` m/s.
 
+    ``radius`` in m, ``mass`` in kg, ``restitution`` Newton's e.
+
     Raises
     ------
     InvalidInput : a number out of range.
@@ -57,7 +61,7 @@ def box_on_floor(
 ) -> Scene:
     """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
 
-    ``size`` (dim,) in m; by default 0.4 × 0.2, in space 0.4 × 0.3 × 0.2.
+    ``size`` (dim,) in m; by default 0.4 × 0.2, in space 0.4 × 0.3 × 0.2. ``mass`` in kg.
 
     Raises
     ------
@@ -90,6 +94,7 @@ def collision(
     ----------
     restitution : Newton's e.
     masses, speeds : kg and m/s along x, of the left and the right sphere.
+    radius : of both, m.
     offset : of the second centre across the line of motion, m; 0 is head-on.
 
     Raises

@@ -27,6 +27,7 @@ def crystal(
     ----------
     diameter : m. density : kg/m³, of discs 1 m deep.
     separation : lift of row j, in radii per row; 0 touches everywhere.
+    power, restitution : of the scene.
 
     Raises
     ------
@@ -70,6 +71,7 @@ def random_packing(
     across : cells along each horizontal side.
     walls : upright walls around the lattice; without, the floor alone.
     density : kg/m³. seed : of the random numbers; the same seed gives the same scene.
+    power, restitution : of the scene.
 
     Raises
     ------

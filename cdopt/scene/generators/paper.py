@@ -65,7 +65,7 @@ def beam(
 def table(*, support_radius: float = 0.05, drop: float = 0.01, power: float = 2.0) -> Scene:
     """A square top of 10 N dropped onto four fixed supports, 1 m apart: each carries 2.5 N.
 
-    ``support_radius`` in m, ``drop`` in radii. In space.
+    ``support_radius`` in m, ``drop`` in radii, ``power`` of the scene. In space.
 
     Raises
     ------
