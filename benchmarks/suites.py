@@ -13,7 +13,7 @@ MATERIALS = ("hooke", "hertz", "species")
 TRUSS_FORMS = ("complementary", "potential")
 RIGID_FORMS = ("force", "velocity")
 CONIC = tuple(name for name, solver in SOLVERS.items() if solver.cones)
-RATIOS = ("1", "1e3", "1e6")
+RATIOS = ("1", "1e6")
 
 
 def products(quick: bool) -> Iterator[Job]:
@@ -32,8 +32,7 @@ def products(quick: bool) -> Iterator[Job]:
 
 def preconditioners(quick: bool) -> Iterator[Job]:
     """Preconditioners of the conjugate gradients that were tried."""
-    for text in _sizes("pyramid-hooke:n={}", (8,) if quick else (20, 40)):
-        yield "preconditioners", {"problem": text}
+    yield "preconditioners", {"problem": f"pyramid-hooke:n={8 if quick else 20}"}
 
 
 def trusses(quick: bool) -> Iterator[Job]:
@@ -42,7 +41,8 @@ def trusses(quick: bool) -> Iterator[Job]:
     for material in MATERIALS:
         yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
         for form in TRUSS_FORMS:
-            for solver in CONIC if material == "hertz" else SOLVERS:
+            known = {"hooke": tuple(SOLVERS), "hertz": CONIC, "species": CONIC[:1]}
+            for solver in known[material]:
                 yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
             own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
             yield "general_truss", own | {"accuracy": None}
@@ -53,10 +53,8 @@ def large_trusses(quick: bool) -> Iterator[Job]:
     n = 8 if quick else 40
     for material in MATERIALS:
         yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
-        for form in TRUSS_FORMS:
-            own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
-            yield "general_truss", own
-            yield "general_truss", own | {"accuracy": None}
+        for form in () if material == "species" else TRUSS_FORMS:
+            yield "general_truss", _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
 
 
 def scaling(quick: bool) -> Iterator[Job]:
@@ -77,7 +75,7 @@ def rigid(quick: bool) -> Iterator[Job]:
     texts = [
         text
         for pattern in ("pyramid-hooke:n={}", "random-gaps:n={}", "dropped:n={},steps=4")
-        for text in _sizes(pattern, (5,) if quick else (10, 20))
+        for text in _sizes(pattern, (5,) if quick else (20,))
     ]
     for text in texts:
         for accuracy in (1e-9, 1e-12):
@@ -90,15 +88,13 @@ def rigid(quick: bool) -> Iterator[Job]:
                 yield "general_rigid", _general(text, form, solver)
     for pattern in () if quick else ("pyramid-hooke:n=40", "random-gaps:n=40"):
         yield "newton_rigid", {"problem": pattern, "accuracy": 1e-9}
-        for solver in ("Clarabel faer", "PIQP"):
-            yield "general_rigid", _general(pattern, "velocity", solver)
 
 
 def families(quick: bool) -> Iterator[Job]:
     """newton on networks of about 100,000 contacts, stiffness equal to a million to one."""
     for text in (SMALL if quick else LARGE).values():
         for power in ("2", "2.5"):
-            for ratio in RATIOS[:2] if quick else RATIOS:
+            for ratio in RATIOS:
                 yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
         problem = f"{text},ratio=1,power=2"
         for solver in ("Clarabel faer",) if quick else ("Clarabel faer", "PIQP", "SCS"):
@@ -140,7 +136,8 @@ def elastic(quick: bool) -> Iterator[Job]:
 
 def polyhedra(quick: bool) -> Iterator[Job]:
     """Falling polyhedra, step by step."""
-    yield "pile", {"count": 20, "steps": 5, "blocks": 2} if quick else {"count": 500}
+    size = {"count": 20, "steps": 5, "blocks": 2} if quick else {"count": 500, "steps": 25}
+    yield "pile", size
 
 
 GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {

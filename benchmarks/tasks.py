@@ -139,8 +139,9 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
         newton_truss, newton_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
-        compatible, beam, drop, products.products, products.factorisation, sweep.sweep, elastic.settling,
-        elastic.growth, elastic.impact, polyhedra.pile, preconditioners.preconditioners,
+        compatible, beam, drop, products.products, products.factorisation, sweep.sweep,
+        elastic.settling, elastic.growth, elastic.impact, polyhedra.pile,
+        preconditioners.preconditioners,
     )
 }  # fmt: skip
 
