@@ -68,6 +68,8 @@ def scaling(quick: bool) -> Iterator[Job]:
                     "general_truss",
                     _general(f"pyramid-{material}:n={n}", form, "Clarabel faer"),
                 )
+    if not quick:
+        yield "newton_truss", {"problem": "pyramid-species:n=100"}
 
 
 def rigid(quick: bool) -> Iterator[Job]:
