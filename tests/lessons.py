@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-LESSONS = sorted(EXAMPLES.glob("[0-9]*.py"))
+LESSONS = sorted(EXAMPLES.glob("[0-9]*.py"))  # lesson n is LESSONS[n]: they begin at zero
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -31,7 +31,7 @@ class Ran:
 @cache
 def ran(number: int) -> Ran:
     """The lesson as a script in an empty folder."""
-    path = LESSONS[number - 1]
+    path = LESSONS[number]
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as aside:
         errors = Path(aside) / "errors"
@@ -60,7 +60,7 @@ def _errors_into(path: Path) -> Iterator[None]:
 
 def check_picture(number: int) -> None:
     """A lesson says where its picture is, draws it, and leaves nothing else and no complaint."""
-    name, run = LESSONS[number - 1].stem, ran(number)
+    name, run = LESSONS[number].stem, ran(number)
     picture = f"{name}.png"
     assert run.errors == ""
     assert f"The picture is in {picture}" in run.said

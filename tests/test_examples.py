@@ -37,7 +37,7 @@ def lesson(number: int) -> SimpleNamespace:
 
 def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
     """The lesson's names after one line of it was changed, as its readers do."""
-    source = LESSONS[number - 1].read_text(encoding="utf-8")
+    source = LESSONS[number].read_text(encoding="utf-8")
     assert source.count(line) == 1, line
     names: dict[str, Any] = {"__name__": "lesson"}
     exec(compile(source.replace(line, instead), line, "exec"), names)
@@ -288,7 +288,7 @@ def test_cannonball_pyramid_what_if() -> None:
 
 
 def test_cannonball_pyramid_what_if_it_falls_from_higher() -> None:
-    source = LESSONS[6].read_text(encoding="utf-8").replace("lift = 0.05", "lift = 0.5")
+    source = LESSONS[7].read_text(encoding="utf-8").replace("lift = 0.05", "lift = 0.5")
     names: dict[str, Any] = {"__name__": "lesson"}
     exec(compile(source.replace("1e-3, 0.02", "1e-3, 0.06"), "higher", "exec"), names)
     near(names["largest"]["compatible"], 1.277647)
@@ -367,7 +367,7 @@ def test_random_packings_hide_it_what_if_discs_are_nearly_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [*range(1, 9), pytest.param(9, marks=pytest.mark.slow)], ids=NAMES[:9]
+    "number", [*range(1, 9), pytest.param(9, marks=pytest.mark.slow)], ids=NAMES[1:10]
 )
 def test_it_runs_in_an_empty_folder_and_draws_its_picture(number: int) -> None:
     """Lessons 10 and 11 have files of tests of their own."""
@@ -377,14 +377,14 @@ def test_it_runs_in_an_empty_folder_and_draws_its_picture(number: int) -> None:
 def test_a_lesson_is_a_script_of_its_own(tmp_path: Path) -> None:
     """In a fresh process, where no warning is let pass."""
     run = subprocess.run(
-        [sys.executable, "-W", "error", str(LESSONS[0])], cwd=tmp_path, capture_output=True,
+        [sys.executable, "-W", "error", str(LESSONS[1])], cwd=tmp_path, capture_output=True,
         text=True, encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert run.stdout == ran(1).said
     (picture,) = tmp_path.iterdir()
-    assert picture.name == f"{NAMES[0]}.png"
+    assert picture.name == f"{NAMES[1]}.png"
     assert picture.read_bytes()[:8] == PNG
 
 

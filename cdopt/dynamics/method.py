@@ -140,4 +140,4 @@ class MarchingMethod(Named, Protocol):
         """
 
     def march(self, run: Run, state: State, steps: int) -> StepTaken:
-        """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one cannot be taken."""
+        """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one cannot be."""

@@ -11,10 +11,12 @@ from cdopt.plots.chains import force_chains
 from cdopt.plots.complementarity import complementarity
 from cdopt.plots.convergence import convergence
 from cdopt.plots.distributions import force_distributions, force_histograms
+from cdopt.plots.ensemble import force_ensemble
 from cdopt.plots.intervals import force_intervals
 from cdopt.plots.loading import loading_path
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
+from cdopt.plots.sensitivity import stiffness_influence
 from cdopt.plots.story import bounds_story, story
 from cdopt.plots.surfaces import save_surfaces
 
@@ -31,11 +33,13 @@ __all__ = [
     "force_bars",
     "force_chains",
     "force_distributions",
+    "force_ensemble",
     "force_histograms",
     "force_intervals",
     "loading_path",
     "look",
     "save",
     "save_surfaces",
+    "stiffness_influence",
     "story",
 ]

@@ -1,0 +1,263 @@
+"""What ensemble() finds: samples of the admissible forces, and where an answer lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import BoolArray, FloatArray, read_only
+from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.errors import InvalidInput
+from cdopt.hyperstatic.ensemble_diagnostics import PER_CHAIN, RHAT
+from cdopt.hyperstatic.polytope import Polytope
+from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.solution import StepSolution
+
+_PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
+_SAME = 1e-9  # energies this close, relative, are equal
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where one force vector lies in an ensemble.
+
+    Attributes
+    ----------
+    f : (nc,) N, the forces.
+    quantile : (nc,) share of the samples whose force is smaller; not-a-number where the force
+        cannot differ.
+    distance : Mahalanobis distance from the mean, √((f − ⟨f⟩)ᵀ C⁺ (f − ⟨f⟩)), along the
+        self-stress states; about √dimension for a typical sample.
+    depth : share of the samples that are farther from the mean: near one in the middle, zero at
+        the rim. Both are not-a-number with too few effective draws for a covariance.
+    energy : Σ w*(f), J, for the step's relative stiffness.
+    less_energy : share of the samples that store less; zero for the compatible forces.
+    outside : N, the most by which the forces miss being admissible: tension, and what they
+        change beside the self-stress states.
+    """
+
+    f: FloatArray
+    quantile: FloatArray
+    distance: float
+    depth: float
+    energy: float
+    less_energy: float
+    outside: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Samples of the uniform distribution over the admissible forces: the force network ensemble.
+
+    Snoeijer, Vlugt, van Hecke and van Saarloos, Physical Review Letters 92, 054302 (2004).
+
+    Attributes
+    ----------
+    report : the step's indeterminacy: closed contacts, load, self-stress states.
+    samples : (chains, draws, nc) N; one draw of one chain where every force is determined.
+    rhat : (nc,) rank-normalised split-R̂; one where the force cannot differ.
+    bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles;
+        infinite where the force cannot differ.
+    seed, thin, warm_up : how it was drawn; ``ensemble``.
+    parts : the polytopes whose product was sampled.
+    seconds : time of each stage.
+    """
+
+    report: Indeterminacy
+    samples: FloatArray
+    rhat: FloatArray
+    bulk: FloatArray
+    tail: FloatArray
+    seed: int
+    thin: int
+    warm_up: int
+    parts: tuple[Polytope, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    # --- diagnostics -------------------------------------------------------------------
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the polytope that was sampled; zero for determined forces."""
+        return sum(part.dimension for part in self.parts)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every R̂ ≤ 1.01 and every effective size is at least 100 for each chain."""
+        enough = PER_CHAIN * self.samples.shape[0]
+        if not self.parts:
+            return True
+        return bool(self.rhat.max() <= RHAT and self.bulk.min() >= enough <= self.tail.min())
+
+    @property
+    def verdict(self) -> str:
+        """In words: converged, or which diagnostic says no."""
+        if not self.parts:
+            return "every force is determined"
+        enough = PER_CHAIN * self.samples.shape[0]
+        wrong = []
+        if not self.rhat.max() <= RHAT:
+            wrong.append(f"R̂ {self.rhat.max():.3f} above {RHAT}")
+        for name, size in (("bulk", self.bulk), ("tail", self.tail)):
+            if not size.min() >= enough:
+                wrong.append(f"{name} effective size {size.min():.0f} below {enough}")
+        if wrong:
+            return "NOT converged: " + ", ".join(wrong)
+        least = min(self.bulk.min(), self.tail.min())
+        return f"converged: R̂ {self.rhat.max():.4f}, effective size {least:.0f} at least"
+
+    # --- numbers -----------------------------------------------------------------------
+
+    @cached_property
+    def forces(self) -> FloatArray:
+        """(chains × draws, nc) N, all samples."""
+        chains, draws, nc = self.samples.shape
+        return read_only(self.samples.reshape(chains * draws, nc))
+
+    @property
+    def loose(self) -> BoolArray:
+        """(nc,) contacts whose force can differ."""
+        mask = np.zeros(self.samples.shape[2], dtype=bool)
+        for part in self.parts:
+            mask[part.contacts] = True
+        return read_only(mask)
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """(nc,) N, mean force of each contact."""
+        return read_only(self.forces.mean(axis=0))
+
+    @cached_property
+    def std(self) -> FloatArray:
+        """(nc,) N, standard deviation of each contact's force."""
+        return read_only(self.forces.std(axis=0))
+
+    @cached_property
+    def error(self) -> FloatArray:
+        """(nc,) N, Monte Carlo standard error of ``mean``: std over the root of ``bulk``."""
+        return read_only(self.std / np.sqrt(np.maximum(self.bulk, 1.0)))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """(nc, nc) N², of the forces; its rank is at most the dimension."""
+        return np.cov(self.forces, rowvar=False, bias=True).reshape((self.forces.shape[1],) * 2)
+
+    def quantile(self, q: Any) -> FloatArray:
+        """(nc,) N, the force below which a share ``q`` in [0, 1] of the samples lies.
+
+        Raises
+        ------
+        InvalidInput : q is not a number in [0, 1].
+        """
+        share = checks.scalar("q", q, at_least=0.0, at_most=1.0)
+        return np.asarray(np.quantile(self.forces, share, axis=0))
+
+    @property
+    def magnitudes(self) -> FloatArray:
+        """(chains × draws × closed,) forces of all closed contacts, over their common mean.
+
+        Snoeijer and others' f/⟨f⟩, whose distribution is P(f).
+        """
+        pooled = self.forces[:, self.report.closed].ravel()
+        mean = float(pooled.mean()) if pooled.size else 0.0
+        return pooled / mean if mean > 0.0 else pooled
+
+    def distribution(self, bins: int = 40, contact: int | None = None) -> tuple[FloatArray, ...]:
+        """Edges (bins + 1,) and density (bins,) of one contact's force, or of all magnitudes.
+
+        Parameters
+        ----------
+        bins : 1 to 10,000, from zero to the largest value.
+        contact : index; N and 1/N then. None pools all closed contacts, over their mean; without
+            any the density is zero.
+
+        Raises
+        ------
+        InvalidInput : a bad number of bins, or no such contact.
+        """
+        number = int(checks.scalar("bins", bins, at_least=1.0, at_most=1e4))
+        nc = self.samples.shape[2]
+        if contact is not None and not 0 <= contact < nc:
+            raise InvalidInput("contact", str(contact), f"0 to {nc - 1}")
+        values = self.magnitudes if contact is None else self.forces[:, contact]
+        top = float(values.max(initial=0.0)) or 1.0
+        edges = np.linspace(0.0, top, number + 1)
+        if not values.size:
+            return edges, np.zeros(number)
+        return edges, np.histogram(values, edges, density=True)[0]
+
+    # --- an answer among the samples ---------------------------------------------------
+
+    def place(self, f: Any, power: float = HOOKE) -> Place:
+        """Where forces lie among the samples.
+
+        Parameters
+        ----------
+        f : (nc,) N, or a solution of the step.
+        power : p > 1 of the contact energy w* that is compared.
+
+        Raises
+        ------
+        InvalidInput : another number of forces, a solution without any, or a bad power.
+        """
+        values = f.f if isinstance(f, StepSolution) else f
+        if values is None:
+            raise InvalidInput("f", repr(f), "a solution with forces")
+        forces = checks.vector("f", values, self.samples.shape[2], "N")
+        law = PowerLaw(self.report.step.stiffness, checks.power("power", power))
+        stored = law.conjugate(self.forces).sum(axis=1)
+        own = float(law.conjugate(forces).sum())
+        below = np.mean(self.forces < forces, axis=0)
+        distance, depth = self._distance(forces)
+        return Place(
+            f=forces,
+            quantile=read_only(np.where(self.loose, below, np.nan)),
+            distance=distance,
+            depth=depth,
+            energy=own,
+            less_energy=float(np.mean(stored < own * (1.0 - _SAME))),
+            outside=self._outside(forces),
+        )
+
+    @cached_property
+    def _metric(self) -> tuple[FloatArray, FloatArray] | None:
+        """Coordinates (samples, dimension) along the states, and the root of their covariance."""
+        effective = float(self.bulk.min(initial=self.forces.shape[0]))
+        if not self.parts or effective < _PER_DIMENSION * self.dimension:
+            return None
+        z = self._coordinates(self.forces)
+        return z, np.linalg.cholesky(np.atleast_2d(np.cov(z, rowvar=False, bias=True)))
+
+    def _coordinates(self, forces: FloatArray) -> FloatArray:
+        """(…, dimension) of forces (…, nc), in the networks' units, from the mean."""
+        off = forces - self.mean
+        return np.concatenate([off[..., p.contacts] / p.unit @ p.states for p in self.parts], -1)
+
+    def _distance(self, forces: FloatArray) -> tuple[float, float]:
+        if self._metric is None:
+            return np.nan, np.nan
+        z, root = self._metric
+        both = np.linalg.solve(root, np.vstack([self._coordinates(forces), z]).T)
+        size = np.linalg.norm(both, axis=0)
+        return float(size[0]), float(np.mean(size[1:] > size[0]))
+
+    def _outside(self, forces: FloatArray) -> float:
+        off = forces - self.mean
+        for part in self.parts:
+            own = off[part.contacts] / part.unit
+            off[part.contacts] = (own - part.states @ (part.states.T @ own)) * part.unit
+        return float(np.maximum(np.abs(off), -forces).max(initial=0.0))
+
+    # --- words -------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        chains, draws, nc = self.samples.shape
+        if not self.parts:
+            return f"Ensemble({nc} contacts, one point: {self.verdict})"
+        what = f"{chains} chains of {draws:,} draws in {self.dimension} dimensions, {nc} contacts"
+        return f"Ensemble({what}; {self.verdict})"

@@ -1,0 +1,196 @@
+"""The polytope of admissible forces in coordinates of its self-stress states.
+
+Each network of contacts whose forces can differ (``cdopt.hyperstatic.bounds``) is a polytope of
+its own, f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); all admissible forces are the
+product of these, beside the forces that cannot differ. The analytic centre of a polytope lies
+inside, and the curvature of the logarithmic barrier there says how long it is in each direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.errors import SolveFailed, Unsupported
+from cdopt.hyperstatic import rank
+from cdopt.hyperstatic.bounds import Free
+from cdopt.hyperstatic.report import Indeterminacy
+
+_RAY = 1e-7  # a ray has a force above this, its largest being one
+_THIN = 1e-9  # radius of the largest ball inside, below which a polytope counts as flat
+_STEPS = 200  # of Newton's method to the analytic centre
+_CENTRED = 1e-10  # Newton decrement of the centre
+_ARMIJO = 0.1
+
+
+class UnboundedForces(Unsupported):
+    """Admissible forces can grow without end: there is no uniform distribution over them.
+
+    Attributes
+    ----------
+    ray : (nc,) forces ≥ 0 that load nothing, Bᵀ ray = 0, largest entry one: the proof.
+    contacts : indices of the contacts that it loads.
+    residual : largest entry of Bᵀ ray, the rows of B being of unit length.
+    """
+
+    def __init__(self, ray: FloatArray, residual: float) -> None:
+        self.ray, self.residual = read_only(np.array(ray)), residual
+        self.contacts: IntArray = read_only(np.flatnonzero(ray > _RAY))
+        names = ", ".join(map(str, self.contacts[:6].tolist()))
+        names += ", …" if self.contacts.size > 6 else ""
+        alone = self.contacts.size == 1
+        who = f"the force of contact {names} grows" if alone else f"the forces of contacts {names}"
+        who += "" if alone else " grow together"
+        super().__init__("the force network ensemble", f"{who} without end, loading nothing")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.ray, self.residual)
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """A bounded polytope {z : centre + states z ≥ 0} with an inside.
+
+    Attributes
+    ----------
+    contacts : (n,) the step's contacts.
+    unit : (n,) N, what the forces here are measured in.
+    states : Z (n, k), orthonormal self-stress states, in these units.
+    centre : (n,) the analytic centre, max Σ log f, in these units.
+    rounding : (k, k) A with z = A y: in y the barrier's curvature at the centre is one in every
+        direction, so that the polytope holds the unit ball and lies in the ball of radius n.
+    """
+
+    contacts: IntArray
+    unit: FloatArray
+    states: FloatArray
+    centre: FloatArray
+    rounding: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        """k, number of its self-stress states."""
+        return int(self.states.shape[1])
+
+    def corner(self, rng: np.random.Generator) -> FloatArray:
+        """z (k,) of a vertex that is extreme in a random direction.
+
+        Raises
+        ------
+        SolveFailed : the linear program failed.
+        """
+        push = rng.standard_normal(self.dimension)
+        z = _solved(push, -self.states, self.centre, "a corner of the admissible forces")
+        return np.asarray(z)
+
+
+def polytopes(report: Indeterminacy) -> list[Polytope]:
+    """The polytopes of a step's admissible forces, one for each network of loose contacts.
+
+    Raises
+    ------
+    UnboundedForces : forces without upper bound.
+    Unsupported : a network is too large for dense algebra, or its polytope too thin.
+    SolveFailed : a linear program failed.
+    """
+    return [_polytope(network, report) for network in report.free]
+
+
+def _polytope(network: Free, report: Indeterminacy) -> Polytope:
+    own, length = rank.equilibrated(network.B)
+    _require_bounded(network, report.nc, own, length)
+    basis = rank.states(own, report.verdict.rank_tol)
+    if basis is None:
+        size = network.contacts.size
+        raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
+    states, _ = np.linalg.qr(basis / length[:, None])
+    inside = _inside(states, network.force)
+    centre = _centred(states, inside)
+    scaled = states / centre[:, None]
+    root = np.linalg.cholesky(scaled.T @ scaled)
+    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True).T
+    parts = (network.contacts, network.unit, states, centre, rounding)
+    return Polytope(*(read_only(np.array(part)) for part in parts))
+
+
+def _require_bounded(network: Free, nc: int, own: sp.csr_array, length: FloatArray) -> None:
+    """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero.
+
+    Raises
+    ------
+    UnboundedForces, SolveFailed : as in ``polytopes``.
+    """
+    n, m = own.shape
+    answer = linprog(
+        -np.ones(n), A_eq=own.T if m else None, b_eq=np.zeros(m) if m else None,
+        bounds=(0.0, 1.0), method="highs",
+    )  # fmt: skip
+    if answer.x is None or answer.status != 0:
+        raise _failed("whether forces are bounded", str(answer.message))
+    ray = np.maximum(answer.x, 0.0)
+    if ray.max(initial=0.0) > _RAY:
+        left = float(np.abs(own.T @ ray).max(initial=0.0)) / float(ray.max())
+        everywhere = np.zeros(nc)
+        everywhere[network.contacts] = ray / length * network.unit
+        raise UnboundedForces(everywhere / everywhere.max(), left)
+
+
+def _inside(states: FloatArray, force: FloatArray) -> FloatArray:
+    """Forces (n,) at the centre of the largest ball of z within f₀ + Z z ≥ 0.
+
+    Raises
+    ------
+    Unsupported : its radius is no more than round-off.
+    SolveFailed : the linear program failed.
+    """
+    k = states.shape[1]
+    reach = np.linalg.norm(states, axis=1)
+    cost = np.append(np.zeros(k), -1.0)
+    walls = np.column_stack([-states, reach])
+    found = _solved(cost, walls, force, "a point inside the admissible forces")
+    if not found[-1] > _THIN:
+        raise Unsupported(
+            "the force network ensemble",
+            f"its {k}-dimensional polytope holds no ball of more than {found[-1]:.1e} times the "
+            "largest force",
+        )
+    return force + states @ found[:k]
+
+
+def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
+    """The analytic centre, by Newton's method with halved steps from a point inside."""
+    for _ in range(_STEPS):
+        scaled = states / f[:, None]
+        gradient = scaled.sum(axis=0)  # of Σ log f
+        step = np.linalg.solve(scaled.T @ scaled, gradient)
+        decrement = float(gradient @ step)
+        if not decrement > _CENTRED**2:
+            break
+        move, share = states @ step, 1.0
+        least = float(np.min(move / f))
+        share = min(1.0, 0.9 / -least) if least < 0.0 else 1.0
+        while share > 1e-12:
+            gain = float(np.sum(np.log1p(share * move / f)))
+            if gain >= _ARMIJO * share * decrement or decrement < 1e-8:
+                break
+            share *= 0.5
+        f = f + share * move
+    return f
+
+
+def _solved(cost: FloatArray, walls: FloatArray, room: FloatArray, what: str) -> FloatArray:
+    """min cost · x subject to walls x ≤ room."""
+    answer = linprog(cost, A_ub=walls, b_ub=room, bounds=(None, None), method="highs")
+    if answer.x is None or answer.status != 0:
+        raise _failed(what, str(answer.message))
+    return np.asarray(answer.x)
+
+
+def _failed(what: str, words: str) -> SolveFailed:
+    return SolveFailed(f"no verdict on {what}", backend="highs", status=words)

@@ -1,0 +1,330 @@
+"""sensitivity(): how compatible forces answer changes of stiffness, load and power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.backends.base import Backend
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.contact_law import HOOKE
+from cdopt.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt.formulations import CompatibleCD, NoTensionTruss
+from cdopt.hyperstatic.sensitivity_one_sided import one_sided
+from cdopt.hyperstatic.sensitivity_tangent import TOUCHING, Tangent
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+_SHARPEST = "newton"
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """Derivatives of one number weightsᵀf.
+
+    Attributes
+    ----------
+    log_stiffness : (nc,) by log k, in units of the number.
+    load : (nv,) by F̃, per N and per N·m.
+    power : by p.
+    """
+
+    log_stiffness: FloatArray
+    load: FloatArray
+    power: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """First derivatives of the compatible forces f(k, F̃, p), equation (36), at one solution.
+
+    Attributes
+    ----------
+    truss : the no-tension truss on the closed contacts. solution : of it, certified.
+    contacts : (n,) the closed contacts among all ``nc``; open ones keep f = 0.
+    nc : number of contacts.
+    tangent : the linearised truss, scaled.
+    known_load : whether F̃ is that of the bodies; not so for steps known by N and p alone.
+
+    Notes
+    -----
+    Which contacts are closed does not change, nor does what the bodies ask the contacts to bear.
+    Where a contact has neither force nor gap and p ≤ 2, derivatives are one-sided: the matrices
+    are refused, ``along`` is there.
+    """
+
+    truss: NoTensionTruss
+    solution: StepSolution
+    contacts: IntArray
+    nc: int
+    tangent: Tangent
+    known_load: bool = True
+
+    # --- the forces --------------------------------------------------------------------
+
+    @cached_property
+    def f(self) -> FloatArray:
+        """(nc,) N, compatible forces."""
+        return self._on_all(self.tangent.f * self.truss.data.force)
+
+    @cached_property
+    def loaded(self) -> BoolArray:
+        """(nc,) contacts that carry force."""
+        return self._on_all(self.tangent.loaded)
+
+    @cached_property
+    def touching(self) -> IntArray:
+        """Indices of contacts without force and without gap, in every motion that goes with f."""
+        return read_only(self.contacts[self.tangent.touching])
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether derivatives by stiffness and power are the same from both sides.
+
+        For p > 2 contacts that just touch have no stiffness, and do no harm.
+        """
+        return self.truss.data.law.power > HOOKE or self.touching.size == 0
+
+    # --- matrices ----------------------------------------------------------------------
+
+    @cached_property
+    def log_stiffness(self) -> FloatArray:
+        """(nc, nc) N: ∂f_i/∂log k_j; rows sum to zero without prescribed displacements.
+
+        Raises
+        ------
+        Unsupported : some contacts just touch; ``along`` gives one-sided derivatives.
+        """
+        self._require_two_sides()
+        n = self.contacts.size
+        made = self.tangent.push(np.eye(n), np.zeros((self.tangent.truss.load.size, n)))
+        result = np.zeros((self.nc, self.nc))
+        result[np.ix_(self.contacts, self.contacts)] = made * self.truss.data.force[:, None]
+        return read_only(result)
+
+    @property
+    def stiffness(self) -> FloatArray:
+        """(nc, nc): ∂f_i/∂k_j, N per unit of the stiffness that was given.
+
+        Raises
+        ------
+        Unsupported : as ``log_stiffness``.
+        """
+        k = np.ones(self.nc)
+        k[self.contacts] = self.truss.data.law.stiffness
+        return self.log_stiffness / k
+
+    @cached_property
+    def load(self) -> FloatArray:
+        """(nc, nv): ∂f_i/∂F̃_j, N per N and per N·m; Σ_j ∂f_i/∂F̃_j F̃_j = f_i for u = 0 walls.
+
+        For changes of load that the loaded contacts bear; others are projected on those that
+        they do (``along`` takes them as they are). Zero for dofs that no contact acts on.
+
+        Raises
+        ------
+        Unsupported : some contacts just touch; or the step is known by N and p alone.
+        """
+        self._require_two_sides()
+        self._require_load()
+        result = np.zeros((self.nc, self.truss.data.B.shape[1]))
+        own = np.diag(self.truss.data.force)
+        motion = self.tangent.pull(own)[1]
+        result[np.ix_(self.contacts, self.tangent.truss.used)] = motion.T / self._load_unit
+        return read_only(result)
+
+    @cached_property
+    def power(self) -> FloatArray:
+        """(nc,) N: ∂f_i/∂p with the ratios of k held.
+
+        Raises
+        ------
+        Unsupported : as ``log_stiffness``.
+        """
+        self._require_two_sides()
+        made = self.tangent.push(self._kappa(None, 1.0), np.zeros(self.tangent.truss.load.size))
+        return self._on_all(made * self.truss.data.force)
+
+    # --- products ----------------------------------------------------------------------
+
+    def along(self, log_stiffness: Any = None, load: Any = None, power: float = 0.0) -> FloatArray:
+        """(nc,) N: the derivative from one side, for a small step t ≥ 0 along a direction.
+
+        Parameters
+        ----------
+        log_stiffness : (nc,) change of log k. load : (nv,) change of F̃, N and N·m.
+        power : change of p. Default none.
+
+        Raises
+        ------
+        InvalidInput : a direction of another shape.
+        Unsupported : no contact bears the change of load; or for p ≠ 2 the touching contacts'
+            shares are not of first order, or not unique.
+        SolveFailed : a solver left no answer.
+        """
+        change = None
+        if log_stiffness is not None:
+            change = checks.vector("log_stiffness", log_stiffness, self.nc)[self.contacts]
+        scaled = np.zeros(self.tangent.truss.load.size)
+        if load is not None:
+            self._require_load()
+            nv = self.truss.data.B.shape[1]
+            given = checks.vector("load", load, nv, "N")
+            scaled = given[self.tangent.truss.used] / self._load_unit
+            self._require_reached(given)
+        kappa = self._kappa(change, checks.scalar("power", power))
+        changed = one_sided(self.tangent, kappa, scaled, self.contacts)
+        return self._on_all(changed * self.truss.data.force)
+
+    def gradient(self, weights: Any) -> Gradient:
+        """Derivatives of Σ weights f by one adjoint solve.
+
+        Parameters
+        ----------
+        weights : (nc,) of a number Σ weights f; for another function of f, its gradient at f.
+
+        Raises
+        ------
+        InvalidInput : another number of weights.
+        Unsupported : as ``log_stiffness``.
+        """
+        given = checks.vector("weights", weights, self.nc)
+        self._require_two_sides()
+        kappa, motion = self.tangent.pull(given[self.contacts] * self.truss.data.force)
+        load = np.zeros(self.truss.data.B.shape[1])
+        load[self.tangent.truss.used] = motion / self._load_unit
+        by_power = float(kappa @ self._kappa(None, 1.0))
+        return Gradient(self._on_all(kappa), read_only(load), by_power)
+
+    # --- pieces ------------------------------------------------------------------------
+
+    def _kappa(self, change: FloatArray | None, power: float) -> FloatArray:
+        """κ (n,) = d log k + log c dp on the closed contacts."""
+        data, logs = self.truss.data, self.tangent.log_overlap
+        if np.any(data.prescribed_u):  # a common factor of k matters there, and so do metres
+            logs = np.where(self.tangent.loaded, logs + np.log(data.length), 0.0)
+        return (0.0 if change is None else change) + power * logs
+
+    @property
+    def _load_unit(self) -> FloatArray:
+        """(m,) F̃ per scaled load, on the dofs in play."""
+        data, used = self.truss.data, self.tangent.truss.used
+        return np.asarray(data.dof_lever[used] * data.part_force[data.parts.dof[used]])
+
+    def _on_all(self, values: Any) -> Any:
+        """Values on closed contacts, nothing elsewhere."""
+        result = np.zeros(self.nc, dtype=values.dtype)
+        result[self.contacts] = values
+        return read_only(result)
+
+    def _require_two_sides(self) -> None:
+        if not self.two_sided:
+            names = ", ".join(map(str, self.touching[:8].tolist()))
+            raise Unsupported(
+                "the derivative",
+                f"contacts {names} just touch, and what they do depends on the direction",
+                ("along",),
+            )
+
+    def _require_load(self) -> None:
+        if not self.known_load:
+            raise Unsupported("the derivative by load", "the step is known by N and p alone")
+
+    def _require_reached(self, load: FloatArray) -> None:
+        data = self.truss.data
+        lost = data.free & ~data.in_play & (load != 0.0)
+        if np.any(lost):
+            where = f"a load on dof {int(np.flatnonzero(lost)[0])}"
+            raise InvalidInput("load", where, "none on dofs that no contact acts on")
+
+    def __repr__(self) -> str:
+        kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size} contacts"
+        loaded = int(np.count_nonzero(self.loaded))
+        power = self.truss.data.law.power
+        return f"Sensitivity({self.nc} contacts, {loaded} loaded, p = {power:g}: {kind})"
+
+
+def sensitivity(
+    problem: ContactStep | NoTensionTruss,
+    power: float | None = None,
+    backend: str | Backend = _SHARPEST,
+    *,
+    tol: float = TOUCHING,
+) -> Sensitivity:
+    """How compatible forces change with stiffness, load and power, to first order.
+
+    Parameters
+    ----------
+    problem : a contact step, whose closed contacts and load F̃ come from classic contact
+        dynamics; or a no-tension truss.
+    power : p > 1 of a step's contact energy, default Hooke; a truss has its own.
+    backend : that solves it; its answer is certified.
+    tol : overlap, over the network's own, within which a contact just touches.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    SolveFailed : the forces are not certified, or proven not to exist.
+    Unsupported : a network too large and too ill-conditioned for its rank.
+
+    Notes
+    -----
+    Implicit differentiation of the optimality conditions of (36), Olsen & Kamrin (2018); where
+    strict complementarity fails, one-sided derivatives as in Bonnans & Shapiro (2000).
+
+    >>> import cdopt
+    >>> found = cdopt.sensitivity(cdopt.bank.load("beam-uniform").step)
+    >>> found.log_stiffness.round(4) + 0.0
+    array([[ 0.5556, -1.1111,  0.5556],
+           [-1.1111,  2.2222, -1.1111],
+           [ 0.5556, -1.1111,  0.5556]])
+    """
+    near = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
+    if isinstance(problem, NoTensionTruss):
+        if power is not None:
+            raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
+        truss, contacts, nc, known = problem, np.arange(problem.data.nc), problem.data.nc, True
+    elif isinstance(problem, ContactStep):
+        both = CompatibleCD(problem, HOOKE if power is None else power)
+        network = both.network(_certified(both.classic_cd.solve(backend)))
+        truss, contacts, nc = both.truss(network), network.contacts, problem.nc
+        known = both.classic_cd.data.B is not None
+    else:
+        raise InvalidInput("problem", checks.describe(problem), "a ContactStep or NoTensionTruss")
+    return at_solution(truss, _certified(truss.solve(backend)), contacts, nc, near, known)
+
+
+def at_solution(
+    truss: NoTensionTruss,
+    solution: StepSolution,
+    contacts: IntArray,
+    nc: int,
+    tol: float = TOUCHING,
+    known_load: bool = True,
+) -> Sensitivity:
+    """The derivatives at a solution that is there already; arguments as ``Sensitivity``'s."""
+    data = truss.data
+    scaled = data.scaled()
+    if solution.u is None or solution.f is None:
+        raise InvalidInput("solution", repr(solution), "one with forces and displacement")
+    u = solution.u[scaled.used] * scaled.unit
+    tangent = Tangent.at(scaled, solution.f / data.force, u, tol)
+    return Sensitivity(truss, solution, read_only(contacts), nc, tangent, known_load)
+
+
+def _certified(solution: StepSolution) -> StepSolution:
+    if solution.ok:
+        return solution
+    held = solution.certificate
+    worst = np.nan if held is None else held.worst
+    raise SolveFailed(
+        f"{solution.formulation} is not certified: {solution.backend} left a residual of "
+        f"{worst:.1e}; there is no solution to differentiate",
+        backend=solution.backend,
+        status=solution.status,
+        raw=solution.raw,
+    )

@@ -1,0 +1,243 @@
+"""recover_stiffness(): which relative stiffness of contacts explains measured forces.
+
+Forces do not see a common factor of all stiffness, nor anything that no self-stress state sees:
+one load tells at most as many ratios as the network has self-stress states. What is not told is
+reported, and left at the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.optimize import least_squares
+
+from cdopt import checks
+from cdopt.checks import FloatArray, read_only
+from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.data import TrussData
+from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.formulations import NoTensionTruss
+from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
+
+_TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
+_ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are
+_SHARP = 1e-14  # asked of least_squares
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveredStiffness:
+    """Relative stiffness from measured forces.
+
+    Attributes
+    ----------
+    stiffness : (nc,) relative, geometric mean one.
+    forces : (loads, nc) N, the compatible forces of that stiffness.
+    measured : (loads, nc) N, as given; not-a-number where not measured.
+    singular_values : (nc − 1,) of the derivative of the forces by log k, over the root mean
+        square of the measured forces; zeros are combinations that the loads do not see.
+    told : (rank, nc) orthonormal combinations of log k that the forces determine, best first.
+    untold : (nc − rank, nc) orthonormal combinations that they do not, the common factor first.
+    misfit : root mean square of forces minus measured, N.
+    converged : whether the least-squares solver says so. words : its own.
+    """
+
+    stiffness: FloatArray
+    forces: FloatArray
+    measured: FloatArray
+    singular_values: FloatArray
+    told: FloatArray
+    untold: FloatArray
+    misfit: float
+    converged: bool
+    words: str
+
+    @property
+    def rank(self) -> int:
+        """Number of combinations of log k that the forces determine, at most nc − 1."""
+        return int(self.told.shape[0])
+
+    def ratio(self, first: int, second: int) -> tuple[float, float]:
+        """k_first / k_second, and the standard error of its logarithm.
+
+        The error is the misfit's, carried through the derivative; infinite where the ratio is not
+        determined, not-a-number where no measurement is left over to judge the misfit by.
+
+        Raises
+        ------
+        InvalidInput : no such contact.
+        """
+        nc = self.stiffness.size
+        for name, i in (("first", first), ("second", second)):
+            if not 0 <= i < nc:
+                raise InvalidInput(name, str(i), f"0 to {nc - 1}")
+        ratio = float(self.stiffness[first] / self.stiffness[second])
+        way = np.zeros(nc)
+        way[first] += 1.0
+        way[second] -= 1.0
+        share = self.told @ way
+        if np.linalg.norm(way - self.told.T @ share) > _ALONG:
+            return ratio, np.inf
+        count = int(np.isfinite(self.measured).sum())
+        left = count - self.rank
+        if left <= 0:
+            return ratio, np.nan
+        size = float(np.sqrt(np.nanmean(self.measured**2)))
+        noise = self.misfit * np.sqrt(count / left) / size
+        return ratio, float(noise * np.linalg.norm(share / self.singular_values[: self.rank]))
+
+    def __repr__(self) -> str:
+        nc = self.stiffness.size
+        how = "" if self.converged else "NOT converged, "
+        return (
+            f"RecoveredStiffness({how}{nc} contacts, {self.rank} of {nc - 1} ratios determined "
+            f"by {self.forces.shape[0]} loads; misfit {self.misfit:.2e} N)"
+        )
+
+
+def recover_stiffness(
+    B: Any, contact_loads: Any, forces: Any, power: float = HOOKE, start: Any = 1.0
+) -> RecoveredStiffness:
+    """The relative stiffness whose compatible forces are nearest to measured ones.
+
+    Least squares over log k, by SciPy's trust region with the analytic derivative
+    (``sensitivity``); along combinations that the forces do not determine it does not move.
+
+    Parameters
+    ----------
+    B : (nc, nv) gap gradient of the closed contacts.
+    contact_loads : (loads, nv) or (nv,) F̃ of each measurement, N and N·m.
+    forces : (loads, nc) or (nc,) N, measured; not-a-number where there is no measurement.
+    power : p > 1 of the contact energy.
+    start : one number or (nc,), positive: relative stiffness to start from.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, or no force measured at all.
+    SolveFailed : some compatible forces on the way are not certified, or the contacts cannot
+        bear a load.
+
+    Notes
+    -----
+    The compatible forces are those of equation (36) of Olsen & Kamrin (2018). Where contacts open
+    and close with k the least squares are not convex: start near if much is known.
+
+    >>> import numpy as np
+    >>> import cdopt
+    >>> B, loads = [[1, -1], [1, 0], [1, 1]], [[10, 0], [10, 2]]
+    >>> true = [1.0, 3.0, 0.5]
+    >>> measured = [cdopt.NoTensionTruss(B, F, true).solve("newton").f for F in loads]
+    >>> found = cdopt.recover_stiffness(B, loads, measured)
+    >>> found.rank, (found.stiffness / found.stiffness[0]).round(6)
+    (2, array([1. , 3. , 0.5]))
+    """
+    model = _model(B, contact_loads, forces, power)
+    nc = model.B.shape[0]
+    first = np.log(checks.per_contact("start", start, nc, positive=True))
+    ratios = scipy.linalg.helmert(nc).T if nc > 1 else np.zeros((1, 0))
+    if ratios.shape[1] == 0:
+        end, words, converged = np.zeros(0), "one contact has no ratio", True
+    else:
+        answer = least_squares(
+            lambda a: model.residual(ratios @ a), ratios.T @ first,
+            jac=lambda a: model.jacobian(ratios @ a) @ ratios,
+            method="trf", ftol=_SHARP, xtol=_SHARP, gtol=_SHARP,
+        )  # fmt: skip
+        end, words, converged = answer.x, str(answer.message), bool(answer.success)
+    theta = ratios @ end
+    _, values, Vt = np.linalg.svd(model.jacobian(theta) @ ratios)
+    values = np.append(values, np.zeros(max(nc - 1 - values.size, 0)))
+    rank = int(np.count_nonzero(values > _TOLD))
+    common = np.full((1, nc), 1.0 / np.sqrt(nc))
+    return RecoveredStiffness(
+        read_only(np.exp(theta)),
+        read_only(model.forces(theta)),
+        model.measured,
+        read_only(values),
+        read_only((ratios @ Vt[:rank].T).T),
+        read_only(np.vstack([common, (ratios @ Vt[rank:].T).T])),
+        float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.seen.sum()) * model.size),
+        converged,
+        words,
+    )
+
+
+@dataclass(eq=False)
+class _Model:
+    """Forces as a function of θ = log k, compared with measurements; the last θ is kept.
+
+    Attributes
+    ----------
+    B, loads, measured, power : as in ``recover_stiffness``.
+    seen : (loads, nc) which forces are measured. size : N, their root mean square.
+    """
+
+    B: sp.csr_array
+    loads: FloatArray
+    measured: FloatArray
+    power: float
+
+    def __post_init__(self) -> None:
+        self.seen = np.isfinite(self.measured)
+        self.size = float(np.sqrt(np.mean(self.measured[self.seen] ** 2))) or 1.0
+        self._kept: tuple[FloatArray, list[Sensitivity]] | None = None
+
+    def forces(self, theta: FloatArray) -> FloatArray:
+        """(loads, nc) N."""
+        return np.stack([one.f for one in self._at(theta)])
+
+    def residual(self, theta: FloatArray) -> FloatArray:
+        """Forces minus measured ones over ``size``, those that were measured."""
+        return (self.forces(theta) - self.measured)[self.seen] / self.size
+
+    def jacobian(self, theta: FloatArray) -> FloatArray:
+        """Of ``residual``, with what just touches left at that."""
+        n = self.B.shape[0]
+        made = []
+        for one in self._at(theta):
+            scaled = one.tangent.push(np.eye(n), np.zeros((one.tangent.truss.load.size, n)))
+            made.append(scaled * one.truss.data.force[:, None])
+        return np.stack(made)[self.seen] / self.size
+
+    def _at(self, theta: FloatArray) -> list[Sensitivity]:
+        if self._kept is None or not np.array_equal(self._kept[0], theta):
+            law = PowerLaw(read_only(np.exp(theta)), self.power)
+            self._kept = (np.array(theta), [self._solved(load, law) for load in self.loads])
+        return self._kept[1]
+
+    def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
+        nc, nv = self.B.shape
+        free, held = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
+        truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, held))
+        solution = truss.solve("newton")
+        if not solution.ok:
+            raise SolveFailed(
+                "compatible forces on the way to the stiffness are not certified",
+                backend="newton",
+                status=solution.status,
+                problem=truss.data,
+                raw=solution.raw,
+            )
+        return at_solution(truss, solution, np.arange(nc), nc)
+
+
+def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
+    matrix = checks.gap_gradient(B)
+    nc, nv = matrix.shape
+    if nc == 0:
+        raise InvalidInput("B", "no contacts", "at least one")
+    loads = np.atleast_2d(checks.matrix("contact_loads", np.atleast_2d(contact_loads), None, nv)
+                          .toarray())  # fmt: skip
+    try:
+        measured = np.atleast_2d(np.array(forces, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("forces", checks.describe(forces), "numbers in N") from error
+    expected = f"{loads.shape[0]} by {nc}: a row for each load"
+    if measured.shape != (loads.shape[0], nc):
+        raise InvalidInput("forces", f"shape {measured.shape}", expected)
+    if not np.isfinite(measured).any() or np.isinf(measured).any():
+        raise InvalidInput("forces", "infinite, or none measured", "finite forces, or not-a-number")
+    return _Model(matrix, loads, read_only(measured), checks.power("power", power))

@@ -1,0 +1,129 @@
+"""The force network ensemble: each contact's forces in it, how large forces are, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdopt import checks
+from cdopt.checks import FloatArray
+from cdopt.errors import InvalidInput
+from cdopt.hyperstatic import Ensemble
+from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, quiet_axes
+from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TALL = 3.1  # inches
+_FEW = 24  # contacts that get their names
+_BINS = 40
+_RARE = 1e-3  # densities below this are not shown
+_OTHERS = tuple(PALETTE[name] for name in ("clarabel", "osqp", "scs", "highs", "piqp", "qoco"))
+_MOST = len(_OTHERS)
+
+
+def force_ensemble(
+    found: Ensemble,
+    answers: Mapping[str, Any] | None = None,
+    *,
+    title: str = "",
+    subtitle: str = "",
+) -> Figure:
+    """Two panels: the forces of each loose contact, and the distribution of all magnitudes.
+
+    On the left the middle 90 % and the middle half of the samples of each contact, by mean force,
+    and the answers as marks. On the right the density of f/⟨f⟩ over all closed contacts on a
+    logarithmic scale, and the answers' own forces as ticks below it.
+
+    Parameters
+    ----------
+    found : what ``cdopt.ensemble`` returned.
+    answers : forces (nc,) N by name, up to six; "compatible" is drawn as a line, names of
+        backends in the colours that they have in every picture.
+
+    Raises
+    ------
+    InvalidInput : not an ensemble, every force is determined, or an answer of another size.
+    """
+    if not isinstance(found, Ensemble):
+        raise InvalidInput("found", checks.describe(found), "what ensemble() returned")
+    if not found.parts:
+        raise InvalidInput("found", "an ensemble of one point", "forces that can differ")
+    given = dict(answers or {})
+    if len(given) > _MOST:
+        raise InvalidInput("answers", f"{len(given)} of them", f"at most {_MOST}")
+    nc = found.samples.shape[2]
+    marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in given.items()}
+    figure = blank(WIDTH, _TALL + 0.75)
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
+    _contacts(left, found, marks)
+    _magnitudes(right, found, marks)
+    if marks:
+        handles, names = left.get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower left", ncols=6, fontsize=SMALL,
+                      frameon=False, labelcolor=INK)  # fmt: skip
+    headline(figure, title, subtitle)
+    return figure
+
+
+def _contacts(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None:
+    """Quantile bands of the loose contacts, by mean force."""
+    quiet_axes(axes)
+    shown = np.flatnonzero(found.loose)
+    shown = shown[np.argsort(found.mean[shown], kind="stable")]
+    at, few = np.arange(shown.size), shown.size <= _FEW
+    low, first, last, high = (found.quantile(q)[shown] for q in (0.05, 0.25, 0.75, 0.95))
+    wide = 0.8 if few else 1.0
+    axes.bar(at, high - low, wide, bottom=low, color=BAND, label="middle 90 %")
+    axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
+    for style, (name, f) in zip(_styles(marks), marks.items(), strict=True):
+        if name == "compatible":
+            axes.hlines(f[shown], at - 0.45, at + 0.45, color=style.colour,
+                        linewidth=2.0 if few else 1.0, label=style.name, zorder=3)  # fmt: skip
+        else:
+            axes.plot(at, f[shown], linestyle="none", marker=style.marker, color=style.colour,
+                      label=style.name, markersize=5.0 if few else 2.5, clip_on=False,
+                      zorder=4)  # fmt: skip
+    if few:
+        names = [found.report.names[i] for i in shown]
+        long = max(map(len, names)) * shown.size > 60
+        axes.set_xticks(at, names, rotation=90.0 if long else 0.0)
+    axes.set_xlim(-0.7, shown.size - 0.3)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("contacts, by mean force", fontsize=TEXT, color=INK)
+    axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
+    verdict = "converged" if found.converged else "NOT converged"
+    head(axes, "Each contact", f"{found.dimension} dimensions, {found.forces.shape[0]:,} samples",
+         verdict)  # fmt: skip
+
+
+def _magnitudes(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None:
+    """P(f/⟨f⟩) of all closed contacts, beside an exponential."""
+    quiet_axes(axes)
+    edges, density = found.distribution(_BINS)
+    axes.stairs(density, edges, color=EDGE, linewidth=1.6, label="ensemble")
+    x = np.linspace(0.0, edges[-1], 100)
+    axes.plot(x, np.exp(-x), color=QUIET, linewidth=0.9, linestyle=":")
+    axes.set_yscale("log")
+    axes.set_ylim(_RARE * density.max(), 3.0 * density.max())
+    mean = float(found.mean[found.report.closed].mean()) or 1.0
+    kept = edges[:-1][density > _RARE * density.max()]
+    axes.set_xlim(0.0, 1.1 * float(kept.max(initial=edges[1])))
+    for row, (style, f) in enumerate(zip(_styles(marks), marks.values(), strict=True)):
+        height = 1.3 * 1.5**row * _RARE * density.max()
+        values = f[found.report.closed] / mean
+        axes.plot(values, np.full(values.size, height), "|", color=style.colour, markersize=6.0)
+    axes.set_xlabel("force over mean force", fontsize=TEXT, color=INK)
+    axes.set_ylabel("density", fontsize=TEXT, color=INK)
+    head(axes, "All contacts", "dotted: exponential", "")
+
+
+def _styles(marks: Mapping[str, FloatArray]) -> list[Look]:
+    """How each answer is drawn."""
+    known = {**PALETTE, "compatible": COMPATIBLE}
+    pairs = zip(marks, _OTHERS, strict=False)
+    return [known.get(name, Look(name, other.colour, other.marker)) for name, other in pairs]

@@ -1,0 +1,376 @@
+"""The force network ensemble: exact integrals, polytopes without end, diagnostics, places."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from judges import rays, step_on, vertices
+from scipy.spatial import ConvexHull, Delaunay
+from scipy.stats import kstest
+
+import cdopt
+from cdopt.hyperstatic import UnboundedForces, ensemble
+from cdopt.hyperstatic.polytope import polytopes
+
+SIGMAS = 5.0  # of the Monte Carlo error: what a mean may be off
+
+# The table off its centre, and beams on more supports than two: polytopes of 1 to 4 dimensions.
+SUPPORTS = {n: np.column_stack([np.ones(n), np.linspace(-0.5, 0.5, n)]) for n in (3, 4, 5, 6)}
+LOADS = {3: [10.0, 0.0], 4: [10.0, 1.5], 5: [10.0, -2.0], 6: [10.0, 1.0]}
+
+
+def step_of(B, load):
+    """A step at rest whose contacts must deliver a load."""
+    nc, nv = np.shape(B)
+    return cdopt.ContactStep(
+        M=np.eye(nv), B=B, phi=np.zeros(nc), v=np.zeros(nv), F_ext=-np.asarray(load), dt=1.0
+    )
+
+
+def exact_moments(B, load):
+    """Mean (nc,) and second moments (nc, nc) of the uniform distribution, from its vertices.
+
+    The polytope is cut into simplices; over one with vertices v_i of k + 1, ∫f = V mean(v) and
+    ∫ffᵀ = V (Σ v_i v_iᵀ + (Σ v_i)(Σ v_i)ᵀ) / ((k + 1)(k + 2)).
+    """
+    corners = vertices(np.asarray(B, float), np.asarray(load, float))
+    middle = corners.mean(axis=0)
+    _, values, Vt = np.linalg.svd(corners - middle)
+    k = int(np.count_nonzero(values > 1e-9 * values[0]))
+    flat = (corners - middle) @ Vt[:k].T
+    pieces = (
+        [[np.argmin(flat), np.argmax(flat)]]
+        if k == 1
+        else Delaunay(flat, qhull_options="Qbb Qc Qz Q12").simplices
+    )
+    total, first, second = 0.0, np.zeros(len(middle)), np.zeros((len(middle),) * 2)
+    for piece in pieces:
+        own = corners[piece]
+        edges = flat[piece][1:] - flat[piece][0]
+        volume = abs(np.linalg.det(edges))
+        s = own.sum(axis=0)
+        total += volume
+        first += volume * s / (k + 1)
+        second += volume * (own.T @ own + np.outer(s, s)) / ((k + 1) * (k + 2))
+    if k > 1:  # the pieces fill the hull
+        size = np.prod(np.arange(1, k + 1))
+        assert total / size == pytest.approx(ConvexHull(flat).volume, rel=1e-9)
+    return first / total, second / total
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_means_and_second_moments_are_those_of_exact_integration(n: int) -> None:
+    """Dimension 1, 2 and 3. Tolerances from the effective sizes: a mean's error is std/√size."""
+    found = ensemble(step_of(SUPPORTS[n], LOADS[n]), draws=4000, seed=n)
+    assert found.converged, found
+    assert found.dimension == n - 2
+    mean, second = exact_moments(SUPPORTS[n], LOADS[n])
+    assert np.all(np.abs(found.mean - mean) <= SIGMAS * found.error)
+    assert np.all(found.error < 0.05 * mean)  # the tolerance means something
+    least = found.bulk.min()
+    f = found.forces
+    for i in range(n):
+        for j in range(n):
+            own = f[:, i] * f[:, j]
+            assert abs(own.mean() - second[i, j]) <= SIGMAS * own.std() / np.sqrt(least)
+            assert own.std() / np.sqrt(least) < 0.05 * second[i, i]
+    np.testing.assert_allclose(
+        found.covariance + np.outer(found.mean, found.mean), f.T @ f / len(f)
+    )
+
+
+def test_the_beam_is_uniform_on_its_segment() -> None:
+    found = ensemble(cdopt.bank.load("beam-uniform").step, draws=1000, thin=20)
+    middle = found.forces[:, 1]
+    assert kstest(middle / 10.0, "uniform").pvalue > 1e-3
+    np.testing.assert_allclose(found.forces[:, 0], (10.0 - middle) / 2.0, atol=1e-9)
+    for q in (0.1, 0.5, 0.9):
+        np.testing.assert_allclose(found.quantile(q)[1], 10.0 * q, atol=0.5)
+
+
+def test_a_simplex_has_its_known_marginals() -> None:
+    """Under one load n forces that add up to it are uniform on a simplex: E f = 1/n, and
+    P(f > x) = (1 − x)^(n−1)."""
+    n = 8
+    found = ensemble(step_of(np.ones((n, 1)), [1.0]), draws=2000, thin=10)
+    assert found.dimension == n - 1
+    assert found.converged
+    assert np.all(np.abs(found.mean - 1.0 / n) <= SIGMAS * found.error)
+    for x in (0.05, 0.2, 0.4):
+        above = np.mean(found.forces > x, axis=0)
+        np.testing.assert_allclose(
+            above, (1 - x) ** (n - 1), atol=SIGMAS / np.sqrt(found.tail.min())
+        )
+
+
+def test_samples_are_admissible() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=3").step
+    found = ensemble(step)
+    assert found.converged, found
+    B = step.B.toarray()
+    load = B.T @ found.report.force
+    assert found.samples.min() >= 0.0
+    np.testing.assert_allclose(found.forces @ B, np.tile(load, (len(found.forces), 1)), atol=1e-12)
+    bounds = cdopt.indeterminacy(step)
+    assert np.all(found.forces >= bounds.lower - 1e-9)
+    assert np.all(found.forces <= bounds.upper + 1e-9)
+    assert not found.samples.flags.writeable
+
+
+def test_open_contacts_and_determined_forces() -> None:
+    found = ensemble(cdopt.bank.load("beam-middle-open").step)
+    assert (found.dimension, found.converged) == (0, True)
+    assert found.samples.shape == (1, 1, 3)
+    np.testing.assert_allclose(found.forces, [[5, 0, 5]], atol=1e-9)
+    assert "every force is determined" in repr(found)
+    np.testing.assert_array_equal(found.mean, found.report.force)
+    assert np.isnan(found.place([5, 0, 5]).distance)
+    assert np.isnan(found.place([5, 0, 5]).quantile).all()
+    assert found.place([5, 0, 6]).outside == pytest.approx(1.0)
+
+
+def test_no_contacts_at_all() -> None:
+    found = ensemble(cdopt.bank.load("zero-contacts").step)
+    assert found.converged
+    assert found.samples.shape == (1, 1, 0)
+    edges, density = found.distribution(5)
+    assert edges.shape == (6,)
+    assert not density.any()
+    assert found.place([]).less_energy == 0.0
+
+
+def test_only_part_of_a_network_is_loose() -> None:
+    """A ball on the floor beside a beam on three supports: its force stays what it is."""
+    B = np.zeros((4, 3))
+    B[:3, :2], B[3, 2] = SUPPORTS[3], 1.0
+    found = ensemble(step_of(B, [10.0, 0.0, 7.0]))
+    np.testing.assert_array_equal(found.loose, [True, True, True, False])
+    np.testing.assert_allclose(found.forces[:, 3], 7.0, rtol=1e-9)
+    assert found.rhat[3] == 1.0
+    assert found.bulk[3] == np.inf
+    assert np.isnan(found.place(found.report.force).quantile[3])
+
+
+def test_independent_networks_are_independent() -> None:
+    B = np.zeros((6, 4))
+    B[:3, :2], B[3:, 2:] = SUPPORTS[3], SUPPORTS[3]
+    found = ensemble(step_of(B, [10.0, 0.0, 0.1, 0.0]), draws=2000)
+    assert (found.dimension, len(found.parts)) == (2, 2)
+    correlation = np.corrcoef(found.forces, rowvar=False)
+    assert abs(correlation[1, 4]) < SIGMAS / np.sqrt(found.bulk.min())
+    assert correlation[0, 1] == pytest.approx(-1.0)
+    assert np.abs(found.mean[3:] * 100.0 - found.mean[:3]).max() < 1.0
+
+
+# --- polytopes without end -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["slot", "stuck"])
+def test_forces_without_end_are_refused_with_their_ray(name: str) -> None:
+    if name == "slot":  # a ball between two walls
+        B, force, expected = [[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]], [10.0, 0, 0], [0, 1, 1]
+    else:  # a contact that no motion opens or closes
+        B, force, expected = [[1.0, 0.0], [0.0, 0.0]], [10.0, 0.0], [0, 1]
+    step = step_on(B, force)
+    with pytest.raises(UnboundedForces, match="without end, loading nothing") as caught:
+        ensemble(step)
+    np.testing.assert_allclose(caught.value.ray, expected, atol=1e-9)
+    np.testing.assert_allclose(step.B.T @ caught.value.ray, 0.0, atol=1e-9)
+    assert caught.value.residual < 1e-9
+    assert list(caught.value.contacts) == list(np.flatnonzero(expected))
+    again = pickle.loads(pickle.dumps(caught.value))
+    np.testing.assert_array_equal(again.ray, caught.value.ray)
+    assert str(again) == str(caught.value)
+
+
+def test_a_lonely_ray_among_bounded_forces_is_found() -> None:
+    """A beam on three supports, wedged between walls at its ends."""
+    B = np.zeros((5, 3))
+    B[:3, :2], B[3, 2], B[4, 2] = SUPPORTS[3], 1.0, -1.0
+    with pytest.raises(UnboundedForces) as caught:
+        ensemble(step_of(B, [10.0, 0.0, 3.0]))
+    np.testing.assert_allclose(caught.value.ray, [0, 0, 0, 1, 1], atol=1e-9)
+
+
+# --- diagnostics -----------------------------------------------------------------------
+
+
+def test_a_short_run_does_not_call_itself_converged() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=4").step
+    short = ensemble(step, draws=20, thin=1, warm_up=0)
+    assert not short.converged
+    assert "NOT converged" in repr(short)
+    assert "effective size" in short.verdict
+    assert np.isnan(short.place(short.report.force).distance)
+    long = ensemble(step, draws=1000)
+    assert long.converged, long
+    assert "NOT" not in repr(long)
+
+
+def test_chains_begun_in_corners_are_caught_before_they_have_mixed() -> None:
+    """Twenty-two supports, no warm-up: R̂ itself says no."""
+    found = ensemble(cdopt.bank.load("supports:n=22").step, draws=100, thin=1, warm_up=0)
+    assert found.rhat.max() > 1.01
+    assert not found.converged
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "word"),
+    [({"rhat": 1.02}, "R̂ 1.020 above 1.01"), ({"bulk": 399.0}, "bulk effective size 399"),
+     ({"tail": 399.0}, "tail effective size 399"), ({"rhat": np.nan}, "R̂ nan")],
+)  # fmt: skip
+def test_each_diagnostic_counts_by_itself(spoilt, word) -> None:
+    """Vehtari and others' limits: R̂ 1.01, and 100 effective draws for each of four chains."""
+    good = ensemble(cdopt.bank.load("table").step)
+    assert good.converged
+    bad = dataclasses.replace(good, **{name: np.full(4, value) for name, value in spoilt.items()})
+    assert not bad.converged
+    assert word in bad.verdict
+    assert "NOT converged" in repr(bad)
+
+
+def test_the_seed_decides() -> None:
+    step = cdopt.bank.load("table").step
+    one, same, other = (ensemble(step, draws=50, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(one.samples, same.samples)
+    assert np.abs(one.samples - other.samples).max() > 0.1
+    assert np.abs(one.samples[0] - one.samples[1]).max() > 0.1  # chains differ
+
+
+# --- places ----------------------------------------------------------------------------
+
+
+def test_the_compatible_force_stores_least() -> None:
+    step = cdopt.bank.load("pyramid-species:n=3").step
+    found = ensemble(step)
+    for power in (2.0, 2.5):
+        compatible = cdopt.CompatibleCD(step, power).solve("newton")
+        place = found.place(compatible, power)
+        assert place.less_energy == 0.0
+        assert place.outside < 1e-8
+        assert found.place(found.forces[7], power).less_energy > 0.0
+    corner = found.report.force + 1e-3
+    assert found.place(corner).outside == pytest.approx(1e-3, rel=1.0)
+
+
+def test_places_on_the_beam() -> None:
+    """The middle is uniform on [0, 10]: quantile x/10, distance |x − 5| over 10/√12."""
+    found = ensemble(cdopt.bank.load("beam-uniform").step, draws=4000)
+    for x in (1.0, 10.0 / 3.0, 7.0):
+        place = found.place([(10 - x) / 2, x, (10 - x) / 2])
+        np.testing.assert_allclose(place.quantile, [1 - x / 10, x / 10, 1 - x / 10], atol=0.03)
+        assert place.distance == pytest.approx(abs(x - 5) / (10 / np.sqrt(12)), abs=0.03)
+        assert place.depth == pytest.approx(1 - abs(x - 5) / 5, abs=0.03)
+        energy = ((10 - x) ** 2 / 4 * 2 + x**2) / 2
+        assert place.energy == pytest.approx(energy)
+        assert place.less_energy == pytest.approx(2 * abs(x - 10 / 3) / 10, abs=0.03)
+
+
+def test_the_distance_does_not_depend_on_units() -> None:
+    plain = ensemble(step_of(SUPPORTS[5], LOADS[5]), draws=2000)
+    large = ensemble(step_of(SUPPORTS[5], 1e6 * np.array(LOADS[5])), draws=2000)
+    f = plain.forces[3]
+    assert large.place(1e6 * f).distance == pytest.approx(plain.place(f).distance, rel=1e-6)
+    np.testing.assert_allclose(large.mean, 1e6 * plain.mean, rtol=1e-6)
+
+
+def test_distributions() -> None:
+    found = ensemble(cdopt.bank.load("pyramid-hooke:n=3").step)
+    edges, density = found.distribution(bins=25)
+    assert np.sum(np.diff(edges) * density) == pytest.approx(1.0)
+    assert found.magnitudes.mean() == pytest.approx(1.0)
+    assert found.magnitudes.size == found.forces.size
+    own, _ = found.distribution(bins=10, contact=3)
+    assert own[-1] == pytest.approx(found.forces[:, 3].max())
+
+
+# --- arguments -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"draws": 0}, "draws"),
+        ({"draws": 2.5}, "draws"),
+        ({"chains": 0}, "chains"),
+        ({"seed": -1}, "seed"),
+        ({"thin": 0}, "thin"),
+        ({"warm_up": -1}, "warm_up"),
+        ({"problem": 3}, "problem"),
+    ],
+)
+def test_bad_arguments(arguments, name) -> None:
+    problem = arguments.pop("problem", cdopt.bank.load("table").step)
+    with pytest.raises(cdopt.InvalidInput, match=name) as caught:
+        ensemble(problem, **arguments)
+    assert caught.value.argument == name
+
+
+def test_bad_questions() -> None:
+    found = ensemble(cdopt.bank.load("table").step, draws=20)
+    for ask in (
+        lambda: found.quantile(1.5), lambda: found.distribution(contact=4),
+        lambda: found.distribution(bins=0), lambda: found.place([1.0]),
+        lambda: found.place([1.0] * 4, power=1.0),
+    ):  # fmt: skip
+        with pytest.raises(cdopt.InvalidInput):
+            ask()
+
+
+def test_a_report_serves_as_well_as_a_step() -> None:
+    step = cdopt.bank.load("table").step
+    report = cdopt.indeterminacy(step)
+    np.testing.assert_array_equal(
+        ensemble(report, draws=20).samples.shape, ensemble(step, draws=20).samples.shape
+    )
+
+
+# --- properties ------------------------------------------------------------------------
+
+WHOLE = st.integers(-3, 3)
+
+
+@st.composite
+def networks(draw):
+    nv = draw(st.integers(1, 3))
+    nc = draw(st.integers(2, 6))
+    rows = st.lists(st.lists(WHOLE, min_size=nv, max_size=nv), min_size=nc, max_size=nc)
+    forces = draw(st.lists(st.integers(0, 3), min_size=nc, max_size=nc))
+    return np.array(draw(rows), float), np.array(forces, float)
+
+
+@settings(max_examples=60)
+@given(networks())
+def test_small_networks_are_sampled_or_refused(drawn) -> None:
+    """Refused exactly where some force has no end; else inside the hull of the vertices."""
+    B, forces = drawn
+    assume(forces.any())
+    step = step_on(B, forces)
+    report = cdopt.indeterminacy(step, contacts=[])
+    closed = report.closed
+    assume(closed.any())
+    if rays(B[closed]).any():
+        with pytest.raises(UnboundedForces):
+            ensemble(report, draws=10)
+        return
+    found = ensemble(report, draws=50, thin=5)
+    assert found.dimension == report.dimension
+    corners = vertices(B[closed], B.T @ forces)
+    scale = corners.max()
+    assert np.all(found.forces[:, closed] >= corners.min(axis=0) - 1e-8 * scale)
+    assert np.all(found.forces[:, closed] <= corners.max(axis=0) + 1e-8 * scale)
+    np.testing.assert_allclose(found.forces @ B, np.tile(forces @ B, (len(found.forces), 1)),
+                               atol=1e-7 * scale)  # fmt: skip
+
+
+def test_the_analytic_centre_is_the_one_of_the_interior_point() -> None:
+    report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke:n=3").step)
+    centre = cdopt.hyperstatic.analytic_centre(report)
+    assert centre is not None
+    (part,) = polytopes(report)
+    np.testing.assert_allclose(part.centre * part.unit, centre.f[part.contacts], rtol=1e-6)

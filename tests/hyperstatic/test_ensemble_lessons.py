@@ -1,0 +1,145 @@
+"""Lessons 0, 12 and 13: their numbers, their pictures, and answers to their questions."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.hyperstatic import UnboundedForces
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = ["00_counting", "12_force_network_ensemble", "13_sensitivities"]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def path_of(number: int) -> Path:
+    (path,) = EXAMPLES.glob(f"{number:02}_*.py")
+    return path
+
+
+@cache
+def lesson(number: int) -> SimpleNamespace:
+    """The names of a lesson, imported and not drawn."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return SimpleNamespace(**runpy.run_path(str(path_of(number))))
+
+
+def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
+    source = path_of(number).read_text(encoding="utf-8")
+    assert source.count(line) == 1, line
+    names: dict[str, Any] = {"__name__": "lesson"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(source.replace(line, instead), line, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_draws_its_picture(name: str, tmp_path: Path) -> None:
+    figure = lesson(int(name[:2])).draw()
+    target = tmp_path / f"{name}.png"
+    cdopt.plots.save(figure, target)
+    assert target.read_bytes()[:8] == PNG
+    assert f'"{name}.png"' in path_of(int(name[:2])).read_text(encoding="utf-8")
+
+
+# --- 0: counting -----------------------------------------------------------------------
+
+
+def test_counting() -> None:
+    it = lesson(0)
+    few = {name: it.counts[name] for name, step in it.structures.items() if step.nc <= 6}
+    assert list(few.values()) == [(0, 1), (0, 0), (1, 0), (0, 0), (1, 0), (3, 0), (2, 1)]
+    for name, (nullity, loose) in it.counts.items():
+        step = it.structures[name]
+        assert nullity - loose == step.nc - step.nv
+    assert it.counts["pyramid of 30 balls"] == (30, 0)
+    assert np.all(np.diff(it.shares) > 0)
+    assert 0.45 < it.shares[-1] < 0.5
+    assert it.report.nullity == 3
+
+
+def test_counting_what_if() -> None:
+    it = lesson(0)
+    assert it.count(it.beam_on(0.0, 0.0, 0.5)) == (1, 0)
+    assert it.count(it.table_on(*[(0.3, 0.2)] * 4)) == (3, 2)
+    wide = cdopt.bank.generators.crystal_2d(20, 20)
+    nullity, loose = it.count(wide)
+    assert loose == 0
+    assert 0.28 < nullity / wide.nc < 1 / 3
+
+
+# --- 12: the ensemble ------------------------------------------------------------------
+
+
+def test_the_ensemble_lesson() -> None:
+    it = lesson(12)
+    assert it.beam.converged
+    np.testing.assert_allclose(it.beam.mean, [2.5, 5.0, 2.5], atol=5 * it.beam.error.max())
+    assert not it.short.converged
+    assert it.found.converged
+    assert it.found.dimension == 30
+    for times in (1, 2, 3):
+        assert np.mean(it.found.magnitudes > times) == pytest.approx(np.exp(-times), rel=0.25)
+    assert it.places["clarabel"].depth == 1.0
+    assert it.places["lcp"].depth == 0.0
+    assert it.places["compatible"].less_energy == 0.0
+    assert 0.02 < it.places["compatible"].depth < 0.3
+    assert all(place.outside < 1e-6 for place in it.places.values())
+
+
+def test_the_ensemble_lesson_what_if() -> None:
+    many = cdopt.ensemble(cdopt.bank.generators.supports(22))
+    assert 6 <= int(np.argmax(many.mean)) <= 15
+    with pytest.raises(UnboundedForces):
+        cdopt.ensemble(cdopt.ContactStep(np.eye(1), [[1], [-1]], [0, 0], [0], [0], 1))
+
+
+@pytest.mark.slow
+def test_a_larger_pile() -> None:
+    larger = what_if(12, "n = 4  #", "n = 5  #")
+    assert larger["found"].converged
+    assert larger["places"]["compatible"].depth < lesson(12).places["compatible"].depth
+
+
+# --- 13: sensitivities -----------------------------------------------------------------
+
+
+def test_the_sensitivity_lesson() -> None:
+    it = lesson(13)
+    np.testing.assert_allclose(it.found.f, [1, 3, 4, 2], atol=1e-9)
+    np.testing.assert_allclose(
+        it.found.log_stiffness, np.outer([1, -1, 1, -1], [0.25, -0.75, 1.0, -0.5]), atol=1e-9
+    )
+    assert 1e-6 < it.missed < 1e-4
+    assert list(it.edge.touching) == [0]
+    assert [r.rank for r in it.recovered.values()] == [1, 2, 3, 3]
+    for count in (3, 4):
+        ratio, error = it.recovered[count].ratio(3, 0)
+        assert abs(np.log(ratio / 0.4)) < 4 * error < 0.2
+    assert it.forces.min() > 0.1  # no leg lifts
+
+
+def test_the_sensitivity_lesson_what_if() -> None:
+    line = "places = [(0.0, 0.0), (0.15, 0.05), (-0.05, -0.1), (0.05, -0.1)]  # m"
+    one = what_if(13, line, "places = [(0.15, 0.05)] * 4")
+    assert one["recovered"][4].rank == 1
+    sharp = what_if(13, "+ 0.01 * rng", "+ 0.001 * rng")["recovered"][4].ratio(3, 0)[1]
+    assert sharp < 0.2 * lesson(13).recovered[4].ratio(3, 0)[1]
+    it = lesson(13)
+    hertz = np.array(
+        [cdopt.NoTensionTruss(it.B, F, it.truth, 2.5).solve("newton").f for F in it.loads]
+    )
+    right = cdopt.recover_stiffness(it.B, it.loads, hertz, 2.5)
+    wrong = cdopt.recover_stiffness(it.B, it.loads, hertz)
+    assert right.ratio(3, 0)[0] == pytest.approx(0.4, rel=1e-6)
+    assert abs(wrong.ratio(3, 0)[0] - 0.4) > 0.03
+    assert wrong.misfit > 1e4 * right.misfit

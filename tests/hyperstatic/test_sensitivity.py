@@ -1,0 +1,422 @@
+"""Derivatives of compatible forces: finite differences, invariances, one-sided ones, CVXPY's."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.formulations import NoTensionTruss
+from cdopt.hyperstatic import sensitivity_tangent
+
+POWERS = [2.0, 2.5, 1.5]
+SUPPORTS = np.array([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]])
+REL = 1e-6
+
+
+def forces(B, load, stiffness, power):
+    found = NoTensionTruss(B, load, stiffness, power).solve("newton", accuracy=1e-14, check=False)
+    return found.f
+
+
+def slope(function, h=2e-4):
+    """Central differences, extrapolated once: error of order h⁴."""
+    rough, fine = ((function(t) - function(-t)) / (2 * t) for t in (h, h / 2))
+    return (4 * fine - rough) / 3
+
+
+def one_sided_slope(function, h=1e-5):
+    start = function(0.0)
+    rough, fine = ((function(t) - start) / t for t in (h, h / 2))
+    return 2 * fine - rough
+
+
+def close(found, expected, scale):
+    np.testing.assert_allclose(found, expected, rtol=REL, atol=REL * scale)
+
+
+def truss_of(name):
+    """The closed network of a bank step as a truss of uneven stiffness and load."""
+    step = cdopt.bank.load(name).step
+    rng = np.random.default_rng(7)
+    stiffness = rng.uniform(0.6, 1.6, step.nc)
+    given = np.abs(cdopt.CompatibleCD(step).solve("newton").f) * rng.uniform(0.6, 1.4, step.nc)
+    return step.B, step.B.T @ given, stiffness
+
+
+NAMES = ["beam-uniform", "table", "pyramid-hooke:n=3", "pyramid-hooke:n=4", "pyramid-hooke:n=5"]
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_against_finite_differences(name: str, power: float) -> None:
+    B, load, k = truss_of(name)
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    assert found.two_sided
+    assert found.loaded.sum() > np.linalg.matrix_rank(B.toarray()[found.loaded])  # hyperstatic
+    size = found.f.max()
+    for j in np.unique(np.linspace(0, len(k) - 1, 6).astype(int)):
+        unit = np.eye(len(k))[j]
+        by_log = slope(lambda t, e=unit: forces(B, load, k * np.exp(t * e), power))
+        close(found.log_stiffness[:, j], by_log, size)
+        close(found.stiffness[:, j], by_log / k[j], size / k[j])
+        close(found.along(log_stiffness=unit), by_log, size)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        push = B.T @ (found.loaded * rng.uniform(-1.0, 1.0, len(k)) * size)
+        by_load = slope(lambda t, d=push: forces(B, load + t * d, k, power))
+        close(found.load @ push, by_load, size)
+        close(found.along(load=push), by_load, size)
+    by_power = slope(lambda t: forces(B, load, k, power + t))
+    close(found.power, by_power, size)
+    close(found.along(power=1.0), by_power, size)
+    assert np.abs(found.power).max() > 1e-3 * size  # the load is uneven: there is something to see
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_steps_as_users_meet_them(power: float) -> None:
+    """The load stays that of the bodies while stiffness changes."""
+    step = cdopt.bank.load("pyramid-species:n=4").step
+    found = cdopt.sensitivity(step, power)
+    change = np.random.default_rng(0).standard_normal(step.nc)
+
+    def at(t):
+        moved = step.replace(stiffness=step.stiffness * np.exp(t * change))
+        return cdopt.CompatibleCD(moved, power).solve("newton").f
+
+    np.testing.assert_allclose(found.f, at(0.0), atol=1e-9)
+    expected = slope(at)
+    np.testing.assert_allclose(found.log_stiffness @ change, expected, atol=1e-6 * found.f.max())
+
+
+def test_the_beam_by_hand() -> None:
+    """Between ends of stiffness one the middle of stiffness r carries 10 r/(2 + r).
+
+    Its slope along log r is 20 r/(2 + r)².
+    """
+    for r in (0.3, 1.0, 4.0):
+        found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, [10.0, 0.0], [1.0, r, 1.0]))
+        middle = 20.0 * r / (2.0 + r) ** 2
+        np.testing.assert_allclose(found.log_stiffness[:, 1], [-middle / 2, middle, -middle / 2])
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_a_common_factor_of_stiffness_changes_nothing(power: float) -> None:
+    B, load, k = truss_of("pyramid-hooke:n=4")
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    size = np.abs(found.log_stiffness).max()
+    np.testing.assert_allclose(found.log_stiffness.sum(axis=1), 0.0, atol=1e-10 * size)
+    np.testing.assert_allclose(B.T @ found.log_stiffness, 0.0, atol=1e-10 * size)
+    scaled = cdopt.sensitivity(NoTensionTruss(B, load, 1e5 * k, power))
+    np.testing.assert_allclose(scaled.log_stiffness, found.log_stiffness, atol=1e-8 * size)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_forces_are_homogeneous_in_the_load(power: float) -> None:
+    B, load, k = truss_of("pyramid-hooke:n=4")
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    np.testing.assert_allclose(found.load @ load, found.f, atol=1e-10 * found.f.max())
+    double = cdopt.sensitivity(NoTensionTruss(B, 2.0 * load, k, power))
+    np.testing.assert_allclose(double.load, found.load, atol=1e-8)
+    np.testing.assert_allclose(double.log_stiffness, 2.0 * found.log_stiffness,
+                               atol=1e-8 * found.f.max())  # fmt: skip
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_order_of_contacts_does_not_matter(power: float) -> None:
+    B, load, k = truss_of("pyramid-hooke:n=3")
+    order = np.random.default_rng(2).permutation(len(k))
+    plain = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    mixed = cdopt.sensitivity(NoTensionTruss(B[order], load, k[order], power))
+    np.testing.assert_allclose(
+        mixed.log_stiffness, plain.log_stiffness[np.ix_(order, order)], atol=1e-9
+    )
+    np.testing.assert_allclose(mixed.load, plain.load[order], atol=1e-9)
+
+
+def test_statically_determinate_forces_do_not_mind_stiffness() -> None:
+    found = cdopt.sensitivity(cdopt.bank.load("tripod").step)
+    np.testing.assert_allclose(found.log_stiffness, 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.power, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_tangent_stiffness_is_the_slope_of_the_law(power: float) -> None:
+    B, load, k = truss_of("pyramid-hooke:n=3")
+    at = cdopt.sensitivity(NoTensionTruss(B, load, k, power)).tangent
+    c = at.overlap[at.loaded]
+
+    def law(t):
+        moved = at.overlap + t * at.loaded * np.abs(at.overlap)
+        return at.truss.law.force(moved)[at.loaded]
+
+    np.testing.assert_allclose(at.stiffness[at.loaded], slope(law) / c, rtol=1e-7)
+    np.testing.assert_array_equal(at.stiffness[~at.loaded], 0.0)
+
+
+def test_open_contacts_stay_out() -> None:
+    found = cdopt.sensitivity(cdopt.bank.load("beam-middle-open").step)
+    assert list(found.loaded) == [True, False, True]
+    assert found.log_stiffness.shape == (3, 3)
+    np.testing.assert_allclose(found.log_stiffness, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(found.load[1], 0.0)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_prescribed_displacements(power: float) -> None:
+    """A ball between a spring below and a lid pressed down by a screw: f grows with all k.
+
+    Metres matter now, and so does a common factor: rows do not sum to zero.
+    """
+    B = np.array([[1.0, 0.0], [-1.0, 1.0]])  # ball on the floor, lid above the ball
+    held = [0.0, -0.6]
+    k = np.array([2.0, 1.0])
+
+    def solved(kk, p):
+        truss = NoTensionTruss(B, [0.2, 0.0], kk, p, free_dofs=[0], prescribed_u=held)
+        return truss, truss.solve("newton", accuracy=1e-14).f
+
+    found = cdopt.sensitivity(solved(k, power)[0])
+    for j in range(2):
+        unit = np.eye(2)[j]
+        expected = slope(lambda t, e=unit: solved(k * np.exp(t * e), power)[1])
+        close(found.log_stiffness[:, j], expected, found.f.max())
+    close(found.power, slope(lambda t: solved(k, power + t)[1]), found.f.max())
+    assert np.abs(found.log_stiffness.sum(axis=1)).min() > 0.01
+
+
+# --- the adjoint -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_adjoint_is_the_transpose(power: float) -> None:
+    B, load, k = truss_of("pyramid-hooke:n=4")
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    weights = np.random.default_rng(5).standard_normal(len(k))
+    by = found.gradient(weights)
+    np.testing.assert_allclose(by.log_stiffness, weights @ found.log_stiffness, atol=1e-9)
+    np.testing.assert_allclose(by.load, weights @ found.load, atol=1e-9)
+    assert by.power == pytest.approx(float(weights @ found.power), abs=1e-9)
+
+
+def test_large_networks_are_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sparse way gives what singular values give."""
+    B, load, k = truss_of("pyramid-hooke:n=4")
+    dense = cdopt.sensitivity(NoTensionTruss(B, load, k, 2.5))
+    by_values = dense.log_stiffness
+    monkeypatch.setattr(sensitivity_tangent, "_DENSE", 0)
+    sparse = cdopt.sensitivity(NoTensionTruss(B, load, k, 2.5))
+    assert sparse.tangent._factors is not None
+    assert dense.tangent._factors is None
+    np.testing.assert_allclose(sparse.log_stiffness, by_values, atol=1e-9 * dense.f.max())
+    np.testing.assert_allclose(sparse.load, dense.load, atol=1e-8)
+
+
+# --- contacts that just touch ----------------------------------------------------------
+
+
+def touching_beam(power):
+    """A load under which the left support has neither force nor gap: overlaps 0, 1, 2."""
+    f = np.array([0.0, 1.0, 2.0]) ** (power - 1.0)
+    f *= 10.0 / f.sum()
+    return SUPPORTS.T @ f
+
+
+@pytest.mark.parametrize("power", [2.0, 1.5])
+@pytest.mark.parametrize(
+    ("log_k", "load"),
+    [([0, 0, 0], [0, 1]), ([0, 0, 0], [0, -1]), ([0, 1, 0], [0, 0]), ([0, -1, 0], [0, 0]),
+     ([0.2, -0.3, 0.5], [1, -2]), ([1, 1, 1], [0, 0])],
+)  # fmt: skip
+def test_one_sided_derivatives(power: float, log_k, load) -> None:
+    start, change = touching_beam(power), np.array(log_k, float)
+    found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, start, 1.0, power))
+    assert list(found.touching) == [0]
+    expected = one_sided_slope(
+        lambda t: forces(SUPPORTS, start + t * np.array(load, float), np.exp(t * change), power)
+    )
+    np.testing.assert_allclose(found.along(change, load), expected, atol=1e-4)
+
+
+def test_two_sides_differ_where_a_contact_just_touches() -> None:
+    found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, touching_beam(2.0)))
+    there, back = found.along(load=[0.0, 1.0]), found.along(load=[0.0, -1.0])
+    np.testing.assert_allclose(there, [0, -2, 2], atol=1e-9)
+    np.testing.assert_allclose(back, [1, 0, -1], atol=1e-9)
+    assert not found.two_sided
+    for ask in ("log_stiffness", "stiffness", "load", "power"):
+        with pytest.raises(cdopt.Unsupported, match="contacts 0 just touch") as caught:
+            getattr(found, ask)
+        assert caught.value.alternatives == ("along",)
+    with pytest.raises(cdopt.Unsupported, match="contacts 0 just touch"):
+        found.gradient([1.0, 0.0, 0.0])
+    assert "one-sided at 1" in repr(found)
+
+
+def test_hertz_contacts_that_just_touch_do_no_harm() -> None:
+    """At p > 2 they have no stiffness: df ~ t^1.5."""
+    load = touching_beam(2.5)
+    found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, load, 1.0, 2.5))
+    assert list(found.touching) == [0]
+    assert found.two_sided
+    expected, off = found.along(load=[0.0, -1.0]), []
+    for h in (1e-3, 1e-5):
+        moved = forces(SUPPORTS, load - [0.0, h], 1.0, 2.5)
+        off.append(np.abs((moved - found.f) / h - expected).max())
+    assert off[1] / off[0] == pytest.approx(0.1, rel=0.3)  # (t^1.5)/t: a tenth at a hundredth
+
+
+def test_loads_that_need_another_contact() -> None:
+    """All on the right one of two supports; the other is at hand on one side only."""
+    found = cdopt.sensitivity(NoTensionTruss(SUPPORTS[[0, 2]], [10.0, 5.0]))
+    np.testing.assert_allclose(found.f, [0, 10], atol=1e-9)
+    np.testing.assert_allclose(found.along(load=[0.0, -1.0]), [1, -1], atol=1e-9)
+    np.testing.assert_allclose(found.along(load=[1.0, 0.0]), [0.5, 0.5], atol=1e-9)
+    np.testing.assert_allclose(found.along(load=[1.0, 0.5]), [0, 1], atol=1e-9)
+    with pytest.raises(cdopt.Unsupported, match="no contact bears"):
+        found.along(load=[0.0, 1.0])
+
+
+def test_a_ball_between_walls_that_just_touch() -> None:
+    """No motion opens one wall without closing the other: both touch, and the one pushed bears."""
+    B = [[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]
+    found = cdopt.sensitivity(NoTensionTruss(B, [0.0, 10.0]))
+    assert list(found.touching) == [1, 2]
+    np.testing.assert_allclose(found.along(load=[1.0, 0.0]), [0, 1, 0], atol=1e-9)
+    np.testing.assert_allclose(found.along(load=[-1.0, 0.0]), [0, 0, 1], atol=1e-9)
+    np.testing.assert_allclose(found.along(load=[0.0, 1.0]), [1, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(found.along(log_stiffness=[1.0, 2.0, 3.0]), 0.0, atol=1e-9)
+    with pytest.raises(cdopt.Unsupported, match="contacts 1, 2 must take up load"):
+        cdopt.sensitivity(NoTensionTruss(B, [0.0, 10.0], 1.0, 2.5)).along(load=[1.0, 0.0])
+    with pytest.raises(cdopt.Unsupported, match="contacts 1, 2 are rigid"):
+        cdopt.sensitivity(NoTensionTruss(B, [0.0, 10.0], 1.0, 1.5)).along(load=[1.0, 0.0])
+
+
+def test_a_wall_that_some_motion_leaves_does_not_touch() -> None:
+    """A ball on the floor beside one wall: the motion that opens the wall costs nothing."""
+    found = cdopt.sensitivity(NoTensionTruss([[0.0, 1.0], [1.0, 0.0]], [0.0, 10.0]))
+    assert found.touching.size == 0
+    np.testing.assert_allclose(found.load @ [0.0, 1.0], [1, 0])
+    np.testing.assert_allclose(found.along(load=[1.0, 0.0]), [0, 1], atol=1e-9)
+
+
+def test_without_load_every_direction_is_a_truss_of_its_own() -> None:
+    found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, [0.0, 0.0], [1.0, 3.0, 1.0]))
+    np.testing.assert_allclose(found.along(load=[10.0, 0.0]), [2, 6, 2], atol=1e-8)
+
+
+# --- another judge ---------------------------------------------------------------------
+
+
+def test_against_the_derivatives_of_cvxpy() -> None:
+    """Through the conic form, by diffcp, where it is installed; Hooke, one contact open."""
+    pytest.importorskip("diffcp", reason="CVXPY differentiates problems with diffcp")
+    B = np.column_stack([np.ones(4), [-0.5, -0.1, 0.2, 0.5]])
+    load, k = np.array([10.0, 3.5]), np.array([1.0, 2.0, 0.7, 1.5])
+    f, root, F = cp.Variable(4), cp.Parameter(4, pos=True), cp.Parameter(2)
+    problem = cp.Problem(
+        cp.Minimize(0.5 * cp.sum_squares(cp.multiply(root, f))), [B.T @ f == F, f >= 0]
+    )
+    root.value, F.value = k**-0.5, load
+    problem.solve(requires_grad=True, solver=cp.SCS, eps=1e-12, max_iters=200_000)
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k))
+    np.testing.assert_allclose(found.f, f.value, atol=1e-6)
+    assert found.f.min() < 1e-9  # one is open
+    root.delta, F.delta = np.zeros(4), np.zeros(2)
+    for j in range(4):
+        root.delta = -0.5 * root.value * np.eye(4)[j]  # of k^(−1/2) by log k_j
+        problem.derivative()
+        np.testing.assert_allclose(found.log_stiffness[:, j], f.delta, atol=1e-5)
+    root.delta = np.zeros(4)
+    for j in range(2):
+        F.delta = np.eye(2)[j]
+        problem.derivative()
+        np.testing.assert_allclose(found.load[:, j], f.delta, atol=1e-5)
+    f.gradient = np.array([1.0, -2.0, 0.5, 3.0])
+    problem.backward()
+    by = found.gradient(f.gradient)
+    np.testing.assert_allclose(by.log_stiffness, -0.5 * root.value * root.gradient, atol=1e-5)
+    np.testing.assert_allclose(by.load, F.gradient, atol=1e-5)
+
+
+# --- arguments -------------------------------------------------------------------------
+
+
+def test_bad_arguments() -> None:
+    step = cdopt.bank.load("table").step
+    truss = NoTensionTruss(SUPPORTS, [10.0, 0.0])
+    for ask, name in (
+        (lambda: cdopt.sensitivity(3), "problem"),
+        (lambda: cdopt.sensitivity(truss, 2.5), "power"),
+        (lambda: cdopt.sensitivity(step, 1.0), "power"),
+        (lambda: cdopt.sensitivity(step, tol=0.0), "tol"),
+        (lambda: cdopt.sensitivity(truss).along(log_stiffness=[1.0]), "log_stiffness"),
+        (lambda: cdopt.sensitivity(truss).along(load=[1.0]), "load"),
+        (lambda: cdopt.sensitivity(truss).gradient([1.0]), "weights"),
+    ):
+        with pytest.raises(cdopt.InvalidInput) as caught:
+            ask()
+        assert caught.value.argument == name
+
+
+def test_forces_that_are_not_certified_are_not_differentiated() -> None:
+    hertz = NoTensionTruss(SUPPORTS, [10.0, 1.0], 1.0, 2.5)
+    with pytest.raises(cdopt.SolveFailed, match="certified"):
+        cdopt.sensitivity(hertz, backend=cdopt.backends.Newton(max_steps=1))
+
+
+def test_a_dof_that_no_contact_acts_on() -> None:
+    B = np.column_stack([SUPPORTS, np.zeros(3)])
+    found = cdopt.sensitivity(NoTensionTruss(B, [10.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(found.load[:, 2], 0.0)
+    with pytest.raises(cdopt.InvalidInput, match="no contact acts on"):
+        found.along(load=[0.0, 0.0, 1.0])
+
+
+def test_steps_known_by_their_delassus_matrix() -> None:
+    known = cdopt.sensitivity(cdopt.bank.load("supports:n=4").step)
+    alone = cdopt.sensitivity(cdopt.bank.generators.supports_delassus(4))
+    np.testing.assert_allclose(alone.f, known.f, atol=1e-6)
+    np.testing.assert_allclose(alone.log_stiffness, known.log_stiffness, atol=1e-6)
+    assert np.abs(known.log_stiffness).max() > 1.0
+    with pytest.raises(cdopt.Unsupported, match="N and p alone"):
+        _ = alone.load
+
+
+# --- properties ------------------------------------------------------------------------
+
+
+@st.composite
+def trusses(draw):
+    nv, nc = draw(st.integers(1, 3)), draw(st.integers(2, 7))
+    number = st.integers(-4, 4)
+    rows = draw(st.lists(st.lists(number, min_size=nv, max_size=nv), min_size=nc, max_size=nc))
+    pushes = draw(st.lists(st.integers(0, 4), min_size=nc, max_size=nc))
+    logs = draw(st.lists(st.floats(-1.0, 1.0), min_size=nc, max_size=nc))
+    B = np.array(rows, float)
+    return B, B.T @ np.array(pushes, float), np.exp(logs), draw(st.sampled_from(POWERS))
+
+
+@settings(max_examples=60)
+@given(trusses(), st.integers(0, 1000))
+def test_any_truss(drawn, seed) -> None:
+    """Rows sum to zero, balance is kept, f κ is projected; finite differences where smooth."""
+    B, load, k, power = drawn
+    assume(np.abs(load).max() > 0.5)
+    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    assume(found.two_sided)
+    size = found.f.max()
+    J = found.log_stiffness
+    np.testing.assert_allclose(J.sum(axis=1), 0.0, atol=1e-8 * size)
+    np.testing.assert_allclose(B.T @ J, 0.0, atol=1e-8 * size)
+    np.testing.assert_allclose(found.load @ load, found.f, atol=1e-8 * size)
+    projector = np.divide(J, found.f, out=np.zeros_like(J), where=found.f > 0)  # df = P f κ
+    np.testing.assert_allclose(projector @ projector, projector, atol=1e-7)
+    clear = found.loaded | (found.tangent.overlap < -1e-2)
+    assume(clear.all() and found.f[found.loaded].min(initial=size) > 0.05 * size)
+    direction = np.random.default_rng(seed).uniform(-1.0, 1.0, len(k))
+    expected = slope(lambda t: forces(B, load, k * np.exp(t * direction), power), 1e-3)
+    np.testing.assert_allclose(J @ direction, expected, atol=1e-5 * size)

@@ -1,0 +1,189 @@
+"""Stiffness from measured forces: what comes back, what cannot, and with what error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.formulations import NoTensionTruss
+
+TABLE = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0], [1.0, 1.0, -1.0]])
+LOADS = np.array([[10.0, 0.0, 0.0], [10.0, 2.0, 1.0], [10.0, -1.0, 2.0], [10.0, 1.5, -2.0]])
+TRUE = np.array([1.0, 0.5, 2.0, 1.3])
+
+
+def measured(B, loads, stiffness, power=2.0):
+    return np.stack([NoTensionTruss(B, F, stiffness, power).solve("newton").f for F in loads])
+
+
+def relative(k):
+    return np.asarray(k) / np.exp(np.mean(np.log(k)))
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5, 1.5])
+def test_a_table_under_three_loads_tells_its_legs(power: float) -> None:
+    """One self-stress state: one ratio for each load, and four legs have three."""
+    f = measured(TABLE, LOADS[:3], TRUE, power)
+    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f, power)
+    assert found.rank == 3
+    assert found.converged
+    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
+    np.testing.assert_allclose(found.forces, f, atol=1e-8)
+    assert found.misfit < 1e-8
+    assert "3 of 3 ratios determined by 3 loads" in repr(found)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_loads_tell_fewer_ratios(count: int) -> None:
+    f = measured(TABLE, LOADS[:count], TRUE)
+    found = cdopt.recover_stiffness(TABLE, LOADS[:count], f)
+    assert found.rank == count
+    assert found.told.shape == (count, 4)
+    assert found.untold.shape == (4 - count, 4)
+    both = np.vstack([found.told, found.untold])
+    np.testing.assert_allclose(both @ both.T, np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(found.untold[0], 0.5)
+    np.testing.assert_allclose(found.forces, f, atol=1e-7)  # explained none the less
+    assert found.ratio(0, 1)[1] == np.inf
+    for way in found.untold:  # and by these as well, to first order
+        moved = found.stiffness * np.exp(1e-5 * way)
+        assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() < 1e-9
+    for way in found.told:
+        moved = found.stiffness * np.exp(1e-5 * way)
+        assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() > 1e-7
+
+
+def test_statically_determinate_forces_tell_nothing() -> None:
+    B = TABLE[:3]
+    found = cdopt.recover_stiffness(B, [10.0, 0.0, 3.0], [6.5, 0.0, 3.5], start=[1.0, 2.0, 4.0])
+    assert found.rank == 0
+    np.testing.assert_allclose(found.stiffness, [0.5, 1.0, 2.0])  # the start, geometric mean one
+
+
+def test_one_contact() -> None:
+    found = cdopt.recover_stiffness([[1.0]], [3.0], [3.0])
+    assert found.rank == 0
+    np.testing.assert_array_equal(found.stiffness, [1.0])
+    assert found.misfit < 1e-9
+
+
+def test_missing_measurements() -> None:
+    f = measured(TABLE, LOADS, TRUE)
+    f[0, 1] = f[2, 3] = f[3, 0] = np.nan
+    found = cdopt.recover_stiffness(TABLE, LOADS, f)
+    assert found.rank == 3
+    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
+
+
+def test_noise_gives_the_error_that_is_reported() -> None:
+    """Over many draws the logarithm of a ratio scatters as its standard error says."""
+    f = measured(TABLE, LOADS, TRUE)
+    rng = np.random.default_rng(11)
+    off, said = [], []
+    for _ in range(60):
+        found = cdopt.recover_stiffness(TABLE, LOADS, f + 0.01 * rng.standard_normal(f.shape))
+        ratio, error = found.ratio(1, 2)
+        off.append(np.log(ratio / (TRUE[1] / TRUE[2])))
+        said.append(error)
+    scatter = float(np.sqrt(np.mean(np.square(off))))
+    assert scatter == pytest.approx(np.mean(said), rel=0.3)
+    assert scatter > 1e-3
+
+
+def test_the_error_is_that_of_linear_least_squares() -> None:
+    """σ² = Σ r² over what is left of the measurements, and σ² (JᵀJ)⁺ along the difference."""
+    rng = np.random.default_rng(4)
+    f = measured(TABLE, LOADS[:3], TRUE) + 0.01 * rng.standard_normal((3, 4))
+    f[0, 2] = np.nan
+    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
+    J = np.vstack(
+        [
+            cdopt.sensitivity(NoTensionTruss(TABLE, F, found.stiffness)).log_stiffness
+            for F in LOADS[:3]
+        ]
+    )[np.isfinite(f).ravel()]
+    left = (found.forces - f)[np.isfinite(f)]
+    assert found.misfit == pytest.approx(np.sqrt(np.mean(left**2)))
+    assert np.abs(J.T @ left).max() < 1e-8  # a stationary point
+    variance = np.sum(left**2) / (11 - 3) * np.linalg.pinv(J.T @ J, rcond=1e-10)
+    way = np.array([0.0, 1.0, -1.0, 0.0])
+    assert found.ratio(1, 2)[1] == pytest.approx(np.sqrt(way @ variance @ way), rel=1e-6)
+
+
+def test_as_many_measurements_as_ratios_leave_no_error_to_judge() -> None:
+    f = measured(TABLE, LOADS[:3], TRUE)
+    f[:, 1:] = np.nan  # one leg, three loads
+    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
+    assert found.rank == 3
+    ratio, error = found.ratio(1, 0)
+    assert ratio == pytest.approx(0.5, rel=1e-5)
+    assert np.isnan(error)
+
+
+def test_a_leg_that_lifts_makes_its_load_tell_nothing() -> None:
+    """The third load lifts a leg: the others are a stool then."""
+    true, loads = np.array([1.0, 1.0, 1.0, 0.4]), LOADS[:3].copy()
+    loads[2] = [10.0, -4.0, 7.0]
+    f = measured(TABLE, loads, true)
+    assert f[2].min() < 1e-9
+    assert cdopt.recover_stiffness(TABLE, loads, f).rank == 2
+
+
+def test_a_pyramid_from_several_loads() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=3").step
+    rng = np.random.default_rng(0)
+    true = np.exp(rng.uniform(-0.5, 0.5, step.nc))
+    base = cdopt.CompatibleCD(step).solve("newton").f
+    loads = [step.B.T @ (base * rng.uniform(0.6, 1.4, step.nc)) for _ in range(8)]
+    f = measured(step.B, loads, true)
+    found = cdopt.recover_stiffness(step.B, loads, f)
+    np.testing.assert_allclose(found.forces, f, atol=1e-6)
+    assert 0 < found.rank <= step.nc - 1
+    logs = np.log(found.stiffness / relative(true))
+    np.testing.assert_allclose(found.told @ logs, 0.0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((TABLE, LOADS, np.ones((2, 4))), "forces"),
+        ((TABLE, LOADS, np.full((4, 4), np.nan)), "forces"),
+        ((TABLE, LOADS, np.full((4, 4), np.inf)), "forces"),
+        ((TABLE, LOADS, "much"), "forces"),
+        ((TABLE, LOADS[:, :2], np.ones((4, 4))), "contact_loads"),
+        ((np.zeros((0, 3)), LOADS, np.zeros((4, 0))), "B"),
+        ((TABLE, LOADS, np.ones((4, 4)), 1.0), "power"),
+        ((TABLE, LOADS, np.ones((4, 4)), 2.0, -1.0), "start"),
+    ],
+)
+def test_bad_arguments(arguments, name: str) -> None:
+    with pytest.raises(cdopt.InvalidInput) as caught:
+        cdopt.recover_stiffness(*arguments)
+    assert caught.value.argument == name
+
+
+def test_a_load_that_no_contact_bears() -> None:
+    with pytest.raises(cdopt.SolveFailed):
+        cdopt.recover_stiffness(TABLE, [[-1.0, 0.0, 0.0]], [[1.0, 1.0, 1.0, 1.0]])
+
+
+def test_no_such_contact() -> None:
+    found = cdopt.recover_stiffness([[1.0], [1.0]], [3.0], [1.0, 2.0])
+    np.testing.assert_allclose(found.ratio(1, 0)[0], 2.0, rtol=1e-9)
+    with pytest.raises(cdopt.InvalidInput, match="second"):
+        found.ratio(0, 2)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4))
+def test_any_four_legs(logs: list[float]) -> None:
+    true = np.exp(logs)
+    gentle = np.array([[10.0, 0.0, 0.0], [10.0, 0.8, 0.4], [10.0, -0.4, 0.8]])
+    f = measured(TABLE, gentle, true)
+    found = cdopt.recover_stiffness(TABLE, gentle, f)
+    np.testing.assert_allclose(found.forces, f, atol=1e-6)
+    if found.rank == 3 and found.singular_values.min() > 1e-3:
+        np.testing.assert_allclose(found.stiffness, relative(true), rtol=1e-4)
