@@ -18,8 +18,7 @@ from cdopt.cli_problem import AsJson, PlotFile, ProblemName, Task, load
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import Ensemble, Place, Sensitivity, ensemble, sensitivity
-from cdopt.plots.ensemble import force_ensemble
-from cdopt.plots.sensitivity import stiffness_influence
+from cdopt.plots import force_ensemble, stiffness_influence
 from cdopt.study.compare import SHARPEST
 
 ENSEMBLE_HELP = (

@@ -14,7 +14,7 @@ import numpy as np
 
 import cdopt
 from cdopt import bank, plots
-from cdopt.plots.ensemble import force_ensemble
+from cdopt.plots import force_ensemble
 
 n = 4  # balls along a side of the pyramid's base
 

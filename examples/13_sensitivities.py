@@ -12,7 +12,7 @@ import numpy as np
 
 import cdopt
 from cdopt import bank, plots
-from cdopt.plots.sensitivity import stiffness_influence
+from cdopt.plots import stiffness_influence
 
 weight = 10.0  # N
 legs = ["front left", "front right", "back right", "back left"]

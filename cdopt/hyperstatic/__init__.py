@@ -5,15 +5,18 @@ answer changes of stiffness and load.
 """
 
 from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
-from cdopt.hyperstatic.ensemble import ensemble
-from cdopt.hyperstatic.ensemble_result import Ensemble, Place
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import indeterminacy
-from cdopt.hyperstatic.polytope import UnboundedForces
 from cdopt.hyperstatic.report import Indeterminacy, Tolerances
+from cdopt.hyperstatic.sampling import Ensemble, Place, UnboundedForces, ensemble
 from cdopt.hyperstatic.selection import Selected, Selection, which_force
-from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
-from cdopt.hyperstatic.sensitivity_recovery import RecoveredStiffness, recover_stiffness
+from cdopt.hyperstatic.sensitivities import (
+    Gradient,
+    RecoveredStiffness,
+    Sensitivity,
+    recover_stiffness,
+    sensitivity,
+)
 
 __all__ = [
     "Centre",

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import cdopt
 from cdopt.cli import app
 from cdopt.formulations import NoTensionTruss
-from cdopt.plots.ensemble import force_ensemble
-from cdopt.plots.sensitivity import stiffness_influence
+from cdopt.plots import force_ensemble, stiffness_influence
 
 PNG = b"\x89PNG\r\n\x1a\n"
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})

@@ -14,8 +14,8 @@ from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import HOOKE
 from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
-from cdopt.hyperstatic.sensitivity_one_sided import one_sided
-from cdopt.hyperstatic.sensitivity_tangent import TOUCHING, Tangent
+from cdopt.hyperstatic.sensitivities.one_sided import one_sided
+from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 

@@ -13,9 +13,9 @@ from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.errors import InvalidInput
-from cdopt.hyperstatic.ensemble_diagnostics import PER_CHAIN, RHAT
-from cdopt.hyperstatic.polytope import Polytope
 from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.hyperstatic.sampling.diagnostics import PER_CHAIN, RHAT
+from cdopt.hyperstatic.sampling.polytope import Polytope
 from cdopt.solution import StepSolution
 
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted

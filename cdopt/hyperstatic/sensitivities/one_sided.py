@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.contact_law import HOOKE
 from cdopt.errors import SolveFailed, Unsupported
-from cdopt.hyperstatic.sensitivity_tangent import TOUCHING, Tangent
+from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
 
 _CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact carries some
 _MET = 1e-8  # what the optimality conditions are held to

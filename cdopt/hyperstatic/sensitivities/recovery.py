@@ -21,7 +21,7 @@ from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import TrussData
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
+from cdopt.hyperstatic.sensitivities.sensitivity import Sensitivity, at_solution
 
 _TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
 _ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are

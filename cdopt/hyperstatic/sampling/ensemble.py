@@ -11,12 +11,12 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import FloatArray, read_only
 from cdopt.errors import InvalidInput
-from cdopt.hyperstatic.ensemble_diagnostics import mixing
-from cdopt.hyperstatic.ensemble_kernels import walk
-from cdopt.hyperstatic.ensemble_result import Ensemble
 from cdopt.hyperstatic.indeterminacy import indeterminacy
-from cdopt.hyperstatic.polytope import Polytope, polytopes
 from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.hyperstatic.sampling.diagnostics import mixing
+from cdopt.hyperstatic.sampling.kernels import walk
+from cdopt.hyperstatic.sampling.polytope import Polytope, polytopes
+from cdopt.hyperstatic.sampling.result import Ensemble
 from cdopt.step import ContactStep
 
 _TOWARDS = 0.95  # how far from the centre to a corner each chain begins

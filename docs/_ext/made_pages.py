@@ -1,0 +1,119 @@
+"""What is made from the code before pages are read: pictures, lessons, API pages, commands."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import make_notebooks
+import nbformat
+import pictures
+import readable_docstrings
+import typer
+from sphinx.application import Sphinx
+from typer.cli import get_docs_for_click
+
+from cdopt import cli
+
+ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
+MARK = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
+
+
+def make(app: Sphinx) -> None:
+    """Write all of it; files that would not change are left alone."""
+    source = Path(app.srcdir)
+    pictures.write(source / "_static" / "pictures")
+    for lesson in make_notebooks.LESSONS:
+        _write(source / "lessons" / f"{lesson.stem}.ipynb", notebook(lesson))
+    names = readable_docstrings.public_names()
+    for page in (source / "api").glob("cdopt*.md"):
+        if page.stem not in readable_docstrings.ROOMS:
+            page.unlink()
+    for room in readable_docstrings.ROOMS:
+        _write(source / "api" / f"{room}.md", reference(room, names))
+    _write(source / "commands.md", commands())
+
+
+def notebook(lesson: Path) -> str:
+    """A lesson as a notebook whose picture's code is folded away."""
+    made = make_notebooks.notebook(lesson)
+    for k, cell in enumerate(made.cells):
+        cell["id"] = f"cell-{k}"  # the same each time, so that what was run is found again
+        if cell.cell_type == "code" and "def draw(" in cell.source:
+            cell.metadata["tags"] = ["hide-input"]
+        elif cell.cell_type == "code" and cell is made.cells[-1]:
+            cell.metadata["tags"] = ["remove-input"]
+        elif cell.cell_type == "markdown":
+            cell.source = re.sub(r"`(\d\d_\w+)\.py`", r"[`\1`](\1.ipynb)", cell.source)
+    made.metadata.pop("jupytext", None)
+    return str(nbformat.writes(made)) + "\n"
+
+
+def reference(room: str, names: dict[str, str]) -> str:
+    """The page of one module: what is at home there in full, a link to what is shown elsewhere."""
+    module = importlib.import_module(room)
+    public = readable_docstrings.public(module)
+    things = {name: getattr(module, name) for name in public}
+    shown = {name: thing for name, thing in things.items() if inspect.isroutine(thing)
+             or inspect.isclass(thing)}  # fmt: skip
+    home = [name for name, thing in shown.items() if names[_defined(thing)] == f"{room}.{name}"]
+    text = [f"# {room}", "", "```{eval-rst}", f".. automodule:: {room}"]
+    text += [f"   :members: {', '.join(home)}" if home else "   :no-members:", ""]
+    for name in sorted(set(things) - set(shown)):
+        text += [f".. py:data:: {room}.{name}", "", f"   {_listing(things[name])}", ""]
+    elsewhere = sorted(set(shown) - set(home))
+    if elsewhere:
+        links = ", ".join(f":py:obj:`~{names[_defined(shown[name])]}`" for name in elsewhere)
+        text += [f"Here too: {links}.", ""]
+    return "\n".join([*text, "```", ""])
+
+
+def _defined(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _listing(thing: Any) -> str:
+    """What a table or a constant holds, in a line."""
+    if isinstance(thing, Mapping):
+        return "A table of " + ", ".join(f"``{key}``" for key in thing) + "."
+    if isinstance(thing, tuple | list):
+        return (
+            "One of "
+            + ", ".join(f"``{getattr(entry, '__name__', entry)}``" for entry in thing)
+            + "."
+        )
+    return f"``{thing!r}``"
+
+
+def commands() -> str:
+    """The reference of the command line, from the commands themselves."""
+    command = typer.main.get_command(cli.app)
+    context = typer.Context(command, info_name="cdopt")
+    return str(get_docs_for_click(obj=command, ctx=context, name="cdopt", title="Command line"))
+
+
+def include(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put files in where pages mark a place for them; a file that is not there leaves nothing."""
+
+    def found(mark: re.Match[str]) -> str:
+        there = (Path(app.srcdir) / docname).parent / mark[1]
+        return f"```{{include}} {mark[1]}\n:relative-images:\n```" if there.is_file() else ABSENT
+
+    source[0] = MARK.sub(found, source[0])
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Before Sphinx looks for pages."""
+    app.connect("builder-inited", make)
+    app.connect("source-read", include)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

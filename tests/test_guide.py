@@ -1,0 +1,344 @@
+"""The guide: its code runs and says what its text says; its build has no warning."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer.main
+
+import cdopt
+from cdopt import cli
+from cdopt.bank.folder import problems_folder
+from cdopt.scene.files import _Contents
+from cdopt.study.runs.record import OUTCOMES
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OPTION = re.compile(r"^:[a-z]+:.*$", re.MULTILINE)
+PAGES = {page.stem: page for page in sorted(DOCS.glob("*.md")) if BLOCK.search(page.read_text())}
+
+pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the guide is not in this checkout")
+
+
+def text(page: str) -> str:
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def said(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> tuple[str, dict[str, Any]]:  # fmt: skip
+    """What the code of a page prints, in an empty folder, and the names it leaves."""
+    monkeypatch.chdir(tmp_path)
+    code = OPTION.sub("", "\n".join(BLOCK.findall(text(request.param))))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, f"{request.param}.md", "exec"), names)
+    return capsys.readouterr().out, names
+
+
+def of(page: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("said", [page], indirect=True, ids=[page])
+
+
+# --- pages whose text makes claims about what their code prints ------------------------
+
+CHECKED = {
+    "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
+    "concepts", "matrices", "residuals", "scenes", "teaching", "trajectories",
+}  # fmt: skip
+
+
+def test_every_page_with_code_has_a_test() -> None:
+    assert set(PAGES) - {"commands"} == CHECKED
+
+
+@of("concepts")
+def test_concepts(said: Any) -> None:
+    printed, _ = said
+    assert "[[ 1.  -0.5]\n [ 1.   0. ]\n [ 1.   0.5]]" in printed
+    assert "1 [[-0.5  1.  -0.5]]" in printed
+    assert "middle: from 0 N to 10 N" in printed
+    assert "[2. 6. 2.]" in printed
+
+
+@of("residuals")
+def test_the_definitions_are_what_the_code_does(said: Any) -> None:
+    """Each residual of three answers, by hand from the page's formulas and from certify."""
+    lines = re.findall(r"^(\D+?) +([\d.]+) +by hand +([\d.]+)$", said[0], re.MULTILINE)
+    assert [name for name, _, _ in lines] == [
+        "penetration", "tension", "complementarity", "momentum", "duality gap",
+        "law", "tension", "momentum", "duality gap",
+        "equilibrium", "tension", "law", "duality gap",
+    ]  # fmt: skip
+    for name, ours, by_hand in lines:
+        assert float(ours) > 1e-3, f"{name} vanishes, and shows nothing"
+        assert ours == by_hand, name
+
+
+def test_the_definitions_name_every_residual() -> None:
+    step = cdopt.bank.load("beam-uniform").step
+    found = [
+        *cdopt.ClassicCD(step).solve("newton").certificate,
+        *cdopt.CompliantCD(step, kappa=1e6).solve("newton").certificate,
+        *cdopt.CompatibleCD(step).solve("newton").certificate,
+    ]
+    for residual in found:
+        assert f"| `{residual.name}` |" in text("residuals")
+
+
+@of("choose-formulation")
+def test_choose_formulation(said: Any) -> None:
+    printed, names = said
+    assert printed.count("worst residual") == 2
+    away = [float(x) for x in re.findall(r"largest difference (\S+) N", printed)]
+    for far, near in itertools.pairwise(away):
+        assert far / near == pytest.approx(100.0, rel=0.1)
+    assert names["capped"].solve("clarabel").f.max() < 4.0 + 1e-6
+
+
+@of("choose-solver")
+def test_choose_solver(said: Any) -> None:
+    printed, names = said
+    assert all(solution.ok for solution in names["result"])
+    assert re.search(r"lcp +\[ 0\. 10\. +0\.\]", printed)
+    assert "compatible [3.33 3.33 3.33]" in printed
+    assert names["sharp"].certificate.worst < 1e-3 * names["rough"].certificate.worst
+
+
+@of("certificates")
+def test_certificates(said: Any) -> None:
+    printed, names = said
+    assert printed.startswith("Solved | True\nrigid step: ok at 1e-06")
+    assert "classic | rigid step: ok" in printed
+    assert "forces | truss: ok" in printed
+    claimed = names["claimed"]
+    assert claimed.claimed
+    assert not claimed.ok
+    assert dict.fromkeys(["tension", "complementarity", "duality gap"], 0.0) == {
+        r.name: r.value for r in claimed.certificate if r.name != "penetration"
+    }
+    assert claimed.certificate["penetration"] == pytest.approx(1.0)
+    assert names["honest"].ok
+    assert "rigid step infeasible" in printed
+    assert "smallest entry: 1.0 | worst load: 0.0" in printed
+
+
+@of("matrices")
+def test_matrices(said: Any) -> None:
+    printed, names = said
+    assert "{'left': 2.0, 'middle': 6.0, 'right': 2.0}" in printed
+    assert "phi: found an array of shape (2,)" in printed
+    assert "[2. 6. 2.] None" in printed
+    assert "2.0 N·m: [4. 6. 0.] N, anywhere in [4. 0. 0.] to [7. 6. 3.]" in printed
+    assert printed.rstrip().endswith("[2. 6. 2.]")
+    assert (names["step"].B.sum(), names["step"].nc) == (3.0, 3)
+
+
+@of("scenes")
+def test_scenes(said: Any) -> None:
+    printed, names = said
+    assert "Scene('plank': 4 bodies in 2D, 1 free, power 2)" in printed
+    assert "plank.toml, line 20, bodies[0].mass: found -5.0" in printed
+    assert names["step"].nc == 5
+    for name in cdopt.scene.GENERATORS:
+        assert re.search(rf"^{name} ", printed, re.MULTILINE)
+
+
+@of("trajectories")
+def test_trajectories(said: Any) -> None:
+    printed, names = said
+    assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
+    assert "\nTrue\nstored at its deepest" in printed
+    assert names["hit"].diagnostics["elastic"].max() > 0.0
+    assert re.search(r"[1-9]\d* self-stress states", printed)
+
+
+def test_trajectories_names_every_method() -> None:
+    for method in cdopt.dynamics.METHODS:
+        assert f'| `"{method}"` |' in text("trajectories")
+
+
+@of("comparing")
+def test_comparing(said: Any) -> None:
+    printed, names = said
+    assert "the contact forces are not unique" in printed
+    assert printed.rstrip().endswith("8 runs")
+    assert names["result"].motion_spread < 1e-6 < 0.1 < names["result"].force_spread
+
+
+def test_comparing_names_every_outcome() -> None:
+    for word in OUTCOMES:
+        assert f"`{word}`" in text("comparing")
+
+
+@of("adding-a-backend")
+def test_adding_a_backend(said: Any) -> None:
+    printed, names = said
+    assert "by jacobi: ok" in printed
+    assert re.search(r"^jacobi +solved +ok", printed, re.MULTILINE)
+    assert "jacobi solves rigid step problems only" in printed
+    sharper = names["factory"]()["jacobi"](1e-10)
+    found = cdopt.ClassicCD(names["step"]).solve(sharper)
+    assert found.certificate.worst < names["solution"].certificate.worst
+
+
+@of("teaching")
+def test_the_exercises_have_these_answers(said: Any) -> None:
+    printed, names = said
+    assert printed.startswith("nullity 2 | the new one: from 0.0 to 6.667 N")
+    assert "nullity 1 | forces [10.  0.  0.] to [10.  0.  0.]" in printed
+    assert printed.count("[2. 6. 2.] N") == 3
+    assert "[ 0. 10.  0.] N, certified: True" in printed
+    assert re.search(r"^sum +\[10\.0, 10\.0, 10\.0, 10\.0\]$", printed, re.MULTILINE)
+    assert "nullity 1 | forces [ 0.  0. 10.  0.] to [ 0.  0. 10.  0.]" in printed
+    assert (Path("crates.toml").exists(), Path("crates.npz").exists()) == (True, True)
+    assert names["step"].nc == 20
+
+
+def test_the_lecture_fills_two_hours() -> None:
+    times = re.findall(r"^\| (\d+)–(\d+) \|", text("teaching").partition("## Part")[0], re.M)
+    assert times[0][0] == "0"
+    assert times[-1][1] == "120"
+    assert all(one[1] == following[0] for one, following in itertools.pairwise(times))
+
+
+# --- what stands in tables -------------------------------------------------------------
+
+
+def test_every_key_of_a_scene_file_is_explained() -> None:
+    page = text("scenes")
+    tables = {
+        "top": _Contents.__struct_fields__,
+        "materials": cdopt.scene.Material.__struct_fields__,
+        "bodies": cdopt.scene.Body.__struct_fields__,
+        "spheres": cdopt.scene.Spheres.__struct_fields__,
+        "parts": cdopt.scene.Part.__struct_fields__,
+    }
+    for table, keys in tables.items():
+        assert not [key for key in keys if f"`{key}`" not in page], table
+    for shape in cdopt.scene.SHAPES:
+        (row,) = re.findall(rf'^\| `"{shape.kind}"` \|(.*)$', page, re.MULTILINE)
+        assert all(f"`{field}`" in row for field in shape.__struct_fields__), shape.kind
+
+
+def test_every_default_of_a_scene_is_stated() -> None:
+    page = text("scenes")
+    for field in msgspec.structs.fields(_Contents):
+        if isinstance(field.default, float) and field.name != "damping":
+            row = re.search(rf"^\| `{field.name}` \| (\S+) \|", page, re.MULTILINE)
+            assert row, field.name
+            assert float(row[1]) == field.default, field.name
+
+
+def test_keys_of_the_scenes_that_ship_are_known() -> None:
+    page = text("scenes")
+    for path in problems_folder().glob("*.toml"):
+        for key in re.findall(r"^(\w+) =", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert f"`{key}`" in page, f"{path.name}: {key}"
+
+
+def test_every_attribute_of_the_symbols_exists() -> None:
+    step = cdopt.bank.load("beam-uniform").step
+    solution = cdopt.ClassicCD(step).solve("newton")
+    names = {"step": step, "solution": solution, "scene": cdopt.scene.beam()}
+    found = re.findall(r"`(step|solution|scene)\.(\w+)`", text("symbols"))
+    assert len(found) > 20
+    for holder, attribute in found:
+        assert hasattr(names[holder], attribute), f"{holder}.{attribute}"
+
+
+@pytest.mark.parametrize("page", sorted(CHECKED | {"index", "symbols"}))
+def test_every_command_and_option_exists(page: str) -> None:
+    known = typer.main.get_command(cli.app).commands
+    blocks = re.findall(r"^```bash\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    for line in [*lines, *re.findall(r"`(cdopt [^`]*)`", text(page))]:
+        _, command, *rest = line.split()
+        options = {option for given in known[command].params for option in given.opts}
+        assert {word for word in rest if word.startswith("--")} <= options, line
+
+
+def test_every_room_with_public_names_has_a_page() -> None:
+    rooms = {
+        module.name
+        for module in pkgutil.walk_packages(cdopt.__path__, "cdopt.")
+        if hasattr(importlib.import_module(module.name), "__all__")
+    }
+    elsewhere = {"cdopt.interop", "cdopt.scene.generators", "cdopt.grains.work"}  # rooms above
+    listed = (DOCS / "_ext" / "readable_docstrings.py").read_text(encoding="utf-8")
+    assert [room for room in rooms - elsewhere if f'"{room}"' not in listed] == []
+
+
+# --- the build -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for needed in ("sphinx", "furo", "myst_nb", "latex2mathml", "jupytext"):
+        pytest.importorskip(needed, reason="the guide needs the extra 'docs'")
+    out = tmp_path_factory.mktemp("guide")
+    command = [
+        sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html",
+        str(DOCS), str(out),
+    ]  # fmt: skip
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
+    assert run.returncode == 0, run.stderr[-4000:]
+    return out
+
+
+@pytest.mark.slow
+def test_the_guide_builds_without_a_warning(built: Path) -> None:
+    assert (built / "index.html").exists()
+    pages = {str(page.relative_to(built)) for page in built.rglob("*.html")}
+    assert {f"{page}.html" for page in CHECKED} < pages
+    lessons = {path.stem for path in (DOCS.parent / "examples").glob("[0-9]*.py")}
+    for name in lessons:
+        html = (built / "lessons" / f"{name}.html").read_text(encoding="utf-8")
+        assert "<img" in html, f"{name} has no picture"
+        assert "The picture is in" in html, f"{name} was not run"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["hyperstatic", "gauss", "seidel", "hertz"])
+def test_search_finds(built: Path, word: str) -> None:
+    index = (built / "searchindex.js").read_text(encoding="utf-8").lower()
+    assert re.search(rf'"?\b{word[:7]}\w*"?:', index), word
+
+
+@pytest.mark.slow
+def test_no_page_asks_the_network(built: Path) -> None:
+    for page in built.rglob("*.html"):
+        html = page.read_text(encoding="utf-8")
+        for tag in re.findall(r"<(?:script|link|img|iframe|source|object)\b[^>]*>", html):
+            assert not re.search(r'(?:src|href|data)="(?:https?:)?//', tag), f"{page.name}: {tag}"
+    for sheet in built.rglob("*.css"):
+        style = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//", style), sheet.name
+
+
+@pytest.mark.slow
+def test_formulas_are_drawn_by_the_browser(built: Path) -> None:
+    html = (built / "residuals.html").read_text(encoding="utf-8")
+    assert html.count("<math") > 40
+    assert "\\begin" not in html
+    assert "MathJax" not in html
+
+
+@pytest.mark.slow
+def test_every_public_name_is_in_the_reference(built: Path) -> None:
+    html = "".join(page.read_text(encoding="utf-8") for page in (built / "api").glob("*.html"))
+    anchors = set(re.findall(r'id="(cdopt\.[\w.]+)"', html))
+    last = {anchor.rpartition(".")[2] for anchor in anchors}
+    modules = {"backends", "bank", "contact", "dynamics", "hyperstatic", "interop", "loading",
+               "scene", "explore"}  # fmt: skip
+    assert set(cdopt.__all__) - modules <= last
