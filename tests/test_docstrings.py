@@ -25,15 +25,12 @@ from cdopt.scene import Shape
 GUIDE = Path(__file__).parents[1] / "docs"
 # a shape, (nc,) or (nv, nv); a number of numbers in words; or whose shape it has
 WORDS = r"\bshape\b|as in ``|the same|likewise|one number|permutation"
-SHAPE = re.compile(r"\(\w{1,8},[^()]{0,12}\)|" + WORDS)
+SHAPE = re.compile(r"\([\w −+]{1,12},[^()]{0,12}\)|" + WORDS)
 ARRAYS = ("FloatArray", "IntArray", "BoolArray", "NDArray", "csr_array", "ArrayLike")
 COMMON = {  # what these words mean everywhere; docs/api/index.md tells it once
     "scene": "a Scene", "state": "a State", "path": "a file", "dim": "2 or 3",
     "title": "above a picture", "subtitle": "below the title",
 }  # fmt: skip
-LATER = (  # rooms whose names still change
-    "cdopt.explore", "cdopt.study", "cdopt.hyperstatic.RecoveredStiffness",
-)  # fmt: skip
 BARE = (Exception.__init__, KeyboardInterrupt.__init__, object.__init__)
 OBVIOUS = ("self", "cls")
 PROTOCOLS = (Backend, Method, MarchingMethod, Formulation, Shape)
@@ -108,8 +105,6 @@ def public() -> dict[str, Public]:
     for room in rooms():
         for name in room.__all__:
             thing = getattr(room, name)
-            if f"{room.__name__}.{name}".startswith(LATER):
-                continue
             if not (inspect.isclass(thing) or inspect.isfunction(thing)):
                 continue
             if not thing.__module__.startswith("cdopt"):

@@ -42,6 +42,10 @@ def page(posed: Exploration) -> str:
 def save_page(posed: Exploration, path: str | Path) -> Path:
     """Write the page of an exploration to a file.
 
+    Parameters
+    ----------
+    posed : the exploration. path : of the page, ``.html``.
+
     Raises
     ------
     InvalidInput : as ``check_page``, or a file that cannot be written.

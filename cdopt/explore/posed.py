@@ -86,6 +86,11 @@ def of_step(
 ) -> Exploration:
     """A contact step: its closed contacts, and the load that they carry in it.
 
+    Parameters
+    ----------
+    given : the step. power : p of the contact energy, where the page begins.
+    name, title : of the page.
+
     Raises
     ------
     InvalidInput : too large, or no closed contacts, or no classic answer.

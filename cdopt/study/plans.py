@@ -47,10 +47,12 @@ _WARM = ("newton", "apgd", "pgs", "osqp", "scs")
 def plans(name: str) -> tuple[Plan, ...]:
     """The plans of a study, to be made one after the other into one folder.
 
-    ``quick``: that it works, in a minute. ``standard``: about twenty problems, every solver there
-    is, three tolerances; an hour and a half at most on two cores. ``sizes``: which solver for 10²,
-    10⁴ and 10⁵ contacts, cold and warm; some hours. ``bank``: every problem of the bank; some
-    hours.
+    Parameters
+    ----------
+    name : ``quick``: that it works, in a minute. ``standard``: about twenty problems, every solver
+        there is, three tolerances; an hour and a half at most on two cores. ``sizes``: which
+        solver for 10², 10⁴ and 10⁵ contacts, cold and warm; some hours. ``bank``: every problem
+        of the bank; some hours.
 
     Raises
     ------

@@ -61,10 +61,11 @@ class RecoveredStiffness:
         return int(self.told.shape[0])
 
     def ratio(self, first: int, second: int) -> tuple[float, float]:
-        """k_first / k_second, and the standard error of its logarithm.
+        """k of one contact over another's, and the standard error of its logarithm.
 
-        The error is the misfit's, carried through the derivative; infinite where the ratio is not
-        determined, not-a-number where no measurement is left over to judge the misfit by.
+        ``first`` and ``second`` are numbers of contacts. The error is the misfit's, carried
+        through the derivative; infinite where the ratio is not determined, not-a-number where no
+        measurement is left over to judge the misfit by.
 
         Raises
         ------

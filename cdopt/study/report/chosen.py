@@ -53,7 +53,7 @@ class Results:
         return (*((None,) if None in asked else ()), *numbers)
 
     def at(self, tolerance: float | None, form: str | None = None) -> tuple[Record, ...]:
-        """The plain runs at one accuracy, in one formulation or in all.
+        """The plain runs at one ``tolerance``, in one formulation, ``form``, or in all.
 
         Problems proven infeasible are left out.
         """
@@ -75,6 +75,8 @@ class Results:
 
     def times(self, tolerance: float | None, form: str) -> dict[str, dict[str, float]]:
         """Seconds by solver and question, infinite where unsolved, of one comparison.
+
+        Made at one ``tolerance`` and in one formulation, ``form``.
 
         A solver that refuses a question has not solved it; one that refuses all takes no part.
         Questions that not every solver was asked are left out.

@@ -33,7 +33,7 @@ class Profile:
     problems: int
 
     def at(self, tau: float) -> float:
-        """ρ(τ)."""
+        """ρ(τ), the share of problems solved within ``tau`` times the time of the fastest."""
         return float(np.searchsorted(self.ratios, tau, side="right")) / self.problems
 
     @property
@@ -127,6 +127,10 @@ def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) 
 
     The interval says how well these points fix a line on logarithmic axes, its errors taken as
     independent. It does not know of a bend: small problems are ruled by overheads.
+
+    Parameters
+    ----------
+    x, y : (points,) positive numbers. confidence : of the interval, between 0 and 1.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class Table:
         return out.getvalue()
 
     def markdown(self, heading: bool = True) -> str:
-        """Title, explanation and table as Markdown, or the table alone."""
+        """Title, explanation and table as Markdown; without a ``heading`` the table alone."""
         marks = ["---:" if right else "---" for right in self._right]
         lines = [f"## {self.title}", "", self.about, ""] if heading else []
         if not self.rows:

@@ -69,6 +69,10 @@ class Run:
     repeats : how often it is solved.
     threads : of BLAS and of compiled loops; None leaves them alone.
     plugins : where backends of other names come from, ``module:factory`` or ``file.py:factory``.
+
+    Raises
+    ------
+    InvalidInput : a word that is not known, or a number out of range.
     """
 
     problem: Problem
