@@ -14,15 +14,37 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record import Row, peak_mb, physical_memory
+from benchmarks.record import Row, peak_mb, physical_memory, processor_time
 
 ROOT = Path(__file__).resolve().parents[1]
 _MARK = "rows: "
 _MEMORY = 0.7  # share of the machine's memory that a task may ask for
 
 
+STOLEN = 0.03  # share of the processors' time lost to the host, above which a task is run again
+_TRIES = 3
+
+
 def call(task: str, arguments: dict[str, Any], limit: float) -> list[Row]:
-    """Rows of a task; its arguments stand in every row. ``limit`` in seconds of wall time."""
+    """Rows of a task; its arguments stand in every row. ``limit`` in seconds of wall time.
+
+    A task during which the host took processors away is run again; ``stolen`` is the share that
+    was lost in the run that is kept.
+    """
+    kept: list[Row] = []
+    for _ in range(_TRIES):
+        before = processor_time()
+        rows = _once(task, arguments, limit)
+        spent, lost = (after - then for after, then in zip(processor_time(), before, strict=True))
+        share = lost / spent if spent > 0.0 else 0.0
+        if not kept or share < kept[0]["stolen"]:
+            kept = [{**row, "stolen": round(share, 4)} for row in rows]
+        if share <= STOLEN:
+            break
+    return kept
+
+
+def _once(task: str, arguments: dict[str, Any], limit: float) -> list[Row]:
     command = [sys.executable, "-m", "benchmarks.child", json.dumps([task, arguments])]
     given: Row = {"task": task, **arguments}
     try:

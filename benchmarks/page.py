@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import drawing
+from benchmarks.child import STOLEN
 from benchmarks.record import COUNTED, Row
 from benchmarks.suites import GROUPS
 
@@ -49,6 +50,8 @@ def _head(record: dict[str, Any]) -> list[str]:
         f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "
         f"above {COUNTED:g} are marked *not counted*: they enter no ratio and no fit, and are run "
         "once.",
+        f"- Runs during which the host of this machine took more than {STOLEN:.0%} of its "
+        f"processors are made again; most in a run that was kept: {_stolen(record['groups']):.1%}.",
         "- General solvers are called by their own interfaces on data compiled by CVXPY "
         "beforehand, and only they are timed, their tolerances at 1e-10 unless said otherwise; "
         "`newton` is timed from matrices to certified forces.",
@@ -318,6 +321,10 @@ def _failures(groups: dict[str, list[Row]]) -> list[str]:
     if refused:
         lines.append(f"- {', '.join(refused)} take quadratic programs only: no Hertz contacts.")
     return lines or ["Nothing."]
+
+
+def _stolen(groups: dict[str, list[Row]]) -> float:
+    return max((r.get("stolen", 0.0) for rows in groups.values() for r in rows), default=0.0)
 
 
 def _name(row: Row) -> str:
