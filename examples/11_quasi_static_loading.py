@@ -130,7 +130,7 @@ print(f"the largest slip, step {slip + 1}: elastic energy {test.energy[slip]:.4f
 # 3. … you press the box and let it go again: `loading.compress(box, "top", [...])` takes a list of
 #    strains, there and back. How small must they be for the way back to be the way there?
 #
-# Next: `12_force_network_ensemble.py`, where no answer is chosen at all.
+# Next: `12_intervals.py`, on what can be said for certain.
 
 
 # %%

@@ -208,7 +208,8 @@ def _label(
     if shown.size <= _FEW // 2:
         names = [report.names[i][:10] for i in shown]
         upright = shown.size * max(map(len, names)) > 90
-        axes[0].set_xticks(range(shown.size), names, rotation=90.0 if upright else 0.0)
+        for panel in axes:
+            panel.set_xticks(range(shown.size), names, rotation=90.0 if upright else 0.0)
     figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if bent else "")
     figure.supylabel(unit, fontsize=TEXT, color=INK)

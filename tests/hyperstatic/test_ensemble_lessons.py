@@ -1,4 +1,4 @@
-"""Lessons 0, 12 and 13: their numbers, their pictures, and answers to their questions."""
+"""Lessons 0 and 12 to 14: their numbers, their pictures, and answers to their questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cdopt
 from cdopt.hyperstatic import UnboundedForces
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["00_counting", "12_force_network_ensemble", "13_sensitivities"]
+NAMES = ["00_counting", "12_intervals", "13_force_network_ensemble", "14_sensitivities"]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -77,11 +77,45 @@ def test_counting_what_if() -> None:
     assert 0.28 < nullity / wide.nc < 1 / 3
 
 
-# --- 12: the ensemble ------------------------------------------------------------------
+# --- 12: intervals ---------------------------------------------------------------------
+
+
+def test_intervals() -> None:
+    it = lesson(12)
+    assert it.work == 5.0
+    np.testing.assert_allclose(it.report.upper[0], it.work)
+    assert np.all(it.beam.B @ it.motion >= [1.0, 0.0, 0.0])  # which makes it a proof
+    assert np.count_nonzero(it.certain) == 8
+    assert it.found.upper[it.certain].max() == 0.0
+    assert np.count_nonzero(it.needed) == 8
+    np.testing.assert_allclose(it.limits(it.floor), [it.weight] * 2)
+    least, most = it.limits(it.first)
+    ends = it.found.lower[it.first].sum(), it.found.upper[it.first].sum()
+    assert ends[0] <= least + 1e-6
+    assert most < 0.9 * ends[1]
+    np.testing.assert_array_equal(it.stuck.upper, [np.inf, np.inf])
+    assert np.abs(it.wedged.B.T @ it.stuck.rays[0]).max() < 1e-12
+
+
+def test_intervals_what_if() -> None:
+    it = lesson(12)
+    rise = it.beam.B @ [1.0, 0.0]  # without a turn: the middle opens by one
+    assert np.all(rise >= [0.0, 1.0, 0.0])
+    np.testing.assert_allclose(-it.beam.F_ext @ [1.0, 0.0], it.report.upper[1])
+    higher = what_if(12, "courses, bricks = 3, 2", "courses, bricks = 4, 2")
+    assert higher["found"].nullity > it.found.nullity
+    half = np.sqrt(0.5)
+    groove = cdopt.ContactStep(
+        np.eye(2), [[half, half], [-half, half]], [0, 0], [0, 0], [0, -1], 1e-3
+    )
+    assert cdopt.indeterminacy(groove).unique.all()
+
+
+# --- 13: the ensemble ------------------------------------------------------------------
 
 
 def test_the_ensemble_lesson() -> None:
-    it = lesson(12)
+    it = lesson(13)
     assert it.beam.converged
     np.testing.assert_allclose(it.beam.mean, [2.5, 5.0, 2.5], atol=5 * it.beam.error.max())
     assert not it.short.converged
@@ -105,16 +139,16 @@ def test_the_ensemble_lesson_what_if() -> None:
 
 @pytest.mark.slow
 def test_a_larger_pile() -> None:
-    larger = what_if(12, "n = 4  #", "n = 5  #")
+    larger = what_if(13, "n = 4  #", "n = 5  #")
     assert larger["found"].converged
-    assert larger["places"]["compatible"].depth < lesson(12).places["compatible"].depth
+    assert larger["places"]["compatible"].depth < lesson(13).places["compatible"].depth
 
 
-# --- 13: sensitivities -----------------------------------------------------------------
+# --- 14: sensitivities -----------------------------------------------------------------
 
 
 def test_the_sensitivity_lesson() -> None:
-    it = lesson(13)
+    it = lesson(14)
     np.testing.assert_allclose(it.found.f, [1, 3, 4, 2], atol=1e-9)
     np.testing.assert_allclose(
         it.found.log_stiffness, np.outer([1, -1, 1, -1], [0.25, -0.75, 1.0, -0.5]), atol=1e-9
@@ -130,11 +164,11 @@ def test_the_sensitivity_lesson() -> None:
 
 def test_the_sensitivity_lesson_what_if() -> None:
     line = "places = [(0.0, 0.0), (0.15, 0.05), (-0.05, -0.1), (0.05, -0.1)]  # m"
-    one = what_if(13, line, "places = [(0.15, 0.05)] * 4")
+    one = what_if(14, line, "places = [(0.15, 0.05)] * 4")
     assert one["recovered"][4].rank == 1
-    sharp = what_if(13, "+ 0.01 * rng", "+ 0.001 * rng")["recovered"][4].ratio(3, 0)[1]
-    assert sharp < 0.2 * lesson(13).recovered[4].ratio(3, 0)[1]
-    it = lesson(13)
+    sharp = what_if(14, "+ 0.01 * rng", "+ 0.001 * rng")["recovered"][4].ratio(3, 0)[1]
+    assert sharp < 0.2 * lesson(14).recovered[4].ratio(3, 0)[1]
+    it = lesson(14)
     hertz = np.array(
         [cdopt.NoTensionTruss(it.B, F, it.truth, 2.5).solve("newton").f for F in it.loads]
     )

@@ -107,7 +107,7 @@ for name, place in places.items():
 # 3. … a ball fits exactly between two walls, so that forces have no upper end? Take
 #    `cdopt.ContactStep(np.eye(1), [[1], [-1]], [0, 0], [0], [0], 1)` and read what it says.
 #
-# Next: `13_sensitivities.py`, on what happens to forces when a contact gets a little stiffer.
+# Next: `14_sensitivities.py`, on what happens to forces when a contact gets a little stiffer.
 
 
 # %%
@@ -124,5 +124,5 @@ def draw():
 
 
 if __name__ == "__main__":
-    plots.save(draw(), "12_force_network_ensemble.png")
-    print("\nThe picture is in 12_force_network_ensemble.png")
+    plots.save(draw(), "13_force_network_ensemble.png")
+    print("\nThe picture is in 13_force_network_ensemble.png")

@@ -132,5 +132,5 @@ def draw():
 
 
 if __name__ == "__main__":
-    plots.save(draw(), "13_sensitivities.png")
-    print("\nThe picture is in 13_sensitivities.png")
+    plots.save(draw(), "14_sensitivities.png")
+    print("\nThe picture is in 14_sensitivities.png")
