@@ -131,8 +131,8 @@ def draw():
         chosen,
         chosen.compatible,
         title="What a wall's joints may carry",
-        subtitle=f"{wall.nc} contacts of {courses} courses of bricks. Bands hold every answer; dots "
-        "are what two solvers report, lines what elastic bricks carry.",
+        subtitle=f"{wall.nc} contacts of {courses} courses of bricks. Bands hold every answer; "
+        "dots are what two solvers report, lines what elastic bricks carry.",
     )
 
 
