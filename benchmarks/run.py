@@ -65,7 +65,7 @@ def _started(path: Path, asked: argparse.Namespace, chosen: list[str]) -> dict[s
 def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
     """Repeats and their time, for tasks that take them."""
     repeated = (
-        "newton_truss", "newton_rigid", "warm_rigid", "general_truss", "general_rigid",
+        "newton_truss", "own_rigid", "warm_rigid", "general_truss", "general_rigid",
         "through_cvxpy", "compatible",
     )  # fmt: skip
     if task not in repeated:

@@ -80,8 +80,8 @@ def rigid(quick: bool) -> Iterator[Job]:
         for text in _sizes(pattern, (5,) if quick else (20,))
     ]
     for text in texts:
-        for accuracy in (1e-9, 1e-12):
-            yield "newton_rigid", {"problem": text, "accuracy": accuracy}
+        for solver, accuracy in (("newton", 1e-9), ("newton", 1e-12), ("apgd", 1e-9)):
+            yield "own_rigid", {"problem": text, "solver": solver, "accuracy": accuracy}
         if text.startswith("dropped"):
             for solver in ("apgd", "newton"):
                 yield "warm_rigid", {"problem": text, "solver": solver}
@@ -89,7 +89,7 @@ def rigid(quick: bool) -> Iterator[Job]:
             for solver in SOLVERS:
                 yield "general_rigid", _general(text, form, solver)
     for pattern in () if quick else ("pyramid-hooke:n=40", "random-gaps:n=40"):
-        yield "newton_rigid", {"problem": pattern, "accuracy": 1e-9}
+        yield "own_rigid", {"problem": pattern, "accuracy": 1e-9}
 
 
 def families(quick: bool) -> Iterator[Job]:

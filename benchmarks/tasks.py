@@ -25,14 +25,15 @@ def newton_truss(problem: str, repeats: int = REPEATS, budget: float = BUDGET) -
     return [row | _solved(lambda: _truss(made, "potential"), "newton", repeats, budget)]
 
 
-def newton_rigid(
-    problem: str, accuracy: float = 1e-12, repeats: int = REPEATS, budget: float = BUDGET
-) -> list[Row]:
-    """newton on the classic step: from matrices to a certified velocity and forces."""
+def own_rigid(
+    problem: str, solver: str = "newton", accuracy: float = 1e-9,
+    repeats: int = REPEATS, budget: float = BUDGET,
+) -> list[Row]:  # fmt: skip
+    """One of cdopt's solvers on the classic step: from matrices to a certified velocity."""
     made, row = _made(problem)
-    newton = cdopt.backends.Newton(accuracy=accuracy)
-    cdopt.ClassicCD(build(WARM).step).solve(newton, check=False)
-    return [row | _solved(lambda: cdopt.ClassicCD(made.step), newton, repeats, budget)]
+    own = cdopt.backends.resolve(solver, accuracy=accuracy)
+    cdopt.ClassicCD(build(WARM).step).solve(own, check=False)
+    return [row | _solved(lambda: cdopt.ClassicCD(made.step), own, repeats, budget)]
 
 
 def warm_rigid(
@@ -118,7 +119,7 @@ def drop(n: int, steps: int, classic: str = "apgd") -> list[Row]:
     cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, **options, on_failure="continue")
     scene = cdopt.scene.pyramid(n)
     run, answers = timed(
-        lambda: cdopt.simulate(scene, dt, steps * dt, **options, on_failure="continue"), 1, 0.0
+        lambda: cdopt.simulate(scene, dt, steps * dt, **options, on_failure="continue"), 1, 60.0
     )
     table = answers[-1].diagnostics
     parts = ("detect", "assemble", "classic", "forces", "output")
@@ -138,7 +139,7 @@ def drop(n: int, steps: int, classic: str = "apgd") -> list[Row]:
 TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
-        newton_truss, newton_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
+        newton_truss, own_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
         compatible, beam, drop, products.products, products.factorisation, sweep.sweep,
         elastic.settling, elastic.growth, elastic.impact, polyhedra.pile,
         preconditioners.preconditioners,
