@@ -65,14 +65,7 @@ def check_page(path: str | Path) -> Path:
     ------
     InvalidInput : another extension, or no such folder.
     """
-    if not isinstance(path, str | Path):
-        raise InvalidInput("path", checks.describe(path), "a path")
-    target = Path(path)
-    if target.suffix.lower() != ".html":
-        raise InvalidInput("path", repr(str(path)), "a name ending in .html")
-    if not target.parent.is_dir():
-        raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
-    return target
+    return checks.page("path", path)
 
 
 def _part(name: str) -> str:

@@ -131,13 +131,7 @@ def check_page(path: str | Path) -> Path:
     Unsupported : k3d is not installed.
     InvalidInput : another extension, or no such folder.
     """
-    if not isinstance(path, str | Path):
-        raise InvalidInput("path", checks.describe(path), "a path")
-    target = Path(path)
-    if target.suffix.lower() != ".html":
-        raise InvalidInput("path", repr(str(path)), "a name ending in .html")
-    if not target.parent.is_dir():
-        raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
+    target = checks.page("path", path)
     _k3d()
     return target
 
