@@ -24,6 +24,7 @@ from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_t
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
+from cdopt.backends.newton_truss import Potential
 from cdopt.backends.structured import (
     check_common,
     finished,
@@ -108,10 +109,8 @@ class Newton:
         if earlier is not None and earlier.shape == data.prescribed_u.shape:
             start = net.arranged(earlier[scaled.used] * scaled.unit)
         ready = time.perf_counter()
-        run = newton_truss.minimise(
-            net, net.arranged(scaled.load), scaled.opening, scaled.law, start,
-            self.accuracy, self.max_steps,
-        )  # fmt: skip
+        posed = Potential(net, net.arranged(scaled.load), scaled.opening, scaled.law)
+        run = newton_truss.minimise(posed, start, self.accuracy, self.max_steps)
         u = np.array(data.prescribed_u)
         u[scaled.used] = run.u[net.place] / scaled.unit
         return self._result(
@@ -127,10 +126,8 @@ class Newton:
         B, mass, body = _scaled(data.rigid)
         net = network(B, body, mass)
         ready = time.perf_counter()
-        run = newton_truss.minimise(
-            net, np.zeros(net.m), data.scaled_opening, data.scaled_law, None,
-            self.accuracy, self.max_steps,
-        )  # fmt: skip
+        posed = Potential(net, np.zeros(net.m), data.scaled_opening, data.scaled_law)
+        run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps)
         w = run.u[net.place]
         free = data.rigid.step.v_star
         motion = None if free is None else free + data.rigid.dof_speed * w

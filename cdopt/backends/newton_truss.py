@@ -53,54 +53,64 @@ class TrussRun:
     converged: bool
 
 
-def minimise(
-    net: Network,
-    load: FloatArray,
-    opening: FloatArray,
-    law: PowerLaw,
-    start: FloatArray | None,
-    tol: float,
-    limit: int,
-) -> TrussRun:
+@dataclass(frozen=True)
+class Potential:
+    """E(u), in scaled units.
+
+    Attributes
+    ----------
+    load : F̃ (m,). opening : (nc,) gaps where nothing moves. law : of the contacts.
+    """
+
+    net: Network
+    load: FloatArray
+    opening: FloatArray
+    law: PowerLaw
+
+    def overlap(self, u: FloatArray) -> FloatArray:
+        """c (nc,)."""
+        return -self.net.gap(u) - self.opening
+
+    def gradient(self, u: FloatArray, f: FloatArray) -> FloatArray:
+        """F̃ + S u − Bᵀ f (m,), the gradient of E where f is that of u."""
+        return self.load + self.net.inertia(u) - self.net.load(f)
+
+
+def minimise(posed: Potential, start: FloatArray | None, tol: float, limit: int) -> TrussRun:
     """Newton's method from ``start``, or from the network that can also pull.
 
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
     takes over, and Newton's method ends what it began.
     """
-    run = _minimised(net, load, opening, law, start, tol, limit)
-    return run if run.converged else _refined(net, load, opening, law, run, tol)
+    run = _minimised(posed, start, tol, limit)
+    return run if run.converged else _refined(posed, run, tol)
 
 
-def _minimised(
-    net: Network,
-    load: FloatArray,
-    opening: FloatArray,
-    law: PowerLaw,
-    start: FloatArray | None,
-    tol: float,
-    limit: int,
-) -> TrussRun:
-    first = _bilateral(net, load, opening, law) if start is None else start.copy()
+def _minimised(posed: Potential, start: FloatArray | None, tol: float, limit: int) -> TrussRun:
+    net = posed.net
+    first = _bilateral(posed) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
-    run = _newton(net, load, opening, law, first, tol, share, False)
+    run = _newton(posed, first, tol, share, False)
     left = limit - run.steps
     if run.converged or left <= 0 or not net.factorisable:
         return run
-    posed = newton_interior.Conditions(net, load, opening, np.ones(net.nc), law)
-    overlap = np.abs(net.gap(first) + opening)
-    begin = newton_interior.begun(
-        posed, float(law.force(overlap).max(initial=0.0)), float(overlap.max(initial=0.0))
+    conditions = newton_interior.Conditions(
+        net, posed.load, posed.opening, np.ones(net.nc), posed.law
     )
-    inside = newton_interior.solve(posed, *begin, tol=_HANDED_OVER, limit=left)
-    last = _newton(net, load, opening, law, inside.w, tol, left - inside.steps, True)
+    overlap = np.abs(posed.overlap(first))
+    begin = newton_interior.begun(
+        conditions,
+        float(posed.law.force(overlap).max(initial=0.0)),
+        float(overlap.max(initial=0.0)),
+    )
+    inside = newton_interior.solve(conditions, *begin, tol=_HANDED_OVER, limit=left)
+    last = _newton(posed, inside.w, tol, left - inside.steps, True)
     better = min(run, last, key=lambda one: one.residual)
     better.steps = run.steps + inside.steps + last.steps
     return better
 
 
-def _refined(
-    net: Network, load: FloatArray, opening: FloatArray, law: PowerLaw, run: TrussRun, tol: float
-) -> TrussRun:
+def _refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
     """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
 
     Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference
@@ -109,16 +119,17 @@ def _refined(
     """
     if not np.isfinite(run.residual) or run.residual > _REFINABLE:
         return run
-    D = _tangent(law, -net.gap(run.u) - opening)
+    net = posed.net
+    D = _tangent(posed.law, posed.overlap(run.u))
     typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
     best, u, f = run, run.u, run.f
     for _ in range(_REFINEMENTS):
-        gradient = load + net.inertia(u) - net.load(f)
-        d = _direction(net, D, _SHIFT_LEAST * typical, -gradient, 1e-6, net.factorisable)
+        uphill = posed.gradient(u, f)
+        d = _direction(net, D, _SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
         if d is None:
             break
         u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
-        size = _size(load + net.inertia(u) - net.load(f))
+        size = _size(posed.gradient(u, f))
         if not size < 0.5 * best.residual:
             break
         history = [*best.history, size]
@@ -128,21 +139,13 @@ def _refined(
     return best
 
 
-def _newton(
-    net: Network,
-    load: FloatArray,
-    opening: FloatArray,
-    law: PowerLaw,
-    u: FloatArray,
-    tol: float,
-    limit: int,
-    direct: bool,
-) -> TrussRun:
+def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: bool) -> TrussRun:
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
+    net, law = posed.net, posed.law
     net.tally.ways.append("Newton's method")
-    c = -net.gap(u) - opening
+    c = posed.overlap(u)
     f = law.force(c)
-    gradient = load + net.inertia(u) - net.load(f)
+    gradient = posed.gradient(u, f)
     shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
     cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
     loosest = _LOOSEST
@@ -162,11 +165,11 @@ def _newton(
                 break
             continue
         motion, kinetic = -net.gap(direction), net.inertia(direction)
-        work = float((load + net.inertia(u)) @ direction)
+        work = float((posed.load + net.inertia(u)) @ direction)
         t = _line_search(law, c, motion, work, float(kinetic @ direction))
         moved = c + t * motion
         force = law.force(moved)
-        after = load + net.inertia(u + t * direction) - net.load(force)
+        after = posed.gradient(u + t * direction, force)
         size = _size(after)
         if t == 0.0 or not np.isfinite(size):
             rejected += 1
@@ -231,14 +234,16 @@ def _stalled(history: list[float], tol: float) -> bool:
     return len(recent) == 6 and min(recent[1:]) >= 0.5 * recent[0] and recent[-1] < 1e4 * tol
 
 
-def _bilateral(net: Network, load: FloatArray, opening: FloatArray, law: PowerLaw) -> FloatArray:
+def _bilateral(posed: Potential) -> FloatArray:
     """Start: the displacement of a linear network of the same stiffness that can also pull.
 
     For other powers each overlap is then of the right order: scaled forces are near one.
     """
+    net, law = posed.net, posed.law
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     typical = float(k.mean()) if k.size else 1.0
-    return net.system(k, 1e-8 * typical).solve(-(load + net.load(k * opening)), 1e-2, net.patience)
+    pulled = -(posed.load + net.load(k * posed.opening))
+    return net.system(k, 1e-8 * typical).solve(pulled, 1e-2, net.patience)
 
 
 def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
