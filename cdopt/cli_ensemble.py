@@ -32,6 +32,7 @@ SENSITIVITY_HELP = (
     "force most. Exit code: 0, 1 when the input is bad or derivatives are one-sided, 2 when the "
     "problem is proven infeasible."
 )
+_ROUND = 1e-12  # of the largest force: smaller derivatives are shown as zero
 _ROWS = 40  # contacts that are listed
 
 _Draws = Annotated[int, typer.Option(help="Kept samples of each chain.")]
@@ -168,6 +169,7 @@ def _print_influence(task: Task, found: Sensitivity, matrix: FloatArray) -> None
     out.print(repr(found), markup=False, highlight=False, soft_wrap=True)
     shown = _shown(np.abs(matrix).max(axis=1, initial=0.0))
     table = _table("contact", "force", "own", "most moved by", "gains")
+    matrix = np.where(np.abs(matrix) > _ROUND * found.f.max(initial=0.0), matrix, 0.0)
     for i in shown.tolist():
         others = np.abs(matrix[i])
         others[i] = 0.0
@@ -176,8 +178,11 @@ def _print_influence(task: Task, found: Sensitivity, matrix: FloatArray) -> None
         numbers = found.f[i], matrix[i, i]
         table.add_row(_name(task, i), *(f"{x:.4g}" for x in numbers), by, f"{matrix[i, j]:.4g}")
     out.print(table)
-    out.print(Text("own: force gained, N, per relative stiffness of the contact itself; gains: of "
-                   "the other one that moves it most", style="dim"))  # fmt: skip
+    words = (
+        "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth of it; "
+        "gains: by that of the other one that moves it most"
+    )
+    out.print(Text(words, style="dim"))
 
 
 def _table(*names: str) -> Table:

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cdopt import bank
+from cdopt import bank, cli_scene
 from cdopt.bank import BankProblem
+from cdopt.bank.parameters import split
 from cdopt.contact_law import HOOKE
+from cdopt.dynamics.rest import at_rest, contact_names
 from cdopt.interop import fclib
 from cdopt.step import ContactStep
 
@@ -19,7 +21,8 @@ ProblemName = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A bank problem, such as beam-uniform or pyramid-hooke:n=10, a .npz file "
-        "written by ContactStep.save, or an FCLib file (.hdf5, its frictionless part).",
+        "written by ContactStep.save, an FCLib file (.hdf5, its frictionless part), or a scene, "
+        "such as beam or FILE.toml, where it comes to rest.",
     ),
 ]
 AsJson = Annotated[
@@ -60,7 +63,7 @@ class Task:
 
 
 def load(problem: str, power: float | None) -> Task:
-    """A bank problem by name, or a step by the path of its file."""
+    """A bank problem by name, a step by the path of its file, or a scene at rest."""
     if problem.endswith(".npz"):
         step = ContactStep.load(problem)
         return Task(Path(problem).name, repr(step), HOOKE if power is None else power, step)
@@ -68,7 +71,23 @@ def load(problem: str, power: float | None) -> Task:
         stored = fclib.read(problem)
         title = f"{stored.step!r}; {stored.label}"
         return Task(Path(problem).name, title, HOOKE if power is None else power, stored.step)
+    if problem.endswith(".toml") or _is_scene(problem):
+        return _at_rest(problem, power)
     found = bank.load(problem)
     chosen = found.power if power is None else power
     truss = found if found.kind == "truss" else None
     return Task(found.name, found.title, chosen, found.step, truss)
+
+
+def _is_scene(problem: str) -> bool:
+    """Whether a word means a scene and no bank problem."""
+    name, _ = split(problem)
+    return name not in bank.names() and cli_scene.known(problem)
+
+
+def _at_rest(text: str, power: float | None) -> Task:
+    scene = cli_scene.load(text)
+    _, step, _ = at_rest(scene)
+    named = step.replace(contact_ids=list(contact_names(scene, step)))
+    title = f"{scene.title or scene.name or text}, at rest"
+    return Task(Path(text).name, title, scene.power if power is None else power, named)

@@ -39,12 +39,12 @@ def load(text: str) -> Scene:
     name, given = split(text)
     name = name.replace("-", "_")
     if name not in GENERATORS:
-        known = list(dict.fromkeys([*shipped(), *GENERATORS]))
+        known = [*shipped(), *(n for n in GENERATORS if n.replace("_", "-") not in shipped())]
         close = difflib.get_close_matches(name, known, n=1) or difflib.get_close_matches(
             text, known, n=1
         )
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InvalidInput("scene", repr(text), f"{hint}a .toml file, or one of {', '.join(known)}")
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InvalidInput("scene", repr(text), f"a .toml file, or one of {', '.join(known)}{hint}")
     generate: Any = GENERATORS[name]
     defaults = {
         key: parameter.default
@@ -53,6 +53,11 @@ def load(text: str) -> Scene:
     }
     made: Scene = generate(**merge(name, defaults, given, {}))
     return made
+
+
+def known(text: str) -> bool:
+    """Whether a scene that ships with cdopt, or a generator, has this name."""
+    return text in shipped() or split(text)[0].replace("-", "_") in GENERATORS
 
 
 def shipped() -> list[str]:

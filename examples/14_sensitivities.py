@@ -94,7 +94,7 @@ measured = forces + 0.01 * rng.standard_normal(forces.shape)  # scales are off b
 recovered = {}
 for count in (1, 2, 3, 4):
     recovered[count] = cdopt.recover_stiffness(B, loads[:count], measured[:count])
-    print(f"\n{count} loads: {recovered[count].rank} of 3 ratios determined")
+    print(f"\n{count} loads: {recovered[count].rank} of 3 combinations of ratios determined")
     for i, leg in list(enumerate(legs))[1:]:
         ratio, error = recovered[count].ratio(i, 0)
         known = f"{ratio:.3f}, to {error:.0%}" if np.isfinite(error) else "not determined"

@@ -267,3 +267,21 @@ def test_bad_input_is_one_line_on_stderr(arguments, words: str, as_json: bool) -
     assert result.stderr.startswith("error: ")
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["table", "beam-uniform", "beam", "tripod"])
+def test_a_small_problem_is_drawn_without_solvers(name: str, tmp_path: Path) -> None:
+    picture = tmp_path / "bounds.png"
+    found = runner.invoke(app, ["bounds", name, "--plot", str(picture)])
+    assert found.exit_code == 0, found.output
+    assert picture.stat().st_size > 1000
+
+
+def test_a_scene_is_bounded_at_rest_and_its_contacts_are_named(tmp_path: Path) -> None:
+    found = runner.invoke(app, ["bounds", "beam"])
+    assert found.exit_code == 0, found.output
+    for name in ("left", "middle", "right"):
+        assert name in found.stdout
+    falling = runner.invoke(app, ["bounds", "bouncing-ball"])
+    assert falling.exit_code == 1
+    assert "comes to rest" in falling.stderr

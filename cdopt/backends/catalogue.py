@@ -65,8 +65,12 @@ TABLE: dict[str, Entry] = {
 
 @cache
 def cvxpy_solvers() -> tuple[str, ...]:
-    """Lower-case names of every solver that CVXPY knows, installed or not."""
-    return tuple(dict.fromkeys(name.lower() for name in (*SOLVER_MAP_QP, *SOLVER_MAP_CONIC)))
+    """Lower-case names of every solver that CVXPY knows, installed or not.
+
+    Not diffcp, which differentiates what SCS solved and solves nothing itself.
+    """
+    names = dict.fromkeys(name.lower() for name in (*SOLVER_MAP_QP, *SOLVER_MAP_CONIC))
+    return tuple(name for name in names if name != "diffcp")
 
 
 def installed(name: str) -> bool:

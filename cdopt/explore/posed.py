@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from cdopt.bank import BankProblem
 from cdopt.checks import BoolArray, FloatArray
-from cdopt.contact import detect, step
+from cdopt.contact import detect
 from cdopt.contact_law import HOOKE
-from cdopt.dynamics import simulate
-from cdopt.errors import CdoptError, InvalidInput
+from cdopt.dynamics.rest import at_rest, closed, contact_names
+from cdopt.errors import InvalidInput
 from cdopt.explore import loads
 from cdopt.explore.exploration import Exploration, check_size
 from cdopt.explore.loads import Load
@@ -25,13 +24,9 @@ from cdopt.explore.picture import (
 )
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.scene import Scene, State
-from cdopt.solution import StepSolution
+from cdopt.scene import Scene
 from cdopt.step import ContactStep
 
-_DT = 1e-3  # s
-_WAIT = 0.3  # s, in which a dropped scene must come to rest
-_AT_REST = 1e-6  # of the largest load: what the contacts of bodies at rest may leave uncarried
 _SOLVER = "newton"
 
 
@@ -42,10 +37,8 @@ def of_scene(scene: Scene) -> Exploration:
     ------
     InvalidInput : too large, bonds, or bodies that do not come to rest.
     """
-    if scene.bonds.size:
-        raise InvalidInput("scene", f"{len(scene.bonds)} bonds, which pull", "contacts alone")
     check_size(detect(scene, scene.initial).nc, scene.dofs.nv)
-    state, posed, network = _at_rest(scene)
+    state, posed, network = at_rest(scene)
     contacts = network.contacts
     upward = _upward(posed, contacts, scene.bodies.fixed)
     free = np.flatnonzero(~scene.bodies.fixed)
@@ -58,7 +51,7 @@ def of_scene(scene: Scene) -> Exploration:
         response=_response(posed)[contacts],
         stiffness=posed.stiffness[contacts],
         power=scene.power,
-        names=_body_names(scene, posed, contacts),
+        names=tuple(contact_names(scene, posed)[i] for i in contacts),
         load=load,
         body=scene.bodies.names[free[0]] if free.size == 1 else "",
         picture=of_bodies(scene, state, posed, contacts, upward, load),
@@ -96,7 +89,7 @@ def of_step(
     InvalidInput : too large, or no closed contacts, or no classic answer.
     """
     check_size(given.nc, given.nv or 0)
-    network = _network(given)[1]
+    network = closed(given)[1]
     truss = CompatibleCD(given, power).truss(network).data
     contacts = network.contacts
     names = given.contact_ids
@@ -117,46 +110,6 @@ def of_step(
         load=platform or loads.factor(np.array(truss.contact_load)),
         picture=None if platform is None else of_platform(given, contacts, platform),
     )
-
-
-def _at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
-    """Where a scene rests, its contact step there, and the contacts that are closed."""
-    worst = np.inf
-    for state in _states(scene):
-        posed = step(scene, state, detect(scene, state), _DT)
-        try:
-            _, network = _network(posed)
-        except InvalidInput:
-            continue
-        applied = np.asarray(posed.F_ext)
-        worst = float(np.abs(network.contact_load + applied).max(initial=0.0))
-        if worst <= _AT_REST * float(np.abs(applied).max(initial=0.0)):
-            return state, posed, network
-    raise InvalidInput(
-        "scene", f"bodies that still move after {_WAIT:g} s", "a scene that comes to rest"
-    )
-
-
-def _states(scene: Scene) -> Any:
-    """The start, and where the scene is after a while."""
-    yield scene.initial
-    try:
-        fallen = simulate(scene, _DT, _WAIT, "classic-cd", backend=_SOLVER, every=50)
-    except CdoptError as error:
-        raise InvalidInput("scene", str(error), "a scene that comes to rest") from error
-    yield fallen.final.state
-
-
-def _network(given: ContactStep) -> tuple[StepSolution, ClosedNetwork]:
-    """The classic answer of a step, and its closed contacts."""
-    problem = CompatibleCD(given)
-    try:
-        classic = problem.classic_cd.solve(_SOLVER)
-    except CdoptError as error:
-        raise InvalidInput("scene", str(error), "a contact step with a classic answer") from error
-    if classic.f is None:
-        raise InvalidInput("scene", f"a step that {_SOLVER} cannot solve", "one that it can")
-    return classic, problem.network(classic)
 
 
 def _of_platform(
@@ -195,18 +148,3 @@ def _response(given: ContactStep) -> FloatArray:
     if given.mass is None or given.B is None:
         raise InvalidInput("step", "no mass matrix", "a step with M and B")
     return given.dt * given.mass.solve(_dense(given.B).T).T
-
-
-def _body_names(scene: Scene, posed: ContactStep, contacts: Any) -> tuple[str, ...]:
-    """Contacts by what the free body touches, or by the names or numbers of both bodies."""
-    b, pairs = scene.bodies, np.asarray(posed.bodies)[contacts]
-    alone = int(np.count_nonzero(~b.fixed)) == 1
-    words = []
-    for pair in pairs:
-        shown = [k for k in pair if b.fixed[k]] if alone else list(pair)
-        words.append("–".join(b.names[k] or str(k) for k in shown))
-    total, seen, names = Counter(words), Counter[str](), []
-    for word in words:
-        seen[word] += 1
-        names.append(f"{word} ({seen[word]})" if total[word] > 1 else word)
-    return tuple(f"support {name}" if alone and name.isdigit() else name for name in names)

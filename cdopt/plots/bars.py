@@ -63,7 +63,7 @@ def force_bars(
     handles: list[Any] = []
     if compatible is not None and compatible.f is not None:
         handles.append(_columns(axes, compatible, compatible.f, report is None))
-    places = np.linspace(-0.5, 0.5, len(markers)) * _DODGE if len(markers) > 1 else [0.0]
+    places = np.linspace(-0.5, 0.5, len(markers)) * _DODGE * (len(markers) > 1)
     column = 72.0 * 0.9 * plot_width / nc * _DODGE  # points
     size = min(max(1.05 * column / max(len(markers) - 1, 1), 3.5), 7.5)
     for (solution, f), place in zip(markers, places, strict=True):

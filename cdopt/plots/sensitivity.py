@@ -55,7 +55,7 @@ def stiffness_influence(
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=30)
-    bar.set_label("force gained per relative stiffness [N]", fontsize=TEXT, color=INK)
+    bar.set_label("∂f/∂log k [N]: 1 % stiffer gains a hundredth", fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
     bar.outline.set_visible(False)
     for i, j in np.ndindex(matrix.shape) if found.nc <= _WORDS else ():

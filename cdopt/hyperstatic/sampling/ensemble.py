@@ -76,7 +76,9 @@ def ensemble(
     -----
     Ensemble: Snoeijer and others, Physical Review Letters 92, 054302 (2004). Hit-and-run: Smith,
     Operations Research 32 (1984); Lovász, Mathematical Programming 86 (1999). Diagnostics: Vehtari
-    and others, Bayesian Analysis 16 (2021). Uniform means uniform in f: no contact law enters.
+    and others, Bayesian Analysis 16 (2021). Uniform means uniform in f: no contact law enters. The
+    load on the contacts is that of a certified classic answer, as for ``indeterminacy``: where it
+    is known to few digits, so is the ensemble, and no diagnostic of the walk can tell.
 
     >>> import cdopt
     >>> found = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)

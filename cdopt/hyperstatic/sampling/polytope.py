@@ -111,9 +111,14 @@ def _polytope(network: Free, report: Indeterminacy) -> Polytope:
         raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
     states, _ = np.linalg.qr(basis / length[:, None])
     inside = _inside(states, network.force)
-    centre = _centred(states, inside)
-    scaled = states / centre[:, None]
-    root = np.linalg.cholesky(scaled.T @ scaled)
+    try:
+        centre = _centred(states, inside)
+        scaled = states / centre[:, None]
+        root = np.linalg.cholesky(scaled.T @ scaled)
+    except np.linalg.LinAlgError as error:
+        raise Unsupported(
+            "the force network ensemble", "its polytope is too thin in some direction"
+        ) from error
     rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True).T
     parts = (network.contacts, network.unit, states, centre, rounding)
     return Polytope(*(read_only(np.array(part)) for part in parts))

@@ -29,7 +29,7 @@ class Gradient:
     Attributes
     ----------
     log_stiffness : (nc,) by log k, in units of the number.
-    load : (nv,) by F̃, per N and per N·m.
+    load : (nv,) by F̃, per N and per N·m; not-a-number for a step known by N and p alone.
     power : by p.
     """
 
@@ -195,8 +195,9 @@ class Sensitivity:
         given = checks.vector("weights", weights, self.nc)
         self._require_two_sides()
         kappa, motion = self.tangent.pull(given[self.contacts] * self.truss.data.force)
-        load = np.zeros(self.truss.data.B.shape[1])
-        load[self.tangent.truss.used] = motion / self._load_unit
+        load = np.full(self.truss.data.B.shape[1], 0.0 if self.known_load else np.nan)
+        if self.known_load:
+            load[self.tangent.truss.used] = motion / self._load_unit
         by_power = float(kappa @ self._kappa(None, 1.0))
         return Gradient(self._on_all(kappa), read_only(load), by_power)
 

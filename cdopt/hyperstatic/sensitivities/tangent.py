@@ -57,7 +57,7 @@ class Tangent:
         """
         p = truss.law.power
         overlap = -(truss.B @ u) - truss.opening
-        loaded = f > max(tol, tol ** (p - 1.0))
+        loaded = (f > max(tol, tol ** (p - 1.0))) | (overlap > tol)  # soft ones carry little
         near = ~loaded & (overlap >= -max(tol, tol ** (1.0 / (p - 1.0))))
         own = np.flatnonzero(loaded | near)
         if np.any(near):

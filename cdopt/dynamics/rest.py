@@ -1,0 +1,99 @@
+"""A scene at rest: where its bodies come to lie, its contact step there, its contacts' names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from cdopt.contact import detect, step
+from cdopt.dynamics.simulate import simulate
+from cdopt.errors import CdoptError, InvalidInput
+from cdopt.formulations import CompatibleCD
+from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.scene import Scene, State
+from cdopt.solution import StepSolution
+from cdopt.step import ContactStep
+
+_DT = 1e-3  # s
+_WAIT = 0.3  # s, in which a dropped scene must come to rest
+_AT_REST = 1e-6  # of the largest load: what the contacts of bodies at rest may leave uncarried
+_SOLVER = "newton"
+
+
+def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
+    """Where a scene rests, its contact step there, and the contacts that are closed.
+
+    A scene that starts above its supports falls onto them first, by classic contact dynamics.
+
+    Parameters
+    ----------
+    scene : without bonds, which pull.
+
+    Raises
+    ------
+    InvalidInput : bonds, or bodies that do not come to rest.
+    """
+    if scene.bonds.size:
+        raise InvalidInput("scene", f"{len(scene.bonds)} bonds, which pull", "contacts alone")
+    for state in _states(scene):
+        posed = step(scene, state, detect(scene, state), _DT)
+        try:
+            _, network = closed(posed)
+        except InvalidInput:
+            continue
+        applied = np.asarray(posed.F_ext)
+        worst = float(np.abs(network.contact_load + applied).max(initial=0.0))
+        if worst <= _AT_REST * float(np.abs(applied).max(initial=0.0)):
+            return state, posed, network
+    raise InvalidInput(
+        "scene", f"bodies that still move after {_WAIT:g} s", "a scene that comes to rest"
+    )
+
+
+def _states(scene: Scene) -> Iterator[State]:
+    """The start, and where the scene is after a while."""
+    yield scene.initial
+    try:
+        fallen = simulate(scene, _DT, _WAIT, "classic-cd", backend=_SOLVER, every=50)
+    except CdoptError as error:
+        raise InvalidInput("scene", str(error), "a scene that comes to rest") from error
+    yield fallen.final.state
+
+
+def closed(given: ContactStep) -> tuple[StepSolution, ClosedNetwork]:
+    """The classic answer of a step, and its closed contacts.
+
+    Raises
+    ------
+    InvalidInput : no classic answer.
+    """
+    problem = CompatibleCD(given)
+    try:
+        classic = problem.classic_cd.solve(_SOLVER)
+    except CdoptError as error:
+        raise InvalidInput("scene", str(error), "a contact step with a classic answer") from error
+    if classic.f is None:
+        raise InvalidInput("scene", f"a step that {_SOLVER} cannot solve", "one that it can")
+    return classic, problem.network(classic)
+
+
+def contact_names(scene: Scene, posed: ContactStep) -> tuple[str, ...]:
+    """Each contact by what the one free body touches, or by the names or numbers of both bodies.
+
+    Parameters
+    ----------
+    scene : the scene. posed : its contact step.
+    """
+    bodies, pairs = scene.bodies, np.asarray(posed.bodies).reshape(-1, 2)
+    alone = int(np.count_nonzero(~bodies.fixed)) == 1
+    words = []
+    for pair in pairs:
+        shown = [k for k in pair if bodies.fixed[k]] if alone else list(pair)
+        words.append("–".join(bodies.names[k] or str(k) for k in shown))
+    total, seen, names = Counter(words), Counter[str](), []
+    for word in words:
+        seen[word] += 1
+        names.append(f"{word} ({seen[word]})" if total[word] > 1 else word)
+    return tuple(f"support {name}" if alone and name.isdigit() else name for name in names)

@@ -1,0 +1,40 @@
+"""Sensitivities where a contact is soft or a load is not known: cases that once went wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.formulations import NoTensionTruss
+
+
+@pytest.mark.parametrize(("power", "soft"), [(1.3, 1e-3), (1.5, 1e-5)])
+def test_a_soft_contact_that_is_pressed_carries(power: float, soft: float) -> None:
+    B, k = np.array([[1.0, 0.0], [0.3, 1.0], [-1.0, -0.2]]), np.array([1.0, soft, 1.0])
+    c = B @ [1.0, 1.0]
+    f = np.where(c > 0.0, k * np.maximum(c, 0.0) ** (power - 1.0), 0.0)
+    found = cdopt.sensitivity(NoTensionTruss(B, B.T @ f, k, power))
+    assert found.loaded.tolist() == [True, True, False]
+    np.testing.assert_allclose(found.load[:, 1], [-0.3, 1.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(found.gradient([0.0, 1.0, 0.0]).load, [0.0, 1.0], atol=1e-6)
+
+
+def test_without_matrices_there_is_no_derivative_by_the_load() -> None:
+    found = cdopt.sensitivity(cdopt.bank.load("supports-delassus").step)
+    assert np.isnan(found.gradient([1.0, 0.0, 0.0, 0.0]).load).all()
+
+
+@pytest.mark.parametrize("eps", [1e-8, 5e-9])
+def test_a_polytope_too_thin_is_refused_or_sampled(eps: float) -> None:
+    B = np.array([[1, 0], [1, 0], [1, eps], [0, 1], [0, 1], [0, 1]], float)
+    f = np.array([1, 1, 1, eps, eps, eps])
+    step = cdopt.ContactStep(
+        M=np.eye(2), B=B, phi=np.zeros(6), v=np.zeros(2), F_ext=-(B.T @ f), dt=1.0
+    )
+    try:
+        found = cdopt.ensemble(step, draws=50)
+    except cdopt.Unsupported as error:
+        assert "thin" in str(error) or "holds no ball" in str(error)
+    else:
+        assert found.samples.shape[2] == 6
