@@ -30,7 +30,7 @@ def load_at(x, y):
 #
 # Put the weight off the middle, at (0.2, 0.1) m. The compatible forces are 1, 3, 4 and 2 N.
 # `cdopt.sensitivity` differentiates them by the stiffness of each leg. The number in row i and
-# column j is what force i gains when leg j gets stiffer, for each unit of relative stiffness: make
+# column j is what force i gains when leg j gets stiffer, for each unit of its logarithm: make
 # the leg 1 % stiffer, and the force gains a hundredth of the number.
 
 # %%

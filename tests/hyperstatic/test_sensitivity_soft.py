@@ -32,9 +32,5 @@ def test_a_polytope_too_thin_is_refused_or_sampled(eps: float) -> None:
     step = cdopt.ContactStep(
         M=np.eye(2), B=B, phi=np.zeros(6), v=np.zeros(2), F_ext=-(B.T @ f), dt=1.0
     )
-    try:
-        found = cdopt.ensemble(step, draws=50)
-    except cdopt.Unsupported as error:
-        assert "thin" in str(error) or "holds no ball" in str(error)
-    else:
-        assert found.samples.shape[2] == 6
+    with pytest.raises(cdopt.Unsupported, match=r"thin|holds no ball"):
+        cdopt.ensemble(step, draws=50)
