@@ -34,3 +34,10 @@ def test_a_polytope_too_thin_is_refused_or_sampled(eps: float) -> None:
     )
     with pytest.raises(cdopt.Unsupported, match=r"thin|holds no ball"):
         cdopt.ensemble(step, draws=50)
+
+
+def test_a_free_motion_may_open_what_touches() -> None:
+    """Forces do not change along this stiffness; of the motions that go with them one opens all."""
+    B = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 1, 2], [1, -1, -1]])
+    found = cdopt.sensitivity(NoTensionTruss(B, [1.0, 1.0, 0.0]))
+    np.testing.assert_allclose(found.along([1.0, 0.0, 0.0, 0.0]), 0.0, atol=1e-9)

@@ -100,7 +100,7 @@ def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArra
         df, du = answer[: rows.size], answer[rows.size :]
         missed = float(np.abs(system @ answer - right).max(initial=0.0))
         tension = -float(df[loaded.size :].min(initial=0.0))
-        closing = -float((at.truss.B[idle] @ du).min(initial=0.0))
+        closing = _closing(at.truss.B[idle].toarray(), du, B)
         worst = max(missed, tension, closing) / size
         if worst < least:
             best, least = np.zeros(at.f.size), worst
@@ -112,6 +112,24 @@ def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArra
             status="not certified",
         )
     return best
+
+
+def _closing(idle: FloatArray, du: FloatArray, held: FloatArray) -> float:
+    """By how much idle contacts must close, in the best of the motions that go with the forces.
+
+    These are du and whatever moves no contact that is ``held``.
+    """
+    opened = idle @ du
+    closing = -float(opened.min(initial=0.0))
+    free = scipy.linalg.null_space(held)
+    if closing == 0.0 or free.shape[1] == 0:
+        return closing
+    k = free.shape[1]  # over y and t: least t with opened + idle free y + t ≥ 0, t ≥ 0
+    answer = linprog(
+        np.append(np.zeros(k), 1.0), A_ub=-np.column_stack([idle @ free, np.ones(opened.size)]),
+        b_ub=opened, bounds=[*[(None, None)] * k, (0.0, None)], method="highs",
+    )  # fmt: skip
+    return closing if answer.x is None else min(closing, float(answer.x[-1]))
 
 
 def _solved(
