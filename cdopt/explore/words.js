@@ -55,7 +55,8 @@ const CdoptWords = (() => {
     const n = CDOPT.names.length;
     if (!found.feasible) {
       return CDOPT.load.kind === 'weight' ? `No admissible forces: this load tips the ${CDOPT.body}.`
-        : 'No admissible forces: this load makes something tip, slide or lift off.';
+        : 'No admissible forces: this load makes something tip, slide or lift off. '
+          + 'Contacts here only push; there is no friction.';
     }
     const equations = many(found.rank, 'independent equation');
     if (found.nullity === 0) {
