@@ -53,9 +53,9 @@ PALETTE: dict[str, Look] = {
     "apgd": Look("APGD", "#117733", "8"),
     "newton": Look("Newton", "#4477AA", "H"),
     "lcp": Look("Lemke", "#BB5566", (4, 1, 45)),
-    "siconos-lemke": Look("Siconos Lemke", "#777777", "p"),
-    "siconos-pgs": Look("Siconos PGS", "#AAAA00", "h"),
-    "siconos-newtonmin": Look("Siconos Newton-min", "#555577", "d"),
+    "siconos-lemke": Look("Siconos Lemke", "#777777", (5, 0, 180)),
+    "siconos-pgs": Look("Siconos PGS", "#AAAA00", (7, 0, 0)),
+    "siconos-newtonmin": Look("Siconos Newton-min", "#555577", (6, 1, 0)),
     "augmented-lagrangian": Look("Augmented Lagrangian", "#888844", (3, 0, 180)),
 }
 
