@@ -165,8 +165,9 @@ class Siconos:
             return RunResult(found, "failed", None, spent, raw=found, settings=settings)
         solved = time.perf_counter()
         info = int(found["info"])
-        forces = np.asarray(step.force * found["z"])
-        iterate = Iterate(data.velocity(forces), forces)
+        with np.errstate(all="ignore"):  # answers may be beyond all numbers
+            forces = np.asarray(step.force * found["z"])
+            iterate = Iterate(data.velocity(forces), forces)
         return RunResult(
             status=f"info {info}" + ("" if np.isfinite(forces).all() else ", forces not a number"),
             claim="solved" if info == 0 else "failed",
