@@ -28,6 +28,7 @@ _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p <
 _SEARCHES = 60
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
 _REFINABLE, _REFINEMENTS = 1e-5, 4
+_NEARLY = 10.0  # times the residual, to which refined forces are those of the overlaps
 _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
@@ -130,7 +131,8 @@ def _refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
             break
         u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
         size = _size(posed.gradient(u, f))
-        if not size < 0.5 * best.residual:
+        apart = _size(f - posed.law.force(posed.overlap(u)))  # a loose body may have been moved far
+        if not size < 0.5 * best.residual or not apart <= _NEARLY * run.residual:
             break
         history = [*best.history, size]
         best = TrussRun(u, f, size, run.steps, run.rejected, history, size <= tol)
