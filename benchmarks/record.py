@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import datetime
 import os
-import platform
 import resource
 import statistics
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
+from cdopt.study.runs import machine as running
+
 COUNTED = 1e-8  # a run whose certificate is above it is listed, and counts in no ratio or fit
 REPEATS = 5
-PACKAGES = (
-    "cdopt", "numpy", "scipy", "numba", "cvxpy", "clarabel", "piqp", "osqp", "scs", "qoco",
-    "moreau", "pypardiso", "pymetis",
-)  # fmt: skip
 
 Row = dict[str, Any]
 Value = TypeVar("Value")
@@ -60,22 +56,17 @@ def counts(row: Row) -> bool:
 
 
 def machine() -> dict[str, Any]:
-    """Where and with what the rows were measured."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = None
+    """Where and with what the rows were measured; not the name of the machine."""
+    found = running.machine()
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
+        "processor": found.processor,
+        "cores": found.cores,
         "threads": numba.config.NUMBA_NUM_THREADS,
         "memory_gb": round(physical_memory() / 1e9, 1),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "versions": versions,
+        "system": found.system,
+        "python": found.python,
+        "versions": found.versions,
     }
 
 
@@ -108,12 +99,3 @@ def peak_mb() -> float:
 def physical_memory() -> int:
     """Bytes of memory of this machine."""
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"

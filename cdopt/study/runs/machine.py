@@ -13,7 +13,7 @@ from cdopt.study.runs.record import Machine
 
 PACKAGES = (
     "cdopt", "numpy", "scipy", "numba", "cvxpy", "clarabel", "osqp", "scs", "highspy", "piqp",
-    "qoco", "proxsuite", "daqp", "moreau", "pypardiso",
+    "qoco", "proxsuite", "daqp", "moreau", "pypardiso", "pymetis",
 )  # fmt: skip
 
 
