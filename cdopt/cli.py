@@ -273,7 +273,3 @@ def main(
     ] = False,
 ) -> None:
     """Rigid-body contact posed as convex optimisation: solve, compare, certify."""
-
-
-if __name__ == "__main__":
-    app()

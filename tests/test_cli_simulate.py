@@ -195,7 +195,7 @@ def test_a_file_that_exists_is_left_alone_unless_resumed(dropped, tmp_path) -> N
 
 def test_ctrl_c_keeps_the_file_and_says_how_to_go_on(tmp_path) -> None:
     out = tmp_path / "long run.vtkhdf"
-    command = [sys.executable, "-m", "cdopt.cli", "simulate", "crystal:rows=2,columns=3",
+    command = [sys.executable, "-m", "cdopt", "simulate", "crystal:rows=2,columns=3",
                "--dt", "1e-4", "--duration", "1000", "--out", str(out)]  # fmt: skip
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child of nohup would ignore it
     with subprocess.Popen(

@@ -83,7 +83,7 @@ def test_a_study_is_kept_shown_and_not_made_twice(tmp_path) -> None:
 )
 def test_a_study_that_is_stopped_goes_on(tmp_path, how: signal.Signals, code: int) -> None:
     names = ["newton", "osqp", "clarabel"]
-    command = [sys.executable, "-m", "cdopt.cli", "compare", "beam-uniform", "--solvers",
+    command = [sys.executable, "-m", "cdopt", "compare", "beam-uniform", "--solvers",
                ",".join(names), "--tolerances", "default", "--repeat", "1", "--quiet",
                "--out", str(tmp_path)]  # fmt: skip
     study = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

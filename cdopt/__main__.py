@@ -1,0 +1,5 @@
+"""``python -m cdopt``: the command, where its script is not on the path."""
+
+from cdopt.cli import app
+
+app()
