@@ -128,7 +128,7 @@ def compare(
             return
         if out is None:
             raise InvalidInput("--out", "none", "a folder, for more than one table of one problem")
-        chosen = plans(plan) if plan else (Plan(
+        chosen = plans(plan, out) if plan else (Plan(
             problems=_sources(texts, power),
             backends=names or choose_backends(0)[0],
             formulations=_split(formulations),

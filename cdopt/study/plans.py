@@ -7,14 +7,19 @@ cdopt report study --out page
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cdopt import bank, checks
+from cdopt import bank, checks, scene
 from cdopt.backends import available
+from cdopt.dynamics import simulate
+from cdopt.errors import InvalidInput
 from cdopt.study.peers import siconos_lcp
 from cdopt.study.runs import Plan, direct
 
+PLANS = ("quick", "standard", "sizes", "bank")
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 _ENDS = (1e-3, 1e-9)
 _SHORT, _LONG = 20.0, 60.0  # s for one solve
@@ -31,35 +36,34 @@ _FOR_PEERS = ("beam-uniform", "pyramid-hooke:n=5", "pyramid-falling", "family:st
 _TRUSSES = (
     "table", "pyramid-species:n=5", "pyramid-hertz:n=5", "family:stiffness-ratio:8",
 )  # fmt: skip
-# About 10², 10⁴ and 10⁵ contacts, at rest and in mid-fall.
-_SIZES = MappingProxyType(
-    {
-        100: ("pyramid-hooke:n=5", "family:falling:5"),
-        10_000: ("pyramid-hooke:n=18", "family:falling:18"),
-        100_000: ("pyramid-hooke:n=38", "family:falling:38"),
-    }
-)
+_LAYERS = MappingProxyType({100: 5, 10_000: 18, 100_000: 38})  # of a pyramid, by its contacts
+_DT, _FALLEN = 1e-3, 5  # s; the step of its drop that is taken, some layers having landed
 _STRONG = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp", "qoco", "highs", "moreau")
 _LARGE = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp")
 _WARM = ("newton", "apgd", "pgs", "osqp", "scs")
+_LARGE_WARM = ("newton", "apgd", "osqp")
 
 
-def plans(name: str) -> tuple[Plan, ...]:
+def plans(name: str, folder: str | Path | None = None) -> tuple[Plan, ...]:
     """The plans of a study, to be made one after the other into one folder.
 
     Parameters
     ----------
     name : ``quick``: that it works, in a minute. ``standard``: about twenty problems, every solver
-        there is, three tolerances; an hour and a half at most on two cores. ``sizes``: which
-        solver for 10², 10⁴ and 10⁵ contacts, cold and warm; some hours. ``bank``: every problem
-        of the bank; some hours.
+        there is, three tolerances; an hour on two cores. ``sizes``: which solver for 10², 10⁴ and
+        10⁵ contacts, at rest and in a fall, cold and warm; two hours. ``bank``: every problem of
+        the bank; some hours.
+    folder : where ``sizes`` records the falls whose steps it takes, unless they are there already.
 
     Raises
     ------
-    InvalidInput : no such study.
+    InvalidInput : no such study, or no folder for its falls.
     """
-    checks.choice("plan", name, tuple(PLANS))
-    return PLANS[name]()
+    checks.choice("plan", name, PLANS)
+    made: Mapping[str, Callable[[], tuple[Plan, ...]]] = {
+        "quick": _quick, "standard": _standard, "sizes": partial(_sizes, folder), "bank": _bank,
+    }  # fmt: skip
+    return made[name]()
 
 
 def _quick() -> tuple[Plan, ...]:
@@ -81,19 +85,37 @@ def _standard() -> tuple[Plan, ...]:
     )
 
 
-def _sizes() -> tuple[Plan, ...]:
+def _sizes(folder: str | Path | None) -> tuple[Plan, ...]:
+    if folder is None:
+        raise InvalidInput("folder", "none", "one for the falls that this study records")
     made: list[Plan] = []
-    for contacts, texts in _SIZES.items():
+    for contacts, layers in _LAYERS.items():
         many = contacts > _FEW
         strong = [name for name in (_LARGE if many else _STRONG) if name in available()]
+        warm = _LARGE_WARM if many else _WARM
         elastic = [name for name in strong if name not in _NO_TRUSS]
-        given: dict[str, Any] = {"repeats": 1 if many else 3, "time_limit": _LONG}
+        rest, fall = f"pyramid-hooke:n={layers}", _fall(Path(folder), layers)
+        given: dict[str, Any] = {
+            "tolerances": _ENDS, "repeats": 1 if many else 3, "time_limit": _LONG,
+        }  # fmt: skip
         made += [
-            Plan(texts, strong, tolerances=_ENDS, **given),
-            Plan(texts, _WARM, tolerances=_ENDS, modes=("warm",), **given),
-            Plan(texts[:1], elastic, ("truss-complementary",), _ENDS, **given),
+            Plan([rest, fall], strong, **given),
+            Plan([rest], warm, modes=("warm",), **given),
+            Plan([fall], warm, modes=("previous",), **given),
+            Plan([rest], elastic, ("truss-complementary",), **given),
         ]
     return tuple(made)
+
+
+def _fall(folder: Path, layers: int) -> str:
+    """One step of the drop of a pyramid, whose run is recorded in the folder."""
+    path = folder / f"drop-{layers}.vtkhdf"
+    folder.mkdir(parents=True, exist_ok=True)
+    simulate(
+        scene.pyramid(layers), _DT, _FALLEN * _DT, "classic-cd", out=path, resume=True,
+        backend="newton", on_failure="continue",
+    )  # fmt: skip
+    return f"{path}#{_FALLEN}"
 
 
 def _bank() -> tuple[Plan, ...]:
@@ -117,8 +139,3 @@ def _peers(problems: Sequence[str], tolerances: Sequence[float]) -> Plan:
         problems if there else problems[:1], _SICONOS, tolerances=tolerances,
         plugins=(f"{siconos_lcp.__name__}:makers",), time_limit=_SHORT,
     )  # fmt: skip
-
-
-PLANS: Mapping[str, Callable[[], tuple[Plan, ...]]] = MappingProxyType({
-    "quick": _quick, "standard": _standard, "sizes": _sizes, "bank": _bank,
-})  # fmt: skip

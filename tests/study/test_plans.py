@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,20 @@ from cdopt.cli import app
 from cdopt.study.plans import PLANS, plans
 from cdopt.study.report import Results
 from cdopt.study.runs import conduct, problems
-from cdopt.study.runs.sources import load
+from cdopt.study.runs.sources import before, load
 
 runner = CliRunner()
+MODULE = sys.modules[plans.__module__]
 
 
-@pytest.mark.parametrize("name", list(PLANS))
-def test_every_plan_can_be_made(name: str) -> None:
-    made = plans(name)
+@pytest.mark.parametrize("name", PLANS)
+def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(MODULE, "_LAYERS", {100: 4})
+    made = plans(name, tmp_path)
     assert all(plan.runs for plan in made)
     runs = [run.id for plan in made for run in plan.runs]
     assert len(runs) == len(set(runs))
+    assert [run.id for plan in plans(name, tmp_path) for run in plan.runs] == runs
 
 
 def test_the_standard_study_is_as_wide_as_it_says() -> None:
@@ -38,11 +42,18 @@ def test_the_standard_study_is_as_wide_as_it_says() -> None:
     assert peers  # also where Siconos is not: that it was missing is on record
 
 
-def test_the_problems_of_the_sizes_have_these_sizes() -> None:
-    smallest = {run.problem for plan in plans("sizes") for run in plan.runs}
-    small = [p for p in smallest if p.source in ("pyramid-hooke", "family:falling:5")]
-    assert len(small) == 2
-    assert all(100 <= load(p).nc <= 300 for p in small)
+def test_the_problems_of_the_sizes_have_these_sizes(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(MODULE, "_LAYERS", {100: 5})
+    rest, fall = dict.fromkeys(
+        run.problem for plan in plans("sizes", tmp_path) for run in plan.runs
+    )
+    assert rest.source == "pyramid-hooke"
+    assert all(100 <= load(p).nc <= 300 for p in (rest, fall))
+    step = load(fall).step
+    assert np.any(step.phi > 0.0)  # some layers have not landed
+    assert load(before(fall)).nc >= 100
+    with pytest.raises(InvalidInput, match="folder"):
+        plans("sizes")
 
 
 def test_no_such_plan() -> None:
