@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -139,13 +139,16 @@ def per_contact(
 
 
 def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.csr_array:
-    """A finite matrix, dense or sparse, as a canonical read-only CSR array, copied."""
+    """A finite matrix, dense or sparse, as a canonical read-only CSR array.
+
+    Copied, unless it is one already.
+    """
     shape = f"({'any' if rows is None else rows}, {'any' if cols is None else cols})"
     expected = f"a finite matrix of shape {shape}, sparse or dense"
     if sp.issparse(value):
         if value.ndim != 2 or value.dtype.kind not in "iuf":  # type: ignore[attr-defined]
             raise InvalidInput(name, describe(value), expected)
-        result = sp.csr_array(value, dtype=np.float64, copy=True)
+        result = value if _frozen(value) else sp.csr_array(value, dtype=np.float64, copy=True)
     else:
         array = _numeric(name, value, expected)
         if array.ndim != 2:
@@ -156,7 +159,25 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
     ):
         raise InvalidInput(name, f"shape {result.shape}", expected)
     _finite(name, result.data, expected)
-    return freeze(result)
+    return result if result is value else freeze(result)
+
+
+def _frozen(value: object) -> TypeGuard[sp.csr_array]:
+    """Whether ``freeze`` has made it: of doubles, its parts read-only and nobody else's."""
+    return (
+        isinstance(value, sp.csr_array)
+        and value.dtype == np.float64
+        and all(_still(part) for part in (value.data, value.indices, value.indptr))
+        and bool(value.has_canonical_format)
+        and bool(value.data.all())
+    )
+
+
+def _still(array: NDArray[Any]) -> bool:
+    """Whether nobody can write to an array, nor to what it is a view of."""
+    base = array.base
+    seen = base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
+    return seen and not array.flags.writeable
 
 
 def gap_gradient(value: object) -> sp.csr_array:
@@ -174,6 +195,8 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
     result.sort_indices()
     for part in (result.data, result.indices, result.indptr):
         read_only(part)
+        if isinstance(part.base, np.ndarray):  # what it was cut from
+            read_only(part.base)
     return result
 
 

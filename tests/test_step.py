@@ -35,6 +35,18 @@ def test_arrays_are_copies_and_read_only() -> None:
         step.dt = 2.0
 
 
+def test_a_matrix_that_nobody_can_change_is_not_copied_again() -> None:
+    B = beam().B
+    assert cdopt.NoTensionTruss(B, [10.0, 0.0]).data.B is B
+    data, indices, indptr = B.data.copy(), B.indices.copy(), B.indptr.copy()
+    seen = sp.csr_array((data.view(), indices.view(), indptr.view()), shape=B.shape)
+    for part in (seen.data, seen.indices, seen.indptr):
+        part.flags.writeable = False
+    truss = cdopt.NoTensionTruss(seen, [10.0, 0.0])
+    data[:] = 7.0  # below the view that cannot be written to
+    np.testing.assert_array_equal(truss.data.B.toarray(), B.toarray())
+
+
 @pytest.mark.parametrize("e", [0.25, 1.0])
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.9])
 def test_newton_restitution_is_exact_at_any_phase_of_the_step(e: float, phase: float) -> None:
