@@ -84,7 +84,7 @@ def minimise(posed: Potential, start: FloatArray | None, tol: float, limit: int)
     takes over, and Newton's method ends what it began.
     """
     run = _minimised(posed, start, tol, limit)
-    return run if run.converged else _refined(posed, run, tol)
+    return run if run.converged else refined(posed, run, tol)
 
 
 def _minimised(posed: Potential, start: FloatArray | None, tol: float, limit: int) -> TrussRun:
@@ -111,7 +111,7 @@ def _minimised(posed: Potential, start: FloatArray | None, tol: float, limit: in
     return better
 
 
-def _refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
+def refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
     """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
 
     Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference

@@ -8,8 +8,12 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 import cdopt
+from cdopt.backends import newton_truss
+from cdopt.backends.newton_truss import Potential
 from cdopt.bank.generators import crystal_2d
 from cdopt.bank.packings import uneven
+from cdopt.contact_law import PowerLaw
+from cdopt.systems import network
 
 RATIO = 1e6
 extended = np.finfo(np.longdouble).eps < 1e-18
@@ -78,3 +82,16 @@ def test_round_off_hides_no_wrong_force(
     stiff = np.argmax(truss.data.law.stiffness * (answer.f > 0.0))
     u[truss.data.B[[stiff]].indices[0]] *= 1.0 + 1e-9
     assert cdopt.certify(truss.data, u, answer.f)["law"] > 1e-9
+
+
+def test_refining_moves_no_loose_body_away() -> None:
+    """Forces stay those of the overlaps: a ball on a floor, and one above it in a breath."""
+    net = network(sp.csr_array(np.eye(2)), np.array([0, 1]))
+    posed = Potential(net, np.array([1.0, 1e-10]), np.array([0.0, 0.5]), PowerLaw(np.ones(2), 2.0))
+    u = np.array([-1.0 - 1e-9, 0.0])
+    f = posed.law.force(posed.overlap(u))
+    residual = float(np.abs(posed.gradient(u, f)).max())
+    run = newton_truss.TrussRun(u, f, residual, 1, 0, [residual], False)
+    found = newton_truss.refined(posed, run, 1e-12)
+    assert found.residual <= residual
+    assert np.abs(found.f - posed.law.force(posed.overlap(found.u))).max() <= 1e-8
