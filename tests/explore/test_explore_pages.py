@@ -281,7 +281,7 @@ def test_a_page_answers_to_hands_and_keys(view, tmp_path) -> None:
     wanted = {"power", "hooke", "hertz", "order", "start", "k0", "k2", "reset", "link"}
     assert wanted | {"visit left later", "visit right earlier"} <= reached
     move(view, load=[20.0, 1.05])
-    assert "tips the platform" in view.run("document.getElementById('summary').textContent")
+    view.until("document.getElementById('summary').textContent.includes('tips the platform')")
     assert view.said == []
     assert not [address for address in view.asked if address.startswith(("http", "ws"))]
 
