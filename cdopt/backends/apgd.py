@@ -19,6 +19,7 @@ import numpy as np
 
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.held import held
 from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
     check_common,
@@ -42,7 +43,8 @@ class APGD:
     ----------
     max_iterations : steps at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, the
-        projected gradient with each contact's own step; V is the closing speed of its part.
+        projected gradient with each contact's own step; V is the closing speed of its part;
+        and, down to 1e-10, when the certificate is met too.
     history : keep that residual of every step in ``raw.residuals``.
 
     Raises
@@ -69,6 +71,12 @@ class APGD:
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Iterate until the stopping test is met or the limit is reached."""
+        return held(
+            self, posed, warm_start, "max_iterations",
+            lambda settings, start: settings._run(posed, start, verbose),
+        )  # fmt: skip
+
+    def _run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)
         step = scaled_step(data)

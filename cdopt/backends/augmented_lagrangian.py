@@ -29,6 +29,7 @@ import numpy as np
 
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.held import held
 from cdopt.backends.kernels import Rows
 from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
@@ -62,7 +63,7 @@ class AugmentedLagrangian:
     max_outer : outer iterations at most.
     accuracy : the run is solved when, in units of each part's load F, equilibrium
         |Bᵀf − F̃|_j / (β_j F) and the contact law |f_i − w′(c_i)| / F hold to it, with the
-        overlap c = −B u of the multipliers.
+        overlap c = −B u of the multipliers; and, down to 1e-10, when the certificate does.
     history : keep the larger of the two after each outer iteration in ``raw.residuals``.
 
     Raises
@@ -96,10 +97,16 @@ class AugmentedLagrangian:
         ------
         Unsupported : the problem is no truss.
         """
-        started = time.perf_counter()
         data = posed.data
         if not isinstance(data, TrussData):
             raise Unsupported(self.name, f"it solves trusses, not a {data.kind}")
+        return held(
+            self, posed, warm_start, "max_iterations",
+            lambda settings, start: settings._run(data, start, verbose),
+        )  # fmt: skip
+
+    def _run(self, data: TrussData, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+        started = time.perf_counter()
         scaled = data.scaled()
         state = _State(scaled, starting_forces(data, warm_start), _start_u(scaled, warm_start))
         prepared = time.perf_counter()

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from cdopt import delassus
 from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.held import held
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.newton_truss import Potential
@@ -51,7 +52,8 @@ class Newton:
     Parameters
     ----------
     accuracy : a truss is solved when its scaled equilibrium residual, a rigid step when its
-        scaled natural residual and momentum error, are at most this.
+        scaled natural residual and momentum error, are at most this; and, down to 1e-10, when
+        the certificate is.
     max_steps : Newton steps of a truss, outer iterations of a rigid step, at most.
     history : keep the residual of each step in ``raw.residuals``.
 
@@ -86,7 +88,12 @@ class Newton:
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Solve once."""
-        data = posed.data
+        return held(
+            self, posed, warm_start, "max_steps",
+            lambda settings, start: settings._run(posed.data, start, verbose),
+        )  # fmt: skip
+
+    def _run(self, data: ProblemData, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         if isinstance(data, RigidStepData) and newton_small.takes(data):
             result = self._few_dofs(data, warm_start, verbose)
             if result is not None:

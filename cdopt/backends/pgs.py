@@ -52,6 +52,7 @@ from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.coloured_kernels import coloured_gauss_seidel
 from cdopt.backends.colouring import Colouring, coloured
+from cdopt.backends.held import held
 from cdopt.backends.kernels import Rows
 from cdopt.backends.structured import (
     ScaledStep,
@@ -89,7 +90,8 @@ class PGS:
     max_sweeps : sweeps at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, with
         the closing speed V of the contact's part. Looked at on the way of every sweep; a sweep
-        that meets it is confirmed on the forces as they stand, with the motion computed anew.
+        that meets it is confirmed on the forces as they stand, with the motion computed anew,
+        and, down to 1e-10, by the certificate.
     history : keep what each sweep met in ``raw.residuals``.
 
     Raises
@@ -127,6 +129,12 @@ class PGS:
 
     def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         """Sweep until the stopping test is met or the limit is reached."""
+        return held(
+            self, posed, warm_start, "max_sweeps",
+            lambda settings, start: settings._run(posed, start, verbose),
+        )  # fmt: skip
+
+    def _run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)
         given = scaled_step(data)

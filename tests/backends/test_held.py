@@ -1,0 +1,59 @@
+"""cdopt's own solvers are held to the certificate: an accuracy asked for is certified."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import bank
+from cdopt.backends.held import HELD_FROM
+
+# Where a residual of each contact by itself, met to the accuracy, leaves a larger duality gap.
+LEAVING = ("chains:32", "packings:100", "stacks:8", "brick-walls:5", "pyramids-hooke:5")
+
+
+@functools.cache
+def step_of(text: str) -> cdopt.ContactStep:
+    name, size = text.split(":")
+    return bank.families()[name].member(int(size)).step
+
+
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("name", ["newton", "apgd", "pgs"])
+@pytest.mark.parametrize("text", LEAVING)
+def test_steps_are_certified_to_the_accuracy(text: str, name: str, accuracy: float) -> None:
+    found = cdopt.ClassicCD(step_of(text)).solve(name, accuracy=accuracy, tol=accuracy)
+    assert found.claimed
+    assert found.certificate.worst <= accuracy
+    assert found.provenance["settings"]["accuracy"] == accuracy
+
+
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("name", ["newton", "augmented-lagrangian"])
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_trusses_are_certified_to_the_accuracy(name: str, power: float, accuracy: float) -> None:
+    step = bank.load("pyramid-species:n=4").step
+    truss = cdopt.NoTensionTruss(step.B, -step.F_ext, step.stiffness, power)
+    found = truss.solve(name, accuracy=accuracy, tol=accuracy)
+    assert found.claimed
+    assert found.certificate.worst <= accuracy
+
+
+def test_a_limit_is_that_of_all_attempts_together() -> None:
+    cd = cdopt.ClassicCD(step_of("chains:32"))
+    free = cd.solve("pgs", accuracy=1e-6, history=True)
+    assert free.raw.residuals.size == free.iterations  # both attempts are on record
+    assert np.min(free.raw.residuals) < 1e-6  # sharper than was asked
+    limit = int(np.argmax(free.raw.residuals <= 1e-6)) + 20
+    short = cd.solve("pgs", accuracy=1e-6, max_sweeps=limit, check=False)
+    assert short.iterations <= limit
+    assert not short.claimed
+    assert short.certificate.worst > 1e-6
+
+
+def test_round_off_is_not_chased() -> None:
+    found = cdopt.ClassicCD(step_of("pyramids-hooke:5")).solve("newton", accuracy=HELD_FROM / 100)
+    assert found.claimed
