@@ -13,7 +13,7 @@ MACHINE = Machine(
 
 def record(
     problem: str, backend: str, outcome: str = "solved", seconds: float = 1.0, *,
-    tolerance: float | None = 1e-6, contacts: int = 4, worst: float = 1e-9,
+    tolerance: float | None = 1e-6, contacts: int = 4, worst: float | None = None,
     claimed: bool | None = None, forces: Forces | None = None, iterations: int | None = 10,
     stability: Stability | None = None, formulation: str = "classic-force",
     machine: Machine = MACHINE, message: str = "", **run: object,
@@ -21,11 +21,12 @@ def record(
     asked = Run(Problem(problem), formulation, backend, tolerance, **run)
     answered = outcome in ("solved", "wrong", "gave up")
     ok = outcome == "solved"
+    found = (1e-9 if ok else 1.0) if worst is None else worst
     said = (outcome != "gave up") if claimed is None else claimed
     answer = None
     if answered:
         answer = Answer(
-            status="fine", claimed=said, ok=ok, tol=tolerance or 1e-6, worst=worst, residuals={},
+            status="fine", claimed=said, ok=ok, tol=tolerance or 1e-6, worst=found, residuals={},
             iterations=iterations, objective=1.0, settings={"eps": 1e-6}, contacts=contacts, dofs=2,
         )  # fmt: skip
     once = Times(pose=0.0, compile=0.0, solve=seconds, read=0.0, certify=0.0, total=seconds)

@@ -10,7 +10,7 @@ import numpy as np
 from cdopt.study.report.chosen import Results, asked, question, solved_in, solver
 from cdopt.study.report.statistics import performance_profiles
 from cdopt.study.report.table import Cell, Table
-from cdopt.study.runs.record import Record
+from cdopt.study.runs.record import NEAR, Record
 
 WITHIN = 10.0  # times the fastest
 PLACES = 3  # solvers named at each size
@@ -33,7 +33,7 @@ def overview(study: Results) -> Table:
         rows.append((
             name,
             *(_solved([r for r in able if r.run.tolerance == level]) for level in levels),
-            _honest(able),
+            honesty(able),
             None if profile is None else 100.0 * profile.at(1.0),
             None if profile is None else 100.0 * profile.at(WITHIN),
             float(np.median(far)) if far else None,
@@ -44,7 +44,8 @@ def overview(study: Results) -> Table:
     return Table(
         "overview", "At a glance",
         f"{form}, a line for each solver. Solved: our certificate holds at the accuracy asked for, "
-        "of the problems that the solver takes. Honest: of its claims of success, how many hold. "
+        "of the problems that the solver takes. Honest: of its claims of success, how many our "
+        f"certificate confirms to within {NEAR:g} times that accuracy. "
         f"Fastest, and within {WITHIN:g}×: share of the problems at {asked(middle)} "
         "(performance profile). Distance: of its certified forces from the compatible ones, "
         "relative, median and largest over problems whose forces are not unique.",
@@ -91,8 +92,9 @@ def _solved(runs: Sequence[Record]) -> float | None:
     return 100.0 * float(np.mean([r.outcome == "solved" for r in runs])) if runs else None
 
 
-def _honest(runs: Sequence[Record]) -> float | None:
-    claims = [r.answer.ok for r in runs if r.answer is not None and r.answer.claimed]
+def honesty(runs: Sequence[Record]) -> float | None:
+    """Of the claims of success, how many are true or nearly so, in per cent."""
+    claims = [r.answer.honest for r in runs if r.answer is not None and r.answer.claimed]
     return 100.0 * float(np.mean(claims)) if claims else None
 
 
