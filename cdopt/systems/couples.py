@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt.checks import FloatArray, IntArray
-from cdopt.systems.couple_kernels import CoupleLoops, loops
+from cdopt.systems import couple_kernels
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
 _PER_CHUNK, _MOST_CHUNKS = 8192, 16  # bodies
@@ -58,25 +57,25 @@ class Couples:
         """Number of dofs, those that fill up blocks included."""
         return self.count * self.size
 
-    @cached_property
-    def loops(self) -> CoupleLoops:
-        """The compiled loops for this size of block."""
-        return loops(self.size)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What tells compiled loops the size of a block."""
+        return (0,) * self.size
 
     def gap(self, x: FloatArray) -> FloatArray:
         """B x (nc,)."""
         out = np.empty(self.one.size)
         padded = np.zeros((self.count + 1, self.size))  # the last block: the fixed world
         padded[:-1] = x.reshape(-1, self.size)
-        self.loops.gaps(self.one, self.two, self.V, padded, out)
+        couple_kernels.gaps(self.one, self.two, self.V, padded, out, self.shape)
         return out
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
         out = np.empty((self.count, self.size))
-        self.loops.loads(
+        couple_kernels.loads(
             self.begin, self.middle, self.end, self.contact, self.other, self.entry, self.start,
-            np.ascontiguousarray(f), out,
+            np.ascontiguousarray(f), out, self.shape,
         )  # fmt: skip
         return out.ravel()
 
