@@ -72,6 +72,31 @@ def test_means_take_the_time_limit_for_what_is_unsolved() -> None:
     assert any("classic-force at 1e-06: 1 of 3 problems were not asked" in line for line in said)
 
 
+def test_a_solver_asked_little_does_not_shrink_what_the_others_are_compared_on() -> None:
+    made = [record(f"supports:n={n}", name) for n in range(4) for name in ("osqp", "scs")]
+    made += [record("supports:n=0", "siconos-pgs"), record("supports:n=0", "osqp", call="direct")]
+    found = {row["solver"]: row["problems"] for row in table("means", made)}
+    assert found == {"osqp": 4, "scs": 4}
+    said = limits.limitations(Results.of(made))
+    assert any(line.endswith("no profile: osqp (direct), siconos-pgs.") for line in said)
+
+
+def test_calls_are_compared_on_what_was_solved_both_ways() -> None:
+    made = [
+        record("table", "osqp", seconds=8.0),
+        record("table", "osqp", seconds=2.0, call="direct"),
+        record("tripod", "osqp", seconds=1.0),
+        record("tripod", "osqp", seconds=1.0, call="direct"),
+        record("fan", "osqp"),
+        record("fan", "osqp", "wrong", call="direct"),
+        record("table", "scs"),
+    ]
+    (osqp,) = table("calls", made)
+    assert (osqp["solver"], osqp["problems"]) == ("osqp", 2)
+    assert osqp["whole"] == pytest.approx(2.0)  # the root of 4 and 1
+    assert osqp["share [%]"] == 0.0
+
+
 def test_a_solver_that_refuses_every_question_takes_no_part() -> None:
     made = [
         record("beam-uniform", "osqp"),

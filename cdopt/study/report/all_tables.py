@@ -17,6 +17,7 @@ from cdopt.study.report.statistics import (
 )
 from cdopt.study.report.table import Cell, Table
 from cdopt.study.runs.record import NEAR, Record
+from cdopt.study.runs.run import CALLS
 
 SHIFTS = (1.0, 0.01)  # s
 CONFIDENCE = 0.95
@@ -27,8 +28,8 @@ def tables(study: Results) -> tuple[Table, ...]:
     """All tables of a study, those without rows included."""
     return (
         overview(study), quickest(study), success(study), means(study), profiles(study),
-        exponents(study), forces(study), spread(study), starts(study), repeats(study),
-        failures(study),
+        exponents(study), forces(study), spread(study), starts(study), calls(study),
+        repeats(study), failures(study),
     )  # fmt: skip
 
 
@@ -85,8 +86,9 @@ def means(study: Results) -> Table:
         "means", "Time: shifted geometric means",
         f"exp(mean ln(t + shift)) − shift of the whole solve, with shifts of {one} and {small}: "
         f"with {one} all solves far below a second count alike. An unsolved problem counts with "
-        "its time limit. Only problems that every solver of the formulation was asked. Solver "
-        f"alone: without posing, compiling and certifying, over what it solved, shift {small}.",
+        "its time limit. Only problems that all solvers of the formulation were asked, but for "
+        "those that were asked few. Solver alone: without posing, compiling and certifying, over "
+        f"what it solved, shift {small}.",
         ("solver", "tolerance", "formulation", "problems", "solved", f"mean, shift {one} [s]",
          "over the best", f"mean, shift {small} [s]", "over the best, small shift",
          "solver alone [s]"),
@@ -217,7 +219,7 @@ def starts(study: Results) -> Table:
         groups.setdefault(key, []).append((r.seconds / held.cold_total, fewer, held.start))
     rows: list[tuple[Cell, ...]] = []
     for (name, mode, tolerance), found in groups.items():
-        time = float(np.exp(np.mean(np.log([f[0] for f in found]))))
+        time = _geometric([f[0] for f in found])
         moved = [f[2] for f in found if f[2] is not None]
         rows.append((name, mode, asked(tolerance), len(found), time, _mean([f[1] for f in found]),
                      max(moved) if moved else None))  # fmt: skip
@@ -227,6 +229,33 @@ def starts(study: Results) -> Table:
         "the start moved the forces at most, max |f − f'| / max f'. Warm: from the problem's own "
         "answer; previous: from the step before in a recorded run.",
         ("solver", "start", "tolerance", "runs", "time ratio", "iterations ratio", "moved"),
+        tuple(rows),
+    )  # fmt: skip
+
+
+def calls(study: Results) -> Table:
+    """Through CVXPY against called directly."""
+    pairs: dict[tuple[str, float | None], dict[str, dict[str, Record]]] = {}
+    for r in study.plain:
+        if r.outcome == "solved":
+            key = (r.run.backend, r.run.tolerance)
+            pairs.setdefault(key, {}).setdefault(question(r.run), {})[r.run.call] = r
+    rows: list[tuple[Cell, ...]] = []
+    for (name, tolerance), found in pairs.items():
+        both = [(one["cvxpy"], one["direct"]) for one in found.values() if len(one) == len(CALLS)]
+        if both:
+            whole = [through.seconds / own.seconds for through, own in both
+                     if through.seconds and own.seconds]  # fmt: skip
+            alone = [median_solve(through) / median_solve(own) for through, own in both]
+            share = [1.0 - median_solve(one) / one.seconds for one, _ in both if one.seconds]
+            rows.append((name, asked(tolerance), len(both), _geometric(whole), _geometric(alone),
+                         100.0 * float(np.mean(share))))  # fmt: skip
+    return Table(
+        "calls", "Through CVXPY, and by the solver's own interface",
+        "Problems solved both ways. Time through CVXPY over that by the solver's own interface, "
+        "geometric means: of the whole solve, and of the solver alone. Share: what of the time "
+        "through CVXPY is not the solver's.",
+        ("solver", "tolerance", "problems", "whole", "solver alone", "share [%]"),
         tuple(rows),
     )  # fmt: skip
 
@@ -275,6 +304,10 @@ def _by_solver(records: Iterable[Record]) -> dict[str, list[Record]]:
     for record in records:
         found.setdefault(solver(record.run), []).append(record)
     return found
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
 
 
 def _mean(values: Sequence[float | None] | None) -> float | None:

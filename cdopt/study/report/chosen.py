@@ -78,8 +78,9 @@ class Results:
 
         Made at one ``tolerance`` and in one formulation, ``form``.
 
-        A solver that refuses a question has not solved it; one that refuses all takes no part.
-        Questions that not every solver was asked are left out.
+        A solver that refuses a question has not solved it. One that refuses all takes no part,
+        nor one that was asked fewer than half as many as another. Questions that not every one of
+        those that are left was asked are left out.
         """
         runs = self.at(tolerance, form)
         able = {solver(r.run) for r in runs if r.outcome != "refused"}
@@ -89,6 +90,8 @@ class Results:
                 found.setdefault(solver(r.run), {})[question(r.run)] = solved_in(r)
         if not found:
             return {}
+        most = max(map(len, found.values()))
+        found = {name: row for name, row in found.items() if 2 * len(row) >= most}
         common = set.intersection(*(set(row) for row in found.values()))
         order = [q for q in next(iter(found.values())) if q in common]
         return {name: {q: row[q] for q in order} for name, row in found.items()}

@@ -10,7 +10,8 @@ from cdopt.study.words import count
 
 ALWAYS = (
     "Solvers differ in what a tolerance means. One table translates it (cdopt solvers, "
-    "cdopt.backends.accuracy); success is judged by our certificate, which no solver aims at.",
+    "cdopt.backends.accuracy); success is judged by our certificate, which cdopt's own solvers "
+    "alone aim at.",
     "Solvers are reached through CVXPY unless a run says direct. CVXPY rewrites some defaults, and "
     "its compile time is part of the whole solve.",
     "Each problem is stated in units of its own scales before a solver sees it. A solver may do "
@@ -53,11 +54,19 @@ def limitations(study: Results) -> tuple[str, ...]:
         )
     for tolerance, form in study.comparisons:
         every = {question(r.run) for r in study.at(tolerance, form)}
-        common = next(iter(study.times(tolerance, form).values()))
+        times = study.times(tolerance, form)
+        common = next(iter(times.values()))
         if len(common) < len(every):
             found.append(
                 f"{form} at {asked(tolerance)}: {len(every) - len(common)} of {len(every)} "
                 "problems were not asked of every solver; means and profiles leave them out."
+            )
+        few = {solver(r.run) for r in study.at(tolerance, form) if r.outcome != "refused"}
+        few -= set(times)
+        if few:
+            found.append(
+                f"{form} at {asked(tolerance)}: asked fewer than half of the problems, and so in "
+                f"no mean and no profile: {', '.join(sorted(few))}."
             )
     return (*found, *ALWAYS)
 
