@@ -252,9 +252,10 @@ def calls(study: Results) -> Table:
                          100.0 * float(np.mean(share))))  # fmt: skip
     return Table(
         "calls", "Through CVXPY, and by the solver's own interface",
-        "Problems solved both ways. Time through CVXPY over that by the solver's own interface, "
-        "geometric means: of the whole solve, and of the solver alone. Share: what of the time "
-        "through CVXPY is not the solver's.",
+        "Problems solved both ways, on the data that CVXPY compiled; making them is part of both "
+        "times. Time through CVXPY over that by the solver's own interface, geometric means: of "
+        "the whole solve, and of the solver alone. Share: what of the time through CVXPY is not "
+        "the solver's.",
         ("solver", "tolerance", "problems", "whole", "solver alone", "share [%]"),
         tuple(rows),
     )  # fmt: skip
