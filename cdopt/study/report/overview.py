@@ -28,6 +28,8 @@ def overview(study: Results) -> Table:
     for name in dict.fromkeys(solver(r.run) for r in runs):
         own = [r for r in runs if solver(r.run) == name]
         able = [r for r in own if r.outcome != "refused"]
+        if not able:
+            continue
         profile = profiles.get(name)
         far = _distances(able)
         rows.append((
