@@ -51,8 +51,8 @@ def plans(name: str, folder: str | Path | None = None) -> tuple[Plan, ...]:
     ----------
     name : ``quick``: that it works, in a minute. ``standard``: about twenty problems, every solver
         there is, three tolerances; an hour on two cores. ``sizes``: which solver for 10², 10⁴ and
-        10⁵ contacts, at rest and in a fall, cold and warm; two hours. ``bank``: every problem of
-        the bank; some hours.
+        10⁵ contacts, at rest and in a fall, cold and warm; less than an hour. ``bank``: every
+        problem of the bank; some hours.
     folder : where ``sizes`` records the falls whose steps it takes, unless they are there already.
 
     Raises
