@@ -17,6 +17,7 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
 
 
+@pytest.mark.slow
 def test_a_small_suite_leaves_rows_a_page_and_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +91,7 @@ def test_every_group_names_tasks_and_problems_that_exist() -> None:
             assert {task for task, _ in jobs} <= set(tasks.TASKS)
 
 
+@pytest.mark.slow
 def test_products_and_factorisations_stand_beside_the_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -308,6 +308,7 @@ def test_pyramids_as_known_from_elsewhere(material: str) -> None:
     np.testing.assert_allclose(run.f, exact, atol=1e-8 * exact.max())
 
 
+@pytest.mark.slow
 def test_a_truss_of_bodies_of_unlike_size() -> None:
     """Spheres with three dofs beside bodies with six."""
     B, body = couples_of(4, 160, 500, size=2)

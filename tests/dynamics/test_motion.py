@@ -77,6 +77,7 @@ def apexes(e: float, height: float, dt: float) -> np.ndarray:
     return np.array(tops) / (height * e ** (2.0 * np.arange(1, 3)))
 
 
+@pytest.mark.slow
 def test_apexes_of_a_bouncing_ball_follow_e_squared_to_the_order_of_the_scheme() -> None:
     steps = np.array([8e-3, 4e-3, 2e-3, 1e-3])
     heights = (0.05, 0.061)  # two, for the error also depends on where in a step the ball lands

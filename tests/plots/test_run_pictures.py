@@ -125,6 +125,7 @@ def test_a_long_run_is_thinned_out(monkeypatch) -> None:
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_pages_in_a_browser(tmp_path) -> None:
     """No errors, no requests; slider, menus and sizes work; something is drawn at two widths."""

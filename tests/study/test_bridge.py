@@ -76,7 +76,7 @@ def notch(below: float, kappa_power: float = 2.0) -> Scene:
     ("name", "power"),
     [
         pytest.param("pile of two species", 2.0, marks=pytest.mark.slow),
-        ("crystal of two halves", 2.5),
+        pytest.param("crystal of two halves", 2.5, marks=pytest.mark.slow),
         pytest.param("pile", 2.0, marks=pytest.mark.slow),
         pytest.param("pile", 2.5, marks=pytest.mark.slow),
         pytest.param("pile of two species", 2.5, marks=pytest.mark.slow),

@@ -15,7 +15,7 @@ from cdopt import InvalidInput, bank, reports
 from cdopt.cli import app
 from cdopt.study.plans import PLANS, plans
 from cdopt.study.report import Results
-from cdopt.study.runs import conduct, problems
+from cdopt.study.runs import problems
 from cdopt.study.runs.sources import before, load
 
 runner = CliRunner()
@@ -81,6 +81,7 @@ def test_a_family_is_named_in_words() -> None:
             problems(text)
 
 
+@pytest.mark.slow
 def test_the_quick_study_by_its_command(tmp_path: Path) -> None:
     out = tmp_path / "study"
     found = runner.invoke(app, ["compare", "--plan", "quick", "--out", str(out), "-q"])
@@ -121,10 +122,3 @@ def test_marks_are_checked(tmp_path: Path) -> None:
     assert plain.read_text() == "<!-- table: nothing --><!-- end -->"
     with pytest.raises(InvalidInput, match="none"):
         reports.write_into(tmp_path / "none.md", study)
-
-
-def test_a_plan_is_made_piece_by_piece(tmp_path: Path) -> None:
-    (plan,) = plans("quick")
-    first = conduct(plan, tmp_path)
-    assert first.made == len(plan.runs)
-    assert conduct(plan, tmp_path).made == 0

@@ -155,6 +155,7 @@ def test_an_answer_is_not_lost_to_what_went_wrong_after_it() -> None:
     assert found.stability.order is None
 
 
+@pytest.mark.slow
 @posix
 def test_runs_side_by_side_by_threads() -> None:
     side_by_side = plan("newton", "crash", "lie", "pgs", repeats=1)
