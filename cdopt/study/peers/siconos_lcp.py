@@ -3,7 +3,7 @@
 (22) is the problem 0 ≤ f ⟂ N f + p ≥ 0 of (21). N and p go to Siconos as a dense matrix and a
 vector, in units of the problem's scales, as every solver here gets them; the forces that come
 back are judged by our certificate like any other answer. What Siconos says, and what the answer
-is worth, are reported apart: some of its solvers return not-a-number and call it solved.
+is worth, are reported apart: numbers that are none are no answer, whatever is said of them.
 
 Siconos (Inria; Apache-2.0) is no package of PyPI: on Debian ``apt-get install python3-siconos``
 brings it for the system's Python, which is driven as a process of its own. Its start is not in
