@@ -31,9 +31,9 @@ def cluster(tmp_path, monkeypatch):
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as found:
         yield found
+
+
 @pytest.mark.slow
-
-
 def test_no_run_is_lost_or_counted_twice_when_a_worker_dies(cluster, tmp_path) -> None:
     plan = Plan(
         ["beam-uniform"], ["newton", "pgs", "crash", "osqp"], repeats=1, tolerances=[None, 1e-9],
