@@ -40,14 +40,15 @@ def held(
     if backend.accuracy < HELD_FROM or result.claim != "solved":
         return result
     asked = sharper = backend.accuracy
-    for _ in range(_ROUNDS):
+    for tried in range(1, _ROUNDS + 1):
         iterate, left = result.iterate, getattr(backend, limit) - (result.iterations or 0)
         if iterate is None:
             return result
         worst = certify(posed.data, iterate.motion, iterate.forces).worst
         if worst <= asked:
             return dataclasses.replace(result, claim="solved", status="solved")
-        if result.claim != "solved" or left < 1 or not np.isfinite(worst):
+        spent = tried == _ROUNDS or left < 1
+        if spent or result.claim != "solved" or not np.isfinite(worst):
             break
         sharper *= max(_MARGIN * asked / worst, 1e-3)
         settings = dataclasses.replace(backend, accuracy=sharper, **{limit: left})
