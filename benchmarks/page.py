@@ -45,8 +45,8 @@ def _head(record: dict[str, Any]) -> list[str]:
         f"Python {own['python']}; {own['date']}",
         f"- {packages}" + (f"; not installed: {missing}" if missing else ""),
         f"- Medians of {settings['repeats']} runs, compiled code warmed; fewer where they would "
-        f"not fit into {0.4 * settings['limit']:g} s. Every row is a process of its own, stopped "
-        f"after {settings['limit']:g} s.",
+        "not fit into a minute or two fifths of the time limit. Every row is a process of its "
+        "own with a hard limit; where it was reached, the row says after how many seconds.",
         f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "
         f"above {COUNTED:g} are marked *not counted*: they enter no ratio and no fit, and are run "
         "once.",

@@ -1,7 +1,7 @@
 """Run the benchmarks and write the page about them.
 
-    python -m benchmarks.run [--quick] [--only GROUP ...] [--limit SECONDS] [--page]
-                             [--out DIR]
+    python -m benchmarks.run [--quick] [--only GROUP ...] [--limit SECONDS]
+                             [--general-limit SECONDS] [--page] [--out DIR]
 
 Every run is a process of its own with a hard time limit; medians of five with compiled code
 warmed. The rows go to ``DIR/costs.json`` as they come, with the machine and its limits; then the
@@ -23,6 +23,8 @@ from benchmarks.child import ROOT, call
 from benchmarks.record import Row, counts, machine
 from benchmarks.suites import GROUPS
 
+_LONGEST = 60.0  # s that the repeats of one task may take
+
 
 def main(argv: list[str] | None = None) -> None:
     asked = _arguments(argv)
@@ -38,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         for task, arguments in GROUPS[name](asked.quick):
             given = arguments | _budget(task, asked)
             begun = time.perf_counter()
-            rows = [_told(row) for row in call(task, given, asked.limit)]
+            rows = [_told(row) for row in call(task, given, _limit(task, asked))]
             record["groups"][name] += rows
             path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
             _say(name, rows, time.perf_counter() - begun)
@@ -50,16 +52,24 @@ def _started(path: Path, asked: argparse.Namespace, chosen: list[str]) -> dict[s
     """The record to fill: an existing one where only some groups are run again."""
     fresh: dict[str, Any] = {
         "machine": machine(),
-        "settings": {"quick": asked.quick, "limit": asked.limit, "repeats": asked.repeats},
+        "settings": {
+            "quick": asked.quick, "limit": asked.limit, "general_limit": asked.general_limit,
+            "repeats": asked.repeats,
+        },
         "limits": limits.measure(asked.quick),
         "groups": {},
-    }
+    }  # fmt: skip
     if asked.only and path.exists():
         earlier = json.loads(path.read_text())
         if earlier["settings"]["quick"] == asked.quick:  # sizes are never mixed in one page
             fresh["groups"] = earlier["groups"]
     fresh["groups"] |= {name: [] for name in chosen}
     return fresh
+
+
+def _limit(task: str, asked: argparse.Namespace) -> float:
+    """Seconds for one task; general solvers may be given less, for most of them never end."""
+    return asked.general_limit if task.startswith("general") else asked.limit
 
 
 def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
     )  # fmt: skip
     if task not in repeated:
         return {}
-    return {"repeats": asked.repeats, "budget": 0.4 * asked.limit}
+    return {"repeats": asked.repeats, "budget": min(0.4 * _limit(task, asked), _LONGEST)}
 
 
 def _told(row: Row) -> Row:
@@ -105,10 +115,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--page", action="store_true", help="write the page from DIR/costs.json")
     parser.add_argument("--limit", type=float, help="seconds for one run, by default 600 or 120")
+    parser.add_argument(
+        "--general-limit", type=float, help="seconds for one general solver, by default --limit"
+    )
     parser.add_argument("--repeats", type=int, help="by default 5, with --quick 2")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
     asked = parser.parse_args(argv)
     asked.limit = asked.limit or (120.0 if asked.quick else 600.0)
+    asked.general_limit = asked.general_limit or asked.limit
     asked.repeats = asked.repeats or (2 if asked.quick else 5)
     return asked
 
