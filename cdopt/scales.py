@@ -5,17 +5,15 @@ so that a grain of sand is certified as sharply as the millstone beside it. Ever
 homogeneous in the data: a change of units multiplies it, and scaled problems see no units.
 """
 
-# mypy: disallow-untyped-decorators=False
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.compiled import compiled, part
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class Parts:
         return np.exp(np.where(number > 0.0, logs / np.maximum(number, 1.0), overall))
 
 
-@njit(cache=True)
+@compiled()
 def _logarithms(label: IntArray, values: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """(count,) sum of the logarithms of positive values under each label, and how many."""
     logs, number = np.zeros(count), np.zeros(count)
@@ -88,7 +86,7 @@ def matrix_parts(N: sp.csr_array) -> Parts:
     return Parts(read_only(leader), np.zeros(0, dtype=np.int64), count)
 
 
-@njit(cache=True)
+@compiled()
 def _join(
     leader: IntArray, ptr: IntArray, idx: IntArray, rows: int, columns: int, tied: BoolArray
 ) -> None:
@@ -105,7 +103,7 @@ def _join(
                 leader[max(first, other)] = first = min(first, other)
 
 
-@njit(cache=True)
+@part()
 def _first(leader: IntArray, node: int) -> int:
     """The first node of the node's set; halves the way there for the next who asks."""
     while leader[node] != node:
@@ -114,7 +112,7 @@ def _first(leader: IntArray, node: int) -> int:
     return node
 
 
-@njit(cache=True)
+@compiled()
 def _number(leader: IntArray) -> int:
     """Replace leaders by numbers of their sets, in order of first nodes; returns how many."""
     count = 0
@@ -132,7 +130,7 @@ def column_scale(B: sp.csr_array) -> FloatArray:
     return _largest(B.indices, np.abs(B.data), B.shape[1])
 
 
-@njit(cache=True)
+@compiled()
 def _largest(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the largest value under each label, zero for none; not-a-number spreads."""
     result = np.zeros(count)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from cdopt.backends.kernels import CHUNKS, LEAST_CHUNK, Places, Rows, larger
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import compiled, part
 
+Place = Any  # an unsigned integer
 COLOURS = 64  # beyond them contacts are visited one by one
 
 
-@njit(cache=True)
+@compiled()
 def greedy(rows: Rows, spread: Rows, block: Places, colour: IntArray) -> int:
     """The first colour that suits each contact; ``COLOURS`` where none is left.
 
@@ -48,10 +52,10 @@ def greedy(rows: Rows, spread: Rows, block: Places, colour: IntArray) -> int:
     return count
 
 
-@njit(cache=True)
+@part()
 def _visit(
-    first: int,
-    last: int,
+    first: Place,
+    last: Place,
     rows: Rows,
     spread: Rows,
     p: FloatArray,
@@ -81,7 +85,7 @@ def _visit(
     return worst
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def _visit_apart(
     parts: FloatArray,
     first: int,
@@ -103,7 +107,7 @@ def _visit_apart(
         parts[c] = _visit(begin, end, rows, spread, p, own, inverse, relaxation, f, y)
 
 
-@njit(cache=True)
+@compiled()
 def coloured_gauss_seidel(
     threaded: bool,
     edges: Places,

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import compiled, part
 
 Places = NDArray[np.uint32]  # unsigned: a signed index is looked at for being negative each time
 Rows = tuple[Places, Places, FloatArray]
@@ -40,7 +41,7 @@ def chunks(n: int) -> Places:
     return (np.arange(count + 1) * n // count).astype(np.uint32)
 
 
-@njit(cache=True)
+@compiled()
 def transposed(rows: Rows, m: int) -> Rows:
     """The rows of the transpose of a matrix with m columns, each in the order of the contacts."""
     pointers, columns, values = rows
@@ -59,7 +60,7 @@ def transposed(rows: Rows, m: int) -> Rows:
     return out_pointers, out_columns, out_values
 
 
-@njit(cache=True)
+@compiled()
 def scatter(spread: Rows, f: FloatArray, y: FloatArray) -> None:
     """y = Sᵀ f."""
     pointers, columns, values = spread
@@ -70,7 +71,7 @@ def scatter(spread: Rows, f: FloatArray, y: FloatArray) -> None:
                 y[columns[k]] += values[k] * f[i]
 
 
-@njit(cache=True)
+@compiled()
 def gather(rows: Rows, y: FloatArray, out: FloatArray) -> None:
     """out = R y."""
     pointers, columns, values = rows
@@ -81,7 +82,7 @@ def gather(rows: Rows, y: FloatArray, out: FloatArray) -> None:
         out[i] = total
 
 
-@njit(cache=True)
+@part()
 def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     pointers, columns, values = rows
     for i in range(first, last):
@@ -91,7 +92,7 @@ def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: Float
         out[i] = total
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def multiply(threaded: bool, edges: Places, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
     if threaded:
@@ -101,13 +102,13 @@ def multiply(threaded: bool, edges: Places, rows: Rows, x: FloatArray, out: Floa
         _multiply_chunk(edges[0], edges[edges.shape[0] - 1], rows, x, out)
 
 
-@njit(cache=True)
+@part()
 def larger(worst: float, error: float) -> float:
     """The larger of the two; not-a-number once it has come."""
     return worst if error <= worst or worst != worst else error
 
 
-@njit(cache=True)
+@compiled()
 def natural_residual(own: FloatArray, gradient: FloatArray, f: FloatArray) -> float:
     """max |min(H_ii f_i, gradient_i)|: zero exactly at a solution; not-a-number spreads."""
     worst = 0.0
@@ -116,7 +117,7 @@ def natural_residual(own: FloatArray, gradient: FloatArray, f: FloatArray) -> fl
     return worst
 
 
-@njit(cache=True)
+@compiled()
 def gauss_seidel(
     rows: Rows,
     spread: Rows,
@@ -160,7 +161,7 @@ def gauss_seidel(
     return trace.shape[0]
 
 
-@njit(cache=True)
+@compiled()
 def proximal(z: float, a: float, s: float) -> float:
     """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0: the minimiser of ½(x − z)² + e(x).
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cdopt import checks
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.backends.kernels import natural_residual
 from cdopt.backends.structured import check_count, rigid, scaled_step, settings_of, tell
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import compiled, part
 from cdopt.errors import Unsupported
 from cdopt.solution import Iterate, StepSolution
 
@@ -149,7 +149,7 @@ class LCP:
         return "numerical trouble", "inaccurate"
 
 
-@njit(cache=True)
+@compiled()
 def lemke(N: FloatArray, q: FloatArray, max_pivots: int) -> tuple[int, int, IntArray, FloatArray]:
     """Lemke's method on w − N z = q, 0 ≤ w ⟂ z ≥ 0 with w − N z − z₀ = q in between.
 
@@ -190,7 +190,7 @@ def lemke(N: FloatArray, q: FloatArray, max_pivots: int) -> tuple[int, int, IntA
     return _LIMIT, max_pivots, basis, ray
 
 
-@njit(cache=True)
+@part()
 def pivot(table: FloatArray, row: int, column: int) -> None:
     """Make a column of the table the unit vector of a row."""
     table[row] /= table[row, column]
@@ -202,7 +202,7 @@ def pivot(table: FloatArray, row: int, column: int) -> None:
             table[i, column] = 0.0
 
 
-@njit(cache=True)
+@part()
 def leaving_row(table: FloatArray, basis: IntArray, entering: int, scale: float) -> int:
     """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray."""
     n = table.shape[0]

@@ -1,19 +1,13 @@
 """The rigid step of few dofs, in one compiled run: the method of ``newton_rigid``, step for step.
 
 Up to the size at which systems are dense, the calls from Python cost more than the arithmetic
-between them. Here the whole iteration is compiled, on the CSR parts of B and of the mass, with
-its own dense Cholesky factors: no BLAS, and no threads.
+between them. Here the whole iteration is compiled, on the CSR parts of B and of the mass.
 """
-
-# mypy: disallow-untyped-decorators=False
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from cdopt.backends.newton_rigid import (
     GROWTH,
@@ -28,21 +22,26 @@ from cdopt.backends.newton_rigid import (
     RigidRun,
     report,
 )
-from cdopt.checks import FloatArray, IntArray
+from cdopt.checks import FloatArray
+from cdopt.compiled import compiled, part
 from cdopt.data import RigidStepData, kernels
 from cdopt.errors import InvalidInput
 from cdopt.systems.base import Tally
 from cdopt.systems.network import DENSE_UP_TO
+from cdopt.systems.small import (
+    Rows,
+    diagonal,
+    dot,
+    factorise,
+    fill,
+    plus,
+    rows,
+    substitute,
+    times,
+    transposed_times,
+)
 
 _MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on
-
-
-class _Rows(NamedTuple):
-    """CSR parts of a sparse matrix."""
-
-    ptr: IntArray
-    idx: IntArray
-    val: FloatArray
 
 
 def takes(data: RigidStepData) -> bool:
@@ -82,21 +81,22 @@ def solve(
     return RigidRun(w, f, residual, steps, [np.inf, *(row[0] for row in history)], True)
 
 
-def _scaled(A: sp.csr_array, rows: FloatArray, columns: FloatArray) -> _Rows:
-    """diag(rows) · A · diag(columns)."""
-    return _Rows(A.indptr, A.indices, kernels.scaled(A.indptr, A.indices, A.data, rows, columns))
+def _scaled(A: sp.csr_array, left: FloatArray, right: FloatArray) -> Rows:
+    """diag(left) · A · diag(right)."""
+    val = kernels.scaled(A.indptr, A.indices, A.data, left, right)
+    return rows(A, val)
 
 
-@njit(cache=True)
+@compiled()
 def _solve(
-    B: _Rows, mass: _Rows, mobility: FloatArray, p: FloatArray, start: FloatArray,
+    B: Rows, mass: Rows, mobility: FloatArray, p: FloatArray, start: FloatArray,
     tol: float, limit: int, sigma: float,
 ) -> tuple[FloatArray, FloatArray, float, int, int, FloatArray]:  # fmt: skip
     """Motion, forces and residual of the best iterate, Newton steps, factorisations, the record.
 
     The record has one row for each update of the multipliers: residual, σ, Newton steps so far.
     """
-    f, own = start.copy(), _diagonal(mass)
+    f, own = start.copy(), diagonal(mass)
     w = np.zeros(own.size)
     record, count, steps, factors = np.empty((limit, 3)), 0, 0, 0
     best_w, best_f, best, before = w, f, np.inf, np.inf
@@ -129,48 +129,48 @@ def _solve(
     return best_w, best_f, best, steps, factors, record[:count]
 
 
-@njit(cache=True)
+@part()
 def _natural(
-    B: _Rows, mass: _Rows, own: FloatArray, mobility: FloatArray,
+    B: Rows, mass: Rows, own: FloatArray, mobility: FloatArray,
     gap: FloatArray, f: FloatArray, w: FloatArray,
 ) -> float:  # fmt: skip
     """Largest of the natural residual |min(N_ii f_i, gap_i)| and the momentum error."""
-    momentum = _plus(_times(mass, w), -1.0, _transposed_times(B, f, own.size))
+    momentum = plus(times(mass, w), -1.0, transposed_times(B, f, own.size))
     largest = _largest(momentum, own)
     for i in range(f.size):
         largest = np.maximum(largest, abs(np.minimum(mobility[i] * f[i], gap[i])))
     return largest
 
 
-@njit(cache=True)
+@part()
 def _compliant(
-    B: _Rows, mass: _Rows, own: FloatArray, p: FloatArray, f: FloatArray, sigma: float,
+    B: Rows, mass: Rows, own: FloatArray, p: FloatArray, f: FloatArray, sigma: float,
     w: FloatArray, tol: float,
 ) -> tuple[FloatArray, FloatArray, int, int]:  # fmt: skip
     """The inner minimisation from w: the motion, its gaps, Newton steps and factorisations.
 
     Steps of −1: a factorisation broke down.
     """
-    gap = _plus(p, 1.0, _times(B, w))
+    gap = plus(p, 1.0, times(B, w))
     H = np.empty((own.size, own.size))
     for step in range(INNER):
-        push, inertia = _pushed(f, sigma, gap), _times(mass, w)
-        d = _plus(_transposed_times(B, push, own.size), -1.0, inertia)  # minus the gradient
+        push, inertia = _pushed(f, sigma, gap), times(mass, w)
+        d = plus(transposed_times(B, push, own.size), -1.0, inertia)  # minus the gradient
         if _largest(d, own) <= tol:
             return w, gap, step, step
-        _fill(H, B, mass, push, sigma)
-        if not _factorise(H):
+        fill(H, B, _stiffness(push, sigma), mass, 0.0)
+        if not factorise(H):
             return w, gap, -1, step
-        _substitute(H, d)
-        rate = _times(B, d)
-        t = _search(f, sigma, gap, rate, _dot(inertia, d), _dot(_times(mass, d), d))
+        substitute(H, d)
+        rate = times(B, d)
+        t = _search(f, sigma, gap, rate, dot(inertia, d), dot(times(mass, d), d))
         if t == 0.0:
             return w, gap, step, step + 1
-        w, gap = _plus(w, t, d), _plus(gap, t, rate)
+        w, gap = plus(w, t, d), plus(gap, t, rate)
     return w, gap, INNER, INNER
 
 
-@njit(cache=True)
+@part()
 def _pushed(f: FloatArray, sigma: float, gap: FloatArray) -> FloatArray:
     """(f − σ gap)₊ (nc,): the forces that these gaps call for."""
     out = np.empty(f.size)
@@ -179,7 +179,17 @@ def _pushed(f: FloatArray, sigma: float, gap: FloatArray) -> FloatArray:
     return out
 
 
-@njit(cache=True)
+@part()
+def _stiffness(push: FloatArray, sigma: float) -> FloatArray:
+    """σ (nc,) on the contacts that push."""
+    out = np.zeros(push.size)
+    for i in range(push.size):
+        if push[i] > 0.0:
+            out[i] = sigma
+    return out
+
+
+@part()
 def _slope(
     f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float,
     t: float,
@@ -191,7 +201,7 @@ def _slope(
     return linear + t * square - push
 
 
-@njit(cache=True)
+@part()
 def _search(
     f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float
 ) -> float:
@@ -219,112 +229,10 @@ def _search(
     return low
 
 
-# --- products and dense factors --------------------------------------------------------
-
-
-@njit(cache=True)
-def _times(A: _Rows, x: FloatArray) -> FloatArray:
-    """A x."""
-    out = np.zeros(A.ptr.size - 1)
-    for i in range(out.size):
-        for k in range(A.ptr[i], A.ptr[i + 1]):
-            out[i] += A.val[k] * x[A.idx[k]]
-    return out
-
-
-@njit(cache=True)
-def _transposed_times(A: _Rows, x: FloatArray, size: int) -> FloatArray:
-    """Aᵀ x (size,)."""
-    out = np.zeros(size)
-    for i in range(x.size):
-        for k in range(A.ptr[i], A.ptr[i + 1]):
-            out[A.idx[k]] += A.val[k] * x[i]
-    return out
-
-
-@njit(cache=True)
-def _diagonal(A: _Rows) -> FloatArray:
-    out = np.zeros(A.ptr.size - 1)
-    for i in range(out.size):
-        for k in range(A.ptr[i], A.ptr[i + 1]):
-            if A.idx[k] == i:
-                out[i] += A.val[k]
-    return out
-
-
-@njit(cache=True)
-def _plus(x: FloatArray, t: float, y: FloatArray) -> FloatArray:
-    """x + t y."""
-    out = np.empty(x.size)
-    for i in range(x.size):
-        out[i] = x[i] + t * y[i]
-    return out
-
-
-@njit(cache=True)
-def _dot(x: FloatArray, y: FloatArray) -> float:
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total
-
-
-@njit(cache=True)
+@part()
 def _largest(x: FloatArray, unit: FloatArray) -> float:
     """Largest |x| / unit, zero for none; not-a-number spreads."""
     largest = 0.0
     for i in range(x.size):
         largest = np.maximum(largest, abs(x[i]) / unit[i])
     return largest
-
-
-@njit(cache=True)
-def _fill(H: FloatArray, B: _Rows, mass: _Rows, push: FloatArray, sigma: float) -> None:
-    """The upper triangle of S + σ BᵀB over the contacts that push."""
-    for j in range(H.shape[0]):
-        for k in range(H.shape[1]):
-            H[j, k] = 0.0
-    for i in range(push.size):
-        if push[i] > 0.0:
-            for k in range(B.ptr[i], B.ptr[i + 1]):
-                weight = sigma * B.val[k]
-                for m in range(B.ptr[i], B.ptr[i + 1]):
-                    if B.idx[m] >= B.idx[k]:
-                        H[B.idx[k], B.idx[m]] += weight * B.val[m]
-    for j in range(H.shape[0]):
-        for k in range(mass.ptr[j], mass.ptr[j + 1]):
-            if mass.idx[k] >= j:
-                H[j, mass.idx[k]] += mass.val[k]
-
-
-@njit(cache=True)
-def _factorise(H: FloatArray) -> bool:
-    """H = UᵀU with U in its place; False where a pivot is not positive and finite."""
-    m = H.shape[0]
-    for k in range(m):
-        pivot = H[k, k]
-        if not 0.0 < pivot < np.inf:
-            return False
-        root = np.sqrt(pivot)
-        for j in range(k, m):
-            H[k, j] /= root
-        for i in range(k + 1, m):
-            share = H[k, i]
-            if share != 0.0:
-                for j in range(i, m):
-                    H[i, j] -= share * H[k, j]
-    return True
-
-
-@njit(cache=True)
-def _substitute(U: FloatArray, x: FloatArray) -> None:
-    """(UᵀU)⁻¹ x in the place of x."""
-    m = x.size
-    for k in range(m):
-        x[k] /= U[k, k]
-        for i in range(k + 1, m):
-            x[i] -= U[k, i] * x[k]
-    for k in range(m - 1, -1, -1):
-        for i in range(k + 1, m):
-            x[k] -= U[k, i] * x[i]
-        x[k] /= U[k, k]

@@ -15,17 +15,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.backends import newton_interior
+from cdopt.backends import newton_interior, newton_truss_small
+from cdopt.backends.newton_truss_small import (
+    CLOSE,
+    GROUND,
+    MUCH_SHORTER,
+    NEAR_ENOUGH,
+    NO_PROGRESS,
+    SEARCHES,
+    SHIFT_LEAST,
+    SHIFT_MOST,
+    SHIFT_START,
+    WINDOW,
+)
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.systems import Network
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4
 _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
-_SEARCHES = 60
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
 _REFINABLE, _REFINEMENTS = 1e-5, 4
 _NEARLY = 10.0  # times the residual, to which refined forces are those of the overlaps
@@ -126,7 +136,7 @@ def refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
     best, u, f = run, run.u, run.f
     for _ in range(_REFINEMENTS):
         uphill = posed.gradient(u, f)
-        d = _direction(net, D, _SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
+        d = _direction(net, D, SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
         if d is None:
             break
         u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
@@ -145,10 +155,14 @@ def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: boo
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
     net, law = posed.net, posed.law
     net.tally.ways.append("Newton's method")
+    if newton_truss_small.takes(net, law, limit):
+        run = _few_dofs(posed, u, tol, limit)
+        if run is not None:
+            return run
     c = posed.overlap(u)
     f = law.force(c)
     gradient = posed.gradient(u, f)
-    shift, rejected, history = _SHIFT_START, 0, [_size(gradient)]
+    shift, rejected, history = SHIFT_START, 0, [_size(gradient)]
     cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
     loosest = _LOOSEST
     for step in range(1, limit + 1):
@@ -163,7 +177,7 @@ def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: boo
             if not direct:
                 break
             rejected, shift = rejected + 1, shift * 100.0
-            if shift > _SHIFT_MOST:
+            if shift > SHIFT_MOST:
                 break
             continue
         motion, kinetic = -net.gap(direction), net.inertia(direction)
@@ -176,7 +190,7 @@ def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: boo
         if t == 0.0 or not np.isfinite(size):
             rejected += 1
             shift = shift * 100.0
-            if shift > _SHIFT_MOST:
+            if shift > SHIFT_MOST:
                 break
             continue
         if law.power < HOOKE:
@@ -186,11 +200,30 @@ def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: boo
             loosest = max(0.1 * loosest, 1e-8)
         history.append(size)
         norms.append(_norm(gradient))
-        LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
-        shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
+        _tell(step, size, t, shift)
+        shift = max(shift * (0.1 if t > 0.3 else 10.0), SHIFT_LEAST)
         if _stalled(history, tol):
             break
     return TrussRun(u, f, history[-1], len(history) - 1, rejected, history, history[-1] <= tol)
+
+
+def _few_dofs(posed: Potential, u: FloatArray, tol: float, limit: int) -> TrussRun | None:
+    """Newton's method in one compiled run; None where a factorisation breaks down."""
+    net = posed.net
+    found = newton_truss_small.descend(net, posed.load, posed.opening, posed.law, u, tol, limit)
+    if found is None:
+        return None
+    net.tally.factorisations += found.factors
+    net.tally.library = "dense matrices"
+    history = found.history[:, 0].tolist()
+    for step, (size, t, shift) in enumerate(found.history[1:].tolist(), 1):
+        _tell(step, size, t, shift)
+    steps, least = len(history) - 1, history[-1]
+    return TrussRun(found.u, found.f, least, steps, found.rejected, history, least <= tol)
+
+
+def _tell(step: int, size: float, t: float, shift: float) -> None:
+    LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
 
 
 def _direction(
@@ -232,8 +265,9 @@ def _size(gradient: FloatArray) -> float:
 
 def _stalled(history: list[float], tol: float) -> bool:
     """Round-off reached: no progress over the last steps, already close."""
-    recent = history[-6:]
-    return len(recent) == 6 and min(recent[1:]) >= 0.5 * recent[0] and recent[-1] < 1e4 * tol
+    recent = history[-WINDOW:]
+    stuck = len(recent) == WINDOW and min(recent[1:]) >= NO_PROGRESS * recent[0]
+    return stuck and recent[-1] < CLOSE * tol
 
 
 def _bilateral(posed: Potential) -> FloatArray:
@@ -242,10 +276,15 @@ def _bilateral(posed: Potential) -> FloatArray:
     For other powers each overlap is then of the right order: scaled forces are near one.
     """
     net, law = posed.net, posed.law
+    if newton_truss_small.takes(net, law):
+        u = newton_truss_small.bilateral(net, posed.load, posed.opening, law)
+        net.tally.factorisations += 1
+        if u is not None:
+            return u
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     typical = float(k.mean()) if k.size else 1.0
     pulled = -(posed.load + net.load(k * posed.opening))
-    return net.system(k, 1e-8 * typical).solve(pulled, 1e-2, net.patience)
+    return net.system(k, GROUND * typical).solve(pulled, 1e-2, net.patience)
 
 
 def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
@@ -284,17 +323,17 @@ def _line_search(
     if not initial < 0.0:
         return 0.0
     low, high, at_high = 0.0, 1.0, slope(1.0)
-    if abs(at_high) <= 0.5 * abs(initial):
+    if abs(at_high) <= NEAR_ENOUGH * abs(initial):
         return 1.0
     while at_high < 0.0 and high < 1e6:
         low, high = high, 4.0 * high
         at_high = slope(high)
-        if abs(at_high) <= 0.5 * abs(initial):
+        if abs(at_high) <= NEAR_ENOUGH * abs(initial):
             return high
-    for _ in range(_SEARCHES):
+    for _ in range(SEARCHES):
         middle = 0.5 * (low + high)
         value = slope(middle)
-        if abs(value) <= 0.1 * abs(initial):
+        if abs(value) <= MUCH_SHORTER * abs(initial):
             return middle
         low, high = (middle, high) if value < 0.0 else (low, middle)
     return low

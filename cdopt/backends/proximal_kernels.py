@@ -8,17 +8,18 @@ decide what follows.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from cdopt.backends.kernels import Places, Rows, larger, multiply, proximal
 from cdopt.checks import FloatArray
+from cdopt.compiled import compiled, part
 
 THETA, LIPSCHITZ, BEST, LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of ``accelerate``
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 
 
-@njit(cache=True)
+@part()
 def _propose_chunk(
     first: int,
     last: int,
@@ -56,7 +57,7 @@ def _propose_chunk(
     sums[_SQUARED] = squared
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def _propose(
     threaded: bool,
     edges: Places,
@@ -87,7 +88,7 @@ def _propose(
             )  # fmt: skip
 
 
-@njit(cache=True)
+@part()
 def _judge_chunk(
     first: int,
     last: int,
@@ -120,7 +121,7 @@ def _judge_chunk(
     sums[_CURVATURE], sums[_UPHILL], sums[_WORST] = curvature, uphill, worst
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def _judge(
     threaded: bool,
     edges: Places,
@@ -149,7 +150,7 @@ def _judge(
             )  # fmt: skip
 
 
-@njit(cache=True)
+@part()
 def _in_order(sums: FloatArray, place: int) -> float:
     """The sum over chunks, always in the same order."""
     total = 0.0
@@ -158,7 +159,7 @@ def _in_order(sums: FloatArray, place: int) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled()
 def accelerate(
     threaded: bool,
     rows: Rows,

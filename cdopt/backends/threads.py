@@ -22,13 +22,15 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[None]:
     """BLAS on one thread; the compiled loops on all of theirs, or on one for small problems.
 
     On busy cores the threads of a small problem wait for each other and do no work. What was set
-    before is set again at the end. BLAS itself keeps to one thread where contacts and ``dofs`` are
-    a few tens: there it is not asked, which takes longer than such a problem's arithmetic.
+    before is set again at the end. Where contacts and ``dofs`` are a few tens nothing is set, which
+    takes longer than such a problem's arithmetic: BLAS itself keeps to one thread there, and no
+    compiled loop of such a problem has several.
     """
+    if dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS:
+        yield
+        return
     before = numba.get_num_threads()
-    few = dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS
-    limit = contextlib.nullcontext() if few else _libraries().limit(limits=1, user_api="blas")
-    with limit:
+    with _libraries().limit(limits=1, user_api="blas"):
         numba.set_num_threads(before if contacts > SERIAL else 1)
         try:
             yield

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.spatial import cKDTree
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.compiled import compiled, part
 from cdopt.errors import CdoptError
 
 SOLID = 0.62  # share of space that spheres at rest fill, about
@@ -131,7 +131,7 @@ def _near(
     return pairs[keep], arm[keep], shift[keep].astype(np.int64)
 
 
-@njit(cache=True)
+@part()
 def _push(
     x: FloatArray, radii: FloatArray, weight: FloatArray, fixed: BoolArray, pairs: IntArray,
     side: float, stiffness: float, out: FloatArray,
@@ -166,7 +166,7 @@ def _push(
     return worst
 
 
-@njit(cache=True)
+@compiled()
 def _fire(
     x: FloatArray, v: FloatArray, radii: FloatArray, weight: FloatArray, fixed: BoolArray,
     pairs: IntArray, side: float, stiffness: float, longest: float, pace: FloatArray,
@@ -205,7 +205,7 @@ def _fire(
     return limit, worst
 
 
-@njit(cache=True)
+@part()
 def _move(x: FloatArray, v: FloatArray, force: FloatArray, start: FloatArray, h: float) -> float:
     """One time step, no sphere further than allowed; returns the largest move since ``start``."""
     furthest = 0.0

@@ -1,16 +1,14 @@
 """Compiled loops over the rows of a sparse matrix, for the scales and residuals of a problem."""
 
-# mypy: disallow-untyped-decorators=False
-
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def mobilities(
     ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, idle: float
 ) -> tuple[FloatArray, BoolArray]:
@@ -30,7 +28,7 @@ def mobilities(
     return own, moving
 
 
-@njit(cache=True)
+@compiled()
 def closing_speeds(
     ptr: IntArray, idx: IntArray, val: FloatArray, v_star: FloatArray, p: FloatArray,
     bias: FloatArray, part: IntArray, count: int, negligible: float, round_off: float,
@@ -58,7 +56,7 @@ def closing_speeds(
     return closing
 
 
-@njit(cache=True)
+@compiled()
 def scaled(
     ptr: IntArray, idx: IntArray, val: FloatArray, rows: FloatArray, columns: FloatArray
 ) -> FloatArray:
@@ -70,7 +68,7 @@ def scaled(
     return out
 
 
-@njit(cache=True)
+@compiled()
 def times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
     """B x (n,) for B as its CSR parts."""
     out = np.zeros(ptr.size - 1)
@@ -80,7 +78,7 @@ def times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> Float
     return out
 
 
-@njit(cache=True)
+@compiled()
 def times_size(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
     """|B| |x| (n,) for B as its CSR parts."""
     out = np.zeros(ptr.size - 1)
@@ -90,7 +88,7 @@ def times_size(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> 
     return out
 
 
-@njit(cache=True)
+@compiled()
 def transposed_times(
     ptr: IntArray, idx: IntArray, val: FloatArray, f: FloatArray, size: int
 ) -> FloatArray:
@@ -102,7 +100,7 @@ def transposed_times(
     return out
 
 
-@njit(cache=True)
+@compiled()
 def worst(error: FloatArray, scale: FloatArray) -> int:
     """Where error / scale is largest, or the first place where it is not a number.
 

@@ -10,9 +10,9 @@ the test on pairs of edges by Gauss arcs: Gregorius, D., GDC (2013).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import part
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, cross, dot, minus, row, times
 
@@ -21,7 +21,7 @@ FACE_FIRST = 1e-6  # of the size: edges must be clearly better than faces
 PARALLEL = 1e-6  # rad
 
 
-@njit(cache=True)
+@part()
 def separating_axis(
     net: Network, x: FloatArray, normals: FloatArray, a: int, b: int, limit: float
 ) -> tuple[float, int, int, int, Vector]:
@@ -72,7 +72,7 @@ def separating_axis(
     return best, kind, first, second, axis
 
 
-@njit(cache=True)
+@part()
 def lowest(x: FloatArray, begin: int, end: int, n: Vector) -> float:
     """The least of n · x over rows from ``begin`` to before ``end``."""
     least = np.inf
@@ -81,7 +81,7 @@ def lowest(x: FloatArray, begin: int, end: int, n: Vector) -> float:
     return least
 
 
-@njit(cache=True)
+@part()
 def _normals(normals: FloatArray, left: int, right: int) -> tuple[Vector, Vector]:
     """Of the faces beside an edge; zeros where there are none."""
     if left < 0:
@@ -89,7 +89,7 @@ def _normals(normals: FloatArray, left: int, right: int) -> tuple[Vector, Vector
     return row(normals, left), row(normals, right)
 
 
-@njit(cache=True)
+@part()
 def _minkowski_face(
     da: Vector, left: Vector, right: Vector, sided: bool, db: Vector, under: Vector, over: Vector,
     other_sided: bool, between: Vector,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import part
 from cdopt.geometry.vectors import Vector, along, dot, minus
 
 SAME_PLACE = 1e-6  # of the smaller piece: points nearer to each other are one
@@ -29,7 +28,7 @@ class Found(NamedTuple):
     place: FloatArray
 
 
-@njit(cache=True)
+@part()
 def taken(found: Found, la: int, lb: int) -> bool:
     """Whether a point of these two bodies has these names already."""
     for k in range(found.tally[2], min(found.tally[0], found.pair.size)):
@@ -38,7 +37,7 @@ def taken(found: Found, la: int, lb: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@part()
 def note(
     found: Found, pair: int, la: int, lb: int, distance: float, ra: float, rb: float, n: Vector,
     at: Vector, same: float,

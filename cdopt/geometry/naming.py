@@ -7,16 +7,15 @@ name must not depend on it, for forces are carried from step to step by name.
 
 from __future__ import annotations
 
-from numba import njit
-
 from cdopt.checks import FloatArray
+from cdopt.compiled import part
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, along, dot, minus, row
 
 ON = 1e-3  # of the size: a point nearer than this to a corner or an edge is called after it
 
 
-@njit(cache=True)
+@part()
 def called(net: Network, x: FloatArray, piece: int, p: Vector, label: int) -> int:
     """The corner or else the edge of a piece that a point of it lies on; ``label`` if on none."""
     limit = (ON * net.size[piece]) ** 2

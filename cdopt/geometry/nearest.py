@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import part
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row
 
 
-@njit(cache=True)
+@part()
 def nearest_on_segments(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float]:
     """Where, in [0, 1], the segments p–q and r–s are nearest; either may be a point.
 
@@ -37,7 +37,7 @@ def nearest_on_segments(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[flo
     return t, u
 
 
-@njit(cache=True)
+@part()
 def crossing(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float, Vector]:
     """Where the lines p–q and r–s, not parallel, are nearest, and the product of directions."""
     d, e, w = minus(q, p), minus(s, r), minus(r, p)
@@ -46,13 +46,13 @@ def crossing(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float, 
     return dot(cross(w, e), c) / square, dot(cross(w, d), c) / square, c
 
 
-@njit(cache=True)
+@part()
 def edge_count(net: Network, piece: int) -> int:
     """Edges of a piece; a point is an edge from itself to itself."""
     return max(1, net.first_edge[piece + 1] - net.first_edge[piece])
 
 
-@njit(cache=True)
+@part()
 def ends(
     first_edge: IntArray, first_vertex: IntArray, edges: IntArray, piece: int, k: int
 ) -> tuple[int, int]:
@@ -63,7 +63,7 @@ def ends(
     return edges[e + k, 0], edges[e + k, 1]
 
 
-@njit(cache=True)
+@part()
 def between(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float, float]:
     """Distance of the segments p–q and r–s, m, and where on them, in [0, 1]."""
     t, u = nearest_on_segments(p, q, r, s)
@@ -71,7 +71,7 @@ def between(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float, f
     return np.sqrt(dot(gap, gap)), t, u
 
 
-@njit(cache=True)
+@part()
 def nearest_edges(net: Network, x: FloatArray, a: int, b: int) -> float:
     """Least distance between edges of two pieces, m."""
     best = np.inf

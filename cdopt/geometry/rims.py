@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from cdopt.checks import FloatArray
+from cdopt.compiled import part
 from cdopt.geometry.axes import lowest
 from cdopt.geometry.found import SAME_PLACE
 from cdopt.geometry.hulls import Network
@@ -14,13 +13,13 @@ ACROSS = 0.98  # cosine: faces turned less from the axis are the ones in contact
 OPPOSITE = -0.9999  # cosine: faces turned against each other that may lie in one plane
 
 
-@njit(cache=True)
+@part()
 def thin(net: Network, piece: int) -> bool:
     """Whether a piece is a point or a segment; in the plane a segment has two sides."""
     return bool(net.first_face[piece + 1] - net.first_face[piece] <= 2)
 
 
-@njit(cache=True)
+@part()
 def rim_to_rim(
     net: Network, x: FloatArray, normals: FloatArray, a: int, b: int, n: Vector, best: float
 ) -> bool:

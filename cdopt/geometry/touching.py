@@ -10,9 +10,9 @@ Where faces lie on each other the points are all corners of the area they share.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.compiled import compiled, part
 from cdopt.geometry.axes import (
     EDGES,
     FACE_FIRST,
@@ -34,7 +34,7 @@ FACING = -0.1  # cosine: features of faces turned less towards the other are not
 INSIDE = 1e-9  # of the size: how far outside a face a corner still is over it
 
 
-@njit(cache=True)
+@compiled()
 def find_points(
     pairs: IntArray, fresh: BoolArray, net: Network, x: FloatArray, normals: FloatArray,
     margin: FloatArray, found: Found,
@@ -51,7 +51,7 @@ def find_points(
         _touch(k, pairs[k, 0], pairs[k, 1], net, x, normals, margin[k], found)
 
 
-@njit(cache=True)
+@part()
 def _touch(
     k: int, a: int, b: int, net: Network, x: FloatArray, normals: FloatArray, margin: float,
     found: Found,
@@ -87,7 +87,7 @@ def _touch(
     _nearest(k, a, b, net, x, margin, found)
 
 
-@njit(cache=True)
+@part()
 def _face_points(
     k: int, a: int, b: int, n: Vector, inside: float, net: Network, x: FloatArray,
     normals: FloatArray, margin: float, found: Found,
@@ -105,7 +105,7 @@ def _face_points(
     return least
 
 
-@njit(cache=True)
+@part()
 def _note(
     k: int, a: int, b: int, la: int, lb: int, distance: float, n: Vector, at: Vector,
     net: Network, x: FloatArray, margin: float, found: Found,
@@ -125,7 +125,7 @@ def _note(
     return distance
 
 
-@njit(cache=True)
+@part()
 def _flat_face(net: Network, normals: FloatArray, piece: int, n: Vector) -> int:
     """The face that lies most squarely across n; −1 if none lies flat."""
     best, chosen = FLAT, -1
@@ -136,7 +136,7 @@ def _flat_face(net: Network, normals: FloatArray, piece: int, n: Vector) -> int:
     return chosen
 
 
-@njit(cache=True)
+@part()
 def _corners_over_face(
     k: int, own: int, other: int, face: int, sign: float, n: Vector, inside: float, net: Network,
     x: FloatArray, normals: FloatArray, margin: float, found: Found,
@@ -165,7 +165,7 @@ def _corners_over_face(
     return least
 
 
-@njit(cache=True)
+@part()
 def _over(
     net: Network, x: FloatArray, face: int, m: Vector, p: Vector, size: float, inside: float
 ) -> bool:
@@ -185,7 +185,7 @@ def _over(
     return True
 
 
-@njit(cache=True)
+@part()
 def _corner_faces(
     net: Network, x: FloatArray, normals: FloatArray, piece: int, v: int, away: Vector
 ) -> bool:
@@ -205,7 +205,7 @@ def _corner_faces(
     return True
 
 
-@njit(cache=True)
+@part()
 def _edge_counts(net: Network, normals: FloatArray, face: int, e: int, away: Vector) -> bool:
     """Whether an edge borders the flat face; without one, whether it is on the side of ``away``."""
     left, right = net.edge_faces[e, 0], net.edge_faces[e, 1]
@@ -216,7 +216,7 @@ def _edge_counts(net: Network, normals: FloatArray, face: int, e: int, away: Vec
     return max(dot(row(normals, left), away), dot(row(normals, right), away)) > -FACING
 
 
-@njit(cache=True)
+@part()
 def _crossing_edges(
     k: int, a: int, b: int, face: tuple[int, int], n: Vector, inside: float, net: Network,
     x: FloatArray, normals: FloatArray, margin: float, found: Found,
@@ -250,13 +250,13 @@ def _crossing_edges(
     return least
 
 
-@njit(cache=True)
+@part()
 def _cross_at(net: Network, x: FloatArray, ea: int, eb: int) -> tuple[float, float, Vector]:
     return crossing(row(x, net.edges[ea, 0]), row(x, net.edges[ea, 1]),
                     row(x, net.edges[eb, 0]), row(x, net.edges[eb, 1]))  # fmt: skip
 
 
-@njit(cache=True)
+@part()
 def _deepest(
     k: int, a: int, b: int, kind: int, face: int, depth: float, n: Vector, net: Network,
     x: FloatArray, margin: float, found: Found,
@@ -278,7 +278,7 @@ def _deepest(
               found)  # fmt: skip
 
 
-@njit(cache=True)
+@part()
 def _nearest(
     k: int, a: int, b: int, net: Network, x: FloatArray, margin: float, found: Found
 ) -> None:
@@ -299,7 +299,7 @@ def _nearest(
                 _along_edges(k, a, b, ka, kb, t, u, net, x, margin, found)
 
 
-@njit(cache=True)
+@part()
 def _along_edges(
     k: int, a: int, b: int, ka: int, kb: int, t: float, u: float, net: Network, x: FloatArray,
     margin: float, found: Found,
@@ -334,7 +334,7 @@ def _along_edges(
                  along(r, u, e), net, x, margin, found)  # fmt: skip
 
 
-@njit(cache=True)
+@part()
 def _label(net: Network, piece: int, edge: int, t: float) -> int:
     """What a body calls a place on an edge of a piece: the edge, or the corner at its end."""
     v0, v1 = ends(net.first_edge, net.first_vertex, net.edges, piece, edge)
@@ -345,7 +345,7 @@ def _label(net: Network, piece: int, edge: int, t: float) -> int:
     return net.edge_label[net.first_edge[piece] + edge]
 
 
-@njit(cache=True)
+@part()
 def _from_to(
     k: int, a: int, b: int, la: int, lb: int, p: Vector, r: Vector, net: Network, x: FloatArray,
     margin: float, found: Found,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt.compiled import compiled, part
 from cdopt.grains.links import Links
 
 HALF = 0.5  # lever of two spheres, as a share of the distance of their centres
@@ -46,7 +46,7 @@ def seen_space(count: int) -> Seen:
     )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def look(
     x: FloatArray, d: FloatArray, a: float, links: Links, held: BoolArray, power: float, seen: Seen
 ) -> int:
@@ -97,7 +97,7 @@ def look(
     return live
 
 
-@njit(cache=True, error_model="numpy")
+@part(error_model="numpy")
 def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) -> None:
     """Add ``factor`` times the elastic forces to out (nb, 6), N."""
     for s in range(live):
@@ -110,7 +110,7 @@ def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) ->
             out[j, k] -= force * seen.n[s, k]
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@part(error_model="numpy", inline="always")
 def pair_product(
     i: int, j: int, wall: bool, nx: float, ny: float, nz: float, distance: float, along: float,
     across: float, slide: float, z: FloatArray, out: FloatArray, turning: bool,
@@ -156,7 +156,7 @@ def pair_product(
     out[j, 2] -= fz
 
 
-@njit(cache=True, error_model="numpy")
+@part(error_model="numpy")
 def drag(
     links: Links, seen: Seen, live: int, held: BoolArray, factor: float, z: FloatArray,
     out: FloatArray, turning: bool,
@@ -172,7 +172,7 @@ def drag(
             )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@part(error_model="numpy")
 def touching(links: Links, seen: Seen, live: int, held: BoolArray) -> None:
     """Let ``held`` name the links that overlap, and bonds."""
     held.fill(False)

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numba.extending import overload
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import compiled, part
 
 _MATH = {"contract", "reassoc", "nsz"}
 _SPHERE = 3  # dofs
@@ -27,7 +28,7 @@ Places = Any  # unsigned integers
 Shape = tuple[int, ...]
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@compiled(parallel=True, fastmath=_MATH)
 def gaps(
     one: Places, two: Places, V: FloatArray, x: FloatArray, out: FloatArray, shape: Shape
 ) -> None:
@@ -39,7 +40,7 @@ def gaps(
         out[i] = total
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@compiled(parallel=True, fastmath=_MATH)
 def loads(
     begin: Places, middle: Places, end: Places, contact: Places, two: Places,
     V: FloatArray, start: Places, f: FloatArray, out: FloatArray, shape: Shape,
@@ -61,7 +62,7 @@ def loads(
                     out[a, j] += V[k, j] * push
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def compress(
     begin: Places, middle: Places, end: Places, contact: Places, two: Places,
     V: FloatArray, start: Places, root: FloatArray,
@@ -87,7 +88,7 @@ def compress(
             end_out[a] = at
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@compiled(parallel=True, fastmath=_MATH)
 def blocks(
     begin: Places, middle: Places, end: Places, two: Places, W: FloatArray, start: Places,
     out: FloatArray, shape: Shape,
@@ -118,7 +119,7 @@ def blocks(
                             out[a, r, j] -= factor * out[a, i, j]
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@compiled(parallel=True, fastmath=_MATH)
 def general_product(
     begin: Places, middle: Places, end: Places, two: Places, W: FloatArray, start: Places,
     diagonal: FloatArray, base: FloatArray, p: FloatArray, out: FloatArray, part: FloatArray,
@@ -158,7 +159,7 @@ def general_product(
     return total
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@compiled(parallel=True, fastmath=_MATH)
 def product_of_three(
     begin: Places, middle: Places, end: Places, two: Places, W: FloatArray, start: Places,
     diagonal: FloatArray, base: FloatArray, p: FloatArray, out: FloatArray, part: FloatArray,
@@ -229,7 +230,7 @@ def _chosen(
     return run
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def advance(
     alpha: float, start: Places, inverse: FloatArray, p: FloatArray, image: FloatArray,
     x: FloatArray, r: FloatArray, z: FloatArray, part: FloatArray, shape: Shape,
@@ -254,7 +255,7 @@ def advance(
     return total
 
 
-@njit(parallel=True, cache=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def redirect(beta: float, start: Places, z: FloatArray, p: FloatArray, shape: Shape) -> None:
     """p = z + β p."""
     for c in prange(start.size - 1):
@@ -263,7 +264,7 @@ def redirect(beta: float, start: Places, z: FloatArray, p: FloatArray, shape: Sh
                 p[a, j] = z[a, j] + beta * p[a, j]
 
 
-@njit(cache=True)
+@compiled()
 def conjugate_gradients(
     begin: Places, middle: Places, end: Places, two: Places, W: FloatArray, start: Places,
     diagonal: FloatArray, base: FloatArray, inverse: FloatArray, r: FloatArray,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import compiled
 
 
 class UpperPattern:
@@ -51,7 +51,7 @@ class UpperPattern:
         return self.upper
 
 
-@njit(cache=True)
+@compiled()
 def _pair_keys(
     pointers: IntArray, columns: IntArray, first: IntArray, m: int, keys: IntArray
 ) -> None:
@@ -64,7 +64,7 @@ def _pair_keys(
                 at += 1
 
 
-@njit(cache=True)
+@compiled()
 def _add_products(
     pointers: IntArray, data: FloatArray, first: IntArray, slot: IntArray, D: FloatArray,
     values: FloatArray,

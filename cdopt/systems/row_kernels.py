@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, prange
+from numba import prange
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import compiled, part
 from cdopt.systems.couples import LARGEST_BLOCK
 
 
@@ -35,7 +36,7 @@ def rows_of(matrix: sp.csr_array) -> Rows:
     )
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def multiply(A: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = A x."""
     for i in prange(out.size):
@@ -45,7 +46,7 @@ def multiply(A: Rows, x: FloatArray, out: FloatArray) -> None:
         out[i] = total
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def block_inverses(
     T: Rows, D: FloatArray, base: FloatArray, start: IntArray, out: FloatArray
 ) -> None:
@@ -77,7 +78,7 @@ def block_inverses(
         _invert(block, size, out[b])
 
 
-@njit(cache=True)
+@part()
 def _invert(block: FloatArray, size: int, out: FloatArray) -> None:
     """Gauss–Jordan on a small symmetric positive definite block."""
     for i in range(size):
@@ -96,7 +97,7 @@ def _invert(block: FloatArray, size: int, out: FloatArray) -> None:
                     out[r, j] -= factor * out[i, j]
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def _precondition(
     inverse: FloatArray, start: IntArray, r: FloatArray, z: FloatArray, share: FloatArray
 ) -> None:
@@ -114,7 +115,7 @@ def _precondition(
         share[b] = part
 
 
-@njit(parallel=True, cache=True)
+@part(parallel=True)
 def _curvature(
     B: Rows, T: Rows, D: FloatArray, base: FloatArray, start: IntArray,
     p: FloatArray, q: FloatArray, out: FloatArray, share: FloatArray,
@@ -141,7 +142,7 @@ def _curvature(
         share[b] = part
 
 
-@njit(cache=True)
+@part()
 def _total(share: FloatArray) -> float:
     """The sum, in order: it does not depend on the number of threads."""
     total = 0.0
@@ -150,7 +151,7 @@ def _total(share: FloatArray) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled()
 def conjugate_gradients(
     B: Rows, T: Rows, D: FloatArray, base: FloatArray, start: IntArray, inverse: FloatArray,
     rhs: FloatArray, x: FloatArray, tol: float, limit: int,

@@ -122,22 +122,3 @@ def test_indices_of_any_width_do() -> None:
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     f = cdopt.ClassicCD(step.replace(B=wide)).solve("newton").f
     np.testing.assert_array_equal(f, cdopt.ClassicCD(step).solve("newton").f)
-
-
-@pytest.mark.parametrize("m", [1, 2, 7, 40])
-def test_its_factors_solve_the_system(m: int) -> None:
-    rng = np.random.default_rng(m)
-    root, x = rng.standard_normal((m, m)), rng.standard_normal(m)
-    H = root @ root.T + np.eye(m)
-    factor, y = np.triu(H), H @ x
-    assert newton_small._factorise(factor)
-    np.testing.assert_allclose(np.triu(factor), np.linalg.cholesky(H).T, rtol=1e-10, atol=1e-12)
-    newton_small._substitute(factor, y)
-    np.testing.assert_allclose(y, x, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "H", [[[1.0, 1.0], [0.0, 1.0]], [[-1.0]], [[np.nan]], [[np.inf]], [[1.0, np.nan], [0.0, 1.0]]]
-)
-def test_a_factorisation_that_breaks_down_says_so(H: list[list[float]]) -> None:
-    assert not newton_small._factorise(np.array(H))

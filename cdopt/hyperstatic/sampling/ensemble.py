@@ -142,7 +142,7 @@ def _walked(part: Polytope, plan: _Plan, source: np.random.SeedSequence) -> Floa
     columns = np.ascontiguousarray((part.states @ shape).T)
     forces = np.empty((plan.chains, plan.draws, part.contacts.size))
     for chain, (place, rng) in enumerate(zip(places, own, strict=True)):
-        y = np.linalg.solve(shape, place)
+        y = np.asarray(np.linalg.solve(shape, place), dtype=np.float64)
         if plan.warm_up:
             walk(part.centre, columns, y, 1, plan.warm_up * plan.thin, rng)
         kept = walk(part.centre, columns, y, plan.draws, plan.thin, rng)
@@ -165,7 +165,7 @@ def _rounded(
         draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // plan.chains)
         columns, met = np.ascontiguousarray((part.states @ shape).T), []
         for chain, rng in enumerate(own):
-            y = np.linalg.solve(shape, places[chain])
+            y = np.asarray(np.linalg.solve(shape, places[chain]), dtype=np.float64)
             kept = walk(part.centre, columns, y, draws, 1, rng)
             places[chain] = shape @ y
             met.append(kept[draws // 4 :])

@@ -6,19 +6,17 @@ Lovász, Mathematical Programming 86 (1999). Directions are the axes, which cost
 and one from the sphere after as many as there are axes, which leads out of corners.
 """
 
-# mypy: disallow-untyped-decorators=False
-
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import compiled, part
 
 _NOTHING = 1e-200  # a force of zero, to divide by
 
 
-@njit(cache=True)
+@compiled()
 def walk(
     centre: FloatArray,
     columns: FloatArray,
@@ -54,7 +52,7 @@ def walk(
     return kept
 
 
-@njit(cache=True)
+@part()
 def _combined(start: FloatArray, columns: FloatArray, y: FloatArray, f: FloatArray) -> None:
     """f = start + columnsᵀ y, anew, so that no round-off gathers."""
     f[:] = start
@@ -62,14 +60,14 @@ def _combined(start: FloatArray, columns: FloatArray, y: FloatArray, f: FloatArr
         _add(f, y[axis], columns[axis])
 
 
-@njit(cache=True)
+@part()
 def _add(f: FloatArray, t: float, along: FloatArray) -> None:
     """f += t · along, in place."""
     for i in range(f.size):
         f[i] += t * along[i]
 
 
-@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
+@part(fastmath={"nnan", "nsz", "reassoc"})
 def _chord(f: FloatArray, along: FloatArray, place: float) -> float:
     """The step to ``place`` in [0, 1] of the chord f + t · along ≥ 0; none where it is no chord."""
     up, down = 0.0, 0.0  # the fastest that a force grows and falls, relative to itself
