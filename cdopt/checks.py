@@ -49,7 +49,10 @@ def _numeric(name: str, value: object, expected: str) -> NDArray[Any]:
 
 
 def _finite(name: str, array: FloatArray, expected: str) -> None:
-    bad = np.flatnonzero(~(np.abs(array) <= _LARGEST))
+    size = np.abs(array)
+    if size.max(initial=0.0) <= _LARGEST:  # not-a-number is not
+        return
+    bad = np.flatnonzero(~(size <= _LARGEST))
     if bad.size:
         where = f" at index {int(bad[0])}" if array.ndim == 1 else ""
         raise InvalidInput(name, f"{float(array.ravel()[bad[0]])!r}{where}", expected)

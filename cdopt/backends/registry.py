@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -95,13 +96,19 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
     return backend
 
 
+@functools.cache
+def _default(name: str) -> Backend:
+    """A structured backend with its defaults, made once: nobody can change it."""
+    return STRUCTURED[name]()
+
+
 def _structured(name: str, options: dict[str, Any]) -> Backend:
     """A structured backend with these settings; ``accuracy`` None means its default."""
     if options.get("accuracy", 0.0) is None:
         del options["accuracy"]
-    maker = STRUCTURED[name]
     if not options:
-        return maker()
+        return _default(name)
+    maker = STRUCTURED[name]
     fields = [f.name for f in dataclasses.fields(maker) if f.init]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(fields))
     if unknown:

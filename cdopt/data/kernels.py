@@ -114,3 +114,33 @@ def worst(error: FloatArray, scale: FloatArray) -> int:
         if ratio > most:
             found, most = i, ratio
     return found
+
+
+@compiled()
+def dofs_in_play(
+    beta: FloatArray, load: FloatArray, free: BoolArray, no_lever: float, no_load: float
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """The lever of each dof (nv,), whether contacts act on it, and if it takes part.
+
+    Parameters
+    ----------
+    beta : (nv,) largest gap per unit of each dof, zero where it touches nothing; there the
+        lever is the largest of all.
+    load : (nv,) F̃. free : (nv,) dofs that are not prescribed.
+    no_lever, no_load : shares of the largest lever and of the largest free load; a dof below both
+        takes no part.
+    """
+    most, top = 0.0, 0.0
+    for j in range(beta.size):
+        most = np.maximum(most, beta[j])
+        if free[j]:
+            top = np.maximum(top, abs(load[j]))
+    lever = np.empty(beta.size)
+    reached, played = np.zeros(beta.size, np.bool_), np.zeros(beta.size, np.bool_)
+    for j in range(beta.size):
+        touched = beta[j] > 0.0
+        lever[j] = beta[j] if touched else most if most != 0.0 else 1.0
+        noise = beta[j] <= no_lever * most and abs(load[j]) <= no_load * top
+        reached[j] = free[j] and touched and not noise
+        played[j] = free[j] and (reached[j] or (load[j] != 0.0 and not (touched and noise)))
+    return lever, reached, played

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import PowerLaw
+from cdopt.data import kernels
 from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+_NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,33 +121,32 @@ class TrussData:
         return Entries(self.B)
 
     @cached_property
-    def _reach(self) -> FloatArray:
-        """β_j (nv,): gap per unit of the dof, zero where it touches no contact."""
-        return read_only(column_scale(self.B))
+    def _dofs(self) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """``dof_lever``, ``reached`` and ``in_play``."""
+        beta = column_scale(self.B)
+        lever, reached, played = kernels.dofs_in_play(
+            beta, self.contact_load, self.free, _NO_LEVER, _NO_LOAD
+        )
+        return read_only(lever), read_only(reached), read_only(played)
 
-    @cached_property
+    @property
     def dof_lever(self) -> FloatArray:
         """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        beta = self._reach
-        return read_only(np.where(beta > 0.0, beta, float(beta.max(initial=0.0)) or 1.0))
+        return self._dofs[0]
 
-    @cached_property
+    @property
     def reached(self) -> BoolArray:
         """(nv,) free dofs that some contact acts on.
 
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
         provided that its load is round-off too (trap 5).
         """
-        beta, load = self._reach, np.abs(self.contact_load)
-        top = float(np.where(self.free, load, 0.0).max(initial=0.0))
-        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= 1e-9 * top)
-        return read_only(self.free & (beta > 0.0) & ~noise)
+        return self._dofs[1]
 
-    @cached_property
+    @property
     def in_play(self) -> BoolArray:
         """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
-        noise = self.free & (self._reach > 0.0) & ~self.reached
-        return read_only(self.free & (self.reached | (self.contact_load != 0.0)) & ~noise)
+        return self._dofs[2]
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (nv,), N and N·m."""
