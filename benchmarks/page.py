@@ -187,6 +187,9 @@ def _best(base: Row, rows: Iterable[Row]) -> str:
     )
 
 
+_LARGE = 14_000  # contacts from which on an exponent says how time grows
+
+
 def _scaling(rows: list[Row], out: Path) -> list[str]:
     groups = {
         f"{who}, {material}": [
@@ -198,11 +201,22 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
     }  # fmt: skip
     lines = {name: [(r["contacts"], r["seconds"]) for r in own] for name, own in groups.items()}
     held = {name: [(r["contacts"], r["peak_mb"]) for r in own] for name, own in groups.items()}
+    told = []
+    for name, points in lines.items():
+        large = [point for point in points if point[0] >= _LARGE]
+        slope = drawing.exponent(large)
+        if slope is not None:
+            most = max(contacts for contacts, _ in large)
+            told.append(
+                f"- {name}: time grows as contacts to the power {slope:.2f}, from {_LARGE:,} to "
+                f"{most:,} contacts."
+            )
     return [
+        *told, "",
         *_picture("scaling", lambda p: drawing.growth(lines, p, "time"), rows, out),
         *_picture("memory", lambda p: drawing.growth(held, p, "peak memory", "MB"), rows, out),
         *_table(rows, _SOLVED),
-    ]
+    ]  # fmt: skip
 
 
 def _families(rows: list[Row], out: Path) -> list[str]:

@@ -33,7 +33,7 @@ def loaded(n: int) -> tuple[Network, sp.csr_array, FloatArray]:
     )
     scaled, f = truss.data.scaled(), truss.solve("newton").f
     net = network(scaled.B, step.dof_body[scaled.used])
-    D = np.where(f > 1e-9 * f.max(), scaled.law.stiffness, 0.0)
+    D = net.in_rows(np.where(f > 1e-9 * f.max(), scaled.law.stiffness, 0.0))
     B = net.B[D > 0.0]
     own = SHIFT * sp.eye_array(net.m, format="csr")
     H = sp.csr_array(B.T @ (B * D[D > 0.0][:, None]) + own)

@@ -1,12 +1,13 @@
 """Run the benchmarks and write the page about them.
 
     python -m benchmarks.run [--quick] [--only GROUP ...] [--limit SECONDS]
-                             [--general-limit SECONDS] [--page] [--out DIR]
+                             [--general-limit SECONDS] [--who own|general] [--page] [--out DIR]
 
 Every run is a process of its own with a hard time limit; medians of five with compiled code
 warmed. The rows go to ``DIR/costs.json`` as they come, with the machine and its limits; then the
 pictures and ``costs.md`` are made from that file. ``--only`` replaces the rows of these groups in
-an existing file. The default DIR is ``docs``.
+an existing file, and with ``--who`` only those of cdopt's own solvers or of the others. The default
+DIR is ``docs``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from benchmarks import limits, page
 from benchmarks.child import ROOT, call
 from benchmarks.record import Row, counts, machine
-from benchmarks.suites import GROUPS
+from benchmarks.suites import GROUPS, Job
 
 _LONGEST = 60.0  # s that the repeats of one task may take
 
@@ -34,21 +35,45 @@ def main(argv: list[str] | None = None) -> None:
         page.write(json.loads(path.read_text()), asked.out)
         return
     chosen = asked.only or list(GROUPS)
-    record = _started(path, asked, chosen)
+    record = _started(path, asked)
     for name in chosen:
-        record["groups"][name] = []
-        for task, arguments in GROUPS[name](asked.quick):
-            given = arguments | _budget(task, asked)
-            begun = time.perf_counter()
-            rows = [_told(row) for row in call(task, given, _limit(task, asked))]
-            record["groups"][name] += rows
+        jobs = list(GROUPS[name](asked.quick))
+        earlier, record["groups"][name] = record["groups"].get(name, []), []
+        for job in jobs:
+            rows = record["groups"][name]
+            if asked.who is None or (asked.who == "general") == _general(job[0]):
+                rows += _measured(name, job, asked)
+            else:
+                rows += [row for row in earlier if _is_of(row, job, jobs)]
             path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-            _say(name, rows, time.perf_counter() - begun)
     page.write(record, asked.out)
     print(f"wrote {asked.out / 'costs.md'}")
 
 
-def _started(path: Path, asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
+def _measured(group: str, job: Job, asked: argparse.Namespace) -> list[Row]:
+    """The rows of one task, made now."""
+    task, arguments = job
+    begun = time.perf_counter()
+    rows = call(task, arguments | _budget(task, asked), _limit(task, asked))
+    told = [row | {"counted": counts(row)} for row in rows]
+    _say(group, told, time.perf_counter() - begun)
+    return told
+
+
+def _is_of(row: Row, job: Job, jobs: list[Job]) -> bool:
+    """Whether a row was made by this one of the group's tasks."""
+    task, arguments = job
+    names = {name for _, given in jobs for name in given}
+    wanted = {name: arguments[name] for name in names if name in arguments}
+    return row["task"] == task and {name: row[name] for name in names if name in row} == wanted
+
+
+def _general(task: str) -> bool:
+    """Whether a task is that of a general solver."""
+    return task.startswith("general")
+
+
+def _started(path: Path, asked: argparse.Namespace) -> dict[str, Any]:
     """The record to fill: an existing one where only some groups are run again."""
     fresh: dict[str, Any] = {
         "machine": machine(),
@@ -63,13 +88,12 @@ def _started(path: Path, asked: argparse.Namespace, chosen: list[str]) -> dict[s
         earlier = json.loads(path.read_text())
         if earlier["settings"]["quick"] == asked.quick:  # sizes are never mixed in one page
             fresh["groups"] = earlier["groups"]
-    fresh["groups"] |= {name: [] for name in chosen}
     return fresh
 
 
 def _limit(task: str, asked: argparse.Namespace) -> float:
     """Seconds for one task; general solvers may be given less, for most of them never end."""
-    return asked.general_limit if task.startswith("general") else asked.limit
+    return asked.general_limit if _general(task) else asked.limit
 
 
 def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
@@ -83,19 +107,12 @@ def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
     return {"repeats": asked.repeats, "budget": min(0.4 * _limit(task, asked), _LONGEST)}
 
 
-def _told(row: Row) -> Row:
-    """The row, and whether it counts."""
-    return row | {"counted": counts(row)}
-
-
 _NAMES = ("problem", "form", "solver", "method", "product")
 
 
 def _say(group: str, rows: list[Row], spent: float) -> None:
     for row in rows:
-        words = [
-            str(row[k]) for k in ("problem", "form", "solver", "method", "product") if k in row
-        ]
+        words = [str(row[k]) for k in _NAMES if k in row]
         told = row.get("failed") or row.get("refused")
         if told is None:
             told = f"{row['seconds']:.3g} s" if "seconds" in row else ""
@@ -118,6 +135,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--general-limit", type=float, help="seconds for one general solver, by default --limit"
     )
+    parser.add_argument("--who", choices=["own", "general"], help="with --only: whose rows")
     parser.add_argument("--repeats", type=int, help="by default 5, with --quick 2")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
     asked = parser.parse_args(argv)

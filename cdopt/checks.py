@@ -127,16 +127,12 @@ def per_contact(
         raise InvalidInput(name, describe(array), expected)
     result = array.astype(np.float64)
     _finite(name, result, expected)
-    outside = np.zeros(nc, dtype=bool)
-    if positive:
-        outside |= ~(result > 1.0 / _LARGEST)
-    if at_least is not None:
-        outside |= ~(result >= at_least)
+    low = 1.0 / _LARGEST if positive else -np.inf
+    fit = (result > low) if at_least is None else (result > low) & (result >= at_least)
     if at_most is not None:
-        outside |= ~(result <= at_most)
-    bad = np.flatnonzero(outside)
-    if bad.size:
-        i = int(bad[0])
+        fit &= result <= at_most
+    if not fit.all():
+        i = int(np.flatnonzero(~fit)[0])
         raise InvalidInput(name, f"{float(result[i])!r} at contact {i}", expected)
     return read_only(result)
 

@@ -34,9 +34,10 @@ from cdopt.backends.structured import (
 )
 from cdopt.backends.threads import threads_for
 from cdopt.checks import FloatArray, IntArray
+from cdopt.contact_law import PowerLaw
 from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData
 from cdopt.solution import Iterate, StepSolution
-from cdopt.systems import network
+from cdopt.systems import Network, network
 from cdopt.systems.base import Tally
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -116,12 +117,14 @@ class Newton:
         if earlier is not None and earlier.shape == data.prescribed_u.shape:
             start = net.arranged(earlier[scaled.used] * scaled.unit)
         ready = time.perf_counter()
-        posed = Potential(net, net.arranged(scaled.load), scaled.opening, scaled.law)
+        posed = Potential(
+            net, net.arranged(scaled.load), net.in_rows(scaled.opening), _in_rows(scaled.law, net)
+        )
         run = newton_truss.minimise(posed, start, self.accuracy, self.max_steps)
         u = np.array(data.prescribed_u)
         u[scaled.used] = run.u[net.place] / scaled.unit
         return self._result(
-            Iterate(u, run.f * data.force),
+            Iterate(u, net.in_given_order(run.f) * data.force),
             run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
 
@@ -133,13 +136,15 @@ class Newton:
         B, mass, body = _scaled(data.rigid)
         net = network(B, body, mass)
         ready = time.perf_counter()
-        posed = Potential(net, np.zeros(net.m), data.scaled_opening, data.scaled_law)
+        posed = Potential(
+            net, np.zeros(net.m), net.in_rows(data.scaled_opening), _in_rows(data.scaled_law, net)
+        )
         run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps)
         w = run.u[net.place]
         free = data.rigid.step.v_star
         motion = None if free is None else free + data.rigid.dof_speed * w
         return self._result(
-            Iterate(motion, run.f * data.rigid.force),
+            Iterate(motion, net.in_given_order(run.f) * data.rigid.force),
             run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
 
@@ -170,15 +175,16 @@ class Newton:
         net = network(B, body, mass)
         ready = time.perf_counter()
         posed = Conditions(
-            net, np.zeros(net.m), data.step.p_vec / data.speed,
-            data.mobility * data.force / data.speed,
+            net, np.zeros(net.m), net.in_rows(data.step.p_vec / data.speed),
+            net.in_rows(data.mobility * data.force / data.speed),
         )  # fmt: skip
-        run = self._solved(posed, starting_forces(data, warm_start), warm_start is not None)
+        start = net.in_rows(starting_forces(data, warm_start))
+        run = self._solved(posed, start, warm_start is not None)
         motion = None
         if data.step.v_star is not None:
             motion = data.step.v_star + data.dof_speed * run.w[net.place]
         return self._result(
-            Iterate(motion, run.f * data.force),
+            Iterate(motion, net.in_given_order(run.f) * data.force),
             run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
         )  # fmt: skip
 
@@ -227,6 +233,11 @@ class Newton:
             missed=f"stopped at residual {least:.1e}",
             how=str(tally),
         )
+
+
+def _in_rows(law: PowerLaw, net: Network) -> PowerLaw:
+    """The law of each row's contact."""
+    return PowerLaw(net.in_rows(law.stiffness), law.power)
 
 
 def _dofs(data: ProblemData) -> int:

@@ -89,11 +89,7 @@ class NoTensionTruss(Formulation):
             checks.power("power", power),
         )
         free = _free_mask(free_dofs, nv)
-        held = checks.vector(
-            "prescribed_u", np.zeros(nv) if prescribed_u is None else prescribed_u, nv, "m"
-        )
-        if np.any(held[free] != 0.0):
-            raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
+        held = _displaced(prescribed_u, free)
         ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
         self.form = checks.choice("form", form, FORMS)
         body = (
@@ -187,6 +183,16 @@ class NoTensionTruss(Formulation):
             "\n"
             r"\end{align*}"
         )
+
+
+def _displaced(prescribed_u: Any, free: BoolArray) -> FloatArray:
+    """(nv,) m: what is prescribed, zero on free dofs."""
+    if prescribed_u is None:
+        return checks.read_only(np.zeros(free.size))
+    held = checks.vector("prescribed_u", prescribed_u, free.size, "m")
+    if np.any(held[free] != 0.0):
+        raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
+    return held
 
 
 # --- the two statements ----------------------------------------------------------------

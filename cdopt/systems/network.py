@@ -31,12 +31,13 @@ class Network:
 
     Attributes
     ----------
-    B : (nc, m) CSR, columns in block order.
+    B : (nc, m) CSR, columns in block order, rows in the order of ``contact``.
     place : (given,) where each of the given dofs stands among the m.
     size : dofs of a block; blocks with fewer are filled up with dofs that touch nothing.
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
     couples : the same B as couples of bodies; None where a contact touches more than two.
+    contact : (nc,) which of the given contacts each row is; None where all stand as given.
     tally : what has been spent so far.
     """
 
@@ -45,6 +46,7 @@ class Network:
     size: int
     mass: sp.csr_array | None = None
     couples: Couples | None = None
+    contact: IntArray | None = None
     tally: Tally = field(default_factory=Tally)
 
     @cached_property
@@ -61,6 +63,18 @@ class Network:
         """A vector x (m,) on the given dofs in the order of this network (m,)."""
         out = np.zeros(self.m)
         out[self.place] = x
+        return out
+
+    def in_rows(self, x: FloatArray) -> FloatArray:
+        """Numbers x (nc,) of the given contacts in the order of the rows."""
+        return x if self.contact is None else x[self.contact]
+
+    def in_given_order(self, x: FloatArray) -> FloatArray:
+        """Numbers x (nc,) of the rows in the order of the given contacts."""
+        if self.contact is None:
+            return x
+        out = np.empty_like(x)
+        out[self.contact] = x
         return out
 
     @cached_property
@@ -205,12 +219,26 @@ def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = 
             rank = np.append(rank, sizes.size)
             one, two = rank[one], rank[two]
     arranged = _moved(B, place, sizes.size * size)
-    held = None
+    held = contact = None
     if tidy and arranged.nnz:
         one, two = np.minimum(one, two), np.maximum(one, two)
+        contact = _row_order(one, two)
+        if contact is not None:
+            arranged, one, two = sp.csr_array(arranged[contact]), one[contact], two[contact]
         V = _rows_on(arranged, one, size)
         held = couples.couples(size, one, two, V, sizes.size)
-    return Network(arranged, place, size, _filled(mass, place, arranged.shape[1]), held)
+    return Network(arranged, place, size, _filled(mass, place, arranged.shape[1]), held, contact)
+
+
+def _row_order(one: IntArray, two: IntArray) -> IntArray | None:
+    """The rows by their first blocks, then by their second ones; None where they stand so.
+
+    Products then read the numbers of blocks and of rows in the order in which memory holds them.
+    """
+    key = one * (two.max(initial=0) + 1) + two
+    if np.all(key[1:] >= key[:-1]):
+        return None
+    return np.argsort(key, kind="stable")
 
 
 def _blocks(m: int, body: IntArray | None, mass: sp.csr_array | None) -> IntArray:

@@ -16,6 +16,7 @@ from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.threads import threads_for
 from cdopt.bank import generators
+from cdopt.contact_law import PowerLaw
 from cdopt.systems import network
 from cdopt.systems.network import DENSE_UP_TO
 
@@ -215,7 +216,8 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     mass, B = data.scaled_matrices
     net = network(sp.csr_array(B, copy=True), step.dof_body, mass)
     posed = Conditions(
-        net, np.zeros(net.m), data.scaled_opening, np.ones(net.nc), data.scaled_law
+        net, np.zeros(net.m), net.in_rows(data.scaled_opening), np.ones(net.nc),
+        PowerLaw(net.in_rows(data.scaled_law.stiffness), power),
     )  # fmt: skip
     begin = newton_interior.begun(posed)
     run = newton_interior.solve(posed, *begin, 1e-12, 100)

@@ -50,7 +50,10 @@ def test_feasible_problems_are_certified_and_meet_their_references(name: str) ->
     assert_references_hold(problem, solution)
 
 
-@pytest.mark.parametrize("name", [*FEASIBLE, "supports:n=10", "pyramid-hooke:n=10"])
+LARGER = pytest.param("pyramid-hooke:n=10", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*FEASIBLE, "supports:n=10", LARGER])
 def test_nullities_of_the_manifests(name: str) -> None:
     problem = bank.load(name)
     gradient = problem.B

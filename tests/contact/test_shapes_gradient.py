@@ -17,11 +17,13 @@ KINDS = {
     3: ["sphere", "box", "capsule", "half-space", "polyhedron", "compound"],
 }
 PAIRS = [
-    (dim, *pair)
+    pytest.param(
+        dim, *pair, marks=[pytest.mark.slow] * (kinds.index(pair[0]) > kinds.index(pair[1]))
+    )
     for dim, kinds in KINDS.items()
     for pair in itertools.product(kinds, kinds)
     if pair != ("half-space", "half-space")
-]
+]  # the other way round as a long test
 
 
 def differences(scene: Scene, state: State, margin: float) -> tuple[np.ndarray, np.ndarray, int]:

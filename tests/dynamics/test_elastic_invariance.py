@@ -30,7 +30,7 @@ def long(duration: float, settings: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("power", [2.0, 2.5, 3.0])
+@pytest.mark.parametrize("power", [2.0, 2.5, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_other_units_give_the_same_trajectory(dim: int, power: float) -> None:
     """Millimetres and tonnes, micrometres and nanograms, and units as odd as can be."""
     h = 2e-4

@@ -33,12 +33,13 @@ def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_the_standard_study_is_as_wide_as_it_says() -> None:
-    first = plans("standard")[0]
+    made = plans("standard")
+    first = made[0]
     assert len(first.backends) >= 10 or len(cdopt.backends.available()) < 10
     assert first.tolerances == (1e-3, 1e-6, 1e-9)
-    labels = {run.problem.label for plan in plans("standard") for run in plan.runs}
+    labels = {run.problem.label for plan in made for run in plan.runs}
     assert len(labels) >= 15
-    peers = [run for plan in plans("standard") for run in plan.runs if "siconos" in run.backend]
+    peers = [run for plan in made for run in plan.runs if "siconos" in run.backend]
     assert peers  # also where Siconos is not: that it was missing is on record
 
 

@@ -86,12 +86,14 @@ def test_a_study_that_is_stopped_goes_on(tmp_path, how: signal.Signals, code: in
     command = [sys.executable, "-m", "cdopt", "compare", "beam-uniform", "--solvers",
                ",".join(names), "--tolerances", "default", "--repeat", "1", "--quiet",
                "--out", str(tmp_path)]  # fmt: skip
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child of nohup would ignore it
     study = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    signal.signal(signal.SIGINT, before)
     file = tmp_path / FILE
     waited(lambda: file.exists() and file.stat().st_size > 0)
     os.kill(study.pid, how)
     _, errors = study.communicate(timeout=60)
-    assert study.returncode == code
+    assert study.returncode == code, errors.decode()
     if how == signal.SIGINT:
         assert b"go on: the same command again" in errors
     kept = read(tmp_path)

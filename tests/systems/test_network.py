@@ -30,8 +30,10 @@ def check_products(net: Network, B: sp.csr_array, mass: sp.csr_array | None) -> 
     x, f = random.standard_normal(B.shape[1]), random.standard_normal(B.shape[0])
     full = B.toarray()
     scale = np.abs(full).sum(axis=1).max(initial=1.0) * 1e-13
-    np.testing.assert_allclose(net.gap(net.arranged(x)), full @ x, atol=scale)
-    np.testing.assert_allclose(net.load(f)[net.place], full.T @ f, atol=1e2 * scale)
+    gap = net.in_given_order(net.gap(net.arranged(x)))
+    np.testing.assert_allclose(gap, full @ x, atol=scale)
+    load = net.load(net.in_rows(f))[net.place]
+    np.testing.assert_allclose(load, full.T @ f, atol=1e2 * scale)
     if mass is None:
         np.testing.assert_array_equal(net.inertia(net.arranged(x))[net.place], 0.0)
         return
@@ -239,3 +241,21 @@ def test_any_small_network(sizes: list[int], seed: int, mixed_up: bool, kind: st
         B.sort_indices()
         mass = None if mass is None else sp.csr_array(mass[order][:, order])
     check_products(copied(B, body, mass), B, mass)
+
+
+def test_rows_stand_in_the_order_of_their_bodies() -> None:
+    """However contacts are given; where they stand so already, nothing is moved."""
+    B, body = chain([3] * 150, seed=4)
+    mixed = sp.csr_array(B[np.random.default_rng(0).permutation(B.shape[0])])
+    for one_way in (B, mixed):
+        net = network(one_way, body)
+        assert net.couples is not None
+        assert net.contact is not None
+        one, two = (np.asarray(blocks, dtype=int) for blocks in (net.couples.one, net.couples.two))
+        assert np.all(np.diff(one * (net.couples.count + 1) + two) >= 0)
+        x = np.random.default_rng(1).standard_normal(one_way.shape[0])
+        np.testing.assert_array_equal(net.in_given_order(net.in_rows(x)), x)
+        check_products(net, one_way, None)
+        again = network(sp.csr_array(one_way[net.contact]), body)
+        assert again.contact is None
+        assert again.in_rows(x) is again.in_given_order(x) is x
