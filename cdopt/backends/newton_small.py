@@ -64,7 +64,7 @@ def solve(
     if data.B is None or data.mass is None:
         raise InvalidInput("step", "no matrices", "a step with M and B")
     slowness, unit = 1.0 / data.speed, data.dof_speed
-    w, f, residual, steps, factors, record = _solve(
+    w, f, residual, steps, factors, record = _iterate(
         _scaled(data.B, slowness, unit),
         _scaled(data.mass.M, unit / data.dof_energy, unit),
         data.mobility * data.force / data.speed, data.step.p_vec / data.speed, start,
@@ -88,7 +88,7 @@ def _scaled(A: sp.csr_array, left: FloatArray, right: FloatArray) -> Rows:
 
 
 @compiled()
-def _solve(
+def _iterate(
     B: Rows, mass: Rows, mobility: FloatArray, p: FloatArray, start: FloatArray,
     tol: float, limit: int, sigma: float,
 ) -> tuple[FloatArray, FloatArray, float, int, int, FloatArray]:  # fmt: skip
