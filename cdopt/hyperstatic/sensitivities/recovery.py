@@ -25,6 +25,7 @@ from cdopt.hyperstatic.sensitivities.sensitivity import Sensitivity, at_solution
 
 _TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
 _ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are
+_LEASH = 1e-9  # weight of a combination's distance from the start
 _SHARP = 1e-14  # asked of least_squares
 
 
@@ -105,7 +106,8 @@ def recover_stiffness(
     """The relative stiffness whose compatible forces are nearest to measured ones.
 
     Least squares over log k, by SciPy's trust region with the analytic derivative
-    (``sensitivity``); along combinations that the forces do not determine it does not move.
+    (``sensitivity``). A weight of 1e-9 on the way from the start holds combinations that the forces
+    do not determine, where round-off alone would carry them off.
 
     Parameters
     ----------
@@ -142,9 +144,10 @@ def recover_stiffness(
     if ratios.shape[1] == 0:
         end, words, converged = np.zeros(0), "one contact has no ratio", True
     else:
+        begin, leash = ratios.T @ first, _LEASH * np.eye(nc - 1)
         answer = least_squares(
-            lambda a: model.residual(ratios @ a), ratios.T @ first,
-            jac=lambda a: model.jacobian(ratios @ a) @ ratios,
+            lambda a: np.append(model.residual(ratios @ a), _LEASH * (a - begin)), begin,
+            jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, leash]),
             method="trf", ftol=_SHARP, xtol=_SHARP, gtol=_SHARP,
         )  # fmt: skip
         end, words, converged = answer.x, str(answer.message), bool(answer.success)
