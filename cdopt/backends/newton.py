@@ -6,9 +6,9 @@ linear systems (``newton_rigid``). Up to 240 dofs both are compiled as a whole
 (``newton_truss_small``, ``newton_small``); above, rigid steps go to a proximal interior point
 (``newton_interior``), which also takes over trusses that Newton's method does not solve.
 ``cdopt.systems`` factorises small systems as dense matrices and solves larger ones matrix-free by
-conjugate gradients preconditioned with each body's block, in compiled threaded loops, or by a sparse
-factorisation where that takes less. Blocks come from ``dof_body``; without it every dof stands
-alone.
+conjugate gradients preconditioned with each body's block, in compiled threaded loops, or by a
+sparse factorisation where that takes less. Blocks come from ``dof_body``; without it every dof
+stands alone.
 """
 
 from __future__ import annotations
