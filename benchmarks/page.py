@@ -37,8 +37,8 @@ def _head(record: dict[str, Any]) -> list[str]:
         lines += ["**A quick run with small sizes: it shows that the suite works, not what it "
                   "finds.**", ""]  # fmt: skip
     lines += [
-        "Written by `python -m benchmarks.run`; all numbers and pictures come from the one run in "
-        "`costs.json`. Times are those of one machine: compare them with each other, and quote "
+        "Written by `python -m benchmarks.run`; all numbers and pictures come from `costs.json`, "
+        "measured group after group on one machine. Compare times with each other, and quote "
         "ratios.",
         "",
         f"- {own['processor']}, {own['cores']} cores, {own['memory_gb']} GB; {own['system']}; "
@@ -55,6 +55,7 @@ def _head(record: dict[str, Any]) -> list[str]:
         "- General solvers are called by their own interfaces on data compiled by CVXPY "
         "beforehand, and only they are timed, their tolerances at 1e-10 unless said otherwise; "
         "`newton` is timed from matrices to certified forces.",
+        *([f"- {record['note']}"] if "note" in record else []),
         "",
         "Limits of the machine, measured in the same run:",
         "",

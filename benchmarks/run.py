@@ -1,7 +1,8 @@
 """Run the benchmarks and write the page about them.
 
     python -m benchmarks.run [--quick] [--only GROUP ...] [--limit SECONDS]
-                             [--general-limit SECONDS] [--who own|general] [--page] [--out DIR]
+                             [--general-limit SECONDS] [--who own|general] [--note TEXT] [--page]
+                             [--out DIR]
 
 Every run is a process of its own with a hard time limit; medians of five with compiled code
 warmed. The rows go to ``DIR/costs.json`` as they come, with the machine and its limits; then the
@@ -88,7 +89,8 @@ def _started(path: Path, asked: argparse.Namespace) -> dict[str, Any]:
         earlier = json.loads(path.read_text())
         if earlier["settings"]["quick"] == asked.quick:  # sizes are never mixed in one page
             fresh["groups"] = earlier["groups"]
-    return fresh
+            fresh |= {"note": earlier["note"]} if "note" in earlier else {}
+    return fresh | ({"note": asked.note} if asked.note else {})
 
 
 def _limit(task: str, asked: argparse.Namespace) -> float:
@@ -136,6 +138,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--general-limit", type=float, help="seconds for one general solver, by default --limit"
     )
     parser.add_argument("--who", choices=["own", "general"], help="with --only: whose rows")
+    parser.add_argument("--note", help="a sentence for the page: what else the machine did")
     parser.add_argument("--repeats", type=int, help="by default 5, with --quick 2")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
     asked = parser.parse_args(argv)
