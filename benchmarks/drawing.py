@@ -13,9 +13,11 @@ from benchmarks.record import Row
 mpl.use("Agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.patches import Patch
 
 PALE = "#b9c4d0"
-COLOURS = ("#1f3a5f", "#c8553d", "#588157", "#8f6bb3", "#d9a441", "#4b8f8c", "#7a7a7a", "#a0522d")
+COLOURS = ("#1f3a5f", "#c8553d", "#588157", "#8f6bb3", "#d9a441", "#4b8f8c", "#7a7a7a", "#a0522d",
+           "#9fb4d0", "#d98c9f", "#2f2f2f")  # fmt: skip
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float | None:
@@ -27,15 +29,16 @@ def exponent(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def growth(
-    lines: Mapping[str, Sequence[tuple[float, float]]], path: Path, ylabel: str, unit: str = "s"
-) -> None:
-    """Each line's points (contacts, value), log-log, its exponent in the legend."""
+    lines: Mapping[str, Sequence[tuple[float, float]]], path: Path, ylabel: str, unit: str = "s",
+    least: float = 0.0,
+) -> None:  # fmt: skip
+    """Each line's points (contacts, value), log-log; its exponent from ``least`` contacts on."""
     figure, axes = plt.subplots(figsize=(7.0, 4.4), layout="constrained")
     for k, (name, points) in enumerate(lines.items()):
         if not points:
             continue
         ordered = sorted(points)
-        slope = exponent(ordered)
+        slope = exponent([point for point in ordered if point[0] >= least])
         told = name if slope is None else f"{name}: exponent {slope:.2f}"
         axes.loglog(*zip(*ordered, strict=True), "o-", color=COLOURS[k % len(COLOURS)], label=told)
     axes.set_xlabel("contacts")
@@ -55,17 +58,15 @@ def bars(
     figure, axes = plt.subplots(
         figsize=(7.5, 1.2 + 0.2 * (len(values) + len(groups))), layout="constrained"
     )
-    place, ticks, named = 0.0, [], set()
+    place, ticks = 0.0, []
     for group in groups:
         first = place
         for _, member, value, counted in [v for v in values if v[0] == group][::-1]:
-            label = None if member in named else member
-            named.add(member)
             axes.barh(
-                place, value, height=0.85, label=label, color=colour[member],
-                alpha=1.0 if counted else 0.25,
-            )  # fmt: skip
-            told = f" {value:.3g}" + ("" if counted else ", not counted")
+                place, value, height=0.85, color=colour[member], alpha=1.0 if counted else 0.25
+            )
+            told = f" {value:.3g}" if value < 100.0 else f" {value:,.0f}"
+            told += "" if counted else ", not counted"
             axes.text(value, place, told, va="center", fontsize=6)
             place += 1.0
         ticks.append(0.5 * (first + place - 1.0))
@@ -74,12 +75,10 @@ def bars(
     axes.set_xscale("log")
     axes.axvline(line, color="black", linewidth=0.8)
     axes.set_xlabel(xlabel)
-    axes.margins(x=0.15, y=0.01)
-    handles, labels = axes.get_legend_handles_labels()
-    order = [labels.index(member) for member in members]
+    axes.margins(x=0.22, y=0.01)
     figure.legend(
-        [handles[k] for k in order], members, frameon=False, fontsize=7, ncols=4,
-        loc="outside upper center",
+        [Patch(color=colour[member]) for member in members], members,
+        frameon=False, fontsize=7, ncols=4, loc="outside upper center",
     )  # fmt: skip
     _save(figure, path)
 

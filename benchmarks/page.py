@@ -214,8 +214,9 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
             )
     return [
         *told, "",
-        *_picture("scaling", lambda p: drawing.growth(lines, p, "time"), rows, out),
-        *_picture("memory", lambda p: drawing.growth(held, p, "peak memory", "MB"), rows, out),
+        *_picture("scaling", lambda p: drawing.growth(lines, p, "time", least=_LARGE), rows, out),
+        *_picture("memory", lambda p: drawing.growth(held, p, "peak memory", "MB", _LARGE),
+                  rows, out),
         *_table(rows, _SOLVED),
     ]  # fmt: skip
 
