@@ -344,7 +344,7 @@ def no_success(posed: Conditions, start: np.ndarray | None = None) -> None:
     assert run.residual > 1e-7
 
 
-@pytest.mark.parametrize("m", [3, 300])
+@pytest.mark.parametrize("m", [3, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("depth", [1e-6, 1.0, 1e6])
 def test_bodies_squeezed_between_walls(m: int, depth: float) -> None:
     """A row of bodies that has no room."""

@@ -58,6 +58,7 @@ def refined(truss: cdopt.NoTensionTruss, closed: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.skipif(not extended, reason="no extended precision here")
+@pytest.mark.slow
 def test_forces_are_those_of_extended_precision(
     truss: cdopt.NoTensionTruss, answer: cdopt.StepSolution
 ) -> None:

@@ -73,7 +73,9 @@ def bond_length(run: Trajectory) -> np.ndarray:
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.1])
-@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "ratio", [0.1, *(pytest.param(ratio, marks=pytest.mark.slow) for ratio in (1.0, 10.0))]
+)
 def test_a_bonded_pair_that_is_hit(ratio: float, offset: float) -> None:
     """Forces of the collision and of the first oscillation within 1 %, its period within 0.1 %."""
     scene = bonded_hit(ratio, offset)

@@ -281,7 +281,10 @@ def test_the_middle_is_where_half_the_step_leads() -> None:
 
 
 @pytest.mark.parametrize("turning", TURNINGS)
-@pytest.mark.parametrize("begun", [EDGE, CORNER], ids=["edge", "corner"])
+@pytest.mark.parametrize(
+    "begun",
+    [pytest.param(EDGE, id="edge", marks=pytest.mark.slow), pytest.param(CORNER, id="corner")],
+)
 def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: str) -> None:
     """Nothing turns it about the vertical; the plain update leaves a spin of the order of Δt."""
     scene = above_floor(begun)

@@ -200,7 +200,10 @@ def test_convergence_needs_a_history() -> None:
         plots.convergence(compared("table", *SOLVERS))
 
 
-@pytest.mark.parametrize("name", ["beam-stiff-middle", "table", "pyramid-hooke", "crystal-2d"])
+LARGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("table", "pyramid-hooke")]
+
+
+@pytest.mark.parametrize("name", ["beam-stiff-middle", "crystal-2d", *LARGER])
 def test_every_picture_can_be_read(name: str) -> None:
     comparison, report = compared(name, "clarabel", "pgs", "apgd"), bounded(name)
     step, compatible = comparison.step, comparison.compatible

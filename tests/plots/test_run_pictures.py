@@ -62,7 +62,7 @@ def test_walls_are_drawn_beside_the_bodies_and_in_their_plane() -> None:
 
 
 @pytest.mark.parametrize("name", ["pyramid", "piston", "box", "beam"])
-@pytest.mark.parametrize("frame", [0, -1])
+@pytest.mark.parametrize("frame", [pytest.param(0, marks=pytest.mark.slow), -1])
 def test_an_overview_is_legible(name: str, frame: int) -> None:
     figure = run_overview(ran(name), frame)
     legible(figure)

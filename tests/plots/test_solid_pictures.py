@@ -304,6 +304,7 @@ GIVEN = """(() => {
 
 @pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 @needs_k3d
+@pytest.mark.slow
 def test_a_page_of_solids_in_a_browser(tmp_path) -> None:
     """The program turns corners as they are; edges go along; faces let chains be seen."""
     run = ran(shapes.solid)

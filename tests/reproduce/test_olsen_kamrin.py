@@ -26,6 +26,8 @@ from cdopt.reproduce.pile import Pile, matched
 from cdopt.reproduce.settings import MATERIALS
 from cdopt.reproduce.store import Store
 
+pytestmark = pytest.mark.slow  # many processes, or the whole page
+
 N = 4
 SMALL = Settings(n=N, dem="elastic")
 

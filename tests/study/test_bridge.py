@@ -112,6 +112,7 @@ def test_ten_layers() -> None:
 
 
 @pytest.mark.parametrize(("power", "slope"), [(1.7, -1.0 / 0.7), (4.0, -1.0 / 3.0)])
+@pytest.mark.slow
 def test_other_powers(power: float, slope: float) -> None:
     found = cdopt.bridge(crystal(power), methods=STILL)
     assert found.lines[0].slope == pytest.approx(slope, abs=0.05)
@@ -175,6 +176,7 @@ def test_round_off_is_measured_and_left_out() -> None:
     assert 1e-14 < noise[0] < 1e-11  # a last digit of 1 m, of overlaps of millimetres
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_short_is_left_out() -> None:
     found = cdopt.bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
     line = found.lines[0]

@@ -16,6 +16,8 @@ from cdopt.study.runs import Plan, Record, conduct, read
 from cdopt.study.runs.plugins import makers
 from cdopt.study.runs.process import make
 
+pytestmark = pytest.mark.slow  # a process for every run
+
 PLUGIN = f"{misbehaving.__file__}:factory"
 QUICK = ("crash", "leave", "starve", "fail", "lie", "give_up", "say_nan", "chatter", "drift")
 
