@@ -36,7 +36,9 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return name
 
 
-@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
+@pytest.mark.parametrize(
+    "material", ["hooke", "hertz", pytest.param("species", marks=pytest.mark.slow)]
+)
 def test_the_forces_of_the_settled_pyramid(path: str, material: str) -> None:
     problem = cdopt.bank.load(f"pyramid-{material}", n=10)
     step = problem.step

@@ -39,6 +39,10 @@ def made(name: str) -> explore.Exploration:
 
 
 EVERY = [*SCENES, *(f"bank/{name}" for name in PROBLEMS)]
+QUICK = ("beam", "table", "bank/fan", "bank/supports-delassus")
+QUICK_AND_SLOW = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in EVERY
+]
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +227,7 @@ def test_a_page_finds_what_cdopt_finds(view, tmp_path, name) -> None:
 
 
 @needs_browser
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_no_slider_leads_to_something_that_is_no_number(view, tmp_path, name) -> None:
     posed = made(name)
     nc = len(posed.names)

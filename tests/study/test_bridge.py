@@ -186,6 +186,7 @@ def test_a_run_that_is_cut_short_is_left_out() -> None:
     assert "* not fitted: not at rest" in str(found)
 
 
+@pytest.mark.slow
 def test_discs_that_creep_away_are_left_out() -> None:
     """Two discs bridge a gap like a keystone: rigid contacts hold them just so."""
     scene = crystal(rows=6, columns=8, hard=lambda k: k % 2 == 1)

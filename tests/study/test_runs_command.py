@@ -77,10 +77,8 @@ def test_a_study_is_kept_shown_and_not_made_twice(tmp_path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize(
-    ("how", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_study_that_is_stopped_goes_on(tmp_path, how: signal.Signals, code: int) -> None:
     names = ["newton", "osqp", "clarabel"]
     command = [sys.executable, "-m", "cdopt", "compare", "beam-uniform", "--solvers",
