@@ -39,13 +39,11 @@ def main(argv: list[str] | None = None) -> None:
     record = _started(path, asked)
     for name in chosen:
         jobs = list(GROUPS[name](asked.quick))
-        earlier, record["groups"][name] = record["groups"].get(name, []), []
-        for job in jobs:
-            rows = record["groups"][name]
+        rows = {k: _earlier(record, name, job, jobs) for k, job in enumerate(jobs)}
+        for k, job in enumerate(jobs):
             if asked.who is None or (asked.who == "general") == _general(job[0]):
-                rows += _measured(name, job, asked)
-            else:
-                rows += [row for row in earlier if _is_of(row, job, jobs)]
+                rows[k] = _measured(name, job, asked)
+            record["groups"][name] = [row for made in rows.values() for row in made]
             path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     page.write(record, asked.out)
     print(f"wrote {asked.out / 'costs.md'}")
@@ -61,12 +59,15 @@ def _measured(group: str, job: Job, asked: argparse.Namespace) -> list[Row]:
     return told
 
 
-def _is_of(row: Row, job: Job, jobs: list[Job]) -> bool:
-    """Whether a row was made by this one of the group's tasks."""
+def _earlier(record: dict[str, Any], group: str, job: Job, jobs: list[Job]) -> list[Row]:
+    """The rows that an earlier run of this one of the group's tasks left."""
     task, arguments = job
-    names = {name for _, given in jobs for name in given}
-    wanted = {name: arguments[name] for name in names if name in arguments}
-    return row["task"] == task and {name: row[name] for name in names if name in row} == wanted
+    names = {name for other, given in jobs if other == task for name in given} - {"repeats"}
+    asked = {name: arguments[name] for name in names if name in arguments}
+    return [
+        row for row in record["groups"].get(group, [])
+        if row["task"] == task and {name: row[name] for name in names if name in row} == asked
+    ]  # fmt: skip
 
 
 def _general(task: str) -> bool:

@@ -1,8 +1,8 @@
 """How loops are compiled, by numba.
 
 A loop that Python calls is kept on disk, and read from there by the next process. One that only
-compiled loops call becomes a part of them: it needs no file and no door to Python, and without
-those the first use of all takes about a third less time.
+compiled loops call becomes a part of them: it needs no file and no door to Python. Without those
+the loops of ``newton_small`` and ``newton_truss_small`` compile in about a third less time.
 """
 
 from __future__ import annotations

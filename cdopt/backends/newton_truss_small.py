@@ -66,15 +66,7 @@ def descend(
 ) -> Descent | None:  # fmt: skip
     """Newton's method from u (m,); None where a factorisation breaks down."""
     u, f, history, rejected, factors = _descend(
-        rows(net.B),
-        _NO_MASS if net.mass is None else rows(net.mass),
-        load,
-        opening,
-        law.stiffness,
-        law.power,
-        u,
-        tol,
-        limit,
+        *_matrices(net), load, opening, law.stiffness, law.power, u, tol, limit
     )
     return None if rejected < 0 else Descent(u, f, history, rejected, factors)
 
@@ -83,11 +75,13 @@ def bilateral(
     net: Network, load: FloatArray, opening: FloatArray, law: PowerLaw
 ) -> FloatArray | None:
     """u (m,) of a linear network that can also pull; None where a factorisation breaks down."""
-    u, found = _bilateral(
-        rows(net.B), _NO_MASS if net.mass is None else rows(net.mass), load, opening,
-        law.stiffness, law.power,
-    )  # fmt: skip
+    u, found = _bilateral(*_matrices(net), load, opening, law.stiffness, law.power)
     return u if found else None
+
+
+def _matrices(net: Network) -> tuple[Rows, Rows]:
+    """B and the inertia, without entries where there is none."""
+    return rows(net.B), _NO_MASS if net.mass is None else rows(net.mass)
 
 
 @compiled()
