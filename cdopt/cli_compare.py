@@ -36,7 +36,7 @@ HELP = (
     "--out: a study of every problem, solver, tolerance and mode, each run in a process of its own "
     "with hard limits, kept line by line; the same command goes on with a study that was "
     "interrupted. Exit code: 0 when all runs were made, whatever came of them, 1 when one was lost "
-    "or the input is bad, 130 after Ctrl-C."
+    "or ended from outside, or the input is bad, 130 after Ctrl-C."
 )
 DEFAULTS = "default"  # of a solver, among tolerances; and the problem's own order, among seeds
 
@@ -140,7 +140,7 @@ def compare(
         ),)  # fmt: skip
         study = _conducted(chosen, out, dask, quiet)
         _show(study, sum(len(one.runs) for one in chosen), out, as_json)
-    if study.lost:
+    if study.lost or any(record.outcome == "interrupted" for record in study.records):
         raise typer.Exit(NO_ANSWER)
 
 

@@ -34,6 +34,8 @@ def report(
     """Write the report of a study."""
     with cli_output.errors_in_one_line():
         results = read(study)
+        for text in into or ():
+            reports.check_into(text, results)
         more = (of_study(results),) if labels else ()
         page = reports.write(results, out, title, more)
         for text in into or ():

@@ -22,7 +22,7 @@ from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
 from cdopt.hyperstatic.rank import states
-from cdopt.scales import network_parts
+from cdopt.scales import column_scale, network_parts
 
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
@@ -38,8 +38,9 @@ class Free:
     Attributes
     ----------
     contacts : (n,) the step's contacts.
-    B : (n, m), entries of order one.
-    load : (m,) what the forces deliver. force : (n,) admissible. unit : (n,) N of each contact.
+    B : (n, m) in these units, each equation divided by its largest entry.
+    load : (m,) what the forces deliver. force : (n,) admissible.
+    unit : (n,) N, what acts on each contact, at most the network's largest force.
     """
 
     contacts: IntArray
@@ -89,7 +90,7 @@ def free_networks(
     parts: Sequence[Block],
     verdict: Verdict,
     forces: FloatArray,
-    fallback: FloatArray,
+    acting: FloatArray,
 ) -> list[Free]:
     """The independent networks of contacts whose forces can differ.
 
@@ -97,14 +98,15 @@ def free_networks(
     ----------
     parts : of the closed network. verdict : says which forces can differ, however little.
     forces : (nc,) N, admissible.
-    fallback : (nc,) N, the unit of networks that carry no force.
+    acting : (nc,) N, what acts on each contact: the unit of its force, unless all forces of its
+        network are smaller.
     """
     moving, found = verdict.moving, []
     for part in parts:
         rows = np.flatnonzero(moving[part.contacts])
         if rows.size:
             rows, gradient, ratio = _posed(part, rows, verdict, forces)
-            found += _split(gradient, part.contacts[rows], forces, fallback, ratio)
+            found += _split(gradient, part.contacts[rows], forces, acting, ratio)
     return found
 
 
@@ -142,10 +144,10 @@ def _split(
     gradient: sp.csr_array,
     contacts: IntArray,
     forces: FloatArray,
-    fallback: FloatArray,
+    acting: FloatArray,
     ratio: FloatArray,
 ) -> list[Free]:
-    """The independent networks of some rows, each in its own unit times the rows' ``ratio``."""
+    """The independent networks of some rows, in units of what acts times the rows' ``ratio``."""
     label = network_parts(gradient).contact
     found = []
     for part in np.unique(label):
@@ -154,9 +156,11 @@ def _split(
         B = sp.csr_array(block[:, np.unique(block.indices)])
         here, plain = contacts[own], ratio[own] == 1.0
         top = float(forces[here[plain]].max(initial=0.0))
-        top = top or float(fallback[here].max()) or 1.0
-        unit = top * ratio[own]
+        unit = np.minimum(acting[here], top) if top > 0.0 else acting[here]
+        unit = np.where(plain, unit, top or float(acting[here].max())) * ratio[own]
         force = forces[here] / unit
+        B = sp.csr_array(B * unit[:, None])
+        B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
         load = read_only(np.asarray(B.T @ force))
         found.append(Free(read_only(here), freeze(B), load, read_only(force), read_only(unit)))
     return found

@@ -22,6 +22,8 @@ from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
 _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
+_DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
+_ROUND_OFF = 10.0 * float(np.finfo(float).eps)
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
 
 
@@ -43,7 +45,7 @@ def indeterminacy(
     classic : a certified classic solution of it, or the backend that finds one; default newton.
     contacts : whose bounds are wanted: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
-    tol : share of a network's load below which a force is zero, and of the largest singular
+    tol : share of what acts on a contact below which its force is zero, and of the largest singular
         value below which others are zero (at least 1e-7 for networks of over 500 dofs).
     jobs : threads for the linear programs.
     progress : True for a bar on stderr, or a function of (done, total).
@@ -83,12 +85,14 @@ def indeterminacy(
     resolved = problem.solve(_SOLVER, classic=first)
     clock.lap("compatible")
     network = problem.network(first)
-    forces = resolved.f if resolved.ok and resolved.f is not None else network.forces
-    parts, floor = _parts_of(problem, first, network, tol)
+    forces = network.forces
+    if resolved.ok and resolved.f is not None and _delivers(step, resolved.f, network):
+        forces = resolved.f
+    parts, unit, floor = _parts_of(problem, first, network, tol)
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
     clock.lap("rank")
-    networks = free_networks(parts, verdict, forces, floor / tol)
+    networks = free_networks(parts, verdict, forces, unit)
     asked = _asked(contacts, ~verdict.tight)
     with told(progress, "forces bounded") as tell:
         mask = np.zeros(step.nc, dtype=bool)
@@ -138,28 +142,65 @@ def _certified(problem: CompatibleCD, classic: str | Backend | StepSolution | No
     )
 
 
+def _delivers(step: ContactStep, forces: FloatArray, network: ClosedNetwork) -> bool:
+    """Whether forces (nc,) deliver F̃ on every dof, measured by what acts on that dof.
+
+    The truss has one scale for each part: beside a body 1e8 times as heavy, forces that it
+    certifies can miss what a light body carries.
+    """
+    if step.B is None:
+        return True
+    missed = np.abs(step.B.T @ forces - network.contact_load)
+    return bool(np.all(missed <= _DELIVERED * (abs(step.B).T @ network.forces)))
+
+
+def _acting(
+    step: ContactStep, first: StepSolution, network: ClosedNetwork, scale: FloatArray
+) -> FloatArray:
+    """(nc,) N: what acts on a contact, the least that one of its dofs carries, as it feels it.
+
+    A dof carries its contact forces, its load and its momentum over Δt. ``scale`` (nc,) is the
+    largest such force in the contact's part, an upper limit; the certificate's share of it is a
+    lower one, as less than that is not known.
+    """
+    held = first.certificate
+    least = scale * max(_ROUND_OFF, held.worst if held is not None else 0.0)
+    if step.B is None or step.M is None:
+        return scale
+    B = step.B
+    carried = abs(B).T @ network.forces
+    carried = carried + np.abs(step.F_ext) + abs(step.M) @ np.abs(step.v) / step.dt
+    felt = np.full(step.nc, np.inf)
+    row = np.repeat(np.arange(step.nc), np.diff(B.indptr))
+    there = B.data != 0.0
+    np.minimum.at(felt, row[there], carried[B.indices[there]] / np.abs(B.data[there]))
+    return np.minimum(np.maximum(felt, least), scale)
+
+
 def _parts_of(
     problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, tol: float
-) -> tuple[list[Block], FloatArray]:
-    """The parts of the closed network, and (nc,) what counts as no force, N.
+) -> tuple[list[Block], FloatArray, FloatArray]:
+    """The parts of the closed network, (nc,) what acts on each contact, and what is no force, N.
 
     Contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
     """
     data, index = problem.classic_cd.data, network.contacts
-    floor = np.full(problem.step.nc, np.inf)
+    scale = np.full(problem.step.nc, np.inf)
     held = first.certificate
     tol = max(tol, _BLUR * held.worst) if held is not None else tol
     gradient = sp.csr_array((0, 1))
     if index.size:
         truss = problem.truss(network).data
-        floor[index] = tol * truss.force
+        scale[index] = truss.force
         gradient = truss.scaled().B
     rows = data.step.N if data.B is None else data.B
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
-    floor[stuck] = tol * data.force[stuck]
+    scale[stuck] = data.force[stuck]
+    unit = _acting(problem.step, first, network, scale)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
-    return blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck)), floor
+    parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
+    return parts, unit, tol * unit
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
@@ -199,7 +240,7 @@ def _weighed(
     """The verdict at other tolerances."""
     problem = CompatibleCD(step, closed_tol=closing)
     network = problem.network(first)
-    parts, floor = _parts_of(problem, first, network, tol)
+    parts, _, floor = _parts_of(problem, first, network, tol)
     held = network.forces if forces is None else np.maximum(forces, network.forces)
     verdict: Verdict = judge(parts, held, floor, rank_tol)
     shut = int(np.count_nonzero(verdict.closed))

@@ -19,7 +19,7 @@ from cdopt.study.report.limits import facts, settings
 PAGE, TEXT, LIMITS = "index.html", "report.md", "limitations.md"
 _FORMATS = (".svg", ".png")
 _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
-_MARKED = re.compile(_MARK.pattern + r".*?<!-- end -->", re.DOTALL)
+_MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)
 _WIDE = "table { display: block; overflow-x: auto; }\n"
 
 
@@ -70,25 +70,48 @@ def write_into(path: str | Path, study: Results) -> None:
 
     Raises
     ------
-    InvalidInput : no such file, no mark in it, or a mark with the name of no table.
+    InvalidInput : as ``check_into``, or the file cannot be written.
     """
     place = Path(path)
     known = {table.name: table for table in tables(study)}
-    try:
-        text = place.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
-    names = _MARK.findall(text)
-    if not names:
-        raise InvalidInput("path", f"{place}: no mark", "<!-- table: NAME --> … <!-- end -->")
-    for name in names:
-        checks.choice("table", name, tuple(known))
+    text = _marked(place, tuple(known))
 
     def written(found: re.Match[str]) -> str:
         rows = known[found[1]].markdown(heading=False)
         return f"<!-- table: {found[1]} -->\n{rows}<!-- end -->"
 
-    place.write_text(_MARKED.sub(written, text), encoding="utf-8")
+    try:
+        place.write_bytes(_MARKED.sub(written, text).encode())
+    except OSError as error:
+        raise InvalidInput("path", f"{place}: {error}", "a file that can be written") from error
+
+
+def check_into(path: str | Path, study: Results) -> None:
+    """Whether tables of a study can be written into a Markdown file.
+
+    Raises
+    ------
+    InvalidInput : no such file, one that is no text, no mark in it, a mark without an end, or one
+        with the name of no table.
+    """
+    _marked(Path(path), tuple(table.name for table in tables(study)))
+
+
+def _marked(place: Path, known: tuple[str, ...]) -> str:
+    """The text of a file with marks, its line ends as they are."""
+    if place.exists() and not place.is_file():
+        raise InvalidInput("path", f"{place}: not a regular file", "a Markdown file")
+    try:
+        text = place.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
+    names = _MARK.findall(text)
+    if not names or len(names) != len(_MARKED.findall(text)):
+        found = f"{place}: " + ("a mark without an end" if names else "no mark")
+        raise InvalidInput("path", found, "<!-- table: NAME --> … <!-- end -->")
+    for name in names:
+        checks.choice("table", name, known)
+    return text
 
 
 def page(

@@ -27,6 +27,12 @@ def crash(found: RunResult) -> RunResult:
     return found
 
 
+def end_from_outside(found: RunResult) -> RunResult:
+    """What somebody else does by kill, or a machine that is shut down."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    return found
+
+
 def leave(found: RunResult) -> RunResult:
     os._exit(3)
 
@@ -121,7 +127,7 @@ class Misbehaving:
 
 DOINGS = (
     crash, leave, hang, parent, hog, starve, fail, lie, give_up, say_nan, chatter, drift, count,
-    crash_later,
+    crash_later, end_from_outside,
 )  # fmt: skip
 
 

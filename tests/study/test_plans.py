@@ -123,3 +123,29 @@ def test_marks_are_checked(tmp_path: Path) -> None:
     assert plain.read_text() == "<!-- table: nothing --><!-- end -->"
     with pytest.raises(InvalidInput, match="none"):
         reports.write_into(tmp_path / "none.md", study)
+    open_end = "<!-- table: success -->\nmine\n<!-- table: forces -->\n<!-- end -->\n"
+    for content in (open_end.encode(), b"<!-- table: success --> \xff <!-- end -->"):
+        plain.write_bytes(content)
+        with pytest.raises(InvalidInput, match=r"without an end|decode"):
+            reports.write_into(plain, study)
+        assert plain.read_bytes() == content
+
+
+def test_the_rest_of_a_file_stays_as_it_is(tmp_path: Path) -> None:
+    text = tmp_path / "windows.md"
+    text.write_bytes(b"one\r\n<!-- table: success -->\r\nold\r\n<!-- end -->\r\ntwo\r\n")
+    reports.write_into(text, Results.of([record("table", "osqp")]))
+    assert text.read_bytes().startswith(b"one\r\n<!-- table")
+    assert text.read_bytes().endswith(b"<!-- end -->\r\ntwo\r\n")
+    assert b"old" not in text.read_bytes()
+
+
+def test_a_file_without_marks_is_refused_before_the_report_is_made(tmp_path: Path) -> None:
+    study, text = tmp_path / "runs.jsonl", tmp_path / "notes.md"
+    study.write_bytes(record("table", "osqp").line())
+    text.write_text("notes")
+    out = tmp_path / "page"
+    words = ["report", str(study), "--out", str(out), "--no-labels", "--into", str(text)]
+    assert runner.invoke(app, words).exit_code == 1
+    assert not out.exists()
+    assert text.read_text() == "notes"

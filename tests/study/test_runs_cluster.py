@@ -79,7 +79,7 @@ def test_the_process_of_a_run_dies_with_the_worker_that_began_it(cluster, tmp_pa
         study.join(60.0)
     assert not study.is_alive()
     (found,) = read(tmp_path)
-    assert (found.outcome, found.ended.signal) == ("crash", signal.SIGKILL)
+    assert (found.outcome, found.ended.signal) == ("interrupted", signal.SIGKILL)
 
 
 def waited(condition) -> None:

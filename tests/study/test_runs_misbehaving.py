@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,29 @@ def test_a_crash_is_told_with_its_signal_and_where_it_happened(ended) -> None:
     assert 'misbehaving.py", line' in found.ended.stderr  # where, by the fault handler
     assert found.answer is None
     assert found.times == ()
+
+
+@posix
+def test_a_kill_from_outside_is_no_crash_and_made_again(tmp_path) -> None:
+    asked = plan("end_from_outside", repeats=1)
+    (found,) = conduct(asked, tmp_path).records
+    assert found.outcome == "interrupted"
+    assert found.message == "ended by SIGTERM from outside: solve"
+    assert found.answer is None
+    assert conduct(asked, tmp_path).made == 1
+
+
+def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch) -> None:
+    for name in ("numpy", "scipy", "msgspec", "solver_of_mine"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    shutil.copy(misbehaving.__file__, tmp_path / "mine.py")
+    monkeypatch.chdir(tmp_path)
+    (run,) = Plan(["beam-uniform"], ["chatter"], plugins=["mine.py:factory"], repeats=1).runs
+    assert make(run).outcome == "solved"
+    (run,) = Plan(["beam-uniform"], ["x"], plugins=["solver_of_mine:factory"], repeats=1).runs
+    found = make(run)
+    assert found.outcome == "error"
+    assert "by its path" in found.message
 
 
 def test_leaving_without_a_word_is_a_crash_too(ended) -> None:

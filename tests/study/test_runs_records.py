@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from concurrent.futures import Executor, Future
 
@@ -186,15 +187,69 @@ def test_a_half_written_line_is_made_anew(tmp_path) -> None:
     assert file.read_bytes().count(b"\n") == 8
 
 
-def test_a_damaged_line_in_the_middle_is_told_with_its_number(tmp_path) -> None:
+@pytest.mark.parametrize("place", [0, 9, 30, 500, -60, -2])
+def test_one_damaged_byte_costs_one_run(tmp_path, caplog, place: int) -> None:
     conduct(PLAN, tmp_path, Canned())
     file = tmp_path / FILE
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join([*lines[:3], b"damage\n", *lines[3:]]))
-    with pytest.raises(InvalidInput, match="line 4"):
+    lines = [bytearray(line) for line in file.read_bytes().splitlines(keepends=True)]
+    lost = parse(bytes(lines[3])).id
+    lines[3][place] ^= 1
+    file.write_bytes(b"".join(lines))
+    assert lost not in {r.id for r in read(tmp_path)}
+    assert "line 4" in caplog.text
+    again = Canned()
+    assert conduct(PLAN, tmp_path, again).made == 1
+    assert again.asked == [lost]
+    assert len(read(tmp_path)) == 8
+
+
+NOTES = (
+    b"my notes", b"my notes\nof today", b"\n", b'{"id": 1}\n{"id": 2}\n{"id"', b"\xff\x00" * 99,
+    record().line()[1:], b"x" + record().line()[:-1],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOTES)
+def test_a_file_that_is_no_study_is_left_alone(tmp_path, text: bytes) -> None:
+    notes = tmp_path / "notes.jsonl"
+    notes.write_bytes(text)
+    notes.chmod(0o400)  # not opened for writing
+    with pytest.raises(InvalidInput, match="no records of runs"):
+        conduct(PLAN, notes, Canned())
+    assert notes.read_bytes() == text
+
+
+def test_what_others_added_to_a_study_stays(tmp_path) -> None:
+    conduct(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    whole = file.read_bytes() + b"a note"
+    file.write_bytes(whole)
+    assert conduct(PLAN, tmp_path, Canned()).made == 0
+    assert len(read(tmp_path)) == 8
+    assert file.read_bytes() == whole + b"\n"
+
+
+def test_a_first_line_half_written_is_a_study(tmp_path) -> None:
+    file = tmp_path / FILE
+    file.write_bytes(record().line()[:300])
+    assert read(tmp_path) == []
+    assert conduct(PLAN, tmp_path, Canned()).made == 8
+
+
+def test_a_study_without_crc_is_refused_by_its_version(tmp_path) -> None:
+    file = tmp_path / FILE
+    old = b'{"id":"0123456789abcdef","run":{"backend":"osqp"},"outcome":"solved","schema":1}\n'
+    file.write_bytes(old)
+    for use in (read, lambda place: conduct(PLAN, place, Canned())):
+        with pytest.raises(InvalidInput, match=r"layout 1.*another version"):
+            use(tmp_path)
+    assert file.read_bytes() == old
+
+
+def test_a_fifo_is_no_study(tmp_path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(InvalidInput, match="not a regular file"):
         read(tmp_path)
-    with pytest.raises(InvalidInput, match="line 4"):
-        conduct(PLAN, tmp_path, Canned())
 
 
 @pytest.mark.parametrize(
@@ -204,7 +259,7 @@ def test_a_damaged_line_in_the_middle_is_told_with_its_number(tmp_path) -> None:
         ("timeout", {"time_limit": 5.0}, 0),
         ("solved", {"time_limit": 61.0}, 0), ("crash", {"time_limit": 61.0}, 0),
         ("memory", {"memory_limit": 2e4}, 8), ("memory", {"memory_limit": 5e3}, 0),
-        ("timeout", {"memory_limit": 2e4}, 0),
+        ("timeout", {"memory_limit": 2e4}, 0), ("interrupted", {}, 8),
     ],
 )  # fmt: skip
 def test_a_higher_limit_makes_only_that_anew_which_it_may_change(

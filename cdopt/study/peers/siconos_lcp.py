@@ -22,6 +22,7 @@ chapter 12; the Siconos numerics manual, "Linear complementarity problems".
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -70,9 +71,17 @@ SOLVERS = MappingProxyType({
 
 _PROGRAM = Path(__file__).with_name("siconos_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
-_LOOK = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('siconos') else 1)"
+_SAFE = {"PYTHONSAFEPATH": "1"}  # what lies in the working folder is not imported
 _LARGEST = 5000  # contacts: N is dense here
 _ENUMERATED = 16  # contacts: enumeration tries 2ⁿ active sets
+
+
+def _process(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """A process of another Python, which has ``seconds`` to end."""
+    return subprocess.run(
+        command, env={**os.environ, **_SAFE}, capture_output=True, text=True, timeout=seconds,
+        check=False,
+    )  # fmt: skip
 
 
 @cache
@@ -80,7 +89,7 @@ def python() -> str | None:
     """A Python that has Siconos; None if there is none."""
     for candidate in _PYTHONS:
         try:
-            done = subprocess.run([candidate, "-c", _LOOK], capture_output=True, timeout=60)
+            done = _process([candidate, str(_PROGRAM)], 60.0)
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.returncode == 0:
@@ -203,7 +212,7 @@ def _call(given: dict[str, Any], time_limit: float, verbose: bool) -> dict[str, 
         np.savez(question, **given)
         command = [interpreter, str(_PROGRAM), str(question), str(answer)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=time_limit)
+            done = _process(command, time_limit)
         except subprocess.TimeoutExpired:
             return f"no answer within {time_limit:g} s"
         if verbose:

@@ -3,12 +3,14 @@
 ``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN holds ``M`` (n, n),
 ``q`` (n,), ``solver``, the name of one, and ``tolerance``, not a number for the solver's own. OUT
 holds ``z`` and ``w`` (n,), ``info``, ``iterations``, ``error`` as the solver counts them, ``tol``
-it had, and ``seconds``. Siconos ends the process where it has no such solver.
+it had, and ``seconds``. Siconos ends the process where it has no such solver. Without paths the
+exit code says whether Siconos is installed: 0 if so, 1 if not.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import time
 from typing import Any
@@ -38,6 +40,8 @@ def solve(given: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(0 if importlib.util.find_spec("siconos") else 1)
     with np.load(sys.argv[1], allow_pickle=False) as stored:
         problem = {name: stored[name] for name in stored.files}
     np.savez(sys.argv[2], **solve(problem))

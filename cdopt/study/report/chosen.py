@@ -39,10 +39,11 @@ class Results:
 
     @cached_property
     def plain(self) -> tuple[Record, ...]:
-        """Cold runs in the problem's own order, by solvers that are to be had."""
+        """Cold runs in the problem's own order, by installed solvers, and not interrupted."""
         return tuple(
             r for r in self.records
-            if r.run.mode == "cold" and r.run.seed is None and r.outcome != "missing"
+            if r.run.mode == "cold" and r.run.seed is None
+            and r.outcome not in ("missing", "interrupted")
         )  # fmt: skip
 
     @cached_property

@@ -43,6 +43,9 @@ def limitations(study: Results) -> tuple[str, ...]:
     cut = sum(r.outcome in ("timeout", "memory") for r in runs)
     if cut:
         found.append(f"{count(cut, 'run')} ended at the limit of time or memory.")
+    left = sum(r.outcome == "interrupted" for r in runs)
+    if left:
+        found.append(f"{count(left, 'run')} ended from outside, and left out: still to be made.")
     gone = sorted({r.run.backend for r in runs if r.outcome == "missing"})
     if gone:
         found.append(f"Not installed, and so not compared: {', '.join(gone)}.")

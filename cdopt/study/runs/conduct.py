@@ -46,15 +46,15 @@ def conduct(
     ----------
     plan : the plan.
     out : folder of the study, or its ``.jsonl`` file, to which each record is added as it comes.
-        Runs that are there already are not made again, unless they were stopped at a limit lower
-        than today's. Without it, records are only returned.
+        Runs that are there already are not made again, unless they were interrupted, or stopped
+        at a limit lower than today's. Without it, records are only returned.
     executor : makes the runs, as ``cdopt.study.runs.process.make``; None: one at a time, here.
         Two runs at once on one machine disturb each other's times.
     progress : True for a bar on stderr, or a function of (done, total, text).
 
     Raises
     ------
-    InvalidInput : not a plan, or a file that cannot be used.
+    InvalidInput : not a plan, or a file that cannot be used, or is not a study's.
     KeyboardInterrupt : after what was made is on the disk; call again to go on.
     """
     if not isinstance(plan, Plan):
@@ -82,7 +82,7 @@ def conduct(
 
 def _settled(record: Record | None, plan: Plan) -> bool:
     """Whether a run need not be made again."""
-    if record is None:
+    if record is None or record.outcome == "interrupted":
         return False
     if record.outcome not in LIMITED:
         return True

@@ -61,6 +61,16 @@ def peak_memory() -> float | None:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / unit
 
 
+def killed_for_memory() -> int:
+    """How many processes Linux has ended since it started because memory ran out; 0 elsewhere."""
+    counters = Path("/proc/vmstat")
+    if counters.exists():
+        for line in counters.read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
 def _resource() -> Any:
     """Python's module of resource limits; None on Windows."""
     try:

@@ -3,7 +3,8 @@
 A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
 (``cdopt.backends.base``). It is written ``package.module:factory`` or ``path/to/file.py:factory``
-and called in the process of the run alone: nothing is registered anywhere else.
+and called in the process of the run alone: nothing is registered anywhere else. That process does
+not import from the working folder: a file there is named by its path.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def _module(place: str) -> ModuleType:
         try:
             return importlib.import_module(place)
         except ImportError as error:
-            raise InvalidInput("plugins", str(error), "a module that can be imported") from error
+            expected = "an installed module, or a file by its path, such as solver.py:factory"
+            raise InvalidInput("plugins", str(error), expected) from error
     name = f"cdopt_plugin_{Path(place).stem}"
     described = importlib.util.spec_from_file_location(name, place)
     if described is None or described.loader is None or not Path(place).exists():

@@ -1,7 +1,8 @@
 """One run from outside: its process is started, watched, ended when it must be, and judged.
 
 Whatever a solver does, there is a record: an answer, an exception, a crash, a hang, or want of
-memory.
+memory. The process does not import from the working folder (``python -P``): a file ``numpy.py``
+there is not run. A process that somebody else ended is recorded as interrupted, not as a crash.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import IO, Any
 import msgspec
 
 from cdopt.study.runs.machine import machine
-from cdopt.study.runs.memory import default_limit
+from cdopt.study.runs.memory import default_limit, killed_for_memory
 from cdopt.study.runs.messages import PREPARING, Message, Order
 from cdopt.study.runs.record import Ended, Findings, Record
 from cdopt.study.runs.run import Run
@@ -35,6 +36,7 @@ _FAULT, _MODULES = "Fatal Python error:", "Extension modules:"  # the fault hand
 _NO_MEMORY = (  # what runtimes write when they get none
     "MemoryError", "bad_alloc", "memory allocation of", "Cannot allocate memory", "out of memory",
 )  # fmt: skip
+_FROM_OUTSIDE = {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}  # solvers do not end themselves by these
 _THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
     "RAYON_NUM_THREADS",
@@ -54,7 +56,7 @@ def make(run: Run, time_limit: float = 60.0, memory_limit: float | None = None) 
     """
     most = default_limit() if memory_limit is None else memory_limit
     order = Order(run, float(time_limit), max(START_LIMIT, float(time_limit)), most)
-    began = time.monotonic()
+    began, killed_before = time.monotonic(), killed_for_memory()
     with tempfile.TemporaryFile() as errors:
         watch = _Watch(_started(run, errors), order)
         try:
@@ -62,7 +64,10 @@ def make(run: Run, time_limit: float = 60.0, memory_limit: float | None = None) 
         finally:
             watch.end()
         text = _text(errors)
-    return _record(run, order, watch, text, time.monotonic() - began)
+    starved = any(words in text for words in _NO_MEMORY)
+    if watch.code == -signal.SIGKILL and killed_for_memory() > killed_before:
+        starved = True
+    return _record(run, order, watch, text, starved, time.monotonic() - began)
 
 
 def _started(run: Run, errors: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -73,7 +78,7 @@ def _started(run: Run, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     if sys.platform == "win32":
         apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-m", "cdopt.study.runs.worker"],
+        [sys.executable, "-P", "-X", "faulthandler", "-m", "cdopt.study.runs.worker"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, **apart,
     )  # fmt: skip
 
@@ -175,7 +180,9 @@ def _joined(earlier: Findings | None, found: Findings, stage: str) -> Findings:
     return replace(earlier, message=f"unfinished{where}: {found.message or found.outcome}")
 
 
-def _record(run: Run, order: Order, watch: _Watch, text: str, seconds: float) -> Record:
+def _record(
+    run: Run, order: Order, watch: _Watch, text: str, starved: bool, seconds: float
+) -> Record:
     code = watch.code
     killed = code is not None and code < 0
     ended = Ended(
@@ -187,8 +194,9 @@ def _record(run: Run, order: Order, watch: _Watch, text: str, seconds: float) ->
     )
     found = watch.findings
     if found is None or not watch.done:
-        lost = _lost(watch, order, ended, text)
-        found = lost if found is None else _joined(found, lost, "")
+        lost = _lost(watch, order, ended, starved)
+        made_again = found is None or lost.outcome == "interrupted"
+        found = lost if made_again else _joined(found, lost, "")
     return Record(
         id=run.id,
         run=run,
@@ -205,7 +213,7 @@ def _sound(found: Findings | None) -> bool:
     return found is not None and found.outcome != "error"
 
 
-def _lost(watch: _Watch, order: Order, ended: Ended, text: str) -> Findings:
+def _lost(watch: _Watch, order: Order, ended: Ended, starved: bool) -> Findings:
     """What it means that a process did not come to its end."""
     if watch.late:
         limit = order.start_limit if watch.stage in PREPARING else order.time_limit
@@ -215,8 +223,10 @@ def _lost(watch: _Watch, order: Order, ended: Ended, text: str) -> Findings:
         with contextlib.suppress(ValueError):
             name = signal.Signals(ended.signal).name
     how = f"ended by {name}" if ended.signal is not None else f"ended with code {ended.code}"
-    if any(words in text for words in _NO_MEMORY):
+    if starved:
         return Findings("memory", f"{how} for want of memory: {watch.stage}")
+    if name in _FROM_OUTSIDE:
+        return Findings("interrupted", f"{how} from outside: {watch.stage}")
     return Findings("crash", f"{how}: {watch.stage}")
 
 

@@ -1,12 +1,13 @@
 """What a study keeps of a run: one line of JSON, the same for answers and for failures.
 
-A study is a file of such lines (``cdopt.study.runs.store``). A field is None where it was not
-measured or means nothing; numbers that are not finite are None too. Times are seconds of wall
-clock, memory is in MB of 2²⁰ bytes.
+A study is a file of such lines (``cdopt.study.runs.store``). The first field, ``crc32``, is the
+CRC-32 of the line without that field. Another field is None where it was not measured or means
+nothing; numbers that are not finite are None too. Times are seconds of wall clock, memory is in
+MB of 2²⁰ bytes.
 
 ``outcome`` is one word:
 
-========== =====================================================================================
+=========== ====================================================================================
 solved     our certificate holds at the tolerance asked, whatever the solver said
 wrong      the solver claims success, and our certificate fails
 gave up    the solver claims no success, and our certificate fails
@@ -16,12 +17,15 @@ missing    the solver is not to be had here
 error      an exception, ours or the solver's
 crash      the process ended by a signal, or without a word
 timeout    stopped at the time limit
-memory     stopped at the memory limit
-========== =====================================================================================
+memory     stopped at the memory limit, or by the kernel when the machine ran out of memory
+interrupted the process was ended from outside; says nothing of the solver, and is made again
+=========== ====================================================================================
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,16 +34,22 @@ import msgspec
 from cdopt.errors import InvalidInput
 from cdopt.study.runs.run import Run
 
-SCHEMA = 1  # of the lines; a reader refuses others
+SCHEMA = 2  # of the lines; a reader refuses others. 1 had no CRC
 OUTCOMES = (
     "solved", "wrong", "gave up", "infeasible", "refused", "missing", "error", "crash", "timeout",
-    "memory",
+    "memory", "interrupted",
 )  # fmt: skip
 STAGES = (  # of a run: what its process does, in this order
     "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
 )  # fmt: skip
 NEAR = 10.0  # times the tolerance: solvers measure what is left in units of their own
+_BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})","id":"')
+_CRC_FIELD = len(b'{"crc32":"00000000",')
 LIMITED = ("timeout", "memory")  # what a higher limit may change
+
+
+class OtherLayout(InvalidInput):
+    """A record that another version of cdopt wrote, in a layout that this one does not read."""
 
 
 @dataclass(frozen=True)
@@ -262,20 +272,50 @@ class Record:
 
     def line(self) -> bytes:
         """The record as one line of JSON, its end included."""
-        return msgspec.json.encode(self) + b"\n"
+        text = msgspec.json.encode(self)
+        return b'{"crc32":"%08x",' % zlib.crc32(text) + text[1:] + b"\n"
 
 
-def parse(line: bytes | str) -> Record:
+@dataclass(frozen=True)
+class _Layout:
+    """What lines of all versions have."""
+
+    id: str
+    run: Mapping[str, object]
+    schema: int
+
+
+def begins_record(line: bytes) -> bool:
+    """Whether a line, perhaps half written or damaged, begins as lines of records do."""
+    return _BEGINNING.match(line) is not None
+
+
+def parse(line: bytes) -> Record:
     """The record that a line holds.
+
+    Parameters
+    ----------
+    line : with or without its end.
 
     Raises
     ------
-    InvalidInput : it holds something else, or a layout of another version.
+    OtherLayout : a record of another version of cdopt.
+    InvalidInput : no record, or a damaged one.
     """
+    text = line.rstrip(b"\n")
+    begun = _BEGINNING.match(text)
+    content = b"{" + text[_CRC_FIELD:] if begun else text
+    if begun and int(begun[1], 16) != zlib.crc32(content):
+        raise InvalidInput("line", "bytes that do not fit their CRC", "a record as it was written")
     try:
-        found = msgspec.json.decode(line, type=Record)
+        layout = msgspec.json.decode(content, type=_Layout)
+        if layout.schema != SCHEMA:
+            raise OtherLayout(
+                "line", f"a record of layout {layout.schema}, of another version of cdopt",
+                f"layout {SCHEMA}; make the study again in another folder",
+            )  # fmt: skip
+        if not begun:
+            raise InvalidInput("line", "a record without CRC", "a record as it was written")
+        return msgspec.json.decode(content, type=Record)
     except msgspec.MsgspecError as error:
         raise InvalidInput("line", str(error), "a record of a run as JSON") from error
-    if found.schema != SCHEMA:
-        raise InvalidInput("schema", str(found.schema), str(SCHEMA))
-    return found

@@ -1,9 +1,14 @@
-"""The file of a study: one record a line, appended as runs end, read back to go on."""
+"""The file of a study: one record a line, appended as runs end, read back to go on.
+
+A file that holds anything else is refused before it is opened for writing. A damaged line among
+records costs its run, which is made again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,15 +16,19 @@ from typing import IO, Any
 
 from cdopt import checks
 from cdopt.errors import InvalidInput
-from cdopt.study.runs.record import Record, parse
+from cdopt.study.runs.record import OtherLayout, Record, begins_record, parse
 
 FILE = "runs.jsonl"  # in the folder of a study
+
+_LOG = logging.getLogger(__name__)
+_EXPECTED = "a study's file or folder"
 
 
 def read(path: str | Path) -> list[Record]:
     """The records of a study, in the order in which they came; of each run the last one.
 
-    A last line that was only half written is passed over.
+    A last line that was only half written is passed over. Damaged lines are too, and a warning is
+    logged.
 
     Parameters
     ----------
@@ -27,25 +36,12 @@ def read(path: str | Path) -> list[Record]:
 
     Raises
     ------
-    InvalidInput : no such file, or a line in it that is no record.
+    InvalidInput : no such file, or one that is no study's or of another version of cdopt.
     """
     place = place_of(path)
-    try:
-        text = place.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidInput("path", f"{place}: {reason}", "a study's file or folder") from error
-    found: dict[str, Record] = {}
-    for number, line in enumerate(text[: text.rfind(b"\n") + 1].splitlines(), 1):
-        try:
-            record = parse(line)
-        except InvalidInput as error:
-            raise InvalidInput(
-                "path", f"{place}, line {number}: {error.found}", error.expected
-            ) from (error)
-        found.pop(record.id, None)
-        found[record.id] = record
-    return list(found.values())
+    found, damaged = _records(_bytes(place), place)
+    _tell(damaged, place)
+    return found
 
 
 def place_of(path: str | Path) -> Path:
@@ -56,7 +52,7 @@ def place_of(path: str | Path) -> Path:
     InvalidInput : not a path.
     """
     if not isinstance(path, str | Path):
-        raise InvalidInput("path", checks.describe(path), "a study's file or folder")
+        raise InvalidInput("path", checks.describe(path), _EXPECTED)
     place = Path(path)
     return place if place.suffix == ".jsonl" else place / FILE
 
@@ -82,9 +78,12 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Writer]]:
 
     Raises
     ------
-    InvalidInput : the file cannot be written or read, or somebody else is writing to it.
+    InvalidInput : the file is no study's, cannot be written or read, or somebody else is writing
+        to it.
     """
     place = place_of(path)
+    if place.exists():
+        _records(_bytes(place), place)  # what is not a study's is not opened for writing
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         file = place.open("a+b")
@@ -95,8 +94,60 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Writer]]:
         _claim(file, place)
         file.seek(0)
         text = file.read()
-        file.truncate(text.rfind(b"\n") + 1)
-        yield read(place), Writer(file)
+        found, damaged = _records(text, place)
+        _tell(damaged, place)
+        end = text.rfind(b"\n") + 1
+        if begins_record(text[end:]):
+            file.truncate(end)
+        elif text[end:]:
+            file.write(b"\n")  # not ours to cut off: a damaged line
+        yield found, Writer(file)
+
+
+def _bytes(place: Path) -> bytes:
+    """What a file holds."""
+    if place.exists() and not place.is_file():
+        raise InvalidInput("path", f"{place}: not a regular file", _EXPECTED)
+    try:
+        return place.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidInput("path", f"{place}: {reason}", _EXPECTED) from error
+
+
+def _records(text: bytes, place: Path) -> tuple[list[Record], list[int]]:
+    """The records in the text of a file, the last one of each run; numbers of damaged lines.
+
+    Raises
+    ------
+    InvalidInput : the text is not a study's, or of another version of cdopt.
+    """
+    *lines, rest = text.split(b"\n")
+    found: dict[str, Record] = {}
+    damaged = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = parse(line)
+        except OtherLayout as error:
+            raise InvalidInput(
+                "path", f"{place}, line {number}: {error.found}", error.expected
+            ) from error
+        except InvalidInput:
+            damaged.append(number)
+            continue
+        found.pop(record.id, None)
+        found[record.id] = record
+    begun = found or any(begins_record(line) for line in (*lines, rest))
+    if text and not begun:
+        raise InvalidInput("path", f"{place}: lines that are no records of runs", _EXPECTED)
+    return list(found.values()), damaged
+
+
+def _tell(damaged: list[int], place: Path) -> None:
+    if damaged:
+        where = ", ".join(map(str, damaged[:10])) + (", …" if len(damaged) > 10 else "")
+        words = "%s: %d damaged, left out, their runs count as not made: line %s"
+        _LOG.warning(words, place, len(damaged), where)
 
 
 def _claim(file: IO[bytes], place: Path) -> None:
