@@ -14,6 +14,7 @@ from cdopt.errors import (
     BackendUnavailable,
     CdoptError,
     InvalidInput,
+    SaveFailed,
     SolveFailed,
     Unsupported,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "NoTensionTruss",
     "QuasiStatic",
     "Residual",
+    "SaveFailed",
     "Sensitivity",
     "SolveFailed",
     "StepSolution",

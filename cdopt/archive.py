@@ -5,7 +5,11 @@ Sparse matrices are stored by their parts, so that nothing is lost or filled in.
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,10 +18,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib import format as npy
+from numpy.typing import NDArray
 
+from cdopt import files
 from cdopt.errors import InvalidInput
 
 FORMAT = 1
+_ALWAYS = 2**28  # bytes of arrays that any file may declare
+_EXPANSION = 64  # bytes of arrays per byte of the file
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_FAULTS = (
+    OSError, ValueError, EOFError, KeyError, MemoryError, TypeError, AttributeError, IndexError,
+    RuntimeError, NotImplementedError, SyntaxError, OverflowError, struct.error,
+)  # fmt: skip
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -35,8 +50,9 @@ def save(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
             entries.update({f"{name}.{part}": a for part, a in zip(_PARTS, parts, strict=True)})
         else:
             entries[name] = np.asarray(value)
-    with Path(path).open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **entries)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **entries)
+    files.write_bytes(path, stream.getbuffer())
 
 
 def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
@@ -44,26 +60,67 @@ def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]
 
     Raises
     ------
-    InvalidInput : the file is missing, truncated, of another kind or format.
+    InvalidInput : the file is missing, truncated, of another kind or format, or declares arrays
+        beyond the limits of ``read_arrays``.
     """
     expected = f"a file of cdopt ({' or '.join(kinds)})"
-    try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            entries = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, TypeError, AttributeError,
-            RuntimeError, NotImplementedError, SyntaxError, OverflowError,
-            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
-        found = "no such file" if isinstance(error, FileNotFoundError) else f"{error}"
-        raise InvalidInput("path", f"{path}: {found}"[:300], expected) from error
+    entries = read_arrays(path, expected)
     kind = _kind(path, entries.pop("cdopt", None), kinds, expected)
     return kind, _joined(path, entries)
+
+
+def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file by their names; nothing in it is ever unpickled.
+
+    All arrays together may take 64 times the file's size, or 256 MiB where that is more; what
+    the file declares is held against this, and against itself, before memory is asked for.
+
+    Raises
+    ------
+    InvalidInput : the file is missing, damaged, no such file, or beyond these limits.
+    """
+    with files.opened(path, expected) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        try:
+            with zipfile.ZipFile(stream) as members:
+                infos = members.infolist()
+                declared = sum(info.file_size for info in infos)
+                limit = max(_ALWAYS, _EXPANSION * size)
+                if declared > limit:
+                    raise ValueError(f"{declared} bytes declared in a file of {size}")
+                return {_name(info): _array(members, info) for info in infos}
+        except (*_FAULTS, zipfile.BadZipFile, zlib.error) as error:
+            words = " ".join(f"{path}: {error}".split())[:300]
+            raise InvalidInput("path", words, expected) from error
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    if not info.filename.endswith(".npy") or info.compress_type not in _PACKINGS:
+        raise ValueError(f"a member {info.filename[:40]!r} that is no array")
+    return info.filename.removesuffix(".npy")
+
+
+def _array(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of plain numbers or text, whose header agrees with the length of its member."""
+    with members.open(info) as member:
+        version = npy.read_magic(member)
+        if version not in _HEADERS:
+            raise ValueError(f"{info.filename}: format {version}")
+        shape, by_columns, dtype = _HEADERS[version](member)
+        needed = math.prod(shape) * dtype.itemsize
+        if dtype.kind not in "biufcSU" or min(shape, default=0) < 0:
+            raise ValueError(f"{info.filename}: {dtype} of shape {shape}"[:200])
+        if needed != info.file_size - member.tell():
+            raise ValueError(f"{info.filename}: {needed} bytes declared, others stored")
+        raw = bytearray(member.read())
+    return np.frombuffer(raw, dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 def _kind(path: str | Path, header: Any, kinds: tuple[str, ...], expected: str) -> str:
     try:
         described = json.loads(str(header))
         kind, version = described["kind"], described["format"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidInput("path", f"{path}: a file without cdopt's header", expected) from error
     if kind not in kinds or version != FORMAT:
         raise InvalidInput("path", f"{path}: kind {kind!r}, format {version!r}", expected)

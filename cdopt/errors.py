@@ -32,6 +32,25 @@ class InvalidInput(CdoptError, ValueError):
         return type(self), (self.argument, self.found, self.expected)
 
 
+class SaveFailed(CdoptError):
+    """A file could not be saved: the disk is full, or cannot be written.
+
+    What was there before is still there, and a run whose file it is can be resumed.
+
+    Attributes
+    ----------
+    path : the file. reason : the system's words.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} could not be saved: {reason}")
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.reason)
+
+
 class BackendUnavailable(CdoptError):
     """A backend is known but cannot run here.
 

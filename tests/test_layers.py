@@ -11,8 +11,8 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "proof", "errors", "compiled", "checks", "frozen", "progress", "contact_law", "mass", "archive",
-    "step", "scales", "delassus", "systems", "data",
+    "proof", "errors", "compiled", "checks", "files", "frozen", "progress", "contact_law", "mass",
+    "archive", "step", "scales", "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
     "plots", "reproduce", "explore", "reports", "cli",

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.bank.folder import problems_folder
 from cdopt.errors import InvalidInput
 
@@ -158,11 +158,10 @@ def decode(path: Path) -> Manifest:
     ------
     InvalidInput : the file is missing or not TOML, or a field is unknown, missing or wrong.
     """
+    stated = files.parse_toml(files.read_text(path, "a manifest file", str(path)), str(path))
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Manifest)
-    except OSError as error:
-        raise InvalidInput(str(path), str(error), "a manifest file") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.convert(stated, Manifest)
+    except msgspec.ValidationError as error:
         raise InvalidInput(str(path), str(error), "a manifest as cdopt.bank.Manifest") from error
 
 

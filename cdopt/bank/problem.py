@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt import archive
 from cdopt.bank import parameters, quantities
 from cdopt.bank.generators import GENERATORS, Truss
 from cdopt.bank.manifests import Manifest, Reference, Value, home, manifest
@@ -182,8 +182,8 @@ def _value(folder: Path, reference: Reference) -> FloatArray | float:
     if reference.file is None:
         return read_only(np.array(reference.values, dtype=np.float64))
     path = folder / reference.file
+    stored = archive.read_arrays(path, "a file of reference values")
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return read_only(stored[str(reference.key)].astype(np.float64))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        return read_only(stored[str(reference.key)].astype(np.float64))
+    except (ValueError, KeyError) as error:
         raise InvalidInput(str(path), str(error), f"an array {reference.key!r}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ class Simulation:
     def in_file(self, path: Path, resume: bool) -> Trajectory:
         """Run, or go on, in a file."""
         first = None
-        if not (resume and path.exists()):
+        if not (resume and os.path.lexists(path)):
             first = self._first()  # a run that is refused leaves no file
             create(path)
         writer = FileWriter(path)
@@ -95,7 +96,7 @@ class Simulation:
                 begun = self._record(writer, *(first or self._first()))
             else:
                 self._require_same(writer.header(path))
-                begun = writer.checkpoint()
+                begun = writer.checkpoint(path)
                 writer.take_back(begun.step)
             self._go(writer, begun, trajectory := Trajectory(FileStore(path), path))
         finally:

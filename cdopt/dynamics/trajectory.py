@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.store import Checkpoint, Header, Store
@@ -18,6 +18,7 @@ from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
 from cdopt.errors import InvalidInput
 from cdopt.scene import Scene
 
+_PENDING = 2**26  # bytes of a copy that wait in memory
 _WHOLE = ("step", "contacts", "iterations_")
 _YES_NO = ("ok", "claimed_")
 
@@ -100,18 +101,24 @@ class Trajectory:
 
         Raises
         ------
-        InvalidInput : the file exists, or cannot be written.
+        InvalidInput : the file exists, or no file can have this path.
+        SaveFailed : the disk is full or cannot be written.
         """
-        place = Path(path)
+        place, end = Path(path), Checkpoint(self.final.step, self.final.state, {})
         create(place)
-        writer = FileWriter(place)
-        writer.start(self._store.header)
-        for frame in self:
-            writer.add_frame(frame)
-        for row in self._store.table():
-            writer.add_row(row.tolist())
-        writer.commit(Checkpoint(self.final.step, self.final.state, {}))
-        writer.close()
+        with files.staged(place) as draft:
+            writer = FileWriter(draft)
+            try:
+                writer.start(self._store.header)
+                for frame in self:
+                    writer.add_frame(frame)
+                    if writer.pending > _PENDING:
+                        writer.commit(end)
+                for row in self._store.table():
+                    writer.add_row(row.tolist())
+                writer.commit(end)
+            finally:
+                writer.close()
 
     # --- what it is of -----------------------------------------------------------------
 

@@ -5,6 +5,10 @@ with ``velocity``, ``radius`` and ``fixed``, and the contacts as lines from body
 to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number. The
 group ``cdopt`` holds the scene as text, the settings of the run, q, v and step of each frame, the
 diagnostics, and the checkpoint from which a run is resumed.
+
+Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
+damage is an error when it is read, not another number. A file is checked as a whole when it is
+opened: it contains everything itself, and nothing is larger than what is stored of it.
 """
 
 from __future__ import annotations
@@ -19,18 +23,32 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from cdopt import files
 from cdopt.checks import FloatArray, IntArray
 from cdopt.dynamics.frame import Frame
-from cdopt.dynamics.journal import JournaledFile, recover
+from cdopt.dynamics.journal import CommittedFile, JournaledFile, half_done
 from cdopt.dynamics.store import Checkpoint, Header
 from cdopt.errors import InvalidInput
+from cdopt.interop.hdf5 import require_self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
 from cdopt.scene.files import loads
 
 FORMAT = 2  # 1 had other contact numbers
 _OWN = "cdopt"  # the group beside VTKHDF
-_FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError)
+_FAULTS = (
+    OSError,
+    KeyError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    MemoryError,
+    OverflowError,
+)
+_EXPECTED = "a trajectory that cdopt wrote"
+_COLUMNS = {"step", "time", "ok"}  # of any diagnostics
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 
 
@@ -49,7 +67,8 @@ class FileWriter:
         try:
             with _faults_named(path):
                 mode = "w" if fresh else "r+"
-                self._file = h5py.File(self._raw, mode, libver=("earliest", "v110"))
+                self._file = h5py.File(self._raw, mode, libver=("v108", "v110"))
+                require_self_contained(self._file, self._raw.seek(0, 2))
         except InvalidInput:
             self._raw.close()
             raise
@@ -74,8 +93,7 @@ class FileWriter:
         own.attrs["settings"] = json.dumps(dict(header.settings))
         own.attrs["forces"] = json.dumps(header.forces)
         own.attrs["columns"] = json.dumps(header.columns)
-        text = np.frombuffer(scene.to_toml().encode(), dtype=np.uint8)
-        own.create_dataset("scene", data=text)
+        append(growing(own, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
         growing(own, "q", "f8", scene.initial.q.shape[1:])
         growing(own, "v", "f8", scene.initial.v.shape[1:])
         growing(own, "step", "i8", (), 512)
@@ -135,12 +153,13 @@ class FileWriter:
         rows = self._file[_OWN]["diagnostics"]
         rows.resize(int(np.count_nonzero(rows[:, 0] <= step)), axis=0)
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, path: Path) -> Checkpoint:
         """Where the run stands that the file holds."""
-        place = self._file[_OWN]["checkpoint"]
-        state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
-        memory = {name: data[()] for name, data in place.get("memory", {}).items()}
-        return Checkpoint(int(place.attrs["step"]), state, memory)
+        with _faults_named(path):
+            place = self._file[_OWN]["checkpoint"]
+            state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
+            memory = {name: data[()] for name, data in place.get("memory", {}).items()}
+            return Checkpoint(int(place.attrs["step"]), state, memory)
 
     def header(self, path: Path) -> Header:
         """What the run is that the file holds."""
@@ -168,13 +187,10 @@ class FileStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if not path.is_file():
-            raise InvalidInput("path", f"{path}: no such file", "a trajectory")
-        recover(path)
-        if path.stat().st_size == 0:
-            raise InvalidInput("path", f"{path}: empty", "a run that was not killed at once")
+        self._checked: tuple[int, ...] = ()
         with self._open() as file:
             self.header = _header(file, path)
+            _require_rows(file, self.header)
 
     def __len__(self) -> int:
         return int(self.steps.size)
@@ -196,7 +212,7 @@ class FileStore:
     def motion(self, name: str) -> FloatArray:  # noqa: D102
         with self._open() as file:
             rows = np.asarray(file[_OWN][name][()])
-        return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
+            return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
 
     def frame(self, k: int) -> Frame:  # noqa: D102
         scene = self.header.scene
@@ -218,7 +234,23 @@ class FileStore:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[h5py.File]:
-        with _faults_named(self.path), h5py.File(self.path, "r") as file:
+        """The file after its last commit, checked as a whole whenever it has changed."""
+        place, size = files.regular(self.path, _EXPECTED)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_faults_named(self.path))
+            place = place.resolve()
+            source: Path | CommittedFile = place
+            if half_done(place):
+                source = stack.enter_context(CommittedFile(place))
+                size = source.seek(0, 2)
+            if size == 0:
+                raise InvalidInput("path", f"{self.path}: empty", "a run that was begun")
+            file = stack.enter_context(h5py.File(source, "r"))
+            found = place.stat()
+            stamp = (found.st_dev, found.st_ino, found.st_mtime_ns, size)
+            if stamp != self._checked:
+                require_self_contained(file, size)
+                self._checked = stamp
             yield file
 
 
@@ -228,15 +260,18 @@ def create(path: Path) -> None:
     Raises
     ------
     InvalidInput : there is one already, or its folder is missing.
+    SaveFailed : the disk is full or cannot be written.
     """
-    try:
-        path.open("xb").close()
-    except FileExistsError as error:
-        raise InvalidInput(
-            "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
-        ) from error
-    except OSError as error:
-        raise InvalidInput("out", f"{path}: {error.strerror}", "a path to write to") from error
+    with files.named(path, "out"):
+        try:
+            path.open("xb").close()
+        except FileExistsError as error:
+            raise InvalidInput(
+                "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
+            ) from error
+        except ValueError as error:
+            raise InvalidInput("out", f"{path}: {error}", "a path to write to") from error
+        files.synchronise(path.parent)
 
 
 @contextlib.contextmanager
@@ -248,7 +283,7 @@ def _faults_named(path: Path) -> Iterator[None]:
         raise
     except _FAULTS as error:
         found = " ".join(f"{path}: {error}".split())[:300]
-        raise InvalidInput("path", found, "a trajectory that cdopt wrote") from error
+        raise InvalidInput("path", found, _EXPECTED) from error
 
 
 def _header(file: h5py.File, path: Path) -> Header:
@@ -257,12 +292,33 @@ def _header(file: h5py.File, path: Path) -> Header:
         if own.attrs["format"] != FORMAT:
             found = f"{path}: format {own.attrs['format']}"
             raise InvalidInput("path", found, f"a trajectory in format {FORMAT}")
-        return Header(
-            scene=loads(own["scene"][()].tobytes().decode(), str(path)),
-            settings=json.loads(own.attrs["settings"]),
-            forces=tuple(json.loads(own.attrs["forces"])),
-            columns=tuple(json.loads(own.attrs["columns"])),
-        )
+        stated = {name: json.loads(own.attrs[name]) for name in ("settings", "forces", "columns")}
+        settings, forces, columns = stated["settings"], stated["forces"], stated["columns"]
+        if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
+            raise ValueError("settings without method, dt or every")
+        if not _texts(forces) or not _texts(columns) or not set(columns) >= _COLUMNS:
+            raise ValueError("no names of forces, or of diagnostics")
+        text = own["scene"][()].tobytes().decode()
+        return Header(loads(text, str(path)), settings, tuple(forces), tuple(columns))
+
+
+def _texts(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+def _require_rows(file: h5py.File, header: Header) -> None:
+    """What is told of every frame and every step has as many rows."""
+    own, initial = file[_OWN], header.scene.initial
+    frames = own["step"].shape
+    if len(frames) != 1 or frames[0] == 0 or PolyDataSeries(file).times.shape != frames:
+        raise ValueError("no frames, or frames without times")
+    for name, start in (("q", initial.q), ("v", initial.v)):
+        wanted = (frames[0] * start.shape[0], start.shape[1])
+        if own[name].shape != wanted:
+            raise ValueError(f"{name} of shape {own[name].shape}, not {wanted}")
+    rows = own["diagnostics"].shape
+    if len(rows) != 2 or rows[0] == 0 or rows[1] != len(header.columns):
+        raise ValueError(f"diagnostics of shape {rows} for {len(header.columns)} names")
 
 
 def _radii(header: Header) -> FloatArray:

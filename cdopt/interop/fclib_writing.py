@@ -18,6 +18,7 @@ F. Pérignon, *FCLIB*, technical report RT-0444, Inria, 2014; fclib.c of the sam
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.interop.fclib import FclibProblem
@@ -70,7 +71,8 @@ def write(
     Raises
     ------
     InvalidInput : of "problem" or "solution", when it is something else or does not fit; of
-        "path", when the file cannot be written.
+        "path", when no file can have it.
+    SaveFailed : the disk is full or cannot be written.
     """
     if isinstance(problem, FclibProblem):
         content, step = _stored(problem), problem.step
@@ -81,13 +83,12 @@ def write(
     answer = {} if solution is None else _solution(content, step, solution)
     texts = {**content.texts, **{k: v for k, v in
              (("title", title), ("description", description)) if v}}  # fmt: skip
-    try:
-        with h5py.File(path, "w") as file:
-            _put(file.create_group(f"fclib_{content.kind}"), content, texts)
-            for name, values in answer.items():
-                file[f"solution/{name}"] = values
-    except (OSError, TypeError) as error:
-        raise InvalidInput("path", f"{path}: {error}", "a file that can be written") from error
+    image = io.BytesIO()
+    with h5py.File(image, "w") as file:
+        _put(file.create_group(f"fclib_{content.kind}"), content, texts)
+        for name, values in answer.items():
+            file[f"solution/{name}"] = values
+    files.write_bytes(path, image.getbuffer())
 
 
 def _stored(problem: FclibProblem) -> _Content:

@@ -1,4 +1,4 @@
-"""HDF5 files read with care, for files that come from anywhere.
+"""HDF5 files that come from anywhere: FCLib files through a reader, run files as a whole.
 
 Sizes are known, and held against what the file really stores, before anything is allocated;
 no link is followed, so that a file speaks for itself alone; every fault is one InvalidInput.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray, IntArray, describe
+from cdopt import files
+from cdopt.checks import FloatArray, IntArray
 from cdopt.errors import InvalidInput
 
 _FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, OverflowError)  # as h5py has it
@@ -24,6 +26,8 @@ _BUDGET = 2**30  # bytes of numbers from one file
 _UNSTORED = 2**24  # bytes a dataset may have whatever it stores: zeros need not be written
 _DEFLATION = 1100  # no deflate stream expands more than 1032-fold
 _LONGEST_TEXT = 2**16
+_MOST_OBJECTS = 4096  # of one file
+_NO_SMALLER = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 
 
 class Hdf5Reader:
@@ -145,18 +149,9 @@ class Hdf5Reader:
         ``size`` is the dataset's in bytes. A chunk is unpacked as a whole, so its size counts.
         """
         try:
-            stored = dataset.id.get_storage_size()
-            chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize if dataset.chunks else 0
-            elsewhere = dataset.is_virtual or bool(dataset.external)
+            needed = max(size, _stored(name, dataset, self._size, size).chunk)
         except _FAULTS as error:
-            raise self.fault(f"{name}: {error}") from error
-        if elsewhere:
-            raise self.fault(f"{name}: data in other files", "everything in the file itself")
-        if stored > self._size:
-            raise self.fault(f"{name}: {stored} bytes in a file of {self._size}", "a whole file")
-        needed = max(size, chunk)
-        if needed > max(_UNSTORED, _DEFLATION * stored):
-            raise self.fault(f"{name}: {needed} bytes declared, {stored} stored", "a whole file")
+            raise self.fault(str(error)) from error
         if needed > self._left:
             raise self.fault(f"{name}: {needed} bytes", f"at most {_BUDGET} in one file")
         self._left -= size
@@ -181,20 +176,84 @@ def opened(path: str | Path, expected: str) -> Iterator[Hdf5Reader]:
     ------
     InvalidInput : it is no file, not HDF5, or damaged. Everything read later raises the same.
     """
-    if not isinstance(path, str | Path):
-        raise InvalidInput("path", describe(path), f"the path of {expected}")
-    name = str(path)
+    place, size = files.regular(path, expected)
+    name = str(place)
     try:
-        regular, size = Path(name).is_file(), Path(name).stat().st_size
-        file = h5py.File(name, "r") if regular else None
-    except FileNotFoundError as error:
-        raise _fault(name, "no such file", expected) from error
+        file = h5py.File(name, "r")
     except _FAULTS as error:
         raise _fault(name, str(error), expected) from error
-    if file is None:
-        raise _fault(name, "no regular file", expected)
     with file:
         yield Hdf5Reader(name, file, size, expected)
+
+
+def require_self_contained(file: h5py.File, size: int) -> None:
+    """Refuse a file that leads elsewhere, or declares more than it stores.
+
+    All datasets are numbers or texts of fixed length. Without compression none may be larger
+    than what is stored of it, and 16 MiB where that is more; compressed ones may take 1 GiB
+    together. Attributes are left to who reads them.
+
+    Parameters
+    ----------
+    file : open to read. size : of the file in bytes.
+
+    Raises
+    ------
+    ValueError : it does; with what h5py raises of damaged files, for the caller to name.
+    """
+    left, total, seen = _BUDGET, 0, 0
+    groups: list[tuple[str, h5py.Group]] = [("", file)]
+    while groups:
+        path, group = groups.pop()
+        for last in group:
+            name, seen = f"{path}/{last}", seen + 1
+            if not isinstance(group.get(last, getlink=True), h5py.HardLink):
+                raise ValueError(f"{name}: a link elsewhere")
+            if seen > _MOST_OBJECTS:  # groups may also contain themselves
+                raise ValueError(f"more than {_MOST_OBJECTS} groups and datasets")
+            found = group[last]
+            if isinstance(found, h5py.Group):
+                groups.append((name, found))
+                continue
+            if not isinstance(found, h5py.Dataset) or found.dtype.kind not in "iufbS":
+                raise ValueError(f"{name}: no dataset of numbers")
+            needed = math.prod(found.shape or ()) * found.dtype.itemsize
+            part = _stored(name, found, size, needed)
+            total += part.stored
+            left -= max(needed, part.chunk) if part.packed else 0
+            if left < 0 or total > size:
+                raise ValueError(f"{name}: more declared than a file of {size} bytes holds")
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """How a dataset is stored: its bytes in the file, those of a chunk, whether compressed."""
+
+    stored: int
+    chunk: int
+    packed: bool
+
+
+def _stored(name: str, dataset: h5py.Dataset, size: int, needed: int = 0) -> _Stored:
+    """How a dataset is stored, after what it declares was held against the file's size.
+
+    Raises
+    ------
+    ValueError : it is stored elsewhere, or declares more than can be stored.
+    """
+    if dataset.is_virtual or bool(dataset.external):
+        raise ValueError(f"{name}: data in other files, not in the file itself")
+    stored = dataset.id.get_storage_size()
+    if stored > size:
+        raise ValueError(f"{name}: {stored} bytes stored in a file of {size}")
+    chunk = math.prod(dataset.chunks) * dataset.dtype.itemsize if dataset.chunks else 0
+    filters = dataset.id.get_create_plist()
+    kinds = {filters.get_filter(k)[0] for k in range(filters.get_nfilters())}
+    packed = not kinds <= _NO_SMALLER
+    needed = max(needed, chunk)
+    if needed > max(_UNSTORED, (_DEFLATION if packed else 1) * stored):
+        raise ValueError(f"{name}: {needed} bytes declared, {stored} stored")
+    return _Stored(stored, chunk, packed)
 
 
 def _fault(path: str, found: str, expected: str) -> InvalidInput:

@@ -12,6 +12,9 @@ repository of convex quadratic programming problems*, Optimization Methods and S
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,9 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.checks import FloatArray
-from cdopt.errors import CdoptError, InvalidInput, Unsupported
+from cdopt.errors import CdoptError, InvalidInput, SaveFailed, Unsupported
 from cdopt.formulations.base import Formulation
 
 SUFFIXES = (".mps", ".qps")
@@ -108,22 +111,17 @@ def write(path: str | Path, problem: QuadraticProgram | Formulation | cp.Problem
 
     Raises
     ------
-    InvalidInput : of "path", when its ending is neither .mps nor .qps or it cannot be written.
+    InvalidInput : of "path", when its ending is neither .mps nor .qps or no file can have it.
+    SaveFailed : the disk is full or cannot be written.
     InvalidInput, Unsupported : as in ``program``.
     """
     target = _checked(path)
     stated = problem if isinstance(problem, QuadraticProgram) else program(problem)
     solver = loaded(stated)
-    if not target.parent.is_dir():
-        raise InvalidInput("path", str(target), "a file in a folder that exists")
-    staged = target.with_name(f".{target.name}.mps")  # HiGHS knows a format by its ending
-    try:
-        status = solver.writeModel(str(staged))
-        if status == highspy.HighsStatus.kError or not staged.is_file():
-            raise InvalidInput("path", f"{target}: HiGHS could not write", "a writable file")
-        staged.replace(target)
-    finally:
-        staged.unlink(missing_ok=True)
+    with _aside() as place:
+        if solver.writeModel(str(place)) == highspy.HighsStatus.kError or not place.is_file():
+            raise SaveFailed(str(target), "HiGHS could not write its temporary file")
+        files.write_bytes(target, place.read_bytes())
 
 
 def read(path: str | Path) -> QuadraticProgram:
@@ -134,21 +132,26 @@ def read(path: str | Path) -> QuadraticProgram:
     InvalidInput : of "path", when it is missing or no such file.
     """
     source = _checked(path)
-    if not source.is_file():
-        raise InvalidInput("path", f"{source}: no such file", "a QPS file")
+    content = files.read_bytes(source, "a QPS file")
     solver = _quiet()
-    staged = source
-    if source.suffix != ".mps":
-        staged = source.with_name(f".{source.name}.mps")
-        staged.write_bytes(source.read_bytes())
-    try:
-        status = solver.readModel(str(staged))
-    finally:
-        if staged is not source:
-            staged.unlink()
+    with _aside() as place:
+        place.write_bytes(content)
+        status = solver.readModel(str(place))
     if status == highspy.HighsStatus.kError:
         raise InvalidInput("path", f"{source}: HiGHS cannot read it", "a QPS file")
     return _from_model(solver.getModel(), source.stem)
+
+
+@contextlib.contextmanager
+def _aside() -> Iterator[Path]:
+    """A path in a private folder with the ending by which HiGHS knows the format.
+
+    Raises
+    ------
+    SaveFailed : no space for temporary files.
+    """
+    with files.named(tempfile.gettempdir()), tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / "program.mps"
 
 
 def loaded(stated: QuadraticProgram) -> Any:

@@ -186,7 +186,12 @@ def growing(
     width = int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize
     length = max(_CHUNK // max(width, 1), 1) if rows is None else rows
     return group.create_dataset(
-        name, shape=(0, *shape), maxshape=(None, *shape), dtype=kind, chunks=(length, *shape)
+        name,
+        shape=(0, *shape),
+        maxshape=(None, *shape),
+        dtype=kind,
+        chunks=(length, *shape),
+        fletcher32=True,
     )
 
 

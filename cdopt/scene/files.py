@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Union
 
 import msgspec
 
-from cdopt import bank
+from cdopt import bank, files
 from cdopt.errors import CdoptError, InvalidInput
 from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.bonds import BOND_REACH
@@ -85,11 +84,7 @@ def load(path: str | Path) -> Scene:
         or out of range, bodies that overlap. Named as ``file, line 12, bodies[3].radius``.
     """
     place = _find(Path(path))
-    try:
-        text = place.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(str(path), str(error), "a scene file") from error
-    return loads(text, str(path))
+    return loads(files.read_text(place, "a scene file", str(path)), str(path))
 
 
 def loads(text: str, source: str = "scene") -> Scene:
@@ -99,12 +94,9 @@ def loads(text: str, source: str = "scene") -> Scene:
     ------
     InvalidInput : as in ``load``.
     """
+    stated = files.parse_toml(text, source)
     try:
-        contents = msgspec.convert(tomllib.loads(text), _Contents)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        line = re.search(r"line (\d+)", str(error))
-        where = f"{source}, line {line[1]}" if line else source
-        raise InvalidInput(where, str(error) or "lists nested too deep", "TOML") from error
+        contents = msgspec.convert(stated, _Contents)
     except msgspec.ValidationError as error:
         raise _placed(*_explained(error), text, source) from error
     try:
@@ -117,13 +109,15 @@ def loads(text: str, source: str = "scene") -> Scene:
 
 def _find(path: Path) -> Path:
     """The path itself, or the file of this name that ships with cdopt."""
-    if not path.exists() and len(path.parts) == 2 and path.parts[0] == "problems":
-        try:
-            shipped = bank.problems_folder() / path.name
-        except CdoptError:
+    if len(path.parts) != 2 or path.parts[0] != "problems":
+        return path
+    try:
+        if path.exists():
             return path
+        shipped = bank.problems_folder() / path.name
         return shipped if shipped.is_file() else path
-    return path
+    except (CdoptError, OSError):  # the path itself is named when it is opened
+        return path
 
 
 def _scene(contents: _Contents) -> Scene:

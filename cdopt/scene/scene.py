@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
@@ -226,8 +226,14 @@ class Scene(Frozen):
         return to_toml(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the scene to a TOML file, without loss."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        """Write the scene to a TOML file, without loss.
+
+        Raises
+        ------
+        InvalidInput : a path that no file can have.
+        SaveFailed : the disk is full or cannot be written.
+        """
+        files.write_text(path, self.to_toml())
 
     def __repr__(self) -> str:
         free = int(np.count_nonzero(~self.bodies.fixed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from pathlib import Path
 
 import h5py
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.dynamics import journal
-from cdopt.dynamics.journal import PAGE, JournaledFile, recover
+from cdopt.dynamics.journal import PAGE, CommittedFile, JournaledFile
 
 
 class Killed(BaseException):
@@ -107,9 +108,15 @@ def test_killed_at_any_write_it_is_at_one_commit_or_the_next(tmp_path, monkeypat
             Fuse(allowed, patch)
             file.commit()
         file._file.close()  # as the kernel would
-        file._lock.close()
-        recover(path)
+        os.close(file._lock)
+        file._lock = None
+        folder = {place: place.read_bytes() for place in tmp_path.iterdir()}
+        with CommittedFile(path) as read:
+            seen = read.read()
+        assert {place: place.read_bytes() for place in tmp_path.iterdir()} == folder
+        JournaledFile(path).close()
         assert path.read_bytes() in (before, after)
+        assert path.read_bytes() == seen
         found.append(path.read_bytes())
         assert not list(tmp_path.glob("*.journal"))
     assert found == sorted(found)  # once the journal is valid, the commit is certain
@@ -147,5 +154,6 @@ def test_a_damaged_journal_is_named(tmp_path) -> None:
     path = tmp_path / "file"
     path.touch()
     (tmp_path / "file.journal").write_bytes(b"nonsense")
-    with pytest.raises(cdopt.InvalidInput, match="damaged journal"):
-        recover(path)
+    for kind in (CommittedFile, JournaledFile):
+        with pytest.raises(cdopt.InvalidInput, match="damaged journal"):
+            kind(path)
