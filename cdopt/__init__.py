@@ -8,6 +8,7 @@ certificate says what the answer is worth.
 """
 
 from cdopt import backends, bank, contact, dynamics, hyperstatic, interop, loading, scene
+from cdopt.arguments import guard
 from cdopt.certificate import Certificate, Residual, certify
 from cdopt.dynamics import Trajectory, simulate
 from cdopt.errors import (
@@ -80,3 +81,5 @@ __all__ = [
     "sensitivity",
     "simulate",
 ]
+
+guard(globals())

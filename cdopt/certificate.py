@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData, kernels
 from cdopt.errors import InvalidInput
@@ -122,11 +123,12 @@ def certify(
 
     Raises
     ------
-    InvalidInput : motion or forces have the wrong length.
+    InvalidInput : motion or forces have the wrong length, masked entries or no real numbers; tol
+        is not in (0, 1].
     """
-    _require_length("forces", forces, data.nc)
-    forces = np.asarray(forces, dtype=np.float64)
-    motion = None if motion is None else np.asarray(motion, dtype=np.float64)
+    forces = checks.answer("forces", forces, data.nc)
+    motion = None if motion is None else checks.answer("motion", motion, None)
+    tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
         if isinstance(data, RigidStepData):
             nv = data.step.nv

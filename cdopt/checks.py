@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,17 +31,38 @@ def describe(value: object) -> str:
         return f"an array of shape {value.shape} and type {value.dtype}"
     if sp.issparse(value):
         return f"a sparse matrix of shape {getattr(value, 'shape', '?')}"
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return "an integer of more than 60 digits"  # Python refuses to print the longest
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         text = repr(value)
         return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return f"a {type(value).__name__}"
 
 
-def _numeric(name: str, value: object, expected: str) -> NDArray[Any]:
+def unmasked(value: object) -> NDArray[Any]:
+    """A plain array of what numpy makes of a value.
+
+    Raises
+    ------
+    ValueError : entries are masked, or numpy makes no array of it.
+    """
+    masked = np.ma.isMaskedArray(value) or (
+        isinstance(value, list | tuple) and any(np.ma.isMaskedArray(one) for one in value)
+    )
+    if masked and np.ma.getmaskarray(np.ma.asarray(value)).any():
+        raise ValueError("masked entries")
+    return np.asarray(value)
+
+
+def real(name: str, value: object, expected: str) -> NDArray[Any]:
+    """An array of real numbers, of any shape; no flags, objects, words or masked entries."""
     try:
-        array = np.asarray(value)
+        array = unmasked(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise InvalidInput(name, describe(value), expected) from error
+        masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
+        raise InvalidInput(name, describe(value) + masked, expected) from error
     if array.dtype.kind not in "iuf":
         kind = "" if array.dtype.kind != "c" else " (complex)"
         raise InvalidInput(name, describe(value) + kind, expected)
@@ -73,7 +94,7 @@ def scalar(
         if limit is not None
     ]
     expected = " ".join(["one finite number", " and ".join(limits)]).strip()
-    array = _numeric(name, value, expected)
+    array = real(name, value, expected)
     if array.ndim != 0:
         raise InvalidInput(name, describe(value), expected)
     number = float(array)
@@ -92,8 +113,33 @@ def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatA
     """A read-only finite vector, copied; ``size`` None takes any length."""
     length = "any length" if size is None else f"length {size}"
     expected = f"a finite vector of {length}" + (f" in {unit}" if unit else "")
-    array = _numeric(name, value, expected)
+    array = real(name, value, expected)
     if array.ndim != 1 or (size is not None and array.shape[0] != size):
+        raise InvalidInput(name, describe(array), expected)
+    result = array.astype(np.float64)
+    _finite(name, result, expected)
+    return read_only(result)
+
+
+def answer(name: str, value: object, size: int | None) -> FloatArray:
+    """A solver's vector, as it is: real, nothing masked; it may hold not-a-number."""
+    length = "any length" if size is None else f"length {size}"
+    expected = f"a vector of {length}, of real numbers"
+    array = real(name, value, expected)
+    if array.ndim != 1 or (size is not None and array.shape[0] != size):
+        raise InvalidInput(name, describe(array), expected)
+    return array.astype(np.float64)
+
+
+def numbers(name: str, value: object, shape: tuple[int | None, ...], unit: str = "") -> FloatArray:
+    """A read-only finite array, copied; None in ``shape`` takes any length."""
+    sizes = ", ".join("any" if n is None else str(n) for n in shape)
+    expected = f"a finite array of shape ({sizes})" + (f" in {unit}" if unit else "")
+    array = real(name, value, expected)
+    fits = array.ndim == len(shape) and all(
+        n is None or n == m for n, m in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
         raise InvalidInput(name, describe(array), expected)
     result = array.astype(np.float64)
     _finite(name, result, expected)
@@ -120,7 +166,7 @@ def per_contact(
         if wanted
     ]
     expected = ", ".join([f"one number, or one per contact ({nc})", *limits])
-    array = _numeric(name, value, expected)
+    array = real(name, value, expected)
     if array.ndim == 0:
         array = np.full(nc, float(array))
     if array.shape != (nc,):
@@ -144,12 +190,12 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
     """
     shape = f"({'any' if rows is None else rows}, {'any' if cols is None else cols})"
     expected = f"a finite matrix of shape {shape}, sparse or dense"
-    if sp.issparse(value):
-        if value.ndim != 2 or value.dtype.kind not in "iuf":  # type: ignore[attr-defined]
-            raise InvalidInput(name, describe(value), expected)
-        result = value if _frozen(value) else sp.csr_array(value, dtype=np.float64, copy=True)
+    if isinstance(value, FrozenMatrix) and value.sealed:
+        result: sp.csr_array = value
+    elif sp.issparse(value):
+        result = sparse(name, value)
     else:
-        array = _numeric(name, value, expected)
+        array = real(name, value, expected)
         if array.ndim != 2:
             raise InvalidInput(name, describe(array), expected)
         result = sp.csr_array(array.astype(np.float64))
@@ -161,22 +207,132 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
     return result if result is value else freeze(result)
 
 
-def _frozen(value: object) -> TypeGuard[sp.csr_array]:
-    """Whether ``freeze`` has made it: of doubles, its parts read-only and nobody else's."""
-    return (
-        isinstance(value, sp.csr_array)
-        and value.dtype == np.float64
-        and all(_still(part) for part in (value.data, value.indices, value.indptr))
-        and bool(value.has_canonical_format)
-        and bool(value.data.all())
-    )
+def sparse(name: str, value: object) -> sp.csr_array:
+    """A CSR copy of any sparse matrix, its structure checked before compiled code walks it.
+
+    Repeated entries are summed. The caller's object is not touched.
+
+    Raises
+    ------
+    InvalidInput : entries that are no real numbers, or an index out of range.
+    """
+    expected = "a sparse matrix of real numbers, every index within its shape"
+    if not sp.issparse(value) or value.ndim != 2:  # type: ignore[attr-defined]
+        raise InvalidInput(name, describe(value), expected)
+    try:
+        parts = _compressed(value) if hasattr(value, "indptr") else _coordinates(value)
+        shape = tuple(int(n) for n in value.shape)  # type: ignore[attr-defined]
+        return sp.csr_array(parts.tocsr().astype(np.float64), shape=shape, copy=True)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
+        raise InvalidInput(name, f"{describe(value)}: {error}", expected) from error
 
 
-def _still(array: NDArray[Any]) -> bool:
-    """Whether nobody can write to an array, nor to what it is a view of."""
-    base = array.base
-    seen = base is None or (isinstance(base, np.ndarray) and not base.flags.writeable)
-    return seen and not array.flags.writeable
+def _compressed(value: Any) -> Any:
+    """A CSR, CSC or BSR matrix that shares its arrays with the given one, checked."""
+    data, indices, indptr = (unmasked(part) for part in (value.data, value.indices, value.indptr))
+    _require_real(data)
+    _require_indices(indices, indptr)
+    same = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[value.format]
+    # the constructor alone would not compare the indices with the shape
+    result = same((data, indices, indptr), shape=value.shape, copy=False)
+    result.check_format(full_check=True)
+    return result
+
+
+def _coordinates(value: Any) -> sp.coo_array:
+    """COO, DIA, LIL and DOK matrices by their coordinates, checked."""
+    if value.format == "lil":
+        for row, entries in zip(value.rows, value.data, strict=True):
+            if len(row) != len(entries):
+                raise ValueError("rows and data of different lengths")
+        rows = np.repeat(np.arange(len(value.rows)), [len(row) for row in value.rows])
+        columns = np.array([j for row in value.rows for j in row], dtype=object)
+        data = np.array([x for entries in value.data for x in entries])
+        columns = columns.astype(np.int64) if columns.size == 0 else np.array(columns.tolist())
+    elif value.format == "dok":
+        items = dict(value.items())
+        rows, columns = (np.array([key[axis] for key in items]) for axis in (0, 1))
+        data = np.array(list(items.values()))
+    elif value.format == "dia":
+        offsets, band = unmasked(value.offsets), unmasked(value.data)
+        _require_real(band)
+        _require_indices(offsets)
+        if band.ndim != 2 or offsets.shape != band.shape[:1]:
+            raise ValueError("offsets and data of different lengths")
+        line, columns = np.nonzero(band)
+        data, rows = band[line, columns], columns - offsets[line].astype(np.int64)
+        inside = (rows >= 0) & (rows < value.shape[0]) & (columns < value.shape[1])
+        rows, columns, data = rows[inside], columns[inside], data[inside]
+    else:
+        rows, columns = (unmasked(part) for part in value.coords)
+        data = unmasked(value.data)
+    if data.size == 0:
+        return sp.coo_array(value.shape)
+    _require_real(data)
+    _require_indices(rows, columns)
+    if not rows.shape == columns.shape == data.shape:
+        raise ValueError("coordinates and data of different lengths")
+    for index, size in zip((rows, columns), value.shape, strict=True):
+        if int(index.min()) < 0 or int(index.max()) >= size:
+            raise ValueError("an index out of range")
+    return sp.coo_array((data, (rows, columns)), shape=value.shape)
+
+
+def _require_real(data: NDArray[Any]) -> None:
+    if data.dtype.kind not in "iuf":
+        raise ValueError(f"entries of type {data.dtype}")
+
+
+def _require_indices(*parts: NDArray[Any]) -> None:
+    for part in parts:
+        if part.ndim != 1 or part.dtype.kind not in "iu":
+            raise ValueError(f"indices of type {part.dtype} and shape {part.shape}")
+        if part.dtype.kind == "u" and part.size and int(part.max()) > np.iinfo(np.int64).max:
+            raise ValueError("an index beyond 64 bits")
+
+
+class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
+    """A CSR array that refuses to be changed; what is computed from it can be.
+
+    ``freeze`` seals it. A copy is an ordinary matrix; pickles and deep copies are sealed.
+    """
+
+    @property
+    def sealed(self) -> bool:
+        """Whether ``freeze`` has made it, rather than an operation on one."""
+        return "_sealed" in self.__dict__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("data", "indices", "indptr", "shape", "_shape") and self.sealed:
+            raise ValueError("the matrix is read-only; change a copy of it")
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.sealed:
+            raise ValueError("the matrix is read-only; change a copy of it")
+        super().__setitem__(key, value)
+
+    def __copy__(self) -> FrozenMatrix:
+        """One that shares the arrays and can be given others."""
+        result = FrozenMatrix.__new__(FrozenMatrix)
+        result.__dict__.update(self.__dict__)
+        result.__dict__.pop("_sealed", None)
+        return result
+
+    def __deepcopy__(self, memo: Any) -> sp.csr_array:
+        return freeze(self.copy()) if self.sealed else self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.data, self.indices, self.indptr)
+        return _thawed if not self.sealed else _sealed_again, (parts, self.shape)
+
+
+def _thawed(parts: Any, shape: tuple[int, int]) -> sp.csr_array:
+    return sp.csr_array(parts, shape=shape)
+
+
+def _sealed_again(parts: Any, shape: tuple[int, int]) -> sp.csr_array:
+    return freeze(sp.csr_array(parts, shape=shape))
 
 
 def gap_gradient(value: object) -> sp.csr_array:
@@ -188,15 +344,23 @@ def gap_gradient(value: object) -> sp.csr_array:
 
 
 def freeze(result: sp.csr_array) -> sp.csr_array:
-    """A CSR array in canonical order, without stored zeros, its parts read-only."""
+    """A FrozenMatrix in canonical order, without stored zeros; it keeps the arrays as its own."""
+    if isinstance(result, FrozenMatrix) and result.sealed:
+        return result
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()
-    for part in (result.data, result.indices, result.indptr):
+    parts = (result.data, result.indices, result.indptr)
+    for part in parts:
         read_only(part)
         if isinstance(part.base, np.ndarray):  # what it was cut from
             read_only(part.base)
-    return result
+    frozen = FrozenMatrix(parts, shape=result.shape, copy=False)
+    for part in (frozen.data, frozen.indices, frozen.indptr):
+        read_only(part)
+    frozen.has_canonical_format = True
+    frozen.__dict__["_sealed"] = True
+    return frozen
 
 
 def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
@@ -223,7 +387,7 @@ def integers(
     """A read-only integer array of the given shape, copied."""
     low = "" if at_least is None else f", at least {at_least}"
     expected = f"integers of shape {shape}{low}"
-    array = _numeric(name, value, expected)
+    array = real(name, value, expected)
     if array.shape != shape or (array.dtype.kind == "f" and array.size):
         raise InvalidInput(name, describe(array), expected)
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
@@ -237,7 +401,7 @@ def integers(
 def table(name: str, value: object, rows: int) -> FloatArray:
     """A read-only (rows, 2) or (rows, 3) array of plane or space vectors."""
     expected = f"a finite array of shape ({rows}, 2) or ({rows}, 3)"
-    array = _numeric(name, value, expected)
+    array = real(name, value, expected)
     if array.ndim != 2 or array.shape[0] != rows or array.shape[1] not in (2, 3):
         raise InvalidInput(name, describe(array), expected)
     result = array.astype(np.float64)
@@ -249,7 +413,7 @@ def labels(name: str, value: object, size: int) -> NDArray[Any]:
     """Read-only contact names: ``size`` distinct integers or strings."""
     expected = f"{size} distinct integers or strings"
     try:
-        array = np.array(value)
+        array = np.array(unmasked(value))
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InvalidInput(name, describe(value), expected) from error
     if array.shape != (size,) or (size and array.dtype.kind not in "iuU"):
@@ -257,6 +421,22 @@ def labels(name: str, value: object, size: int) -> NDArray[Any]:
     if len(np.unique(array)) != size:
         raise InvalidInput(name, "the same name twice", expected)
     return read_only(array)
+
+
+def index(name: str, value: object, size: int) -> int:
+    """A position in a sequence of ``size``, counted from the end when negative."""
+    expected = f"an integer from {-size} to {size - 1}"
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if not whole or not -size <= int(value) < size:  # type: ignore[call-overload]
+        raise InvalidInput(name, describe(value), expected)
+    return int(value)  # type: ignore[call-overload]
+
+
+def dimension(name: str, value: object) -> int:
+    """2 or 3: the plane, or space."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in (2, 3):
+        raise InvalidInput(name, describe(value), "2 or 3")
+    return value
 
 
 def choice(name: str, value: object, options: Iterable[str]) -> str:
@@ -270,7 +450,7 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
 def power(name: str, value: object) -> float:
     """An exponent p > 1 of the contact energy."""
     one = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
-    if _numeric(name, value, one).ndim > 0:
+    if real(name, value, one).ndim > 0:
         raise InvalidInput(name, describe(value), one)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
 

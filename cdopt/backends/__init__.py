@@ -5,6 +5,7 @@
 True
 """
 
+from cdopt.arguments import guard
 from cdopt.backends.accuracy import ACCURACY, AccuracyWords
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
@@ -34,3 +35,5 @@ __all__ = [
     "resolve",
     "why_unavailable",
 ]
+
+guard(globals())

@@ -9,6 +9,7 @@ its answer and why, and the reference values with their sources.
 array([2., 6., 2.])
 """
 
+from cdopt.arguments import guard
 from cdopt.bank import generators, quantities
 from cdopt.bank.family import Family, Member, families
 from cdopt.bank.folder import problems_folder
@@ -28,3 +29,5 @@ __all__ = [
     "problems_folder",
     "quantities",
 ]
+
+guard(globals())

@@ -140,10 +140,10 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     observation: list[Observation] = []
 
     def __post_init__(self) -> None:
-        if [self.generator, self.step, self.fclib].count(None) != 2:
-            raise ValueError("a problem needs either a generator or a frozen step (step or fclib)")
+        if sum(one is None for one in (self.generator, self.step, self.fclib)) != 2:
+            raise InvalidInput("step", "none, or beside generator or fclib", "one of the three")
         if self.generator is None and self.kind == "truss":
-            raise ValueError("a frozen step is of kind 'step'")
+            raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
 
     @property
     def parameters(self) -> dict[str, Value]:

@@ -13,6 +13,7 @@ from cdopt.step import ContactStep
 
 DT = 1e-3  # in units of √(d/g), where m = d = g = 1
 MATERIALS = ("uniform", "species")
+_MOST = 300  # layers: nine million spheres
 _TOUCHING = 1.0 + 1e-6  # centres within this many diameters of each other touch
 
 
@@ -22,6 +23,7 @@ def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
     Layer j has (n−j)² spheres, shifted by j/2 in x and y, at height j/√2. Spheres are numbered
     by layer, then y, then x. Source: Olsen & Kamrin (2018), section 8.2.
     """
+    checks.scalar("n", n, at_least=1, at_most=_MOST)
     centres, layers = [], []
     for j in range(n):
         side = np.arange(n - j) + 0.5 * j
@@ -37,6 +39,7 @@ def touching(centres: FloatArray) -> IntArray:
 
     ``centres`` (n, 2) or (n, 3) are in diameters.
     """
+    centres = checks.table("centres", centres, len(np.atleast_1d(centres)))
     pairs = cKDTree(centres).query_pairs(_TOUCHING, output_type="ndarray").astype(np.int64)
     pairs.sort(axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -36,6 +36,7 @@ def beam_on(
     InvalidInput : a bad argument.
     """
     place = checks.vector("x", x, None, "m")
+    length = checks.scalar("length", length, above=0.0)
     nc = place.size
     mass = WEIGHT / GRAVITY
     return ContactStep(

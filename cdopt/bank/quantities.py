@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.solution import StepSolution
@@ -72,8 +73,10 @@ def nullity(gradient: Any) -> float:
 
     Raises
     ------
+    InvalidInput : no finite matrix.
     Unsupported : too large for dense linear algebra.
     """
+    gradient = checks.matrix("gradient", gradient, None, None)
     if max(gradient.shape) > _DENSE_LIMIT:
         raise Unsupported("nullity", f"a dense rank of shape {gradient.shape} takes too long")
     if min(gradient.shape) == 0:
@@ -92,6 +95,7 @@ def base_reactions(step: ContactStep, f: FloatArray) -> FloatArray:
 
 def supported(step: ContactStep, f: FloatArray) -> float:
     """Force along the last axis that fixed bodies and the world exert on movable ones, N."""
+    f = checks.vector("f", f, step.nc, "N")
     if step.bodies is None or step.normals is None:
         raise Unsupported("supported_weight", "the step has no bodies or normals")
     movable = np.append(_movable(step, int(step.bodies.max(initial=-1)) + 1), False)[step.bodies]

@@ -6,6 +6,7 @@ ways in which bodies turn in a step. ``damping_matrix`` and ``damping_drive`` ho
 elastic contacts.
 """
 
+from cdopt.arguments import guard
 from cdopt.contact.contact_step import applied_loads, external_forces, mass_matrix, step
 from cdopt.contact.contacts import Contacts, detect
 from cdopt.contact.dissipation import damping_drive, damping_matrix
@@ -35,3 +36,5 @@ __all__ = [
     "safe_margins",
     "step",
 ]
+
+guard(globals())

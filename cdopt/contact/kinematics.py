@@ -41,7 +41,12 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     Returns
     -------
     like State.q.
+
+    Raises
+    ------
+    InvalidInput : velocities of another shape.
     """
+    v = checks.numbers("v", v, state.v.shape, "m/s")
     if state.dim == 2:
         return state.q + dt * v
     place = state.position + dt * v[:, :3]

@@ -91,9 +91,9 @@ class Motion:
         ------
         InvalidInput : arrays that do not fit together.
         """
-        heavy = np.asarray(mass, dtype=np.float64)
-        inertia = 0.4 * heavy * np.asarray(radius, dtype=np.float64) ** 2
-        turning = np.asarray(w, dtype=np.float64)
+        heavy = checks.vector("mass", mass, None, "kg")
+        inertia = 0.4 * heavy * checks.vector("radius", radius, heavy.size, "m") ** 2
+        turning = checks.numbers("w", w, (None, heavy.size, 3), "rad/s")
         return cls(t, x, v, turning, heavy, inertia[:, None] * turning)
 
 

@@ -4,6 +4,7 @@ And what the forces that are not determined do: their uniform ensemble, and how 
 answer changes of stiffness and load.
 """
 
+from cdopt.arguments import guard
 from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import indeterminacy
@@ -40,3 +41,5 @@ __all__ = [
     "sensitivity",
     "which_force",
 ]
+
+guard(globals())

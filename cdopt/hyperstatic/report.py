@@ -299,6 +299,7 @@ class Indeterminacy:
 
     def verdict_of(self, contact: int) -> str:
         """One word for a contact: open, unique, unbounded, undetermined or failed."""
+        contact = checks.index("contact", contact, self.nc)
         if not self.closed[contact]:
             return "open"
         if self.unique[contact]:

@@ -62,7 +62,8 @@ class QuadraticProgram:
         return self.q.size
 
     def objective(self, x: FloatArray) -> float:
-        """½ xᵀPx + qᵀx + constant."""
+        """½ xᵀPx + qᵀx + constant, of x (n,)."""
+        x = checks.vector("x", x, self.n)
         return float(0.5 * x @ (self.P @ x) + self.q @ x + self.constant)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ constant stress, ``press`` loads a pile until it collapses. Each follows
 De Klerk et al. (2021), section 2, without inertia and damping.
 """
 
+from cdopt.arguments import guard
 from cdopt.loading.biaxial import Biaxial, biaxial, confine
 from cdopt.loading.compression import Compression, compress
 from cdopt.loading.pile import PileLoading, press
@@ -26,3 +27,5 @@ __all__ = [
     "disc_pile",
     "press",
 ]
+
+guard(globals())

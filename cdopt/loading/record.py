@@ -77,14 +77,14 @@ class LoadingPath(Frozen):
 
     def step(self, k: int) -> ContactStep:
         """The contact step of the contacts that carry in equilibrium ``k``, for pictures."""
-        found = self.equilibria[k]
+        found = self.equilibria[checks.index("k", k, len(self.equilibria))]
         own = carriers(self.scene, found)
         kept = {f.name: getattr(found.contacts, f.name)[own] for f in fields(found.contacts)}
         return contact_step(self.scene, found.state, Contacts(**kept), 1.0)
 
     def forces(self, k: int) -> FloatArray:
         """(nc,) of ``step(k)``, N."""
-        found = self.equilibria[k]
+        found = self.equilibria[checks.index("k", k, len(self.equilibria))]
         return np.asarray(found.forces[carriers(self.scene, found)])
 
 

@@ -4,6 +4,7 @@ Every function that draws returns a ``matplotlib.figure.Figure``; matplotlib is 
 is made.
 """
 
+from cdopt.arguments import guard
 from cdopt.plots.bars import force_bars
 from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
@@ -43,3 +44,5 @@ __all__ = [
     "stiffness_influence",
     "story",
 ]
+
+guard(globals())

@@ -204,9 +204,11 @@ def save(figure: Any, path: str | Path) -> None:
 
     Raises
     ------
-    InvalidInput : unknown extension, or the file cannot be written.
+    InvalidInput : no figure, unknown extension, or the file cannot be written.
     """
     target = check_path(path)
+    if not hasattr(type(figure), "savefig"):
+        raise InvalidInput("figure", checks.describe(figure), "a figure of matplotlib")
     try:
         figure.savefig(target, dpi=RESOLUTION)
     except OSError as error:

@@ -8,6 +8,7 @@ their own geometry, pair by pair; ``cdopt.contact`` turns it into contact steps.
 Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
+from cdopt.arguments import guard
 from cdopt.scene.bodies import Bodies, ShapeTable
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.convex import Compound, Part, Polygon, Polyhedron
@@ -81,3 +82,5 @@ __all__ = [
     "table",
     "table_with_legs",
 ]
+
+guard(globals())

@@ -118,6 +118,7 @@ class Bodies(Frozen):
 
     def shape(self, body: int) -> Any:
         """The shape of one body, as a user would write it."""
+        body = checks.index("body", body, len(self.names))
         table = self.tables[[t.shape for t in self.tables].index(SHAPES[self.kind[body]])]
         row = int(self.row[body])
         if table.given:
@@ -126,7 +127,7 @@ class Bodies(Frozen):
 
     def label(self, body: int) -> str:
         """A body for messages: its number and name."""
-        name = self.names[body]
+        name = self.names[checks.index("body", body, len(self.names))]
         return f"bodies[{body}] {name!r}" if name else f"bodies[{body}]"
 
 

@@ -17,7 +17,7 @@ from cdopt.geometry.hulls import Piece
 from cdopt.geometry.mass_properties import MassProperties, of_polytope, principal, together
 from cdopt.geometry.polytope import Polytope
 from cdopt.geometry.rotations import matrices, unit
-from cdopt.scene.shape import Columns, Corners, Shape, Vector
+from cdopt.scene.shape import Columns, Corners, Dim, Shape, Vector, column
 from cdopt.scene.state import UNIT_TOL
 
 
@@ -27,28 +27,28 @@ class _Derived(Shape, frozen=True, forbid_unknown_fields=True):
     numbers: ClassVar[bool] = False
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:
-        return columns["volume"]
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:
+        return column(columns, "volume")
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:
-        return columns["inertia"]
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:
+        return column(columns, "inertia")
 
     @classmethod
     def principal(cls, columns: Columns) -> FloatArray:
-        return columns["principal"]
+        return column(columns, "principal")
 
     @classmethod
     def reach(cls, columns: Columns) -> FloatArray:
-        return columns["reach"]
+        return column(columns, "reach")
 
     @classmethod
     def core(cls, columns: Columns) -> FloatArray:
-        return columns["core"]
+        return column(columns, "core")
 
     @classmethod
     def curvature(cls, columns: Columns) -> FloatArray:
-        return columns["curvature"]
+        return column(columns, "curvature")
 
     @property
     def centre(self) -> FloatArray:
@@ -82,10 +82,10 @@ class Polygon(_Derived, frozen=True, forbid_unknown_fields=True):
     def _solid(self) -> Polytope:
         return _polygon(*_key("vertices", self.vertices))
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         return (Piece(self._solid().shifted(-self.centre), 0.0),)
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_polytope(self._solid())
 
 
@@ -115,10 +115,10 @@ class Polyhedron(_Derived, frozen=True, forbid_unknown_fields=True):
         faces = None if self.faces is None else polytope.whole_loops(self.faces)
         return _polyhedron(*_key("vertices", self.vertices), faces)
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         return (Piece(self._solid().shifted(-self.centre), 0.0),)
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_polytope(self._solid())
 
     def plain(self) -> Polyhedron:
@@ -194,14 +194,14 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
         """(dim,) the centre of mass in the coordinates of the parts, m."""
         return self.matter(self.dim).centroid
 
-    def _placed(self, dim: int) -> list[tuple[Part, FloatArray, FloatArray]]:
+    def _placed(self, dim: Dim) -> list[tuple[Part, FloatArray, FloatArray]]:
         """Parts with their rotation matrices (dim, dim) and positions (dim,)."""
         return [
             (part, _turn(part, k, dim), checks.vector(f"parts[{k}].position", part.position, dim))
             for k, part in enumerate(self.parts)
         ]
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         middle = self.matter(dim).centroid
         return tuple(
             Piece(piece.solid.placed(turn, place - middle), piece.radius)
@@ -209,7 +209,7 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
             for piece in part.shape.pieces(dim)
         )
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         solids = []
         for part, turn, place in self._placed(dim):
             own = part.shape.matter(dim)
@@ -232,7 +232,7 @@ class Compound(_Derived, frozen=True, forbid_unknown_fields=True):
         ])  # fmt: skip
 
 
-def derived(given: Sequence[Any], dim: int) -> dict[str, FloatArray]:
+def derived(given: Sequence[Any], dim: Dim) -> dict[str, FloatArray]:
     """Columns of what follows from shapes."""
     solids = [one.matter(dim) for one in given]
     pieces = [one.pieces(dim) for one in given]
@@ -253,7 +253,7 @@ def derived(given: Sequence[Any], dim: int) -> dict[str, FloatArray]:
     return columns
 
 
-def _turn(part: Part, k: int, dim: int) -> FloatArray:
+def _turn(part: Part, k: int, dim: Dim) -> FloatArray:
     """The rotation matrix (dim, dim) of a part."""
     other = "orientation" if dim == 2 else "angle"
     if getattr(part, other) is not None:

@@ -32,8 +32,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     restitution: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidInput("name", "''", "a name that bodies can use")
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidInput("name", checks.describe(self.name), "a name that bodies can use")
         if self.young is not None and self.stiffness is not None:
             raise InvalidInput("stiffness", "young and stiffness", "one of the two")
         for field in ("young", "stiffness"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from cdopt import checks
 from cdopt.checks import FloatArray
+from cdopt.errors import InvalidInput, Unsupported
 from cdopt.geometry.hulls import Piece
 from cdopt.geometry.mass_properties import MassProperties
 
@@ -21,6 +22,7 @@ else:  # what a scene file may hold
     Vector = Sequence[float]
     Corners = Sequence[Sequence[float]]
 Columns = Mapping[str, FloatArray]
+Dim = Annotated[int, checks.dimension]
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,12 +47,12 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: ClassVar[bool] = True
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:
         """(n,) m³; in the plane area × 1 m of depth."""
         raise NotImplementedError
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:
         """Per mass, m²: (n,) in the plane, (n, 3) about the principal axes in space."""
         raise NotImplementedError
 
@@ -74,18 +76,35 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """(n,) 1/R of the surface for Hertz contacts, 1/m; 0 where flat, nan where it varies."""
         return np.zeros(cls.core(columns).shape)
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:
         """Convex pieces about the centre of mass; none for a shape without bounds."""
         return ()
 
-    def matter(self, dim: int) -> MassProperties:
-        """Mass properties at density 1, in the coordinates of the shape's fields."""
-        raise NotImplementedError
+    def matter(self, dim: Dim) -> MassProperties:
+        """Mass properties at density 1, in the coordinates of the shape's fields.
+
+        Raises
+        ------
+        Unsupported : a shape without bounds.
+        """
+        raise Unsupported(type(self).__name__, "a shape without bounds has no mass")
 
     def plain(self) -> Shape:
         """The same of plain numbers and lists, which nobody else holds."""
         values = (getattr(self, name) for name in self.__struct_fields__)
         return type(self)(*(np.asarray(value, dtype=np.float64).tolist() for value in values))
+
+
+def column(columns: Columns, name: str) -> FloatArray:
+    """One column of numbers.
+
+    Raises
+    ------
+    InvalidInput : the columns are those of another shape.
+    """
+    if name not in columns:
+        raise InvalidInput("columns", f"no {name!r}", "the columns of this shape")
+    return columns[name]
 
 
 def positive(name: str, value: object) -> None:

@@ -19,7 +19,7 @@ from cdopt.geometry.mass_properties import MassProperties, of_capsule, of_polyto
 from cdopt.geometry.polytope import LARGEST, SMALLEST, box, point, segment
 from cdopt.geometry.rotations import unit
 from cdopt.scene.convex import Compound, Polygon, Polyhedron, derived
-from cdopt.scene.shape import Columns, Shape, Vector, positive
+from cdopt.scene.shape import Columns, Dim, Shape, Vector, column, positive
 
 
 class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
@@ -39,31 +39,31 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
         positive("radius", self.radius)
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        radius = columns["radius"]
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        radius = column(columns, "radius")
         return np.pi * radius**2 if dim == 2 else 4.0 / 3.0 * np.pi * radius**3
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        square = columns["radius"] ** 2
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        square = column(columns, "radius") ** 2
         return 0.5 * square if dim == 2 else np.tile(0.4 * square[:, None], (1, 3))
 
     @classmethod
     def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return columns["radius"].copy()
+        return column(columns, "radius").copy()
 
     @classmethod
     def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return columns["radius"].copy()
+        return column(columns, "radius").copy()
 
     @classmethod
     def curvature(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 1.0 / columns["radius"]
+        return 1.0 / column(columns, "radius")
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         return (Piece(point(dim), float(self.radius)),)
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_capsule(float(self.radius), 0.0, dim)
 
 
@@ -90,21 +90,21 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
             raise InvalidInput("normal", "length 0", "a direction")
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        return np.full(columns["normal"].shape[0], np.inf)
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        return np.full(column(columns, "normal").shape[0], np.inf)
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        count = columns["normal"].shape[0]
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        count = column(columns, "normal").shape[0]
         return np.full(count if dim == 2 else (count, 3), np.inf)
 
     @classmethod
     def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.full(columns["normal"].shape[0], np.inf)
+        return np.full(column(columns, "normal").shape[0], np.inf)
 
     @classmethod
     def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.full(columns["normal"].shape[0], np.inf)
+        return np.full(column(columns, "normal").shape[0], np.inf)
 
 
 class Box(Shape, frozen=True, forbid_unknown_fields=True):
@@ -127,27 +127,27 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
             positive("size", float(length))
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        return np.asarray(columns["size"].prod(axis=1))
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        return np.asarray(column(columns, "size").prod(axis=1))
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
-        square = columns["size"] ** 2
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
+        square = column(columns, "size") ** 2
         total = square.sum(axis=1)
         return total / 12.0 if dim == 2 else (total[:, None] - square) / 12.0
 
     @classmethod
     def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 0.5 * np.linalg.norm(columns["size"], axis=1)
+        return 0.5 * np.linalg.norm(column(columns, "size"), axis=1)
 
     @classmethod
     def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 0.5 * columns["size"].min(axis=1)
+        return 0.5 * column(columns, "size").min(axis=1)
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         return (Piece(box(np.asarray(self.size, dtype=np.float64)), 0.0),)
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_polytope(box(np.asarray(self.size, dtype=np.float64)))
 
 
@@ -172,36 +172,37 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
             checks.scalar(name, getattr(self, name), at_least=SMALLEST, at_most=LARGEST)
 
     @classmethod
-    def volume(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
+    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
         return np.array([solid.volume for solid in cls._solids(columns, dim)])
 
     @classmethod
-    def inertia(cls, columns: Columns, dim: int) -> FloatArray:  # noqa: D102
+    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
         own = [np.diag(solid.inertia()) for solid in cls._solids(columns, dim)]
         return np.array(own).reshape(len(own), -1)[:, 0] if dim == 2 else np.array(own)
 
     @classmethod
     def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.asarray(columns["radius"] + 0.5 * columns["length"])
+        return np.asarray(column(columns, "radius") + 0.5 * column(columns, "length"))
 
     @classmethod
     def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return columns["radius"].copy()
+        return column(columns, "radius").copy()
 
     @classmethod
     def curvature(cls, columns: Columns) -> FloatArray:
         """1/radius, of the round ends."""
-        return 1.0 / columns["radius"]
+        return 1.0 / column(columns, "radius")
 
     @staticmethod
-    def _solids(columns: Columns, dim: int) -> list[MassProperties]:
-        sizes = zip(columns["radius"].tolist(), columns["length"].tolist(), strict=True)
+    def _solids(columns: Columns, dim: Dim) -> list[MassProperties]:
+        radii, lengths = (column(columns, name).tolist() for name in ("radius", "length"))
+        sizes = zip(radii, lengths, strict=True)
         return [of_capsule(radius, length, dim) for radius, length in sizes]
 
-    def pieces(self, dim: int) -> tuple[Piece, ...]:  # noqa: D102
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         return (Piece(segment(float(self.length), dim), float(self.radius)),)
 
-    def matter(self, dim: int) -> MassProperties:  # noqa: D102
+    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_capsule(float(self.radius), float(self.length), dim)
 
 
@@ -216,7 +217,7 @@ def fields(shape: type[Shape]) -> tuple[str, ...]:
     return tuple(shape.__struct_fields__)
 
 
-def gather(shape: type[Shape], given: Sequence[Any], dim: int) -> dict[str, FloatArray]:
+def gather(shape: type[Shape], given: Sequence[Any], dim: Dim) -> dict[str, FloatArray]:
     """Columns (n,) or (n, dim) of the numbers of many shapes of one kind; normals at length 1."""
     if not shape.numbers:
         return derived(given, dim)

@@ -89,8 +89,8 @@ class State(Frozen):
 def _table(name: str, value: object, widths: Any) -> FloatArray:
     """A finite (nb, width) table, copied."""
     allowed = " or ".join(f"(bodies, {width})" for width in widths)
-    array = np.asarray(value)
-    if array.ndim != 2 or array.dtype.kind not in "iuf" or array.shape[1] not in tuple(widths):
+    array = checks.real(name, value, f"numbers of shape {allowed}")
+    if array.ndim != 2 or array.shape[1] not in tuple(widths):
         raise InvalidInput(name, checks.describe(array), f"numbers of shape {allowed}")
     result = np.array(array, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(result).all(axis=1))

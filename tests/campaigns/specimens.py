@@ -1,0 +1,274 @@
+"""One good object of every public class, and good arguments of every public callable."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import tempfile
+import types
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cdopt
+import cdopt.formulations
+import cdopt.plots
+import cdopt.study
+
+ROOMS = (
+    cdopt, cdopt.scene, cdopt.contact, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
+    cdopt.interop.fclib, cdopt.interop.fclib_writing, cdopt.interop.quadratic_programs,
+    cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
+    cdopt.bank.quantities, cdopt.loading, cdopt.backends, cdopt.formulations,
+)  # fmt: skip
+LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
+    "cdopt.bridge", "cdopt.study.conduct", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
+    "cdopt.interop.mujoco.stiffness",
+}  # fmt: skip
+
+
+@functools.cache
+def objects() -> dict[type, Any]:
+    """A good object of each public class that can be made in a second or two."""
+    step = cdopt.bank.load("beam-stiff-middle").step
+    classic = cdopt.ClassicCD(step)
+    compatible = cdopt.CompatibleCD(step)
+    solution = classic.solve("newton", check=False)
+    comparison = cdopt.compare(step, ["newton", "pgs"])
+    truss = cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc))
+    report = cdopt.indeterminacy(step)
+    scene = discs()
+    state = scene.initial
+    contacts = cdopt.contact.detect(scene, state)
+    neighbours = cdopt.contact.Neighbours(scene)
+    trajectory = cdopt.simulate(scene, 1e-3, 2e-3, "classic-cd", backend="pgs")
+    ensemble = cdopt.ensemble(report, 8, 2)
+    sensitivity = cdopt.sensitivity(step)
+    box = cdopt.loading.disc_box(4)
+    compression = cdopt.loading.compress(box, "top", 1e-3, 1)
+    family = next(iter(cdopt.bank.families().values()))
+    backends = cdopt.backends
+    problem = cdopt.bank.load("beam-uniform")
+    run = cdopt.study.Run(cdopt.study.Problem("beam-uniform"), "classic-force", "newton")
+    found = [
+        step, solution, solution.certificate, solution.certificate.residuals[0],
+        solution.iterate, truss, report, scene, scene.bodies, scene.bodies.tables[0], scene.dofs,
+        state, contacts, neighbours, trajectory, trajectory[0], trajectory.diagnostics, ensemble,
+        ensemble.place(solution.f), sensitivity, sensitivity.gradient(np.ones(step.nc)),
+        compression, compression.equilibria[0], classic, compatible, comparison,
+        comparison.rows()[0], cdopt.study.SolutionSet([solution]),
+        cdopt.hyperstatic.which_force(report, [solution]),
+        cdopt.hyperstatic.which_force(report, [solution]).rows()[0],
+        cdopt.hyperstatic.exact_bounds(report), cdopt.hyperstatic.minimum_norm(report),
+        cdopt.CompliantCD(step), cdopt.VariationalStep(step, np.zeros(step.nv)),
+        cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),
+        cdopt.recover_stiffness(step.B, [step.B.T @ np.ones(step.nc)], [np.ones(step.nc)]),
+        compatible.network(solution), cdopt.interop.quadratic_programs.program(classic),
+        problem, problem.manifest, family, family.member(family.sizes[0]),
+        cdopt.bank.generators.fan(), run, run.problem, cdopt.study.Plan(["beam-uniform"], ["pgs"]),
+        cdopt.study.Study((), 0), backends.APGD(), backends.AugmentedLagrangian(), backends.LCP(),
+        backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),
+        backends.Capability(), backends.AccuracyWords(("tol",), "meaning"), backends.osqp_session(),
+        backends.RunResult("done", "solved", solution.iterate, {}),
+        cdopt.dynamics.ClassicSteps(), cdopt.dynamics.CompatibleSteps(),
+        cdopt.dynamics.QuasiStaticSteps(), cdopt.dynamics.VariationalSteps(),
+        cdopt.dynamics.VelocityVerletSteps(), cdopt.dynamics.Run(scene, 1e-3),
+        cdopt.dynamics.Stage(0.0, True, True, 1, 0.0, "solved"),
+        cdopt.dynamics.StepTaken(state, {}, {}, {}, 0.0),
+        cdopt.plots.look("newton"), cdopt.scene.Sphere(0.1), cdopt.scene.Box((1.0, 1.0)),
+        cdopt.scene.Capsule(0.1, 1.0), cdopt.scene.HalfSpace((0.0, 1.0)),
+        cdopt.scene.Polygon([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+        cdopt.scene.Polyhedron(np.vstack([np.zeros(3), np.eye(3)])),
+        cdopt.scene.Material(name="steel", young=2e11),
+        cdopt.scene.Body(cdopt.scene.Sphere(0.1), (0.0, 0.0), mass=1.0),
+        cdopt.scene.Spheres([[0.0, 0.0]], 0.1, mass=1.0), *errors(),
+    ]  # fmt: skip
+    return {type(one): one for one in found if one is not None}
+
+
+@functools.cache
+def others() -> list[Any]:
+    """Objects of the same classes that belong to another problem."""
+    step = cdopt.bank.load("tripod").step
+    scene = cdopt.scene.box_on_floor(dim=3)
+    state = scene.initial
+    solution = cdopt.ClassicCD(step).solve("newton", check=False)
+    return [
+        step, scene, state, cdopt.contact.detect(scene, state), solution,
+        cdopt.contact.Neighbours(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
+        cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc)), cdopt.ClassicCD(step),
+        cdopt.bank.generators.zero_contacts(), cdopt.bank.generators.supports_delassus(),
+        cdopt.bank.load("fan"), cdopt.loading.disc_pile(2), cdopt.loading.disc_pile(2).initial,
+        cdopt.loading.disc_box(5), cdopt.sensitivity(step), [], [solution], [solution, None],
+    ]  # fmt: skip
+
+
+def errors() -> list[Exception]:
+    """One of every exception."""
+    return [
+        cdopt.CdoptError("no"), cdopt.InvalidInput("a", "b", "c"), cdopt.Unsupported("a", "b"),
+        cdopt.BackendUnavailable("a", "b"), cdopt.SolveFailed("m", backend="a", status="b"),
+        cdopt.hyperstatic.UnboundedForces(np.ones(2), 0.0),
+    ]  # fmt: skip
+
+
+def discs() -> cdopt.scene.Scene:
+    """Two discs on a floor, touching."""
+    floor = cdopt.scene.Body(cdopt.scene.HalfSpace((0.0, 1.0)), (0.0, 0.0), fixed=True)
+    disc = cdopt.scene.Sphere(0.1)
+    bodies = [cdopt.scene.Body(disc, (x, 0.1), mass=1.0) for x in (0.0, 0.2)]
+    return cdopt.scene.Scene([floor, *bodies], dim=2)
+
+
+def folder() -> Path:
+    """Where a campaign writes."""
+    return Path(tempfile.gettempdir())
+
+
+def by_annotation(annotation: str, name: str, room: str) -> Any:
+    """A good value for a required parameter."""
+    found = objects()
+    classes = {cls.__name__: cls for cls in found}
+    if annotation == "Run" and name == "run" and room == "cdopt.dynamics.analysis":
+        return found[cdopt.Trajectory]
+    for word in annotation.split(" | "):
+        if word in classes:
+            return found[classes[word]]
+    step = found[cdopt.ContactStep]
+    values: dict[str, Any] = {
+        "B": step.B, "M": step.M, "phi": step.phi, "v": np.zeros(step.nv), "F_ext": step.F_ext,
+        "dt": 1e-3, "N": step.N, "p_vec": step.p_vec, "contact_load": step.B.T @ np.ones(step.nc),
+        "mom": np.zeros(step.nv), "applied": -(step.B.T @ np.ones(step.nc)), "q": np.zeros((3, 3)),
+        "columns": found[cdopt.scene.ShapeTable].columns, "posed": found[cdopt.ClassicCD],
+        "problem": found[cdopt.ClassicCD], "quantity": "f_compatible", "size": 5, "n": 5,
+        "form": "force", "formulation": "compatible", "backend": "newton", "folder": folder(),
+        "record": found[cdopt.loading.Compression], "settings": cdopt.backends.Modelled("osqp"),
+        "x": np.zeros((2, 3, 2)), "given": found[cdopt.ContactStep], "h": 1e-3,
+        "solutions": [found[cdopt.StepSolution]], "path": folder() / "malformed.npz",
+        "strain": 1e-4, "duration": 1e-3, "steps": 1, "wall": "top", "load": [1.0],
+        "contacts": found[cdopt.contact.Contacts].contact_ids[:0], "name": "newton",
+    }  # fmt: skip
+    if name in values:
+        return values[name]
+    plain = {"float": 1.0, "int": 1, "bool": False, "str": "newton", "IntArray": np.arange(2)}
+    return plain.get(annotation, np.ones(step.nc))
+
+
+@functools.cache
+def special() -> dict[str, dict[str, Any]]:
+    """Good arguments where a parameter's name does not tell them."""
+    found = objects()
+    step, scene = found[cdopt.ContactStep], found[cdopt.scene.Scene]
+    state, solution = found[cdopt.scene.State], found[cdopt.StepSolution]
+    nb, data = scene.nb, cdopt.ClassicCD(step).data
+    boxed = cdopt.loading.disc_box(4)
+    pile = cdopt.loading.disc_pile(2)
+    return {
+        "cdopt.dynamics.Diagnostics": {"columns": ("time", "kinetic"), "table": np.zeros((3, 2))},
+        "cdopt.dynamics.Diagnostics.__getitem__": {"name": "time"},
+        "cdopt.dynamics.equilibrium": {"scene": pile},
+        "cdopt.interop.quadratic_programs.write": {"path": folder() / "malformed.mps",
+                                                   "problem": found[cdopt.ClassicCD]},
+        "cdopt.interop.quadratic_programs.QuadraticProgram.objective": {"x": np.zeros(5)},
+        "cdopt.loading.LoadingFailed": {"message": "no", "backend": "a", "status": "b"},
+        "cdopt.certify": {"data": data, "motion": solution.v_next, "forces": solution.f},
+        "cdopt.contact.advance": {"scene": scene, "state": state, "dt": 1e-3,
+                                  "v_next": np.zeros(scene.dofs.number.size)},
+        "cdopt.contact.move": {"state": state, "v": state.v, "dt": 1e-3},
+        "cdopt.contact.effective_mass": {"scene": scene, "pairs": np.array([[0, 1]])},
+        "cdopt.scene.State": {"t": 0.0, "q": state.q, "v": state.v},
+        "cdopt.scene.Scene": {"bodies": [found[cdopt.scene.Body]], "dim": 2},
+        "cdopt.scene.load": {"path": "problems/beam.toml"},
+        "cdopt.scene.loads": {"text": scene.to_toml()},
+        "cdopt.bank.load": {"name": "beam-uniform"},
+        "cdopt.bank.manifest": {"name": "beam-uniform"},
+        "cdopt.bank.quantities.nullity": {"gradient": step.B},
+        "cdopt.bank.quantities.base_reactions": {"step": step, "f": solution.f},
+        "cdopt.bank.quantities.supported": {"step": step, "f": solution.f},
+        "cdopt.bank.generators.touching": {"centres": np.zeros((3, 2))},
+        "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
+        "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
+        "cdopt.loading.biaxial": {"scene": boxed, "stress": 1.0, "strain": 1e-3, "steps": 1},
+        "cdopt.loading.confine": {"scene": boxed, "stress": 1.0},
+        "cdopt.loading.compress": {"scene": boxed, "wall": "top", "strain": 1e-3, "steps": 1},
+        "cdopt.loading.press": {"scene": pile, "load": [1.0]},
+        "cdopt.study.plans": {"name": "quick"},
+        "cdopt.study.problems": {"source": "beam-uniform"},
+        "cdopt.study.attempt": {"solve": cdopt.ClassicCD(step).solve, "backends": ["newton"]},
+        "cdopt.study.choose_backends": {"contacts": 3},
+        "cdopt.plots.floor_pressure_grid": {"methods": {}},
+        "cdopt.plots.save": {"figure": None, "path": folder() / "malformed.png"},
+        "cdopt.plots.check_path": {"path": folder() / "malformed.png"},
+        "cdopt.contact.Neighbours.pairs": {"state": state, "margin": np.full(nb, 0.01)},
+    }  # fmt: skip
+
+
+def names_of(room: types.ModuleType) -> list[str]:
+    listed = getattr(room, "__all__", None)
+    return listed or [n for n, t in vars(room).items() if not n.startswith("_")
+                      and getattr(t, "__module__", "") == room.__name__]  # fmt: skip
+
+
+@functools.cache
+def callables() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """Everything public that can be called, with good arguments, by its full name."""
+    found: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {}
+    seen: set[int] = set()
+    for room in ROOMS:
+        for name in names_of(room):
+            thing = getattr(room, name)
+            full = f"{room.__name__}.{name}"
+            if id(thing) in seen or full in LEFT_OUT or inspect.ismodule(thing):
+                continue
+            seen.add(id(thing))
+            if inspect.isfunction(thing):
+                found[full] = (thing, arguments(full, thing))
+            elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
+                found |= of_class(full, thing)
+    return {name: call for name, call in found.items() if call[1]}
+
+
+def of_class(full: str, cls: type) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """A class's constructor and the methods of a good object."""
+    found: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {}
+    one = objects().get(cls)
+    if is_dataclass(cls) and one is not None:
+        given = {f.name: getattr(one, f.name) for f in fields(cls) if f.init}
+        found[full] = (cls, given)
+    elif hasattr(cls, "__struct_fields__") and one is not None:
+        found[full] = (cls, {name: getattr(one, name) for name in cls.__struct_fields__})
+    elif inspect.isfunction(cls.__init__):
+        found[full] = (cls, arguments(full, cls))
+    for name in dir(cls):
+        if name.startswith("_") and name != "__getitem__":
+            continue
+        member = inspect.getattr_static(cls, name)
+        if one is None and not isinstance(member, classmethod | staticmethod):
+            continue
+        if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+            method = getattr(one if one is not None else cls, name)
+            inner = f"{full}.{name}"
+            try:
+                found[inner] = (method, arguments(inner, method))
+            except ValueError:  # a method of a built-in base
+                continue
+    return found
+
+
+def arguments(full: str, thing: Callable[..., Any]) -> dict[str, Any]:
+    """Good arguments by name, defaults included."""
+    given = special().get(full, {}) if full not in ("", None) else {}
+    result = {}
+    for p in inspect.signature(thing).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        if p.name in given:
+            result[p.name] = given[p.name]
+        elif p.default is not p.empty:
+            result[p.name] = p.default
+        else:
+            result[p.name] = by_annotation(str(p.annotation), p.name, full.rpartition(".")[0])
+    return result
