@@ -74,6 +74,7 @@ class Public:
 def raises(thing: Any) -> set[str]:
     """Exceptions of cdopt that the body of a function raises."""
     thing = getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
+    thing = inspect.unwrap(thing)
     if not inspect.isfunction(thing) or thing.__code__.co_filename.startswith("<"):
         return set()  # what a dataclass makes for itself
     return {

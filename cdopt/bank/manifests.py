@@ -123,6 +123,10 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     fclib : the FCLib file of a frozen step, of which the derived frictionless problem is taken.
     reference : values that a correct solution has.
     observation : what was seen when it was run.
+
+    Raises
+    ------
+    InvalidInput : no origin or several, or a truss without a generator.
     """
 
     title: str
@@ -141,7 +145,11 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if sum(one is None for one in (self.generator, self.step, self.fclib)) != 2:
-            raise InvalidInput("step", "none, or beside generator or fclib", "one of the three")
+            raise InvalidInput(
+                "step",
+                "none, or beside generator or fclib",
+                "either a generator or a frozen step (step or fclib)",
+            )
         if self.generator is None and self.kind == "truss":
             raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
 

@@ -447,7 +447,7 @@ def test_no_hdf5_file_at_all(tmp_path: Path) -> None:
     (tmp_path / "void.hdf5").write_bytes(b"")
     refused(tmp_path / "void.hdf5", "void.hdf5: ")
     for wrong in (None, 3, b"bytes", [1]):
-        refused(wrong, "expected the path of an FCLib file")
+        refused(wrong, "expected a text or a path")
 
 
 def test_links_are_not_followed(tmp_path: Path, good: Path) -> None:
