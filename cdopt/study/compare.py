@@ -196,7 +196,7 @@ class Comparison(SolutionSet):
 
 def compare(
     step: ContactStep,
-    backends: Sequence[str | Backend] | None = None,
+    backends: str | Backend | Sequence[str | Backend] | None = None,
     power: float = HOOKE,
     form: str = "force",
     tol: float = TOLERANCE,

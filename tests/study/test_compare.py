@@ -136,7 +136,7 @@ def test_without_compatible_step_nothing_is_said_of_it() -> None:
 
 @pytest.mark.parametrize(
     ("backends", "name"),
-    [(["clarabell"], "backend"), ([], "backends"), ([3], "backend"), (3, "backends")],
+    [(["clarabell"], "backend"), ([], "backends"), ([3], "backends"), (3, "backends")],
 )
 def test_bad_backends_are_refused(backends, name: str) -> None:
     with pytest.raises(cdopt.InvalidInput) as caught:
