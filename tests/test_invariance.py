@@ -121,3 +121,46 @@ def test_a_step_seen_in_the_plane_or_in_space_is_the_same() -> None:
     flat = cdopt.NoTensionTruss(plane, load).solve("newton").f
     deep = cdopt.NoTensionTruss(space, [load[0], 0.0, load[1]]).solve("newton").f
     np.testing.assert_allclose(flat, deep, atol=1e-9)
+
+
+NUMBERED = (
+    "beam-stiff-middle", "table", "tripod", "supports", "duplicated-contacts", "rank-deficient",
+    "stiffness-ratio", "ten-orders", "crystal-2d", "pyramid-hertz", "pyramid-falling",
+)  # fmt: skip
+
+
+def renumbered(step: cdopt.ContactStep, order: np.ndarray, dofs: np.ndarray) -> cdopt.ContactStep:
+    """The same step with contacts and degrees of freedom in another order."""
+    return cdopt.ContactStep(
+        step.M[dofs][:, dofs], step.B[order][:, dofs], step.phi[order], step.v[dofs],
+        step.F_ext[dofs], step.dt, stiffness=step.stiffness[order],
+        restitution=step.restitution[order], gap_rate=step.gap_rate[order], v_min=step.v_min,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_verdicts_do_not_depend_on_numbering(name: str) -> None:
+    """Motion, compatible forces, what is unique and its bounds move along with the contacts."""
+    problem = cdopt.bank.load(name)
+    step = problem.step
+    rng = np.random.default_rng(5)
+    order, dofs = rng.permutation(step.nc), rng.permutation(step.nv)
+    asked = rng.permutation(step.nc)[:12]
+    other = renumbered(step, order, dofs)
+    speed = max(np.abs(step.v).max(), np.abs(step.v_star).max())
+    one, two = (
+        cdopt.CompatibleCD(s, problem.power).solve("newton", check=False) for s in (step, other)
+    )
+    assert (one.ok, one.classic.ok) == (two.ok, two.classic.ok)
+    np.testing.assert_allclose(two.v_next, one.v_next[dofs], atol=1e-8 * speed)
+    np.testing.assert_allclose(two.f, one.f[order], atol=1e-6 * np.abs(one.f).max())
+    before = cdopt.indeterminacy(step, contacts=asked)
+    after = cdopt.indeterminacy(other, contacts=np.flatnonzero(np.isin(order, asked)))
+    assert after.ok == before.ok
+    for mark in ("rank", "nullity", "dimension"):
+        assert getattr(after, mark) == getattr(before, mark), mark
+    for mark in ("closed", "loadable", "unique", "unbounded"):
+        np.testing.assert_array_equal(getattr(after, mark), getattr(before, mark)[order], mark)
+    for bound in ("lower", "upper"):
+        found, expected = getattr(after, bound), getattr(before, bound)[order]
+        np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(before.force).max())

@@ -157,9 +157,10 @@ def _split(
         here, plain = contacts[own], ratio[own] == 1.0
         top = float(forces[here[plain]].max(initial=0.0))
         unit = np.minimum(acting[here], top) if top > 0.0 else acting[here]
-        unit = np.where(plain, unit, top or float(acting[here].max())) * ratio[own]
+        unit = np.where(plain, unit, top or float(acting[here].max()))
+        B = sp.csr_array(B * unit[:, None])  # the other rows are in shares of their own already
+        unit = unit * ratio[own]
         force = forces[here] / unit
-        B = sp.csr_array(B * unit[:, None])
         B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
         load = read_only(np.asarray(B.T @ force))
         found.append(Free(read_only(here), freeze(B), load, read_only(force), read_only(unit)))

@@ -23,6 +23,7 @@ from cdopt.step import ContactStep
 
 _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
+_NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
 _ROUND_OFF = 10.0 * float(np.finfo(float).eps)
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
 
@@ -86,7 +87,7 @@ def indeterminacy(
     clock.lap("compatible")
     network = problem.network(first)
     forces = network.forces
-    if resolved.ok and resolved.f is not None and _delivers(step, resolved.f, network):
+    if resolved.ok and resolved.f is not None and _delivers(step, first, resolved.f, network):
         forces = resolved.f
     parts, unit, floor = _parts_of(problem, first, network, tol)
     forces = np.where(forces > floor, forces, 0.0)
@@ -142,38 +143,49 @@ def _certified(problem: CompatibleCD, classic: str | Backend | StepSolution | No
     )
 
 
-def _delivers(step: ContactStep, forces: FloatArray, network: ClosedNetwork) -> bool:
-    """Whether forces (nc,) deliver F̃ on every dof, measured by what acts on that dof.
+def _carried(step: ContactStep, first: StepSolution) -> FloatArray | None:
+    """(nv,) N and N·m: what a dof carries: contact forces, its load, its momentum over Δt.
 
-    The truss has one scale for each part: beside a body 1e8 times as heavy, forces that it
-    certifies can miss what a light body carries.
+    At least ``_NOISE`` times its imbalance. None for a step known by N and p alone.
     """
-    if step.B is None:
+    M, B, v, load, f, after = step.M, step.B, step.v, step.F_ext, first.f, first.v_next
+    if M is None or B is None or v is None or load is None or f is None or after is None:
+        return None
+    carried: FloatArray = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
+    missed = M @ (after - v) / step.dt - load - B.T @ f
+    return np.maximum(carried, _NOISE * np.abs(missed))
+
+
+def _delivers(
+    step: ContactStep, first: StepSolution, forces: FloatArray, network: ClosedNetwork
+) -> bool:
+    """Whether forces (nc,) deliver F̃ on every dof, measured by what that dof carries.
+
+    Beside a body 1e8 times as heavy, forces that are right to 1e-13 of its weight are not.
+    """
+    carried = _carried(step, first)
+    if step.B is None or carried is None:
         return True
     missed = np.abs(step.B.T @ forces - network.contact_load)
-    return bool(np.all(missed <= _DELIVERED * (abs(step.B).T @ network.forces)))
+    return bool(np.all(missed <= _DELIVERED * carried))
 
 
 def _acting(
-    step: ContactStep, first: StepSolution, network: ClosedNetwork, scale: FloatArray
+    step: ContactStep, first: StepSolution, scale: FloatArray, mobility: FloatArray
 ) -> FloatArray:
-    """(nc,) N: what acts on a contact, the least that one of its dofs carries, as it feels it.
+    """(nc,) N: what acts on a contact: the least that its dofs carry, as the contact feels it.
 
-    A dof carries its contact forces, its load and its momentum over Δt. ``scale`` (nc,) is the
-    largest such force in the contact's part, an upper limit; the certificate's share of it is a
-    lower one, as less than that is not known.
+    At most ``scale`` (nc,), the largest force in the contact's part, and at least ``_NOISE``
+    times the force that would open the gap (nc,) which the classic answer leaves.
     """
-    held = first.certificate
-    least = scale * max(_ROUND_OFF, held.worst if held is not None else 0.0)
-    if step.B is None or step.M is None:
+    B, carried = step.B, _carried(step, first)
+    if B is None or carried is None or first.gap is None:
         return scale
-    B = step.B
-    carried = abs(B).T @ network.forces
-    carried = carried + np.abs(step.F_ext) + abs(step.M) @ np.abs(step.v) / step.dt
-    felt = np.full(step.nc, np.inf)
     row = np.repeat(np.arange(step.nc), np.diff(B.indptr))
     there = B.data != 0.0
+    felt = np.full(step.nc, np.inf)
     np.minimum.at(felt, row[there], carried[B.indices[there]] / np.abs(B.data[there]))
+    least = np.maximum(_NOISE * np.abs(first.gap) / mobility, _ROUND_OFF * scale)
     return np.minimum(np.maximum(felt, least), scale)
 
 
@@ -197,7 +209,7 @@ def _parts_of(
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     scale[stuck] = data.force[stuck]
-    unit = _acting(problem.step, first, network, scale)
+    unit = _acting(problem.step, first, scale, data.mobility)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
     return parts, unit, tol * unit

@@ -69,6 +69,7 @@ class ForceRange:
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (
             ("output_flag", False),
+            ("small_matrix_value", 1e-12),
             ("threads", 1),
             ("primal_feasibility_tolerance", _FEASIBLE),
             ("dual_feasibility_tolerance", _FEASIBLE),

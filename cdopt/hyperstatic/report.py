@@ -19,7 +19,7 @@ from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
 
-_WIDE = 1e-7  # an interval wider than this share of its network's largest force is one
+_WIDE = 1e-7  # an interval wider than this share of what acts on its contact is one
 _ROWS = 12  # contacts that printing a report shows
 
 
@@ -57,7 +57,7 @@ class Indeterminacy:
     network : the closed contacts, with their tolerances.
     force : (nc,) N, an admissible answer: the compatible force for Hooke contacts.
     verdict : rank, loadable contacts and looseness. intervals : the bounds and their evidence.
-    tol : share of the network's load below which a force is zero, and the rank's tolerance.
+    tol : share of what acts on a contact below which its force is zero, and the rank's tolerance.
     contacts : (n,) indices of the contacts whose bounds were asked for.
     floor : (nc,) N, below which a force is zero.
     blocks, free : the independent networks, and what is not determined in them.
@@ -138,8 +138,8 @@ class Indeterminacy:
     def unique(self) -> BoolArray:
         """(nc,) same force in every admissible answer; open contacts, with none, included.
 
-        Where the bounds are known, because they are less than 1e-7 of the network's largest
-        force apart (or 100 times the classic step's residual); elsewhere by linear algebra: no
+        Where the bounds are known, because they are less than 1e-7 of what acts on the contact
+        (``unit``) apart (or 100 times the classic step's residual); elsewhere by linear algebra: no
         self-stress state involves the contact by more than 1e-7 of its other forces.
         """
         held = self.classic.certificate
@@ -150,7 +150,7 @@ class Indeterminacy:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """(nc,) N, largest force at hand of each contact's network."""
+        """(nc,) N, what acts on each contact, at most the largest force of its network."""
         result = np.ones(self.nc)
         for network in self.free:
             result[network.contacts] = network.unit
@@ -199,7 +199,7 @@ class Indeterminacy:
 
     @property
     def residual(self) -> FloatArray:
-        """(nc,) certificate of the bounds, in units of their network's largest force."""
+        """(nc,) certificate of the bounds, in units of what acts on their network's contacts."""
         return self.intervals.residual
 
     @property

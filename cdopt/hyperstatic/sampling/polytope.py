@@ -23,7 +23,9 @@ from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
 
 _RAY = 1e-7  # a ray has a force above this, its largest being one
-_THIN = 1e-9  # radius of the largest ball inside, below which a polytope counts as flat
+_THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
+# above the tolerance of the linear program that finds it, and the round-off of the forces
+_SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _STEPS = 200  # of Newton's method to the analytic centre
 _CENTRED = 1e-10  # Newton decrement of the centre
 _ARMIJO = 0.1
@@ -111,15 +113,9 @@ def _polytope(network: Free, report: Indeterminacy) -> Polytope:
         raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
     states, _ = np.linalg.qr(basis / length[:, None])
     inside = _inside(states, network.force)
-    try:
-        centre = _centred(states, inside)
-        scaled = states / centre[:, None]
-        root = np.linalg.cholesky(scaled.T @ scaled)
-    except np.linalg.LinAlgError as error:
-        raise Unsupported(
-            "the force network ensemble", "its polytope is too thin in some direction"
-        ) from error
-    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]), lower=True).T
+    centre = _centred(states, inside)
+    _, root = np.linalg.qr(states / centre[:, None])
+    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
     parts = (network.contacts, network.unit, states, centre, rounding)
     return Polytope(*(read_only(np.array(part)) for part in parts))
 
@@ -162,8 +158,8 @@ def _inside(states: FloatArray, force: FloatArray) -> FloatArray:
     if not found[-1] > _THIN:
         raise Unsupported(
             "the force network ensemble",
-            f"its {k}-dimensional polytope holds no ball of more than {found[-1]:.1e} times the "
-            "largest force",
+            f"its {k}-dimensional polytope is too thin: it holds no ball of more than "
+            f"{found[-1]:.1e} times what acts on its contacts",
         )
     return force + states @ found[:k]
 
@@ -173,7 +169,8 @@ def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
     for _ in range(_STEPS):
         scaled = states / f[:, None]
         gradient = scaled.sum(axis=0)  # of Σ log f
-        step = np.linalg.solve(scaled.T @ scaled, gradient)
+        Q, root = np.linalg.qr(scaled)  # of scaledᵀ scaled, half the digits would be lost
+        step = scipy.linalg.solve_triangular(root, Q.sum(axis=0))
         decrement = float(gradient @ step)
         if not decrement > _CENTRED**2:
             break
@@ -191,7 +188,9 @@ def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
 
 def _solved(cost: FloatArray, walls: FloatArray, room: FloatArray, what: str) -> FloatArray:
     """min cost · x subject to walls x ≤ room."""
-    answer = linprog(cost, A_ub=walls, b_ub=room, bounds=(None, None), method="highs")
+    answer = linprog(
+        cost, A_ub=walls, b_ub=room, bounds=(None, None), method="highs", options=_SHARP
+    )
     if answer.x is None or answer.status != 0:
         raise _failed(what, str(answer.message))
     return np.asarray(answer.x)
