@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -272,20 +271,3 @@ def power(name: str, value: object) -> float:
     if real(name, value, one).ndim > 0:
         raise InvalidInput(name, describe(value), one)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
-
-
-def page(name: str, path: str | Path) -> Path:
-    """The path of a page to be written, ``.html`` in a folder that is there.
-
-    Raises
-    ------
-    InvalidInput : another extension, or no such folder.
-    """
-    if not isinstance(path, str | Path):
-        raise InvalidInput(name, describe(path), "a path")
-    target = Path(path)
-    if target.suffix.lower() != ".html":
-        raise InvalidInput(name, repr(str(path)), "a name ending in .html")
-    if not target.parent.is_dir():
-        raise InvalidInput(name, f"no folder {str(target.parent)!r}", "an existing folder")
-    return target

@@ -12,9 +12,10 @@ import typer
 
 from cdopt import cli_bounds_output, cli_output, plots
 from cdopt.backends import resolve
-from cdopt.cli_bounds_output import Findings
+from cdopt.cli_bounds_output import CSV_BEGINNING, Findings
 from cdopt.cli_output import INFEASIBLE, NO_ANSWER
 from cdopt.cli_problem import AsJson, PlotFile, ProblemName, Task, load
+from cdopt.documents.pages import begins_with
 from cdopt.errors import BackendUnavailable, InvalidInput, SolveFailed
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
@@ -148,6 +149,9 @@ def _check_csv(path: str) -> Path:
     target = Path(path)
     if not target.parent.is_dir():
         raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
+    if target.exists() and not begins_with(target, CSV_BEGINNING):
+        found = f"{target}: there, and no table of bounds"
+        raise InvalidInput("path", found, "a new file, or a table of bounds")
     return target
 
 

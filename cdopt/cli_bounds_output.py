@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,9 @@ from rich.text import Text
 from cdopt import cli_output
 from cdopt.checks import FloatArray, IntArray
 from cdopt.cli_problem import Task
-from cdopt.errors import InvalidInput, SolveFailed
+from cdopt.documents import csv_text
+from cdopt.documents.pages import write_text
+from cdopt.errors import SolveFailed
 from cdopt.formulations import ClassicCD
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.solution import StepSolution
@@ -26,6 +27,7 @@ from cdopt.study.words import count, one_line, short, verdict
 
 ROWS_UP_TO = 40  # contacts that are all listed; of more, only the widest intervals
 WIDEST = 10  # of them
+CSV_BEGINNING = "contact,name,verdict"  # of a table of bounds
 CLASSES = 6  # of width, beside those of their own
 
 
@@ -256,21 +258,17 @@ def write_csv(found: Findings, path: str) -> None:
     InvalidInput : the file cannot be written.
     """
     report, solvers = found.report, found.solver_forces()
-    head = ["contact", "name", "verdict", "lower [N]", "upper [N]", "compatible force [N]"]
+    head = [*CSV_BEGINNING.split(","), "lower [N]", "upper [N]", "compatible force [N]"]
     head += ["looseness [-]", "residual [-]"]
     for label, _ in solvers:
         head += [f"{label} force [N]", f"{label} position [-]"]
     columns = [report.lower, report.upper, found.compatible, report.looseness, report.residual]
     for _, f in solvers:
         columns += [f, report.position(f)]
-    try:
-        with Path(path).open("w", newline="", encoding="utf-8") as stream:
-            rows = csv.writer(stream, lineterminator="\n")
-            rows.writerow(head)
-            for i in report.contacts.tolist():
-                numbers = [float(c[i]) for c in columns]
-                cells = ["" if math.isnan(x) else repr(x) for x in numbers]
-                rows.writerow([i, report.names[i], report.verdict_of(i), *cells])
-    except OSError as error:
-        raise InvalidInput("path", f"{path}: {error}", "a file that can be written") from error
+    rows = []
+    for i in report.contacts.tolist():
+        numbers = [float(c[i]) for c in columns]
+        cells = [None if math.isnan(x) else x for x in numbers]
+        rows.append([i, report.names[i], report.verdict_of(i), *cells])
+    write_text(Path(path), csv_text(head, rows))
     typer.echo(f"table: {path}, {count(report.contacts.size, 'contact')}", err=True)

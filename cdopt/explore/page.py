@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from pathlib import Path
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt import documents
+from cdopt.documents import check_page
 from cdopt.explore.exploration import Exploration
 
-SOLVER = ("solver.js", "forces.js")  # the page's scripts that compute
-_SHOWN = ("drawing.js", "words.js", "page.js")  # and those that show
+__all__ = ["check_page", "page", "save_page", "solver"]
+
+SOLVER = ("explore_solver.js", "explore_forces.js")  # the page's scripts that compute
+_SHOWN = ("explore_drawing.js", "explore_words.js", "explore_page.js")  # and those that show
 
 
 def solver() -> str:
     """The script that solves in the page: the objects ``CdoptSolver`` and ``CdoptForces``."""
-    return "\n".join(_part(name) for name in SOLVER)
+    return str(documents.source(*SOLVER))
 
 
 def page(posed: Exploration) -> str:
@@ -27,16 +26,10 @@ def page(posed: Exploration) -> str:
     ----------
     posed : what is explored, by ``of_scene``, ``of_step`` or ``of_problem``.
     """
-    data = json.dumps(posed.content(), allow_nan=False).replace("<", "\\u003c")
-    shown = "\n".join(_part(name) for name in _SHOWN)
-    fields = {
-        "STYLE": _part("page.css"),
-        "TITLE": html.escape(posed.title),
-        "DRAWN": "" if posed.picture is not None else "hidden",
-        "SCRIPT": f"const CDOPT = {data};\n{solver()}\n{shown}",
-    }
-    names = "|".join(fields)
-    return re.sub(rf"\[({names})\]", lambda found: fields[found[1]], _part("page.html"))
+    return documents.render(
+        "explore.html", title=posed.title, drawn=posed.picture is not None,
+        content=posed.content(), scripts=SOLVER + _SHOWN,
+    )  # fmt: skip
 
 
 def save_page(posed: Exploration, path: str | Path) -> Path:
@@ -51,22 +44,4 @@ def save_page(posed: Exploration, path: str | Path) -> Path:
     InvalidInput : as ``check_page``, or a file that cannot be written.
     """
     target = check_page(path)
-    try:
-        target.write_text(page(posed), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("path", f"{path}: {error.strerror}", "a file to write to") from error
-    return target
-
-
-def check_page(path: str | Path) -> Path:
-    """The path of a page, if it can be written.
-
-    Raises
-    ------
-    InvalidInput : another extension, or no such folder.
-    """
-    return checks.page("path", path)
-
-
-def _part(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return documents.save_page(page(posed), target)

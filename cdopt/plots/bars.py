@@ -9,7 +9,16 @@ import numpy as np
 
 from cdopt.checks import FloatArray
 from cdopt.hyperstatic import Indeterminacy
-from cdopt.plots.canvas import SMALL, TEXT, answers, blank, headline, intervals_of, quiet_axes
+from cdopt.plots.canvas import (
+    SMALL,
+    TEXT,
+    answers,
+    blank,
+    headline,
+    intervals_of,
+    literal,
+    quiet_axes,
+)
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, Look, look
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
@@ -99,7 +108,7 @@ def _names(axes: Axes, step: ContactStep | None, nc: int) -> None:
     names = [str(name) for name in (range(nc) if ids is None else ids)]
     crowded = nc * max(len(name) for name in names) > 80
     short = [name if len(name) <= _LONG else name[: _LONG - 1] + "…" for name in names]
-    axes.set_xticks(range(nc), short, rotation=90.0 if crowded else 0.0)
+    axes.set_xticks(range(nc), [*map(literal, short)], rotation=90.0 if crowded else 0.0)
     axes.tick_params(axis="x", length=0.0, pad=7.0)
     axes.set_xlabel("contact", fontsize=TEXT, color=INK)
     axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
@@ -185,4 +194,4 @@ def _markers(
 
 
 def _legend(style: Look, solution: StepSolution) -> str:
-    return f"{style.name}\n“{solution.status[:24]}”, {verdict(solution)}"
+    return literal(f"{style.name}\n“{solution.status[:24]}”, {verdict(solution)}")

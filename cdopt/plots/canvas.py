@@ -75,6 +75,23 @@ def panels(
     return figure, list(axes[:number])
 
 
+class Formula(str):
+    """Text with formulas in matplotlib's language, which ``literal`` leaves as it is."""
+
+
+def literal(text: str) -> str:
+    """Text for a picture as it stands: no dollar sign in it begins a formula.
+
+    Characters that cannot be printed are replaced, except the ends of lines.
+    """
+    if isinstance(text, Formula):
+        return text
+    shown = "".join(
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+    return shown.replace("$", r"\$")
+
+
 def headline(figure: Figure, title: str, subtitle: str = "") -> None:
     """Title at the top left, a quieter text below it; the figure grows by what they take."""
     width, height = figure.get_size_inches()
@@ -89,13 +106,13 @@ def headline(figure: Figure, title: str, subtitle: str = "") -> None:
     top = 0.5 * _LINE
     if title:
         figure.text(
-            _MARGIN / width, 1.0 - top / tall, title, va="top", fontsize=TITLE, color=INK,
-            weight="bold",
+            _MARGIN / width, 1.0 - top / tall, literal(title), va="top", fontsize=TITLE,
+            color=INK, weight="bold",
         )  # fmt: skip
         top += 1.75 * _LINE
     figure.text(
-        _MARGIN / width, 1.0 - top / tall, "\n".join(lines), va="top", fontsize=TEXT, color=QUIET,
-        linespacing=1.35,
+        _MARGIN / width, 1.0 - top / tall, literal("\n".join(lines)), va="top", fontsize=TEXT,
+        color=QUIET, linespacing=1.35,
     )  # fmt: skip
 
 
@@ -163,10 +180,10 @@ def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None =
 
 def head(axes: Axes, name: str, words: str, note: str) -> None:
     """A name in bold over a panel, quieter words below it, and a note at the right."""
-    axes.set_title(name, fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
+    axes.set_title(literal(name), fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
     for text, place, up, align in ((words, 0.0, 5.0, "left"), (note, 1.0, 17.0, "right")):
         drawn = axes.annotate(
-            text, (place, 1.0), (0.0, up), xycoords="axes fraction",
+            literal(text), (place, 1.0), (0.0, up), xycoords="axes fraction",
             textcoords="offset points", ha=align, fontsize=SMALL,
             color=QUIET if align == "left" else INK, annotation_clip=False,
         )  # fmt: skip

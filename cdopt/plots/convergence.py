@@ -11,7 +11,7 @@ import numpy as np
 from cdopt.backends.structured import History
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
-from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, headline, quiet_axes
+from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, headline, literal, quiet_axes
 from cdopt.plots.palette import INK, QUIET, RULE, look
 from cdopt.solution import StepSolution
 
@@ -103,7 +103,7 @@ def _labels(solutions: list[StepSolution]) -> list[str]:
         ]
         telling = {k for o in others for k in {*o, *mine} if o.get(k) != mine.get(k)}
         words = [f"{k} {_value(mine[k])}" for k in sorted(telling) if k in mine]
-        labels.append("\n".join([look(solution.backend).name, *words]))
+        labels.append(literal("\n".join([look(solution.backend).name, *words])))
     return labels
 
 
@@ -129,7 +129,9 @@ def _key(beside: Any, handles: list[Any], solutions: Sequence[StepSolution]) -> 
     from matplotlib.lines import Line2D
 
     beside.axis("off")
-    silent = sorted({look(s.backend).name for s in solutions if not isinstance(s.raw, History)})
+    silent = sorted(
+        {literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)}
+    )
     handles = [*handles, *(Line2D([], [], color=RULE, label=f"{n}: no history") for n in silent)]
     beside.legend(
         handles=handles, loc="upper left", fontsize=SMALL, frameon=False, borderaxespad=0.0,

@@ -11,7 +11,7 @@ import numpy as np
 from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
-from cdopt.plots.canvas import SMALL, TEXT, WIDTH, head, headline, panels, quiet_axes
+from cdopt.plots.canvas import SMALL, TEXT, WIDTH, Formula, head, headline, panels, quiet_axes
 from cdopt.plots.palette import INK
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def curve_panels(
         place.set_xlim(low, high if high > low else low + 1.0)
         place.set_xlabel(panel.x, fontsize=TEXT, color=INK)
         place.set_ylabel(panel.y + unit, fontsize=TEXT, color=INK)
-        head(place, panel.name, panel.words, panel.note)
+        head(place, Formula(panel.name), Formula(panel.words), panel.note)
     figure.legend(
         handles=[_handle(entry) for entry in entries], loc="outside lower left",
         ncols=_in_a_row(entries), fontsize=SMALL, frameon=False, labelcolor=INK,

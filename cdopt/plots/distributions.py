@@ -16,6 +16,7 @@ from cdopt.plots.canvas import (
     caption,
     grid_columns,
     headline,
+    literal,
     panels,
     quiet_axes,
 )
@@ -89,7 +90,7 @@ def _curve(axes: Axes, solution: StepSolution, f: FloatArray, strong: bool) -> N
     axes.fill_between(_ranks(f), falling, color=style.colour, alpha=0.22, linewidth=0.0)
     axes.plot(
         _ranks(f), falling, color=style.colour, linewidth=2.0,
-        linestyle="-" if solution.ok else "--", label=style.name,
+        linestyle="-" if solution.ok else "--", label=literal(style.name),
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def force_histograms(
         loaded = f[f > IDLE * top]
         panel.hist(
             loaded, edges, color=style.colour, alpha=0.55 if solution.ok else 0.25,
-            edgecolor="white", linewidth=0.3, label=style.name,
+            edgecolor="white", linewidth=0.3, label=literal(style.name),
         )  # fmt: skip
         if reference is not None:
             counts = np.histogram(reference[reference > IDLE * top], edges)[0]

@@ -11,7 +11,7 @@ from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.hyperstatic import Ensemble
-from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, quiet_axes
+from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, literal, quiet_axes
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look
 
 if TYPE_CHECKING:
@@ -82,16 +82,16 @@ def _contacts(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None
     axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
     for style, (name, f) in zip(_styles(marks), marks.items(), strict=True):
         if name == "compatible":
-            axes.hlines(f[shown], at - 0.45, at + 0.45, color=style.colour,
-                        linewidth=2.0 if few else 1.0, label=style.name, zorder=3)  # fmt: skip
+            axes.hlines(f[shown], at - 0.45, at + 0.45, color=style.colour, zorder=3,
+                        linewidth=2.0 if few else 1.0, label=literal(style.name))  # fmt: skip
         else:
             axes.plot(at, f[shown], linestyle="none", marker=style.marker, color=style.colour,
-                      label=style.name, markersize=5.0 if few else 2.5, clip_on=False,
+                      label=literal(style.name), markersize=5.0 if few else 2.5, clip_on=False,
                       zorder=4)  # fmt: skip
     if few:
         names = [found.report.names[i] for i in shown]
         long = max(map(len, names)) * shown.size > 60
-        axes.set_xticks(at, names, rotation=90.0 if long else 0.0)
+        axes.set_xticks(at, [*map(literal, names)], rotation=90.0 if long else 0.0)
     axes.set_xlim(-0.7, shown.size - 0.3)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("contacts, by mean force", fontsize=TEXT, color=INK)

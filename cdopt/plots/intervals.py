@@ -18,6 +18,7 @@ from cdopt.plots.canvas import (
     head,
     headline,
     intervals_of,
+    literal,
     panels,
     quiet_axes,
 )
@@ -186,7 +187,7 @@ def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
         np.arange(f.size), f, linestyle="none", marker=style.marker if few else "o",
         markersize=size, color=style.colour, markeredgewidth=0.0 if solution.ok else 0.6,
         markerfacecolor=style.colour if solution.ok else "none", zorder=4,
-        alpha=1.0 if few else 0.75, label=style.name, clip_on=few,
+        alpha=1.0 if few else 0.75, label=literal(style.name), clip_on=few,
     )  # fmt: skip
     dots.set_gid("forces")
 
@@ -209,7 +210,9 @@ def _label(
         names = [report.names[i][:10] for i in shown]
         upright = shown.size * max(map(len, names)) > 90
         for panel in axes:
-            panel.set_xticks(range(shown.size), names, rotation=90.0 if upright else 0.0)
+            panel.set_xticks(
+                range(shown.size), [*map(literal, names)], rotation=90.0 if upright else 0.0
+            )
     figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if bent else "")
     figure.supylabel(unit, fontsize=TEXT, color=INK)

@@ -8,9 +8,7 @@ numbers, and the forces.
 from __future__ import annotations
 
 import base64
-import html
 import importlib
-import json
 import math
 import zlib
 from collections.abc import Mapping
@@ -18,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt import checks, documents
 from cdopt.checks import FloatArray
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.errors import InvalidInput, Unsupported
@@ -90,18 +89,15 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     heading = title or scene.title or scene.name or "A run"
     rows = f"{count} frames" + (f", {len(shown)} of them shown" if len(shown) < count else "")
     subtitle = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb} bodies, {rows}"
-    page = _plot(k3d, solids, first).get_snapshot(9, [], _script(content))
-    fields = {
-        "LAST": str(len(shown) - 1),
-        "SHOWN": str(shown.index(frame % count)),
-        "FORCES": _choices(trajectory.method, list(last.forces)),
-        "SIZE": str(_BALL_SIZE),
-        "OPACITY": str(_OPACITY),
-        "BALLS": "" if solids.balls.size else "hidden",
-        "SOLIDS": "" if solids.meshes.body.size else "hidden",
-        "COLOURS": ", ".join(_hex(shade) for shade in _shades()),
-    }
-    return _dressed(page, heading, subtitle, fields)
+    library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], _script(content)))
+    words = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
+    return documents.render(
+        "run.html", title=heading, subtitle=subtitle, library=library, program=program,
+        last=len(shown) - 1, shown=shown.index(frame % count),
+        forces={name: words.get(name, name) for name in last.forces},
+        size=_BALL_SIZE, opacity=_OPACITY, balls=solids.balls.size,
+        solids=solids.meshes.body.size, colours=[_hex(shade) for shade in _shades()],
+    )  # fmt: skip
 
 
 def save_page(
@@ -111,16 +107,11 @@ def save_page(
 
     Raises
     ------
-    Unsupported, InvalidInput : as in ``run_page``; a name that does not end in .html, or a file
-        that cannot be written.
+    Unsupported, InvalidInput : as in ``run_page`` and ``check_page``, or a file that cannot be
+        written.
     """
     target = check_page(path)
-    text = run_page(trajectory, frame, title=title)
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("path", f"{path}: {error.strerror}", "a file to write to") from error
-    return target
+    return documents.save_page(run_page(trajectory, frame, title=title), target)
 
 
 def check_page(path: str | Path) -> Path:
@@ -129,9 +120,9 @@ def check_page(path: str | Path) -> Path:
     Raises
     ------
     Unsupported : k3d is not installed.
-    InvalidInput : another extension, or no such folder.
+    InvalidInput : another extension, no such folder, or a file that is no page of cdopt.
     """
-    target = checks.page("path", path)
+    target = documents.check_page(path)
     _k3d()
     return target
 
@@ -212,9 +203,7 @@ class _Store:
 
 def _script(content: Mapping[str, Any]) -> str:
     """The program of the page and what it shows."""
-    data = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    program = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-    return f"const CDOPT = {data};\n{program}"
+    return documents.render("run_script.js", content=content)
 
 
 def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
@@ -278,27 +267,15 @@ def _hex(shade: FloatArray) -> str:
     return "#" + "".join(f"{round(255.0 * float(part)):02x}" for part in shade)
 
 
-def _choices(method: str, names: list[str]) -> str:
-    """What forces may be looked at, as options of a menu."""
-    words = {"f": method.removesuffix("-cd"), "f_classic": "classic"}
-    return "".join(f'<option value="{name}">{words.get(name, name)}</option>' for name in names)
+def _parts(page: str) -> tuple[Markup, Markup]:
+    """Of a page by k3d: the scripts of its head, and those of its body, which hold no foreign text.
 
-
-def _dressed(page: str, title: str, subtitle: str, fields: Mapping[str, str]) -> str:
-    """A page of k3d with a title, controls and a layout for all widths."""
-    head, _, rest = page.partition("<title>")
-    rest = rest.partition("</title>")[2]
-    style = _part("page.html")
-    name = html.escape(title)
-    words = f"<title>{name}</title>"
-    icon = '<link rel="icon" href="data:,">'
-    wide = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    controls = _part("page_controls.html")
-    for field, value in {"TITLE": name, "SUBTITLE": html.escape(subtitle), **fields}.items():
-        controls = controls.replace(f"[{field}]", value)
-    text = head + wide + icon + words + rest.replace("</head>", style + "</head>", 1)
-    return text.replace('<div id="canvasTarget"></div>', controls, 1)
-
-
-def _part(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    Raises
+    ------
+    Unsupported : a version of k3d whose pages look otherwise.
+    """
+    library, end, rest = page.partition("</style>")[2].partition("</head>")
+    program, close, _ = rest.partition('<div id="canvasTarget"></div>')[2].rpartition("</body>")
+    if not (library and end and program and close):
+        raise Unsupported("a page", "k3d of this version makes pages that are not known here")
+    return Markup(library), Markup(program)

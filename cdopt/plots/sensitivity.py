@@ -10,7 +10,7 @@ import numpy as np
 from cdopt import checks
 from cdopt.errors import InvalidInput
 from cdopt.hyperstatic import Sensitivity
-from cdopt.plots.canvas import SMALL, TEXT, blank, headline
+from cdopt.plots.canvas import SMALL, TEXT, blank, headline, literal
 from cdopt.plots.palette import INK, QUIET
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def stiffness_influence(
         axes.text(j, i, text, ha="center", va="center", fontsize=TEXT,
                   color="white" if pale else INK)  # fmt: skip
     if found.nc <= _NAMED:
-        long = max(map(len, words)) > 4
-        axes.set_xticks(range(found.nc), words, rotation=45.0 if long else 0.0,
+        long, shown = max(map(len, words)) > 4, list(map(literal, words))
+        axes.set_xticks(range(found.nc), shown, rotation=45.0 if long else 0.0,
                         ha="right" if long else "center", rotation_mode="anchor")  # fmt: skip
-        axes.set_yticks(range(found.nc), words)
+        axes.set_yticks(range(found.nc), shown)
     axes.tick_params(labelsize=SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("this contact gets stiffer", fontsize=TEXT, color=INK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt.errors import InvalidInput
-from cdopt.plots.canvas import SMALL, TEXT, headline, panels, quiet_axes
+from cdopt.plots.canvas import SMALL, TEXT, headline, literal, panels, quiet_axes
 from cdopt.plots.palette import INK, QUIET, look
 from cdopt.study.report import Profile, power_fit
 
@@ -113,7 +113,7 @@ def _panels(content: Mapping[str, Any], name: str) -> tuple[Figure, list[Any]]:
 def _words(panel: Any, title: str, across: str, up: str) -> None:
     quiet_axes(panel)
     panel.minorticks_off()
-    panel.set_title(title, fontsize=TEXT, color=QUIET, loc="left")
+    panel.set_title(literal(title), fontsize=TEXT, color=QUIET, loc="left")
     panel.set_xlabel(across, fontsize=SMALL, color=INK)
     panel.set_ylabel(up, fontsize=SMALL, color=INK)
 
@@ -138,7 +138,7 @@ def _backend(name: str) -> str:
 
 def _label(name: str) -> str:
     backend, _, how = name.partition(" ")
-    return f"{look(backend).name} {how}".strip()
+    return literal(f"{look(backend).name} {how}".strip())
 
 
 def _style(name: str) -> dict[str, Any]:

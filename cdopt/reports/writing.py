@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cdopt import checks
+from cdopt import checks, documents
+from cdopt.documents import markdown_cell
+from cdopt.documents.pages import picture as held_picture
+from cdopt.documents.pages import write_text
 from cdopt.errors import InvalidInput
 from cdopt.plots import save
 from cdopt.reports.pictures import Picture, pictures
-from cdopt.reproduce.page import STYLE
 from cdopt.study.report import Results, Table, limitations, read, tables
 from cdopt.study.report.limits import facts, settings
 
@@ -20,7 +20,6 @@ PAGE, TEXT, LIMITS = "index.html", "report.md", "limitations.md"
 _FORMATS = (".svg", ".png")
 _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
 _MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)
-_WIDE = "table { display: block; overflow-x: auto; }\n"
 
 
 def write(
@@ -41,27 +40,27 @@ def write(
 
     Raises
     ------
-    InvalidInput : no records, or the folder cannot be written.
+    InvalidInput : no records, or the folder cannot be written or has files of these names that
+        are not cdopt's.
     """
     chosen = study if isinstance(study, Results) else read(study)
     if not chosen.records:
         raise InvalidInput("study", checks.describe(study), "a study with records")
-    place = Path(folder)
     found = (*tables(chosen), settings(chosen), *more)
     limits, known = limitations(chosen), facts(chosen)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        drawn = [(picture, _draw(picture, place)) for picture in pictures(chosen)]
-        texts = {
-            PAGE: page(title, found, drawn, limits, known),
-            TEXT: markdown(title, found, [picture for picture, _ in drawn], limits, known),
-            LIMITS: "\n".join([f"# {title}: limitations", "", *_bullets(limits), ""]),
-            **{f"{table.name}.csv": table.csv() for table in found},
-        }
-        for name, text in texts.items():
-            (place / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("folder", f"{place}: {error}", "a folder that can be written") from error
+    shown = pictures(chosen)
+    files = [PAGE, TEXT, LIMITS, *(f"{table.name}.csv" for table in found)]
+    files += [f"{picture.name}{ending}" for picture in shown for ending in _FORMATS]
+    place = documents.folder_of_documents("folder", folder, files)
+    drawn = [(picture, _draw(picture, place)) for picture in shown]
+    texts = {
+        PAGE: page(title, found, drawn, limits, known),
+        TEXT: markdown(title, found, shown, limits, known),
+        LIMITS: "\n".join([f"# {markdown_cell(title)}: limitations", "", *_bullets(limits), ""]),
+        **{f"{table.name}.csv": table.csv() for table in found},
+    }
+    for name, text in texts.items():
+        write_text(place / name, text)
     return place / PAGE
 
 
@@ -80,10 +79,7 @@ def write_into(path: str | Path, study: Results) -> None:
         rows = known[found[1]].markdown(heading=False)
         return f"<!-- table: {found[1]} -->\n{rows}<!-- end -->"
 
-    try:
-        place.write_bytes(_MARKED.sub(written, text).encode())
-    except OSError as error:
-        raise InvalidInput("path", f"{place}: {error}", "a file that can be written") from error
+    write_text(place, _MARKED.sub(written, text))
 
 
 def check_into(path: str | Path, study: Results) -> None:
@@ -122,35 +118,13 @@ def page(
     known: Mapping[str, str],
 ) -> str:
     """The page: tables, pictures within it, limitations, and how it was made. No network."""
-    shown = "\n".join(
-        f'<figure class="wide" id="figure-{picture.name}">'
-        f'<img alt="{html.escape(picture.name)}" '
-        f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode("ascii")}">'
-        f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
-        for picture, svg in drawn
+    shown = [
+        {"name": one.name, "caption": one.caption, "address": held_picture(svg, "svg+xml")}
+        for one, svg in drawn
+    ]
+    return documents.render(
+        "study.html", title=title, tables=found, pictures=shown, limits=limits, facts=known
     )
-    listed = "\n".join(f"<li>{html.escape(limit)}</li>" for limit in limits)
-    made = "\n".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(text)}</td></tr>"
-        for name, text in known.items()
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{html.escape(title)}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{STYLE}{_WIDE}</style></head>
-<body>
-<h1>{html.escape(title)}</h1>
-<p><a href="#limitations">What this does not show</a>; <a href="#made">how it was made</a>.</p>
-{shown}
-{"".join(table.html() for table in found)}
-<h2 id="limitations">Limitations</h2>
-<ul>{listed}</ul>
-<h2 id="made">How it was made</h2>
-<table>{made}</table>
-</body>
-</html>
-"""
 
 
 def markdown(
@@ -161,9 +135,10 @@ def markdown(
     known: Mapping[str, str],
 ) -> str:
     """The same as Markdown, the pictures as files beside it."""
-    parts = [f"# {title}", ""]
+    parts = [f"# {markdown_cell(title)}", ""]
     for picture in drawn:
-        parts += [f"![{picture.name}]({picture.name}.svg)", "", picture.caption, ""]
+        caption = markdown_cell(picture.caption)
+        parts += [f"![{picture.name}]({picture.name}.svg)", "", caption, ""]
     parts += [table.markdown() for table in found]
     parts += ["## Limitations", "", *_bullets(limits), "", "## How it was made", ""]
     return "\n".join([*parts, *_bullets([f"{k}: {v}" for k, v in known.items()]), ""])
@@ -178,4 +153,4 @@ def _draw(picture: Picture, folder: Path) -> bytes:
 
 
 def _bullets(lines: Sequence[str]) -> list[str]:
-    return [f"- {line}" for line in lines]
+    return [f"- {markdown_cell(line)}" for line in lines]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdopt.errors import InvalidInput
+from cdopt.documents import folder_of_documents
+from cdopt.documents.pages import write_text
 from cdopt.plots import save
 from cdopt.reproduce.figures import Drawn
 from cdopt.reproduce.numbers import Number
@@ -54,17 +55,20 @@ class Report:
         }  # fmt: skip
 
 
-def make_folder(folder: Path) -> None:
-    """The folder, made where it is missing.
+def make_folder(folder: Path, figures: Iterable[int]) -> None:
+    """The folder, made where it is missing, for figures of these numbers and the page.
 
     Raises
     ------
-    InvalidInput : it cannot be written.
+    InvalidInput : it cannot be written, or has files of these names that are not cdopt's.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput("out", f"{folder}: {error}", "a folder that can be written") from error
+    pictures = (figure_file(number) for number in figures)
+    folder_of_documents("out", folder, (PAGE, TABLE_MD, TABLE_CSV, TABLE_JSON, *pictures))
+
+
+def figure_file(number: int) -> str:
+    """Name of the file of a figure."""
+    return f"figure-{number:02d}.png"
 
 
 def draw(
@@ -76,7 +80,7 @@ def draw(
     for number in wanted:
         tell(f"figure {number}")
         drawn = known[number]()
-        path = folder / f"figure-{number:02d}.png"
+        path = folder / figure_file(number)
         save(drawn.figure, path)
         figures[number] = (path, drawn.caption)
     return figures
@@ -99,8 +103,4 @@ def write(report: Report, heading: str, remarks: Sequence[str], more: More | Non
         TABLE_JSON: json.dumps(plain(report.as_dict()), indent=2),
     }  # fmt: skip
     for name, text in texts.items():
-        try:
-            (report.folder / name).write_text(text, encoding="utf-8")
-        except OSError as error:
-            found = f"{report.folder / name}: {error}"
-            raise InvalidInput("out", found, "a folder that can be written") from error
+        write_text(report.folder / name, text)

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import html
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdopt import documents
+from cdopt.documents import markdown_cell
+from cdopt.documents.pages import picture
 from cdopt.reproduce.numbers import Number
 
-STYLE = """
-body { font: 16px/1.5 Georgia, 'Times New Roman', serif; color: #1a1a1a; background: #fff;
-  max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem; }
-h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
-p.quiet, figcaption, td.note { color: #555; }
-table { border-collapse: collapse; width: 100%; font: 13.5px/1.4 Helvetica, Arial, sans-serif; }
-th, td { text-align: left; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid #e3e3e3;
-  vertical-align: top; }
-th { border-bottom: 1.5px solid #1a1a1a; }
-th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-tr.group td { font-weight: bold; padding-top: .9rem; border-bottom: none; }
-td.note { font-size: 12px; }
-figure { margin: 1.6rem 0 2.6rem; }
-figure img { width: 100%; height: auto; display: block; }
-figure.small img { max-width: 36rem; }
-figcaption { font: 14px/1.45 Helvetica, Arial, sans-serif; margin-top: .3rem; }
-figcaption b { color: #1a1a1a; }
-@media print { figure { break-inside: avoid; } }
-"""
 COLUMNS = ("quantity", "{wanted}", "ours", "difference", "note")
+_WORDS = 3  # columns of a further table that are not numbers
 
 
 @dataclass(frozen=True)
@@ -49,6 +29,11 @@ class More:
     about: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    @property
+    def classes(self) -> list[str]:
+        """Of each column: "n" for numbers."""
+        return ["" if k < _WORDS else "n" for k in range(len(self.header))]
 
 
 def written(value: float | None, kind: str, signed: bool = False) -> str:
@@ -86,21 +71,18 @@ def markdown(
     rows: Sequence[Number], heading: str, remarks: Sequence[str], wanted: str = "paper"
 ) -> str:
     """The table as Markdown."""
-    lines = [f"# {heading}", "", *[f"{remark}\n" for remark in remarks]]
-    lines += ["| " + " | ".join(columns(wanted)) + " |", "|---|---:|---:|---:|---|"]
-    lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(row)) + " |" for row in rows]
+    lines = [f"# {markdown_cell(heading)}", ""]
+    lines += [f"{markdown_cell(remark)}\n" for remark in remarks]
+    right = (False, True, True, True, False)
+    lines += documents.markdown_table(columns(wanted), map(cells, rows), right)
     return "\n".join(lines) + "\n"
 
 
 def table_csv(rows: Sequence[Number], wanted: str = "paper") -> str:
     """The table as CSV, numbers in full."""
-    out = io.StringIO()
     names = ("group", "quantity", wanted, "ours", "difference", "kind", "note")
-    sheet = csv.DictWriter(out, names, lineterminator="\n")
-    sheet.writeheader()
-    for row in rows:
-        sheet.writerow({k: "" if v is None else v for k, v in row.as_dict(wanted).items()})
-    return out.getvalue()
+    found = (row.as_dict(wanted) for row in rows)
+    return documents.csv_text(names, ([row[name] for name in names] for row in found))
 
 
 def page(
@@ -125,77 +107,22 @@ def page(
     more : a further table.
     wanted : what ours is compared with, in a word.
     """
-    text = "\n".join(f"<p>{html.escape(remark)}</p>" for remark in remarks)
-    shown = "\n".join(
-        f'<figure class="{_size(path)}" id="figure-{number}">'
-        f'<img alt="Figure {number}" src="data:image/png;base64,{_encoded(path)}">'
-        f"<figcaption><b>Figure {number}.</b> {html.escape(words)}</figcaption></figure>"
+    shown = [
+        {"number": number, "caption": words, "size": _size(path),
+         "address": picture(path.read_bytes(), "png")}
         for number, (path, words) in figures.items()
-    )
-    made = "\n".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>"
-        for name, value in facts.items()
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{html.escape(heading)}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{STYLE}</style></head>
-<body>
-<h1>{html.escape(heading)}</h1>
-{text}
-<h2>{html.escape(wanted.capitalize())} and ours</h2>
-{_table(rows, wanted)}
-{"" if more is None else _further(more)}
-<h2>Figures</h2>
-{shown}
-<h2>How it was made</h2>
-<table>{made}</table>
-</body>
-</html>
-"""
-
-
-def _further(more: More) -> str:
-    return (
-        f'<h2>{html.escape(more.heading)}</h2>\n<p class="quiet">{html.escape(more.about)}</p>\n'
-        + _plain_table(more.header, more.rows)
-    )
-
-
-def _table(rows: Sequence[Number], wanted: str) -> str:
-    head = "".join(
-        f"<th{'' if name in ('quantity', 'note') else ' class=n'}>{html.escape(name)}</th>"
-        for name in columns(wanted)
-    )
-    body, group = [], ""
+    ]  # fmt: skip
+    table: list[str | tuple[str, ...]] = []
+    group = ""
     for row in rows:
         if row.group != group:
             group = row.group
-            body.append(f'<tr class="group"><td colspan="5">{html.escape(group)}</td></tr>')
-        what, paper, ours, off, note = (html.escape(cell) for cell in cells(row))
-        body.append(
-            f"<tr><td>{what}</td><td class=n>{paper}</td><td class=n>{ours}</td>"
-            f'<td class=n>{off}</td><td class="note">{note}</td></tr>'
-        )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Words in the first three columns, numbers in the others."""
-
-    def line(tag: str, values: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{' class=n' if k > 2 and tag == 'td' else ''}>{html.escape(value)}</{tag}>"
-            for k, value in enumerate(values)
-        )
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{line('th', header)}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _encoded(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode("ascii")
+            table.append(group)
+        table.append(cells(row))
+    return documents.render(
+        "reproduction.html", title=heading, remarks=remarks, wanted=wanted, header=columns(wanted),
+        rows=table, figures=shown, facts=facts, more=more,
+    )  # fmt: skip
 
 
 def _size(path: Path) -> str:

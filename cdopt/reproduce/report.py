@@ -69,7 +69,7 @@ def olsen_kamrin(
     place = Path(folder)
     pile = Pile(chosen, Store(place / f"runs-n{chosen.n}", tell))
     uses_lammps(pile)  # before any work, if it was asked for and is not there
-    make_folder(place)
+    make_folder(place, FIGURES)
     results = Results(pile)
     known = {number: partial(way, results) for number, way in FIGURES.items()}
     figures = draw(list(FIGURES) if figure is None else [figure], known, place, tell)

@@ -56,7 +56,7 @@ def reproduce(
     place = Path(folder)
     runs = Runs(chosen, Store(place / "runs", tell))
     runs.uses_lammps()  # before any work, if it was asked for and is not there
-    make_folder(place)
+    make_folder(place, FIGURES)
     ways = {number: partial(way, runs) for number, way in FIGURES.items()}
     figures = draw(list(FIGURES) if figure is None else [figure], ways, place, tell)
     rows: tuple[Number, ...] = ()

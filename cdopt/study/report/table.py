@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import html
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cdopt import documents
 from cdopt.study.words import short
 
 Cell = str | int | float | bool | None
@@ -31,38 +29,26 @@ class Table:
 
     def csv(self) -> str:
         """The table as CSV, numbers in full."""
-        out = io.StringIO()
-        sheet = csv.writer(out, lineterminator="\n")
-        sheet.writerow(self.header)
-        sheet.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
-        return out.getvalue()
+        return documents.csv_text(self.header, self.rows)
 
     def markdown(self, heading: bool = True) -> str:
         """Title, explanation and table as Markdown; without a ``heading`` the table alone."""
-        marks = ["---:" if right else "---" for right in self._right]
-        lines = [f"## {self.title}", "", self.about, ""] if heading else []
+        title, about = (documents.markdown_cell(text) for text in (self.title, self.about))
+        lines = [f"## {title}", "", about, ""] if heading else []
         if not self.rows:
             return "\n".join([*lines, "No such runs.", ""])
-        lines += ["| " + " | ".join(self.header) + " |", "|" + "|".join(marks) + "|"]
-        lines += ["| " + " | ".join(_escaped(c) for c in row) + " |" for row in self.rows]
+        lines += documents.markdown_table(self.header, self.written, self._right)
         return "\n".join([*lines, ""])
 
-    def html(self) -> str:
-        """Title, explanation and table as HTML."""
-        above = (
-            f'<h2 id="{html.escape(self.name)}">{html.escape(self.title)}</h2>\n'
-            f'<p class="quiet">{html.escape(self.about)}</p>\n'
-        )
-        if not self.rows:
-            return above + "<p>No such runs.</p>\n"
-        head = "".join(_cell("th", name, right) for name, right in
-                       zip(self.header, self._right, strict=True))  # fmt: skip
-        body = "\n".join(
-            "<tr>" + "".join(_cell("td", written(c), r) for c, r in
-                             zip(row, self._right, strict=True)) + "</tr>"
-            for row in self.rows
-        )  # fmt: skip
-        return f"{above}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+    @property
+    def written(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return [[written(cell) for cell in row] for row in self.rows]
+
+    @property
+    def classes(self) -> list[str]:
+        """Of each column in a page: "n" for numbers."""
+        return ["n" if right else "" for right in self._right]
 
     @property
     def _right(self) -> list[bool]:
@@ -82,11 +68,3 @@ def written(cell: Cell) -> str:
     if isinstance(cell, float):
         return short(cell, 3)
     return str(cell)
-
-
-def _escaped(cell: Cell) -> str:
-    return written(cell).replace("|", "\\|")
-
-
-def _cell(tag: str, text: str, right: bool) -> str:
-    return f"<{tag}{' class=n' if right else ''}>{html.escape(text)}</{tag}>"

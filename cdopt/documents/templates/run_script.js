@@ -1,0 +1,2 @@
+const CDOPT = {{ content|tojson }};
+{{ source("run.js") }}
