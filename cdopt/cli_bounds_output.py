@@ -17,8 +17,8 @@ from cdopt import cli_output
 from cdopt.checks import FloatArray, IntArray
 from cdopt.cli_problem import Task
 from cdopt.documents import csv_text
-from cdopt.documents.pages import write_text
 from cdopt.errors import SolveFailed
+from cdopt.files import write_text
 from cdopt.formulations import ClassicCD
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.solution import StepSolution

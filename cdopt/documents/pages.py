@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt import checks, files
+from cdopt.errors import CdoptError, InvalidInput
 
 _FOLDER = Path(__file__).with_name("templates")
 _MARK = '<meta name="generator" content="cdopt">'  # as in base.html
@@ -68,32 +68,20 @@ def save_page(text: str, path: str | Path) -> Path:
 
     Raises
     ------
-    InvalidInput : as ``check_page``, or a file that cannot be written.
+    InvalidInput : as ``check_page``.
+    SaveFailed : the disk is full or cannot be written.
     """
     target = check_page(path)
-    write_text(target, text)
+    files.write_text(target, text)
     return target
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file, in the place of one that is there.
-
-    Raises
-    ------
-    InvalidInput : it cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise InvalidInput("path", f"{path}: {error.strerror}", "a file to write to") from error
-
-
-def folder_of_documents(name: str, folder: str | Path, files: Iterable[str]) -> Path:
+def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> Path:
     """A folder to write documents to, made if it is not there, and marked as cdopt's.
 
     Parameters
     ----------
-    name : of the argument, for errors. files : names of what will be written there.
+    name : of the argument, for errors. names : of the files that will be written there.
 
     Raises
     ------
@@ -102,7 +90,7 @@ def folder_of_documents(name: str, folder: str | Path, files: Iterable[str]) -> 
     place = Path(folder)
     marker = place / _MARKER
     if not marker.is_file():
-        foreign = next((file for file in files if (place / file).exists()), None)
+        foreign = next((file for file in names if (place / file).exists()), None)
         if foreign is not None:
             found = f"{place / foreign}: there, and not written by cdopt"
             raise InvalidInput(name, found, "a new folder, or one of cdopt's documents")
@@ -116,12 +104,10 @@ def folder_of_documents(name: str, folder: str | Path, files: Iterable[str]) -> 
 
 def begins_with(path: Path, mark: str) -> bool:
     """Whether a regular file has these words near its beginning, as those of cdopt have."""
-    if not path.is_file():
-        return False
     try:
-        with path.open("rb") as file:
+        with files.opened(path, "a file of cdopt") as file:
             return mark.encode() in file.read(_BEGINNING)
-    except OSError:
+    except CdoptError:
         return False
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.checks import FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
@@ -221,12 +221,11 @@ def save(figure: Any, path: str | Path) -> None:
 
     Raises
     ------
-    InvalidInput : no figure, unknown extension, or the file cannot be written.
+    InvalidInput : no figure, unknown extension, or no such folder.
+    SaveFailed : the disk is full or cannot be written.
     """
     target = check_path(path)
     if not hasattr(type(figure), "savefig"):
         raise InvalidInput("figure", checks.describe(figure), "a figure of matplotlib")
-    try:
-        figure.savefig(target, dpi=RESOLUTION)
-    except OSError as error:
-        raise InvalidInput("path", f"{path}: {error}", "a file that can be written") from error
+    with files.staged(target) as draft:
+        figure.savefig(draft, dpi=RESOLUTION)

@@ -9,8 +9,9 @@ from pathlib import Path
 from cdopt import checks, documents
 from cdopt.documents import markdown_cell
 from cdopt.documents.pages import picture as held_picture
-from cdopt.documents.pages import write_text
 from cdopt.errors import InvalidInput
+from cdopt.files import TEXT as TEXT_SIZE
+from cdopt.files import read_bytes, write_text
 from cdopt.plots import save
 from cdopt.reports.pictures import Picture, pictures
 from cdopt.study.report import Results, Table, limitations, read, tables
@@ -69,7 +70,8 @@ def write_into(path: str | Path, study: Results) -> None:
 
     Raises
     ------
-    InvalidInput : as ``check_into``, or the file cannot be written.
+    InvalidInput : as ``check_into``.
+    SaveFailed : the disk is full or cannot be written.
     """
     place = Path(path)
     known = {table.name: table for table in tables(study)}
@@ -95,11 +97,9 @@ def check_into(path: str | Path, study: Results) -> None:
 
 def _marked(place: Path, known: tuple[str, ...]) -> str:
     """The text of a file with marks, its line ends as they are."""
-    if place.exists() and not place.is_file():
-        raise InvalidInput("path", f"{place}: not a regular file", "a Markdown file")
     try:
-        text = place.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(place, "a Markdown file", at_most=TEXT_SIZE).decode()
+    except UnicodeDecodeError as error:
         raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
     names = _MARK.findall(text)
     if not names or len(names) != len(_MARKED.findall(text)):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdopt.documents import folder_of_documents
-from cdopt.documents.pages import write_text
+from cdopt.files import write_text
 from cdopt.plots import save
 from cdopt.reproduce.figures import Drawn
 from cdopt.reproduce.numbers import Number

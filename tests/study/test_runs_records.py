@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import shutil
 from concurrent.futures import Executor, Future
@@ -246,9 +247,26 @@ def test_a_study_without_crc_is_refused_by_its_version(tmp_path) -> None:
     assert file.read_bytes() == old
 
 
+def test_a_full_disk_is_told_and_the_records_before_it_are_kept(tmp_path, monkeypatch) -> None:
+    conduct(PLAN, tmp_path, Canned())
+    whole = (tmp_path / FILE).read_bytes()
+    real = os.write
+
+    def half(handle: int, content: bytes) -> int:
+        if len(content) > 50:
+            return real(handle, content[:50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", half)
+    larger = dataclasses.replace(PLAN, tolerances=[1e-9])
+    with pytest.raises(cdopt.SaveFailed, match="No space left"):
+        conduct(larger, tmp_path, Canned())
+    assert (tmp_path / FILE).read_bytes() == whole
+
+
 def test_a_fifo_is_no_study(tmp_path) -> None:
     os.mkfifo(tmp_path / FILE)
-    with pytest.raises(InvalidInput, match="not a regular file"):
+    with pytest.raises(InvalidInput, match="no regular file"):
         read(tmp_path)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from cdopt import checks
+from cdopt import checks, files
 from cdopt.errors import InvalidInput
 from cdopt.study.runs.record import OtherLayout, Record, begins_record, parse
 
@@ -39,7 +39,7 @@ def read(path: str | Path) -> list[Record]:
     InvalidInput : no such file, or one that is no study's or of another version of cdopt.
     """
     place = place_of(path)
-    found, damaged = _records(_bytes(place), place)
+    found, damaged = _records(files.read_bytes(place, _EXPECTED), place)
     _tell(damaged, place)
     return found
 
@@ -64,10 +64,23 @@ class Writer:
         self._file = file
 
     def add(self, record: Record) -> None:
-        """Write a record; when this returns, it is on the disk."""
-        self._file.write(record.line())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Write a record; when this returns, it is on the disk.
+
+        Raises
+        ------
+        SaveFailed : the disk is full or cannot be written. All records before this one are kept.
+        """
+        rest, handle = record.line(), self._file.fileno()
+        end = os.fstat(handle).st_size
+        with files.named(self._file.name, "out"):
+            try:
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
+                os.fsync(handle)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(handle, end)
+                raise
 
 
 @contextlib.contextmanager
@@ -83,10 +96,11 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Writer]]:
     """
     place = place_of(path)
     if place.exists():
-        _records(_bytes(place), place)  # what is not a study's is not opened for writing
+        # what is not a study's is refused here, before it is opened for writing
+        _records(files.read_bytes(place, _EXPECTED), place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        file = place.open("a+b")
+        file = place.open("a+b", buffering=0)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InvalidInput("out", f"{place}: {reason}", "a folder to write to") from error
@@ -102,17 +116,6 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Writer]]:
         elif text[end:]:
             file.write(b"\n")  # not ours to cut off: a damaged line
         yield found, Writer(file)
-
-
-def _bytes(place: Path) -> bytes:
-    """What a file holds."""
-    if place.exists() and not place.is_file():
-        raise InvalidInput("path", f"{place}: not a regular file", _EXPECTED)
-    try:
-        return place.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidInput("path", f"{place}: {reason}", _EXPECTED) from error
 
 
 def _records(text: bytes, place: Path) -> tuple[list[Record], list[int]]:
