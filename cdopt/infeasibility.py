@@ -42,6 +42,8 @@ def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
     lever = data.dof_lever[free]
     B = sp.csr_array(data.B[:, free] * (1.0 / lever)[None, :])
     load = data.contact_load[free] / (lever * data.part_force[data.parts.dof][free])
+    if not (np.isfinite(B.data).all() and np.isfinite(load).all()):
+        return None
     answer = linprog(
         load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), method="highs", options=_OPTIONS
     )
@@ -69,6 +71,8 @@ def _prove_rigid(data: RigidStepData) -> InfeasibilityProof | None:
     closing = np.maximum(-bias, 0.0)
     height = data.parts.largest(data.parts.contact, closing)[data.parts.contact]
     slope = bias / np.where(height > 0.0, height, 1.0)
+    if not (np.isfinite(scaled.data).all() and np.isfinite(slope).all()):
+        return None
     answer = linprog(
         slope,
         A_eq=scaled,

@@ -19,6 +19,7 @@ import numpy as np
 
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.held import held
 from cdopt.backends.proximal import Proximal
 from cdopt.backends.structured import (
@@ -69,14 +70,23 @@ class APGD:
         """Rigid steps, warm starts."""
         return Capability(structured=frozenset({"rigid step"}), warm_start=True)
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Iterate until the stopping test is met or the limit is reached."""
+        deadline = Deadline.after(time_limit)
         return held(
-            self, posed, warm_start, "max_iterations",
-            lambda settings, start: settings._run(posed, start, verbose),
+            self, posed, warm_start, "max_iterations", deadline,
+            lambda settings, start: settings._run(posed, start, verbose, deadline),
         )  # fmt: skip
 
-    def _run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def _run(
+        self, posed: Posed, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)
         step = scaled_step(data)
@@ -96,12 +106,15 @@ class APGD:
             met = problem.minimise(
                 self.accuracy,
                 self.max_iterations,
+                deadline,
                 lambda n, residual: tell(LOG, verbose, f"iteration {n}: residual {residual:.2e}"),
             )
-        status = "solved" if met else "iteration limit"
+        status = "solved" if met else "stopped"
         tell(LOG, verbose, f"{status} after {problem.steps}: residual {problem.residual:.2e}")
         solved = time.perf_counter()
         forces = step.force * problem.forces
         iterate = Iterate(data.velocity(forces), forces)
         clock = (started, prepared, solved)
-        return finished(self, met, iterate, clock, problem.steps, problem.residuals)
+        return finished(
+            self, met, iterate, clock, problem.steps, problem.residuals, deadline=deadline
+        )

@@ -29,6 +29,7 @@ import numpy as np
 
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.held import held
 from cdopt.backends.kernels import Rows
 from cdopt.backends.proximal import Proximal
@@ -90,7 +91,13 @@ class AugmentedLagrangian:
         """Trusses of any power, warm starts."""
         return Capability(structured=frozenset({"truss"}), warm_start=True)
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Iterate until the stopping test is met or a limit is reached.
 
         Raises
@@ -100,19 +107,22 @@ class AugmentedLagrangian:
         data = posed.data
         if not isinstance(data, TrussData):
             raise Unsupported(self.name, f"it solves trusses, not a {data.kind}")
+        deadline = Deadline.after(time_limit)
         return held(
-            self, posed, warm_start, "max_iterations",
-            lambda settings, start: settings._run(data, start, verbose),
+            self, posed, warm_start, "max_iterations", deadline,
+            lambda settings, start: settings._run(data, start, verbose, deadline),
         )  # fmt: skip
 
-    def _run(self, data: TrussData, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def _run(
+        self, data: TrussData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         started = time.perf_counter()
         scaled = data.scaled()
         state = _State(scaled, starting_forces(data, warm_start), _start_u(scaled, warm_start))
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            met = self._outer(state, verbose)
-        status = "solved" if met else "iteration limit"
+            met = self._outer(state, verbose, deadline)
+        status = "solved" if met else "stopped"
         tell(LOG, verbose, f"{status} after {state.steps}: residual {state.worst:.2e}")
         solved = time.perf_counter()
         u = np.array(data.prescribed_u)
@@ -120,13 +130,14 @@ class AugmentedLagrangian:
         iterate = Iterate(u, data.force * state.f)
         clock = (started, prepared, solved)
         residuals = [np.array(state.residuals)]
-        return finished(self, met, iterate, clock, state.steps, residuals)
+        return finished(self, met, iterate, clock, state.steps, residuals, deadline=deadline)
 
-    def _outer(self, state: _State, verbose: bool) -> bool:
+    def _outer(self, state: _State, verbose: bool, deadline: Deadline) -> bool:
         mu = _MU_START
         omega, eta = mu, mu**_ETA_START
         for outer in range(1, self.max_outer + 1):
-            state.inner(1.0 / mu, omega, min(_INNER, self.max_iterations - state.steps))
+            most = min(_INNER, self.max_iterations - state.steps)
+            state.inner(1.0 / mu, omega, most, deadline)
             moved = state.u + state.excess / mu
             worst = state.test(moved)
             tell(LOG, verbose, f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
@@ -139,7 +150,7 @@ class AugmentedLagrangian:
                 omega, eta = mu, mu**_ETA_START
             if worst <= self.accuracy:
                 return True
-            if state.steps >= self.max_iterations:
+            if state.steps >= self.max_iterations or deadline.passed:
                 break
         state.u = moved
         return False
@@ -177,7 +188,7 @@ class _State:
         self._slope = 1.0 / (law.power - 1.0)
         self._compliance = law.stiffness**-self._slope
 
-    def inner(self, sigma: float, omega: float, limit: int) -> None:
+    def inner(self, sigma: float, omega: float, limit: int, deadline: Deadline) -> None:
         """Minimise the augmented Lagrangian over f ≥ 0, from the forces at hand."""
         B = self.truss.B
         root = np.sqrt(sigma)
@@ -190,7 +201,7 @@ class _State:
             exponent=self._slope,
             forces=self.f,
         )
-        problem.minimise(omega, limit, lambda n, residual: None)
+        problem.minimise(omega, limit, deadline, lambda n, residual: None)
         self.f = problem.forces
         self.steps += problem.steps
         self.excess = np.asarray(B.T @ self.f - self.truss.load)

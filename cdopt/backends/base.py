@@ -73,6 +73,8 @@ class RunResult:
     raw : whatever the solver returned, untouched.
     settings : what was asked of the solver.
     how : the methods used and what they spent, in words, where a backend chooses.
+    out_of_time : whether the time limit ended the run.
+    limited : what kept to the time limit, in words; empty without one.
     """
 
     status: str
@@ -83,6 +85,8 @@ class RunResult:
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     how: str = ""
+    out_of_time: bool = False
+    limited: str = ""
 
 
 @runtime_checkable
@@ -97,8 +101,15 @@ class Backend(Protocol):
     def capability(self) -> Capability:
         """What it can take."""
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Solve the ``posed`` problem once.
 
-        ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print.
+        ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print;
+        after ``time_limit`` seconds it ends with the iterate it has and says ``out_of_time``.
         """

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from cdopt.backends.base import Posed, RunResult
-from cdopt.backends.structured import History, settings_of
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.structured import History, safely, settings_of
 from cdopt.certificate import certify
 from cdopt.solution import Iterate, StepSolution
 
@@ -26,16 +27,32 @@ _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 
 
 def held(
-    backend: Any, posed: Posed, start: StepSolution | None, limit: str, attempt: Attempt
+    backend: Any,
+    posed: Posed,
+    start: StepSolution | None,
+    limit: str,
+    deadline: Deadline,
+    attempt: Attempt,
 ) -> RunResult:
     """What ``attempt`` gives with these settings, or with sharper ones where the certificate asks.
+
+    Where the deadline has passed or the arithmetic breaks down, a status that says so.
 
     Parameters
     ----------
     backend : settings, a dataclass with ``accuracy`` and an iteration limit named ``limit``.
     posed, start : the problem, and a solution to start from.
+    deadline : when the attempts must end.
     attempt : (settings, start) to a result.
     """
+    return safely(
+        backend, posed.data, deadline, lambda: _held(backend, posed, start, limit, attempt)
+    )
+
+
+def _held(
+    backend: Any, posed: Posed, start: StepSolution | None, limit: str, attempt: Attempt
+) -> RunResult:
     result = attempt(backend, start)
     if backend.accuracy < HELD_FROM or result.claim != "solved":
         return result
@@ -46,7 +63,7 @@ def held(
             return result
         worst = certify(posed.data, iterate.motion, iterate.forces).worst
         if worst <= asked:
-            return dataclasses.replace(result, claim="solved", status="solved")
+            return dataclasses.replace(result, claim="solved", status="solved", out_of_time=False)
         spent = tried == _ROUNDS or left < 1
         if spent or result.claim != "solved" or not np.isfinite(worst):
             break
@@ -54,6 +71,8 @@ def held(
         settings = dataclasses.replace(backend, accuracy=sharper, **{limit: left})
         again = attempt(settings, _as_start(backend, posed, iterate))
         result = _joined(backend, result, again)
+    if result.out_of_time:
+        return result
     status = "solved by a residual of its own, not by the certificate"
     return dataclasses.replace(result, claim="inaccurate", status=status)
 

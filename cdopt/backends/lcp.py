@@ -22,10 +22,20 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.kernels import natural_residual
-from cdopt.backends.structured import check_count, rigid, scaled_step, settings_of, tell
+from cdopt.backends.structured import (
+    IN_LOOPS,
+    check_count,
+    rigid,
+    safely,
+    scaled_step,
+    settings_of,
+    tell,
+)
 from cdopt.checks import FloatArray, IntArray
 from cdopt.compiled import compiled, part
+from cdopt.data import RigidStepData
 from cdopt.errors import Unsupported
 from cdopt.solution import Iterate, StepSolution
 
@@ -34,6 +44,7 @@ LOG = logging.getLogger("cdopt.backends.lcp")
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
 _RAY = 1e-7  # N g of a ray, beside pᵀg
+_PIVOTS = 100  # between two looks at the clock
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
 
 
@@ -77,27 +88,36 @@ class LCP:
         """The settings that are not at their defaults, and the accuracy."""
         return settings_of(self)
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Pivot until the basis is complementary, or a ray is met.
 
         Raises
         ------
         Unsupported : more than ``max_contacts`` contacts.
         """
-        started = time.perf_counter()
-        data = rigid(posed, self.name)
+        deadline, data = Deadline.after(time_limit), rigid(posed, self.name)
         if data.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {data.nc} contacts",
                 f"dense pivoting is for at most {self.max_contacts} (its setting max_contacts)",
                 ("pgs", "apgd"),
             )
+        return safely(self, data, deadline, lambda: self._run(data, verbose, deadline))
+
+    def _run(self, data: RigidStepData, verbose: bool, deadline: Deadline) -> RunResult:
+        started = time.perf_counter()
         step = scaled_step(data)
         acting = np.flatnonzero(step.own > 0.0)
         N = np.asarray((step.rows @ step.spread.T).todense())
         N = 0.5 * (N + N.T)
         prepared = time.perf_counter()
-        outcome, pivots, forces = self._solve(N, step.p, acting)
+        outcome, pivots, forces = self._solve(N, step.p, acting, deadline)
         residual = natural_residual(step.own, N @ forces + step.p, forces)
         status, claim = self._verdict(outcome, float(residual))
         tell(LOG, verbose, f"{status} after {pivots} pivots: residual {residual:.2e}")
@@ -115,9 +135,13 @@ class LCP:
             },
             iterations=pivots,
             settings=self.settings,
+            out_of_time=status == TIME_LIMIT,
+            limited="" if deadline == NEVER else IN_LOOPS,
         )
 
-    def _solve(self, N: FloatArray, p: FloatArray, acting: IntArray) -> tuple[str, int, FloatArray]:
+    def _solve(
+        self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline
+    ) -> tuple[str, int, FloatArray]:
         """Outcome, pivots and scaled forces (nc,); contacts that act on nothing get zero."""
         forces = np.zeros(p.size)
         idle = np.ones(p.size, dtype=bool)
@@ -125,14 +149,15 @@ class LCP:
         if np.any(p[idle] < -self.accuracy):
             return "ray", 0, forces
         small, q = np.ascontiguousarray(N[np.ix_(acting, acting)]), p[acting]
-        outcome, pivots, basis, ray = lemke(small, q, self.max_pivots)
+        outcome, pivots, basis, ray = lemke(small, q, self.max_pivots, deadline)
         if outcome == _ON_A_RAY:
             g = np.maximum(ray, 0.0)
             drop = float(q @ g)
             proven = drop < 0.0 and float(np.abs(small @ g).max()) <= -_RAY * drop
             return ("ray" if proven else "numerical trouble"), int(pivots), forces
         if outcome == _LIMIT:
-            return "pivot limit", int(pivots), forces
+            late = pivots < self.max_pivots
+            return TIME_LIMIT if late else "pivot limit", int(pivots), forces
         loaded = np.sort(basis[(basis >= q.size) & (basis < 2 * q.size)] - q.size)
         block = small[np.ix_(loaded, loaded)]
         exact = np.linalg.lstsq(block, -q[loaded], rcond=None)[0]
@@ -149,35 +174,56 @@ class LCP:
         return "numerical trouble", "inaccurate"
 
 
-@compiled()
-def lemke(N: FloatArray, q: FloatArray, max_pivots: int) -> tuple[int, int, IntArray, FloatArray]:
+def lemke(
+    N: FloatArray, q: FloatArray, max_pivots: int, deadline: Deadline = NEVER
+) -> tuple[int, int, IntArray, FloatArray]:
     """Lemke's method on w − N z = q, 0 ≤ w ⟂ z ≥ 0 with w − N z − z₀ = q in between.
 
     Variables are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n. Returns the outcome, the number of
     pivots, the basis (n,) and the z part of the ray (n,).
     """
+    n = q.size
+    table, basis, ray = np.zeros((n, 2 * n + 2)), np.arange(n), np.zeros(n)
+    place = np.array([_first_row(N, q, table), 2 * n])
+    if place[0] < 0:
+        return _SOLVED, 0, basis, ray
+    scale, pivots = max(1.0, float(np.abs(N).max())), 0
+    while pivots < max_pivots:
+        most = max_pivots - pivots if deadline == NEVER else min(_PIVOTS, max_pivots - pivots)
+        outcome, done = _pivoted(table, basis, ray, place, scale, most)
+        pivots += done
+        if outcome != _LIMIT or deadline.passed:
+            return outcome, pivots, basis, ray
+    return _LIMIT, max_pivots, basis, ray
+
+
+@compiled()
+def _first_row(N: FloatArray, q: FloatArray, table: FloatArray) -> int:
+    """Fill the table; the row that z₀ enters, or −1 where q ≥ 0 already."""
     n = q.shape[0]
-    table = np.zeros((n, 2 * n + 2))
-    basis = np.arange(n)
-    ray = np.zeros(n)
-    scale = 1.0
     row = 0
     for i in range(n):
         table[i, i], table[i, 2 * n], table[i, 2 * n + 1] = 1.0, -1.0, q[i]
         for j in range(n):
             table[i, n + j] = -N[i, j]
-            scale = max(scale, abs(N[i, j]))
         if q[i] <= q[row]:  # the last of equals is the lexicographic least
             row = i
-    if n == 0 or q[row] >= 0.0:
-        return _SOLVED, 0, basis, ray
-    entering = 2 * n
-    for pivots in range(1, max_pivots + 1):
+    return -1 if n == 0 or q[row] >= 0.0 else row
+
+
+@compiled()
+def _pivoted(
+    table: FloatArray, basis: IntArray, ray: FloatArray, place: IntArray, scale: float, most: int
+) -> tuple[int, int]:
+    """At most so many pivots from ``place``, row and column; the outcome and their number."""
+    n = table.shape[0]
+    row, entering = place[0], place[1]
+    for pivots in range(1, most + 1):
         pivot(table, row, entering)
         leaving = basis[row]
         basis[row] = entering
         if leaving == 2 * n:
-            return _SOLVED, pivots, basis, ray
+            return _SOLVED, pivots
         entering = leaving + n if leaving < n else leaving - n
         row = leaving_row(table, basis, entering, scale)
         if row < 0:
@@ -186,8 +232,9 @@ def lemke(N: FloatArray, q: FloatArray, max_pivots: int) -> tuple[int, int, IntA
                     ray[basis[i] - n] = -table[i, entering]
             if entering >= n:
                 ray[entering - n] = 1.0
-            return _ON_A_RAY, pivots, basis, ray
-    return _LIMIT, max_pivots, basis, ray
+            return _ON_A_RAY, pivots
+    place[0], place[1] = row, entering
+    return _LIMIT, most
 
 
 @part()

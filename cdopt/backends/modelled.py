@@ -1,15 +1,18 @@
 """Any solver that CVXPY has installed, as a backend: CVXPY compiles, the solver solves.
 
-The three stages are timed apart. Nothing is retried, relaxed or handed to another solver.
+The three stages are timed apart. Nothing is retried, relaxed or handed to another solver. Python
+threads may solve one problem at once: CVXPY compiles and reads back for one of them at a time, and
+each solver works on data of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import cvxpy as cp
@@ -17,8 +20,10 @@ import cvxpy.settings as words
 
 from cdopt import checks
 from cdopt.backends import catalogue, warm
-from cdopt.backends.accuracy import options_for
+from cdopt.backends.accuracy import ACCURACY, options_for, time_limit_for
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
+from cdopt.backends.posing import POSING
 from cdopt.errors import BackendUnavailable, InvalidInput
 from cdopt.solution import StepSolution
 
@@ -97,54 +102,96 @@ class Modelled:
         asked = {} if self.accuracy is None else options_for(self.name, self.accuracy)
         return {**(asked or {}), **self.options}
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Compile with CVXPY, solve once, read the iterate back."""
-        problem, settings = posed.problem, self.settings
-        started = time.perf_counter()
-        try:
-            data, chain, inverse = compiled_for(problem, self.name, settings)
-        except FOREIGN_ERRORS as error:
-            return self._failure(error, {"compile": time.perf_counter() - started}, settings)
-        problem._solver_cache.clear()  # nothing warm-starts unasked
-        if warm_start is not None and self.capability.warm_start:
-            posed.seed(warm_start)
-            warm.seed_cache(self.name, problem, data, inverse)
+        deadline, settings = Deadline.after(time_limit), self.settings
+        limited = "" if time_limit is None else keeps_time(self.name)
+        own = SimpleNamespace(_solver_cache={})  # nothing warm-starts unasked, nor from elsewhere
+        with POSING:
+            problem = posed.problem
+            started = time.perf_counter()
+            try:
+                data, chain, inverse = compiled_for(problem, self.name, settings)
+            except FOREIGN_ERRORS as error:
+                return failure(error, {"compile": time.perf_counter() - started}, settings, limited)
+            if warm_start is not None and self.capability.warm_start:
+                posed.seed(warm_start)
+                warm.seed_cache(self.name, problem, data, inverse, own._solver_cache)
         compiled = time.perf_counter()
+        timings = {"compile": compiled - started}
+        if deadline.passed:
+            return out_of_time(timings, settings, limited)
+        asked = dict(settings)
+        if time_limit is not None:
+            asked |= time_limit_for(self.name, settings, deadline.left)
         try:
-            raw = chain.solve_via_data(
-                problem, data, warm_start is not None, verbose, dict(settings)
-            )
+            raw = chain.solve_via_data(own, data, warm_start is not None, verbose, asked)
         except FOREIGN_ERRORS as error:
-            seconds = time.perf_counter() - compiled
-            return self._failure(error, {"compile": compiled - started, "solve": seconds}, settings)
+            timings["solve"] = time.perf_counter() - compiled
+            return failure(error, timings, settings, limited)
         solved = time.perf_counter()
-        problem._solver_cache.clear()
-        result = chain.invert(raw, inverse)
+        timings["solve"] = solved - compiled
+        with POSING:
+            try:
+                result = chain.invert(raw, inverse)
+                there = result.status in words.SOLUTION_PRESENT
+                if there:
+                    problem.unpack(result)
+            except FOREIGN_ERRORS as error:
+                return failure(error, timings, settings, limited)
+            iterate = posed.iterate() if there else None
+        timings["read"] = time.perf_counter() - solved
         claim = CLAIMS.get(result.status, "failed")
-        iterate = None
-        if result.status in words.SOLUTION_PRESENT:
-            problem.unpack(result)
-            iterate = posed.iterate()
-        timings = {
-            "compile": compiled - started,
-            "solve": solved - compiled,
-            "read": time.perf_counter() - solved,
-        }
-        return RunResult(
-            status=native_status(raw) or str(result.status),
-            claim=claim if iterate is not None or claim != "solved" else "failed",
-            iterate=iterate,
-            timings=timings,
-            iterations=_count(result.attr.get(words.NUM_ITERS)),
-            raw=raw,
-            settings=settings,
+        if iterate is None and claim in ("solved", "inaccurate"):
+            claim = "failed"
+        return timed(
+            RunResult(
+                status=native_status(raw) or str(result.status),
+                claim=claim,
+                iterate=iterate,
+                timings=timings,
+                iterations=_count(result.attr.get(words.NUM_ITERS)),
+                raw=raw,
+                settings=settings,
+                limited=limited,
+            )
         )
 
-    def _failure(
-        self, error: Exception, timings: dict[str, float], settings: dict[str, Any]
-    ) -> RunResult:
-        status = f"{type(error).__name__}: {error}"
-        return RunResult(status, "failed", None, timings, raw=error, settings=settings)
+
+def keeps_time(name: str) -> str:
+    """What keeps to a time limit, in words."""
+    setting = ACCURACY[name].seconds if name in ACCURACY else ""
+    if setting:
+        return f"{name}'s own {setting}"
+    return f"only until {name} begins, which has no time limit"
+
+
+def timed(result: RunResult) -> RunResult:
+    """The result, marked where the solver's own words say that its time was up."""
+    if not result.limited or result.claim == "solved" or "time" not in result.status.lower():
+        return result
+    return dataclasses.replace(result, status=f"{TIME_LIMIT} ({result.status})", out_of_time=True)
+
+
+def out_of_time(timings: dict[str, float], settings: Mapping[str, Any], limited: str) -> RunResult:
+    """The result where no time is left for the solver."""
+    return RunResult(
+        TIME_LIMIT, "failed", None, timings, settings=settings, out_of_time=True, limited=limited
+    )
+
+
+def failure(
+    error: Exception, timings: dict[str, float], settings: Mapping[str, Any], limited: str
+) -> RunResult:
+    """The result where CVXPY or the solver raised an exception."""
+    status = f"{type(error).__name__}: {error}"
+    return RunResult(status, "failed", None, timings, raw=error, settings=settings, limited=limited)
 
 
 def compiled_for(

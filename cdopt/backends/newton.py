@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from cdopt import delassus
 from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
 from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.held import held
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
@@ -88,28 +89,39 @@ class Newton:
             structured=frozenset({"rigid step", "elastic step", "truss"}), warm_start=True
         )
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Solve once."""
+        deadline = Deadline.after(time_limit)
         return held(
-            self, posed, warm_start, "max_steps",
-            lambda settings, start: settings._run(posed.data, start, verbose),
+            self, posed, warm_start, "max_steps", deadline,
+            lambda settings, start: settings._run(posed.data, start, verbose, deadline),
         )  # fmt: skip
 
-    def _run(self, data: ProblemData, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def _run(
+        self, data: ProblemData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         if isinstance(data, RigidStepData) and newton_small.takes(data):
-            result = self._few_dofs(data, warm_start, verbose)
+            result = self._few_dofs(data, warm_start, verbose, deadline)
             if result is not None:
                 return result
         with threads_for(data.nc, _dofs(data)):
             if isinstance(data, RigidStepData):
-                return self._rigid(data, warm_start, verbose)
+                return self._rigid(data, warm_start, verbose, deadline)
             if isinstance(data, ElasticStepData):
-                return self._elastic(data, verbose)
-            return self._truss(data, warm_start, verbose)
+                return self._elastic(data, verbose, deadline)
+            return self._truss(data, warm_start, verbose, deadline)
 
     # --- trusses -----------------------------------------------------------------------
 
-    def _truss(self, data: TrussData, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def _truss(
+        self, data: TrussData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         started = time.perf_counter()
         scaled = data.scaled()
         net = network(scaled.B, None if data.dof_body is None else data.dof_body[scaled.used])
@@ -121,17 +133,17 @@ class Newton:
         posed = Potential(
             net, net.arranged(scaled.load), net.in_rows(scaled.opening), _in_rows(scaled.law, net)
         )
-        run = newton_truss.minimise(posed, start, self.accuracy, self.max_steps)
+        run = newton_truss.minimise(posed, start, self.accuracy, self.max_steps, deadline)
         u = np.array(data.prescribed_u)
         u[scaled.used] = run.u[net.place] / scaled.unit
         return self._result(
             Iterate(u, net.in_given_order(run.f) * data.force),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
         )  # fmt: skip
 
     # --- elastic steps -----------------------------------------------------------------
 
-    def _elastic(self, data: ElasticStepData, verbose: bool) -> RunResult:
+    def _elastic(self, data: ElasticStepData, verbose: bool, deadline: Deadline) -> RunResult:
         """The truss's minimisation with inertia: w = v⁺ − v*, in scaled units, for u."""
         started = time.perf_counter()
         B, mass, body = _scaled(data.rigid)
@@ -140,37 +152,39 @@ class Newton:
         posed = Potential(
             net, np.zeros(net.m), net.in_rows(data.scaled_opening), _in_rows(data.scaled_law, net)
         )
-        run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps)
+        run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps, deadline)
         w = run.u[net.place]
         free = data.rigid.step.v_star
         motion = None if free is None else free + data.rigid.dof_speed * w
         return self._result(
             Iterate(motion, net.in_given_order(run.f) * data.rigid.force),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
         )  # fmt: skip
 
     # --- rigid steps -------------------------------------------------------------------
 
     def _few_dofs(
-        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool
-    ) -> RunResult | None:
+        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool,
+        deadline: Deadline,
+    ) -> RunResult | None:  # fmt: skip
         """The step in one compiled run; None where that does not reach the accuracy."""
         started, tally = time.perf_counter(), Tally()
         start = starting_forces(data, warm_start)
         ready = time.perf_counter()
         run = newton_small.solve(
-            data, start, self.accuracy, self.max_steps, warm_start is not None, tally
+            data, start, self.accuracy, self.max_steps, warm_start is not None, tally, deadline
         )
         if run is None or data.step.v_star is None:
             return None
         return self._result(
             Iterate(data.step.v_star + data.dof_speed * run.w, run.f * data.force),
-            run.converged, run.steps, run.history, tally, (started, ready), verbose,
+            run.converged, run.steps, run.history, tally, (started, ready), verbose, deadline,
         )  # fmt: skip
 
     def _rigid(
-        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool
-    ) -> RunResult:
+        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool,
+        deadline: Deadline,
+    ) -> RunResult:  # fmt: skip
         started = time.perf_counter()
         B, mass, body = _scaled(data)
         net = network(B, body, mass)
@@ -180,16 +194,18 @@ class Newton:
             net.in_rows(data.mobility * data.force / data.speed),
         )  # fmt: skip
         start = net.in_rows(starting_forces(data, warm_start))
-        run = self._solved(posed, start, warm_start is not None)
+        run = self._solved(posed, start, warm_start is not None, deadline)
         motion = None
         if data.step.v_star is not None:
             motion = data.step.v_star + data.dof_speed * run.w[net.place]
         return self._result(
             Iterate(motion, net.in_given_order(run.f) * data.force),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose,
+            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
         )  # fmt: skip
 
-    def _solved(self, posed: Conditions, start: FloatArray, warm: bool) -> RigidRun:
+    def _solved(
+        self, posed: Conditions, start: FloatArray, warm: bool, deadline: Deadline
+    ) -> RigidRun:
         """Small steps by the augmented Lagrangian, which stays near the forces it is given.
 
         Large ones by the interior point, in a number of systems that hardly depends on the step;
@@ -204,19 +220,26 @@ class Newton:
                     else None
                 )
                 w, f, s = near or newton_interior.begun(posed)
-                run = newton_interior.solve(posed, w, f, s, self.accuracy, self.max_steps)
+                run = newton_interior.solve(posed, w, f, s, self.accuracy, self.max_steps, deadline)
             else:
                 run = newton_rigid.solve(
-                    net, posed.mobility, posed.p, start, self.accuracy, self.max_steps, warm
+                    net,
+                    posed.mobility,
+                    posed.p,
+                    start,
+                    self.accuracy,
+                    self.max_steps,
+                    warm,
+                    deadline,
                 )
             tried.append(run)
-            if run.converged:
+            if run.converged or deadline.passed:
                 break
         return min(tried, key=lambda run: run.residual)
 
     def _result(
         self, iterate: Iterate, converged: bool, steps: int, history: list[float],
-        tally: Tally, clock: tuple[float, float], verbose: bool,
+        tally: Tally, clock: tuple[float, float], verbose: bool, deadline: Deadline,
     ) -> RunResult:  # fmt: skip
         done = time.perf_counter()
         least = min(history, default=0.0)
@@ -233,6 +256,7 @@ class Newton:
             [np.array(history)],
             missed=f"stopped at residual {least:.1e}",
             how=str(tally),
+            deadline=deadline,
         )
 
 

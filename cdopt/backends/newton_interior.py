@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE, PowerLaw
@@ -71,8 +72,9 @@ class Conditions:
 
 
 def solve(
-    posed: Conditions, w: FloatArray, f: FloatArray, s: FloatArray, tol: float, limit: int
-) -> RigidRun:
+    posed: Conditions, w: FloatArray, f: FloatArray, s: FloatArray, tol: float, limit: int,
+    deadline: Deadline = NEVER,
+) -> RigidRun:  # fmt: skip
     """Follow the central path from w, f > 0, s > 0 until the residual is within ``tol``."""
     posed.net.tally.ways.append("interior point")
     if posed.p.size == 0:
@@ -88,7 +90,7 @@ def solve(
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
             best = RigidRun(w, f, size, step, history, size <= tol)
-        if best.converged or not np.isfinite(size) or _stalled(history):
+        if best.converged or not np.isfinite(size) or _stalled(history) or deadline.passed:
             break
         try:
             state = _State(posed, w, f, s, slope, balance, gap - s, mu, direct)
@@ -121,7 +123,10 @@ def _tidied(posed: Conditions, run: RigidRun, tol: float) -> RigidRun:
     c, _ = posed.compliance(run.f)
     gap = posed.net.gap(run.w) + posed.p + c
     f = np.where(posed.mobility * run.f < gap, 0.0, run.f)
-    w = posed.net.motion(posed.net.load(f) - posed.load)
+    try:
+        w = posed.net.motion(posed.net.load(f) - posed.load)
+    except ArithmeticError:
+        return run
     gap = posed.net.gap(w) + posed.p + np.where(f > 0.0, c, 0.0)
     size = posed.residual(posed.load + posed.net.inertia(w) - posed.net.load(f), gap, f)
     if size > max(tol, run.residual):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.checks import FloatArray
 from cdopt.systems import Network
 
@@ -48,6 +49,7 @@ def solve(
     tol: float,
     limit: int,
     warm: bool,
+    deadline: Deadline = NEVER,
 ) -> RigidRun:
     """Multipliers and motion of the scaled step, from forces ``start``.
 
@@ -61,8 +63,14 @@ def solve(
     sigma, history, steps = SIGMA_WARM if warm else SIGMA_START, [np.inf], 0
     best = RigidRun(w, f, np.inf, 0, history, False)
     for _ in range(limit):
+        if deadline.passed:
+            break
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
-        moved, gap, spent = _compliant(net, p, f, sigma, w, inner)
+        try:
+            moved, gap, spent = _compliant(net, p, f, sigma, w, inner, deadline)
+        except ArithmeticError as error:
+            LOG.info("rigid step: %s", error)
+            break
         steps += spent
         if spent == INNER and sigma > SIGMA_START:  # too stiff to begin from here
             sigma, w = sigma / GROWTH, moved
@@ -104,7 +112,7 @@ def _natural(
 
 def _compliant(
     net: Network, p: FloatArray, f: FloatArray, sigma: float, w: FloatArray,
-    tol: float,
+    tol: float, deadline: Deadline,
 ) -> tuple[FloatArray, FloatArray, int]:  # fmt: skip
     """The inner minimisation from w: the motion, its gaps, and the Newton steps spent."""
     gap = net.gap(w) + p
@@ -121,7 +129,7 @@ def _compliant(
         d = system.solve(-gradient, 1e-3 if not direct else 1e-12)
         rate, kinetic = net.gap(d), net.inertia(d)
         t = _search(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
-        if t == 0.0:
+        if t == 0.0 or deadline.passed:
             return w, gap, step
         w, gap = w + t * d, gap + t * rate
     return w, gap, INNER

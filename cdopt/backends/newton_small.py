@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.newton_rigid import (
     GROWTH,
     GROWTH_HARD,
@@ -41,6 +42,7 @@ from cdopt.systems.small import (
     transposed_times,
 )
 
+_SIGMA, _BEFORE, _BEST, _STEPS, _FACTORS, _COUNT, _DONE, _PLACES = range(8)  # of the state
 _MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on
 
 
@@ -50,12 +52,13 @@ def takes(data: RigidStepData) -> bool:
 
 
 def solve(
-    data: RigidStepData, start: FloatArray, tol: float, limit: int, warm: bool, tally: Tally
-) -> RigidRun | None:
+    data: RigidStepData, start: FloatArray, tol: float, limit: int, warm: bool, tally: Tally,
+    deadline: Deadline = NEVER,
+) -> RigidRun | None:  # fmt: skip
     """As ``newton_rigid.solve``, from scaled forces ``start`` (nc,).
 
-    None where the accuracy is not reached, a factorisation breaks down or a number overflows: all
-    that is judged by the general way.
+    Where the deadline passes, the best iterate. None where the accuracy is not reached, a
+    factorisation breaks down or a number overflows: all that is judged by the general way.
 
     Raises
     ------
@@ -64,21 +67,32 @@ def solve(
     if data.B is None or data.mass is None:
         raise InvalidInput("step", "no matrices", "a step with M and B")
     slowness, unit = 1.0 / data.speed, data.dof_speed
-    w, f, residual, steps, factors, record = _iterate(
-        _scaled(data.B, slowness, unit),
-        _scaled(data.mass.M, unit / data.dof_energy, unit),
-        data.mobility * data.force / data.speed, data.step.p_vec / data.speed, start,
-        tol, min(limit, _MOST_UPDATES), SIGMA_WARM if warm else SIGMA_START,
+    motions, forces = np.zeros((2, data.dof_speed.size)), np.stack([start, start])
+    state, record = np.zeros(_PLACES), np.empty((min(limit, _MOST_UPDATES), 3))
+    state[_SIGMA] = SIGMA_WARM if warm else SIGMA_START
+    state[[_BEFORE, _BEST]] = np.inf
+    posed = (
+        _scaled(data.B, slowness, unit), _scaled(data.mass.M, unit / data.dof_energy, unit),
+        data.mobility * data.force / data.speed, data.step.p_vec / data.speed,
     )  # fmt: skip
-    if not residual <= tol:
+    updates = len(record) if deadline == NEVER else 1  # between two looks at the clock
+    for _ in range(0, len(record), updates):
+        _iterate(*posed, tol, updates, motions, forces, state, record)
+        if state[_DONE] or deadline.passed:
+            break
+    residual = float(state[_BEST])
+    if not (residual <= tol or deadline.passed):
         return None
     tally.ways.append("augmented Lagrangian")
-    tally.factorisations += factors
+    tally.factorisations += int(state[_FACTORS])
     tally.library = "dense matrices"
-    history = record.tolist()
+    history = record[: int(state[_COUNT])].tolist()
     for row in history:
         report(row[0], row[1], int(row[2]))
-    return RigidRun(w, f, residual, steps, [np.inf, *(row[0] for row in history)], True)
+    return RigidRun(
+        motions[1], forces[1], residual, int(state[_STEPS]),
+        [np.inf, *(row[0] for row in history)], residual <= tol,
+    )  # fmt: skip
 
 
 def _scaled(A: sp.csr_array, left: FloatArray, right: FloatArray) -> Rows:
@@ -89,44 +103,49 @@ def _scaled(A: sp.csr_array, left: FloatArray, right: FloatArray) -> Rows:
 
 @compiled()
 def _iterate(
-    B: Rows, mass: Rows, mobility: FloatArray, p: FloatArray, start: FloatArray,
-    tol: float, limit: int, sigma: float,
-) -> tuple[FloatArray, FloatArray, float, int, int, FloatArray]:  # fmt: skip
-    """Motion, forces and residual of the best iterate, Newton steps, factorisations, the record.
+    B: Rows, mass: Rows, mobility: FloatArray, p: FloatArray, tol: float, updates: int,
+    motions: FloatArray, forces: FloatArray, state: FloatArray, record: FloatArray,
+) -> None:  # fmt: skip
+    """So many updates of the multipliers, from where ``state`` stands.
 
-    The record has one row for each update of the multipliers: residual, σ, Newton steps so far.
+    ``motions`` (2, m) and ``forces`` (2, nc) hold the iterate and the best one so far. The record
+    has one row for each update: residual, σ, Newton steps so far.
     """
-    f, own = start.copy(), diagonal(mass)
-    w = np.zeros(own.size)
-    record, count, steps, factors = np.empty((limit, 3)), 0, 0, 0
-    best_w, best_f, best, before = w, f, np.inf, np.inf
-    for _ in range(limit):
+    own = diagonal(mass)
+    w, f, sigma, before = motions[0].copy(), forces[0].copy(), state[_SIGMA], state[_BEFORE]
+    for _ in range(updates):
         inner = max(0.05 * min(before, 1.0), 0.1 * tol)
         moved, gap, spent, made = _compliant(B, mass, own, p, f, sigma, w, inner)
         if spent < 0:
+            state[_DONE] = 1.0
             break
-        steps, factors = steps + spent, factors + made
+        state[_STEPS] += spent
+        state[_FACTORS] += made
         if spent == INNER and sigma > SIGMA_START:  # too stiff to begin from here
             sigma, w = sigma / GROWTH, moved
             continue
         w, f = moved, _pushed(f, sigma, gap)
         residual = _natural(B, mass, own, mobility, gap, f, w)
-        record[count, 0], record[count, 1], record[count, 2] = residual, sigma, steps
+        count = int(state[_COUNT])
+        record[count, 0], record[count, 1], record[count, 2] = residual, sigma, state[_STEPS]
         count += 1
-        if residual < best:
-            best_w, best_f, best = w, f, residual
-        if best <= tol or not residual < np.inf:
+        state[_COUNT] = count
+        if residual < state[_BEST]:
+            motions[1], forces[1], state[_BEST] = w, f, residual
+        if state[_BEST] <= tol or not residual < np.inf:
+            state[_DONE] = 1.0
             break
         if residual > 0.2 * before:
             least = np.inf
             for k in range(max(count - 9, 0), count - 1):
                 least = min(least, record[k, 0])
             if sigma >= SIGMA_MOST and residual > 0.5 * least:
+                state[_DONE] = 1.0
                 break
             growth = GROWTH if spent <= HARD else GROWTH_HARD if spent <= TOO_HARD else 1.0
             sigma = min(sigma * growth, SIGMA_MOST)
         before = residual
-    return best_w, best_f, best, steps, factors, record[:count]
+    motions[0], forces[0], state[_SIGMA], state[_BEFORE] = w, f, sigma, before
 
 
 @part()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt.backends import newton_interior, newton_truss_small
+from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.newton_truss_small import (
     CLOSE,
     GROUND,
@@ -87,23 +88,27 @@ class Potential:
         return self.load + self.net.inertia(u) - self.net.load(f)
 
 
-def minimise(posed: Potential, start: FloatArray | None, tol: float, limit: int) -> TrussRun:
+def minimise(
+    posed: Potential, start: FloatArray | None, tol: float, limit: int, deadline: Deadline = NEVER
+) -> TrussRun:
     """Newton's method from ``start``, or from the network that can also pull.
 
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
     takes over, and Newton's method ends what it began.
     """
-    run = _minimised(posed, start, tol, limit)
-    return run if run.converged else refined(posed, run, tol)
+    run = _minimised(posed, start, tol, limit, deadline)
+    return run if run.converged or deadline.passed else refined(posed, run, tol)
 
 
-def _minimised(posed: Potential, start: FloatArray | None, tol: float, limit: int) -> TrussRun:
+def _minimised(
+    posed: Potential, start: FloatArray | None, tol: float, limit: int, deadline: Deadline
+) -> TrussRun:
     net = posed.net
     first = _bilateral(posed) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
-    run = _newton(posed, first, tol, share, False)
+    run = _newton(posed, first, tol, share, False, deadline)
     left = limit - run.steps
-    if run.converged or left <= 0 or not net.factorisable:
+    if run.converged or left <= 0 or not net.factorisable or deadline.passed:
         return run
     conditions = newton_interior.Conditions(
         net, posed.load, posed.opening, np.ones(net.nc), posed.law
@@ -114,8 +119,10 @@ def _minimised(posed: Potential, start: FloatArray | None, tol: float, limit: in
         float(posed.law.force(overlap).max(initial=0.0)),
         float(overlap.max(initial=0.0)),
     )
-    inside = newton_interior.solve(conditions, *begin, tol=_HANDED_OVER, limit=left)
-    last = _newton(posed, inside.w, tol, left - inside.steps, True)
+    inside = newton_interior.solve(
+        conditions, *begin, tol=_HANDED_OVER, limit=left, deadline=deadline
+    )
+    last = _newton(posed, inside.w, tol, left - inside.steps, True, deadline)
     better = min(run, last, key=lambda one: one.residual)
     better.steps = run.steps + inside.steps + last.steps
     return better
@@ -151,7 +158,9 @@ def refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
     return best
 
 
-def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: bool) -> TrussRun:
+def _newton(
+    posed: Potential, u: FloatArray, tol: float, limit: int, direct: bool, deadline: Deadline
+) -> TrussRun:
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
     net, law = posed.net, posed.law
     net.tally.ways.append("Newton's method")
@@ -168,6 +177,8 @@ def _newton(posed: Potential, u: FloatArray, tol: float, limit: int, direct: boo
     for step in range(1, limit + 1):
         if history[-1] <= tol:
             return TrussRun(u, f, history[-1], step - 1, rejected, history, True)
+        if deadline.passed:
+            break
         D = _secant(law, c) if cautious else _tangent(law, c)
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
         last = law.power == HOOKE and np.array_equal(D, before)
@@ -230,11 +241,11 @@ def _direction(
     net: Network, D: FloatArray, shift: float, rhs: FloatArray, tol: float, direct: bool
 ) -> FloatArray | None:
     """The Newton direction; None where the matrix cannot be factorised, or iterating is dear."""
-    if not direct:
-        system = net.system(D, shift)
-        x = system.solve(rhs, tol, net.patience if net.factorisable else None)
-        return None if system.gave_up and net.factorisable else x
     try:
+        if not direct:
+            system = net.system(D, shift)
+            x = system.solve(rhs, tol, net.patience if net.factorisable else None)
+            return None if system.gave_up and net.factorisable else x
         return net.factored(D, shift).solve(rhs, tol)
     except ArithmeticError:
         return None
@@ -284,7 +295,10 @@ def _bilateral(posed: Potential) -> FloatArray:
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     typical = float(k.mean()) if k.size else 1.0
     pulled = -(posed.load + net.load(k * posed.opening))
-    return net.system(k, GROUND * typical).solve(pulled, 1e-2, net.patience)
+    try:
+        return net.system(k, GROUND * typical).solve(pulled, 1e-2, net.patience)
+    except ArithmeticError:
+        return np.zeros(net.m)
 
 
 def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:

@@ -21,21 +21,28 @@ import numpy as np
 import osqp
 
 from cdopt import checks
+from cdopt.backends.accuracy import time_limit_for
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.modelled import (
     CLAIMS,
     FOREIGN_ERRORS,
     Modelled,
     compiled_for,
+    failure,
+    keeps_time,
     native_status,
+    timed,
 )
 from cdopt.backends.osqp_data import Canonical
+from cdopt.backends.posing import POSING
 from cdopt.checks import FloatArray
 from cdopt.data import ProblemData
 from cdopt.errors import InvalidInput
 from cdopt.solution import Iterate, StepSolution
 
 _CVXPY = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}
+_ENDLESS = 1e10  # seconds, OSQP's own default
 _STAGES = ("compile", "set-up", "solve", "read")
 
 
@@ -85,33 +92,42 @@ class OSQPSession:
         """What OSQP can take."""
         return self.settings.capability
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
-        problem, settings = posed.problem, self.settings.settings
-        clock = [time.perf_counter()]
-        try:
-            data, chain, inverse = compiled_for(problem, self.name, settings)
-        except FOREIGN_ERRORS as error:
-            return self._failure(error, clock[0])
-        clock.append(time.perf_counter())
-        new = Canonical(data, posed.data, inverse)
-        try:
-            how = self._prepare(new, verbose)
-            point = self._point(new, posed, warm_start, how)
-            if point is not None:
-                self._solver.warm_start(*point)
+        deadline, settings = Deadline.after(time_limit), self.settings.settings
+        limited = "" if time_limit is None else keeps_time(self.name)
+        with POSING:
+            problem = posed.problem
+            clock = [time.perf_counter()]
+            try:
+                data, chain, inverse = compiled_for(problem, self.name, settings)
+            except FOREIGN_ERRORS as error:
+                return self._failure(error, clock[0], limited)
             clock.append(time.perf_counter())
-            raw = self._solver.solve(raise_error=False)
-        except InvalidInput:
-            self.forget()
-            raise
-        except FOREIGN_ERRORS as error:
-            return self._failure(error, clock[0])
-        clock.append(time.perf_counter())
-        result, iterate = chain.invert(raw, inverse), None
-        if result.status in words.SOLUTION_PRESENT:
-            problem.unpack(result)
-            iterate = posed.iterate()
+            new = Canonical(data, posed.data, inverse)
+            try:
+                how = self._prepare(new, verbose, deadline)
+                point = self._point(new, posed, warm_start, how)
+                if point is not None:
+                    self._solver.warm_start(*point)
+                clock.append(time.perf_counter())
+                raw = self._solver.solve(raise_error=False)
+            except InvalidInput:
+                self.forget()
+                raise
+            except FOREIGN_ERRORS as error:
+                return self._failure(error, clock[0], limited)
+            clock.append(time.perf_counter())
+            result, iterate = chain.invert(raw, inverse), None
+            if result.status in words.SOLUTION_PRESENT:
+                problem.unpack(result)
+                iterate = posed.iterate()
         claim = CLAIMS.get(result.status, "failed")
         if iterate is None and claim == "solved":
             claim = "failed"
@@ -120,14 +136,17 @@ class OSQPSession:
         else:
             self.forget()
         clock.append(time.perf_counter())
-        return RunResult(
-            status=native_status(raw) or str(result.status),
-            claim=claim,
-            iterate=iterate,
-            timings=dict(zip(_STAGES, np.diff(clock).tolist(), strict=True)),
-            iterations=int(raw.info.iter),
-            raw=raw,
-            settings={**settings, "session": how},
+        return timed(
+            RunResult(
+                status=native_status(raw) or str(result.status),
+                claim=claim,
+                iterate=iterate,
+                timings=dict(zip(_STAGES, np.diff(clock).tolist(), strict=True)),
+                iterations=int(raw.info.iter),
+                raw=raw,
+                settings={**settings, "session": how},
+                limited=limited,
+            )
         )
 
     def forget(self) -> None:
@@ -147,29 +166,30 @@ class OSQPSession:
         posed.seed(start)
         return new.point(posed.problem)
 
-    def _prepare(self, new: Canonical, verbose: bool) -> str:
+    def _prepare(self, new: Canonical, verbose: bool, deadline: Deadline) -> str:
         """New numbers into the solver at hand, or a new solver; returns which."""
         held, self._held = self._held, new
+        own = self.settings.settings
+        limit = time_limit_for(self.name, own, min(deadline.left, _ENDLESS))
         if held is not None and new.like(held):
             if new.fits(held):
                 numbers = {f"{name}x": matrix.data for name, matrix in new.stored().items()}
                 self._solver.update(**new.vectors, **numbers)
-                self._solver.update_settings(verbose=verbose)
+                self._solver.update_settings(verbose=verbose, **limit)
                 self.updates += 1
                 return "updated"
         else:
             new.widen()
-        settings = {**_CVXPY, **self.settings.settings, "verbose": verbose}
+        settings = {**_CVXPY, **own, **limit, "verbose": verbose}
         self._solver = osqp.OSQP()
         self._solver.setup(**new.stored(), **new.vectors, **settings)
         self.setups += 1
         return "set up"
 
-    def _failure(self, error: Exception, began: float) -> RunResult:
+    def _failure(self, error: Exception, began: float, limited: str) -> RunResult:
         self.forget()
         seconds = {"compile": time.perf_counter() - began}
-        text = f"{type(error).__name__}: {error}"
-        return RunResult(text, "failed", None, seconds, raw=error, settings=self.settings.settings)
+        return failure(error, seconds, self.settings.settings, limited)
 
     def __repr__(self) -> str:
         words = ", ".join(f"{key}={value!r}" for key, value in self.settings.settings.items())

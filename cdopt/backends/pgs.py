@@ -52,12 +52,14 @@ from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.coloured_kernels import coloured_gauss_seidel
 from cdopt.backends.colouring import Colouring, coloured
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.held import held
 from cdopt.backends.kernels import Rows
 from cdopt.backends.structured import (
     ScaledStep,
     check_common,
     finished,
+    in_pieces,
     rigid,
     scaled_step,
     starting_forces,
@@ -65,6 +67,7 @@ from cdopt.backends.structured import (
 )
 from cdopt.backends.threads import several, threads_for
 from cdopt.checks import FloatArray
+from cdopt.compiled import side_by_side
 from cdopt.data import RigidStepData
 from cdopt.errors import InvalidInput
 from cdopt.solution import Iterate, StepSolution
@@ -127,14 +130,23 @@ class PGS:
         """Rigid steps, warm starts."""
         return Capability(structured=frozenset({"rigid step"}), warm_start=True)
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Sweep until the stopping test is met or the limit is reached."""
+        deadline = Deadline.after(time_limit)
         return held(
-            self, posed, warm_start, "max_sweeps",
-            lambda settings, start: settings._run(posed, start, verbose),
+            self, posed, warm_start, "max_sweeps", deadline,
+            lambda settings, start: settings._run(posed, start, verbose, deadline),
         )  # fmt: skip
 
-    def _run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def _run(
+        self, posed: Posed, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)
         given = scaled_step(data)
@@ -144,13 +156,13 @@ class PGS:
         start = starting_forces(data, warm_start)[order]
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            run = self._sweep(step, colours, start, verbose)
+            run = self._sweep(step, colours, start, verbose, deadline)
         solved = time.perf_counter()
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
         iterate = Iterate(data.velocity(forces), forces)
         clock = (started, prepared, solved)
-        return finished(self, run.met, iterate, clock, run.sweeps, run.residuals)
+        return finished(self, run.met, iterate, clock, run.sweeps, run.residuals, deadline=deadline)
 
     def _visits(self, data: RigidStepData) -> NDArray[np.intp]:
         if self.order == "given":
@@ -166,8 +178,9 @@ class PGS:
         return np.array(self.order, dtype=np.intp)
 
     def _sweep(
-        self, step: ScaledStep, colours: Colouring | None, start: FloatArray, verbose: bool
-    ) -> _Run:
+        self, step: ScaledStep, colours: Colouring | None, start: FloatArray, verbose: bool,
+        deadline: Deadline,
+    ) -> _Run:  # fmt: skip
         rows, spread = _plain(step)
         active = step.own > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.own, 1.0), 0.0)
@@ -179,22 +192,27 @@ class PGS:
             gap += step.p
             residual = kernels.natural_residual(step.own, gap, run.forces)
             run.met = bool(residual <= self.accuracy)
-            if run.met or run.sweeps >= self.max_sweeps:
+            if run.met or run.sweeps >= self.max_sweeps or deadline.passed:
                 break
             trace = np.zeros(min(_TELL_EVERY, self.max_sweeps - run.sweeps))
             sweep = (
                 rows, spread, step.p, step.own, inverse, self.relaxation, self.accuracy,
-                run.forces, y, trace,
+                run.forces, y,
             )  # fmt: skip
-            if colours is None:
-                done = kernels.gauss_seidel(*sweep)
-            else:
-                done = coloured_gauss_seidel(several(), colours.edges, *sweep)
+            done = 0
+            for piece in in_pieces(trace, rows[1].size, deadline):
+                if colours is None:
+                    swept = kernels.gauss_seidel(*sweep, piece)
+                else:
+                    swept = _in_colours(several(), colours.edges, *sweep, piece)
+                done += swept
+                if swept < piece.size or piece[-1] <= self.accuracy or deadline.passed:
+                    break
             run.sweeps += done
             run.residuals.append(trace[:done])
             if done == _TELL_EVERY:
                 tell(LOG, verbose, f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
-        words = "solved" if run.met else "iteration limit"
+        words = "solved" if run.met else "stopped"
         tell(LOG, verbose, f"{words} after {run.sweeps} sweeps: residual {residual:.2e}")
         return run
 
@@ -219,6 +237,12 @@ def _colours(data: RigidStepData, step: ScaledStep) -> Colouring:
     """Colours of the contacts; a dof without a known body, and each contact of N, stands alone."""
     body = None if data.B is None else data.step.dof_body
     return coloured(*_plain(step), np.arange(step.rows.shape[1]) if body is None else body)
+
+
+def _in_colours(threaded: bool, *arguments: Any) -> int:
+    if threaded:
+        return side_by_side(coloured_gauss_seidel, True, *arguments)
+    return coloured_gauss_seidel(False, *arguments)
 
 
 def _permutation(value: Any) -> tuple[int, ...]:

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from cdopt.backends import kernels
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.kernels import Rows
 from cdopt.backends.proximal_kernels import (
     BEST,
@@ -29,8 +31,10 @@ from cdopt.backends.proximal_kernels import (
     THETA,
     accelerate,
 )
+from cdopt.backends.structured import in_pieces
 from cdopt.backends.threads import several
 from cdopt.checks import FloatArray
+from cdopt.compiled import side_by_side
 
 _CHUNK = 500  # steps between two fresh products, which keep round-off from gathering
 _LEAST = 1e-3  # L never falls below this share of the largest H_ii
@@ -63,12 +67,13 @@ class Proximal:
     lipschitz: float = 0.0
 
     def minimise(
-        self, tolerance: float, limit: int, progress: Callable[[int, float], None]
-    ) -> bool:
+        self, tolerance: float, limit: int, deadline: Deadline,
+        progress: Callable[[int, float], None],
+    ) -> bool:  # fmt: skip
         """Step until the natural residual max |min(H_ii f_i, gradient_i)| ≤ tolerance.
 
-        ``limit`` is the number of steps at most. Returns whether the test was met; the iterate
-        is then the last one, otherwise the best one.
+        ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
+        the test was met; the iterate is then the last one, otherwise the best one.
         """
         nc = self.forces.size
         y, best = np.zeros(self.columns[0].size - 1), self.forces.copy()
@@ -82,14 +87,20 @@ class Proximal:
         state[0] = state[1] = self.forces
         scalars[THETA] = 1.0
         taken = 0
-        while not self.residual <= tolerance and taken < limit:
+        while not self.residual <= tolerance and taken < limit and not deadline.passed:
             for target in (0, 1):
                 state[target + 2] = self._fresh(state[target], y)[0]
             trace = np.zeros(min(_CHUNK, limit - taken))
-            done = accelerate(
-                self._threaded, self.rows, self.columns, self._edges, self.own, self.h,
-                self.compliance, self.exponent, tolerance, state, scalars, best, y, trace,
-            )  # fmt: skip
+            done = 0
+            for piece in in_pieces(trace, self.rows[1].size, deadline):
+                stepped = self._loop(
+                    accelerate, self._threaded, self.rows, self.columns, self._edges, self.own,
+                    self.h, self.compliance, self.exponent, tolerance, state, scalars, best, y,
+                    piece,
+                )  # fmt: skip
+                done += stepped
+                if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
+                    break
             taken += done
             self.residuals.append(trace[:done])
             self.residual = self._fresh(state[0], y)[1]
@@ -103,12 +114,15 @@ class Proximal:
     def _fresh(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
         """H f and the natural residual at f."""
         product = np.zeros(f.size)
-        kernels.multiply(self._threaded, self._edges[1], self.columns, f, y)
-        kernels.multiply(self._threaded, self._edges[0], self.rows, y, product)
+        self._loop(kernels.multiply, self._threaded, self._edges[1], self.columns, f, y)
+        self._loop(kernels.multiply, self._threaded, self._edges[0], self.rows, y, product)
         gradient = product + self.h
         if self.compliance.size:
             gradient += self.compliance * np.maximum(f, 0.0) ** self.exponent
         return product, float(kernels.natural_residual(self.own, gradient, f))
+
+    def _loop(self, loop: Callable[..., Any], *arguments: Any) -> Any:
+        return side_by_side(loop, *arguments) if self._threaded else loop(*arguments)
 
     def _estimate(self, y: FloatArray) -> float:
         """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,15 @@ import scipy.sparse as sp
 
 from cdopt import checks
 from cdopt.backends.base import Posed, RunResult
+from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.checks import FloatArray, read_only
-from cdopt.data import RigidStepData
+from cdopt.data import ElasticStepData, ProblemData, RigidStepData
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.solution import Iterate, StepSolution, matched
+
+BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
+IN_LOOPS = "the clock, between iterations"
+_BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +153,13 @@ def finished(
     residuals: list[FloatArray],
     missed: str = "iteration limit",
     how: str = "",
+    deadline: Deadline = NEVER,
 ) -> RunResult:
     """The result of a run: ``clock`` is when it began, was set up, and had iterated."""
     began, prepared, solved = clock
+    late = not met and deadline.passed
     return RunResult(
-        status="solved" if met else missed,
+        status="solved" if met else TIME_LIMIT if late else missed,
         claim="solved" if met else "inaccurate",
         iterate=iterate,
         timings={
@@ -163,6 +171,8 @@ def finished(
         raw=record(backend.history, residuals),
         settings=settings_of(backend),
         how=how,
+        out_of_time=late,
+        limited="" if deadline == NEVER else IN_LOOPS,
     )
 
 
@@ -171,3 +181,54 @@ def record(history: bool, pieces: list[FloatArray]) -> History | None:
     if not history:
         return None
     return History(read_only(np.concatenate([np.zeros(0), *pieces])))
+
+
+def safely(
+    backend: Any, data: ProblemData, deadline: Deadline, attempt: Callable[[], RunResult]
+) -> RunResult:
+    """What ``attempt`` gives; where no time is left or arithmetic breaks down, a status.
+
+    Numbers beyond what a double holds are no error of the caller: data may be scaled badly. The
+    iterate is then that of no forces.
+    """
+    limited = "" if deadline == NEVER else IN_LOOPS
+    with np.errstate(all="ignore"):
+        if deadline.passed:
+            return RunResult(
+                TIME_LIMIT, "inaccurate", _without_forces(data), _timings(0.0), 0,
+                settings=settings_of(backend), out_of_time=True, limited=limited,
+            )  # fmt: skip
+        started = time.perf_counter()
+        try:
+            return attempt()
+        except BREAKDOWN as error:
+            return RunResult(
+                f"numerical breakdown: {type(error).__name__}: {error}", "failed",
+                _without_forces(data), _timings(time.perf_counter() - started), raw=error,
+                settings=settings_of(backend), limited=limited,
+            )  # fmt: skip
+
+
+def _timings(solve: float) -> dict[str, float]:
+    return {"compile": 0.0, "solve": solve, "read": 0.0}
+
+
+def _without_forces(data: ProblemData) -> Iterate:
+    """No forces, and the motion without them."""
+    nothing = np.zeros(data.nc)
+    if isinstance(data, RigidStepData):
+        return Iterate(data.step.v_star, nothing)
+    if isinstance(data, ElasticStepData):
+        return Iterate(data.free_motion, nothing)
+    return Iterate(np.array(data.prescribed_u), nothing)
+
+
+def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:
+    """Views of ``trace``, one entry for each pass over so many entries: between them, the clock.
+
+    Without a limit it is one piece. Loops go on where they stood: pieces change no number.
+    """
+    if deadline == NEVER:
+        return [trace]
+    passes = max(1, _BETWEEN_LOOKS // max(entries, 1))
+    return [trace[at : at + passes] for at in range(0, trace.size, passes)]

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
+
+from cdopt.compiled import threads_lost
 
 SERIAL = 10_000  # contacts up to which a second thread gains less than it may lose
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its own accord
@@ -22,28 +27,90 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[None]:
     """BLAS on one thread; the compiled loops on all of theirs, or on one for small problems.
 
     On busy cores the threads of a small problem wait for each other and do no work. What was set
-    before is set again at the end. Where contacts and ``dofs`` are a few tens nothing is set, which
-    takes longer than such a problem's arithmetic: BLAS itself keeps to one thread there, and no
-    compiled loop of such a problem has several.
+    before is set again at the end, of BLAS when the last of several overlapping solves ends. Where
+    contacts and ``dofs`` are a few tens nothing is set, which takes longer than such a problem's
+    arithmetic: BLAS itself keeps to one thread there, and no compiled loop of such a problem has
+    several.
     """
     if dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS:
         yield
         return
     before = numba.get_num_threads()
-    with _libraries().limit(limits=1, user_api="blas"):
+    _BLAS.limit()
+    try:
         numba.set_num_threads(before if contacts > SERIAL else 1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
+        yield
+    finally:
+        numba.set_num_threads(before)
+        _BLAS.release()
 
 
 def several() -> bool:
     """Whether the compiled loops of this thread have more than one."""
-    return bool(numba.get_num_threads() > 1)
+    return bool(numba.get_num_threads() > 1) and not threads_lost()
 
 
 @functools.cache
 def _libraries() -> ThreadpoolController:
     """The loaded libraries that run threads, found once: the search takes longer than a beam."""
     return ThreadpoolController()
+
+
+class _BlasLimit:
+    """BLAS on one thread while at least one solve runs, in whatever Python thread.
+
+    BLAS has one number of threads for the whole process: the first solve notes it, the last one
+    sets it again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._solves: dict[int, int] = {}  # of each Python thread
+        self._limiter: Any = None
+
+    def limit(self) -> None:
+        """A solve begins."""
+        with self._lock:
+            if not self._solves:
+                _release_control()
+                self._limiter = _libraries().limit(limits=1, user_api="blas")
+            own = threading.get_ident()
+            self._solves[own] = self._solves.get(own, 0) + 1
+
+    def release(self) -> None:
+        """A solve of the same Python thread ends."""
+        with self._lock:
+            own = threading.get_ident()
+            left = self._solves.pop(own) - 1
+            if left:
+                self._solves[own] = left
+            self._restore_if_idle()
+
+    def after_fork(self) -> None:
+        """In the child, which has the one thread that forked: the others' solves are gone."""
+        self._lock = threading.Lock()
+        own = threading.get_ident()
+        self._solves = {own: self._solves[own]} if own in self._solves else {}
+        self._restore_if_idle()
+
+    def _restore_if_idle(self) -> None:
+        if not self._solves and self._limiter is not None:
+            _release_control()
+            self._limiter.restore_original_limits()
+            _release_control()
+            self._limiter = None
+
+
+def _release_control() -> None:
+    """Let this Python thread set BLAS's threads.
+
+    Recent versions of threadpoolctl ignore all but the thread that set them first.
+    """
+    for library in _libraries().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+_BLAS = _BlasLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLAS.after_fork)

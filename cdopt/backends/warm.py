@@ -20,13 +20,15 @@ from scipy.sparse.linalg import lsqr
 from cdopt.checks import FloatArray
 
 
-def seed_cache(name: str, problem: cp.Problem, data: dict[str, Any], inverse: list[Any]) -> None:
-    """Place the start where CVXPY's interface of the solver looks for it."""
+def seed_cache(
+    name: str, problem: cp.Problem, data: dict[str, Any], inverse: list[Any], cache: dict[str, Any]
+) -> None:
+    """Place the start into ``cache``, where CVXPY's interface of the solver looks for it."""
     x = primal(problem, inverse)
     if name == "scs":
         A, b = sp.csc_array(data["A"]), np.asarray(data["b"])
         y = multipliers(problem, inverse, data.get("P"), np.asarray(data["c"]), A, x)
-        problem._solver_cache["SCS"] = {"x": x, "y": y, "s": np.maximum(b - A @ x, 0.0)}
+        cache["SCS"] = {"x": x, "y": y, "s": np.maximum(b - A @ x, 0.0)}
     elif name == "osqp":
         A = sp.csc_matrix(sp.vstack([data["A"], data["F"]]))
         y = multipliers(problem, inverse, data["P"], np.asarray(data["q"]), A, x)
@@ -36,7 +38,7 @@ def seed_cache(name: str, problem: cp.Problem, data: dict[str, Any], inverse: li
         solver.setup(sp.csc_matrix(data["P"]), data["q"], A, lower, upper, verbose=False)
         data = {**data, "Ax": A, "l": lower, "u": upper}
         start = SimpleNamespace(x=x, y=y, info=SimpleNamespace(status_val=1))
-        problem._solver_cache["OSQP"] = (solver, data, start)
+        cache["OSQP"] = (solver, data, start)
 
 
 def primal(problem: cp.Problem, inverse: list[Any]) -> FloatArray:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cdopt import checks
 from cdopt.backends.base import Backend, ProblemClass, RunResult
 from cdopt.backends.newton import Newton
+from cdopt.backends.posing import POSING
 from cdopt.backends.registry import require_capable, resolve
 from cdopt.certificate import TOLERANCE, Certificate, certify
 from cdopt.checks import FloatArray
@@ -60,7 +61,8 @@ class Formulation(ABC):
     @property
     def problem_class(self) -> ProblemClass:
         """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
-        quadratic = self.problem.is_qp() if self.extended else self._quadratic
+        with POSING:
+            quadratic = self.problem.is_qp() if self.extended else self._quadratic
         return "QP" if quadratic else "SOCP"
 
     @property
@@ -131,6 +133,7 @@ class Formulation(ABC):
         warm_start: StepSolution | None = None,
         verbose: bool = False,
         check: bool = True,
+        time_limit: float | None = None,
         **options: Any,
     ) -> StepSolution:
         """Solve with one backend and certify the answer.
@@ -143,20 +146,29 @@ class Formulation(ABC):
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
         verbose : let the solver print.
         check : when False, a failed solve returns a solution without f instead of raising.
+        time_limit : seconds after which the solver ends with what it has, its status then "time
+            limit"; None for none. cdopt's own solvers look at the clock between iterations; others
+            get it as their own setting, after the time that CVXPY took, and
+            ``provenance["time_limit"]`` says so, or that they have none.
         options : ``accuracy`` and the solver's own settings.
 
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
-        SolveFailed : the solver left no iterate, or infeasibility is proven.
+        SolveFailed : the solver left no iterate, or infeasibility is proven; after the time limit
+            no proof is looked for.
         """
         chosen = resolve(backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
         if warm_start is not None and not isinstance(warm_start, StepSolution):
             raise InvalidInput("warm_start", checks.describe(warm_start), "a StepSolution")
         require_capable(chosen, self, self.name)
-        result = chosen.run(self, warm_start, verbose)
-        solution = self._judge(chosen, result, tol, warm_start is not None)
+        if time_limit is None:
+            result = chosen.run(self, warm_start, verbose)
+        else:
+            limit = checks.scalar("time_limit", time_limit, at_least=0.0)
+            result = chosen.run(self, warm_start, verbose, limit)
+        solution = self._judge(chosen, result, tol, warm_start is not None, time_limit)
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
@@ -197,7 +209,7 @@ class Formulation(ABC):
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
         """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""
-        proof = None if self.extended else prove(self.data)
+        proof = None if self.extended or result.out_of_time else prove(self.data)
         if proof is None and result.iterate is not None:
             return
         why = str(proof) if proof else "no iterate, and infeasibility is not proven"
@@ -210,7 +222,14 @@ class Formulation(ABC):
             raw=result.raw,
         )
 
-    def _judge(self, backend: Backend, result: RunResult, tol: float, warm: bool) -> StepSolution:
+    def _judge(
+        self,
+        backend: Backend,
+        result: RunResult,
+        tol: float,
+        warm: bool,
+        time_limit: float | None = None,
+    ) -> StepSolution:
         started = time.perf_counter()
         certificates: dict[str, Certificate] = {}
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
@@ -234,13 +253,19 @@ class Formulation(ABC):
             iterate=result.iterate,
             raw=result.raw,
             contact_ids=self.contact_ids,
-            provenance=self._provenance(backend, result, tol, warm),
+            provenance=self._provenance(backend, result, tol, warm, time_limit),
         )
 
     def _provenance(
-        self, backend: Backend, result: RunResult, tol: float, warm: bool
+        self,
+        backend: Backend,
+        result: RunResult,
+        tol: float,
+        warm: bool,
+        time_limit: float | None,
     ) -> dict[str, Any]:
         used = backend.capability.warm_start
+        limited = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
         return {
             "cdopt": _version(),
             "cvxpy": cp.__version__,
@@ -250,6 +275,7 @@ class Formulation(ABC):
             "tol": tol,
             "extended": self.extended,
             "warm_start": ("used" if used else "not used by this backend") if warm else "none",
+            **({} if time_limit is None else {"time_limit": limited}),
         }
 
     def __repr__(self) -> str:

@@ -14,7 +14,6 @@ velocity form are the impulses Δt f, and the optimal values satisfy primal = �
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -22,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt import checks
+from cdopt.backends.posing import posed_once
 from cdopt.checks import FloatArray
 from cdopt.data import RigidStepData
 from cdopt.data.entries import Entries
@@ -153,17 +153,17 @@ class _Delassus(Statement):
 
     data: RigidStepData
 
-    @cached_property
+    @posed_once
     def f(self) -> cp.Variable:
         """Scaled forces; CVXPY needs a variable, so an idle contact stands for none."""
         return cp.Variable(max(self.data.nc, 1), nonneg=True, name="f")
 
-    @cached_property
+    @posed_once
     def forces(self) -> cp.Expression:
         """f (nc,), N."""
         return cp.multiply(self.data.force, self.f[: self.data.nc])
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """None but the sign of f."""
         return []
@@ -199,17 +199,17 @@ class _Delassus(Statement):
 class _Force(_Delassus):
     """(22) with w = v⁺ − v* as a second variable and M w = Δt Bᵀf: N is never formed."""
 
-    @cached_property
+    @posed_once
     def f(self) -> cp.Variable:
         """Scaled forces."""
         return cp.Variable(self.data.nc, nonneg=True, name="f")
 
-    @cached_property
+    @posed_once
     def w(self) -> cp.Variable:
         """Scaled v⁺ − v*."""
         return cp.Variable(self.data.dof_speed.size, name="w")
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """M w = Δt Bᵀf."""
         return [momentum(*self.data.scaled_matrices, self.w, self.f)]
@@ -238,17 +238,17 @@ class _Velocity(Statement):
 
     data: RigidStepData
 
-    @cached_property
+    @posed_once
     def w(self) -> cp.Variable:
         """Scaled v⁺ − v*."""
         return cp.Variable(self.data.dof_speed.size, name="w")
 
-    @cached_property
+    @posed_once
     def velocity(self) -> cp.Expression:
         """v⁺ (nv,), m/s."""
         return cp.multiply(self.data.dof_speed, self.w) + self.data.step.v_star
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """B v⁺ + bias ≥ 0."""
         data = self.data

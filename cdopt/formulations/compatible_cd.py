@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from cdopt import checks, delassus
 from cdopt.backends.base import Backend
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.registry import resolve
 from cdopt.certificate import TOLERANCE, certify
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
@@ -149,6 +150,7 @@ class CompatibleCD:
         warm_start: StepSolution | None = None,
         verbose: bool = False,
         check: bool = True,
+        time_limit: float | None = None,
         **options: Any,
     ) -> StepSolution:
         """Both steps.
@@ -159,6 +161,8 @@ class CompatibleCD:
         classic : for the first step: a backend, or a classic solution of this step that is
             already there, which is certified anew; by default the same backend and settings.
         tol, warm_start, verbose, check : as in ``Formulation.solve``.
+        time_limit : seconds for both steps: the second has what the first left. Where the first
+            ends without certified forces for want of time, its solution is what is returned.
 
         Returns
         -------
@@ -173,22 +177,29 @@ class CompatibleCD:
         """
         chosen = resolve(backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+        if time_limit is not None:
+            time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
+        deadline = Deadline.after(time_limit)
         if self.epsilon is not None:
             if classic is not None:
                 raise InvalidInput("classic", checks.describe(classic), "none: there is one step")
             found = self.compliant_cd.solve(
-                chosen, tol=tol, warm_start=warm_start, verbose=verbose, check=check
-            )
+                chosen, tol=tol, warm_start=warm_start, verbose=verbose, check=check,
+                time_limit=time_limit,
+            )  # fmt: skip
             kept = {**found.provenance, "epsilon": self.epsilon}
             return dataclasses.replace(found, formulation=self.name, provenance=kept)
-        first = self._first(chosen if classic is None else classic, warm_start, check, tol, verbose)
+        first = self._first(
+            chosen if classic is None else classic, warm_start, check, tol, verbose, time_limit
+        )
         if first.f is None:
             return self._without_answer(first)
         network = self.network(first)
         start = None if warm_start is None else self._restrict(warm_start, network)
         second = self.truss(network).solve(
-            chosen, tol=tol, warm_start=start, verbose=verbose, check=check
-        )
+            chosen, tol=tol, warm_start=start, verbose=verbose, check=check,
+            time_limit=deadline.time_limit,
+        )  # fmt: skip
         return self._combine(first, second, network)
 
     def network(self, classic: StepSolution) -> ClosedNetwork:
@@ -280,13 +291,15 @@ class CompatibleCD:
         check: bool,
         tol: float,
         verbose: bool,
+        time_limit: float | None,
     ) -> StepSolution:
         if isinstance(classic, StepSolution):
             return self.certified_here(classic, tol)
         earlier = None if warm_start is None else (warm_start.classic or warm_start)
         return self.classic_cd.solve(
-            classic, tol=tol, warm_start=earlier, verbose=verbose, check=check
-        )
+            classic, tol=tol, warm_start=earlier, verbose=verbose, check=check,
+            time_limit=time_limit,
+        )  # fmt: skip
 
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.

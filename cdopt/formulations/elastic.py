@@ -7,13 +7,13 @@ matrices (``ElasticStepData``); each file of theirs says which.
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt import checks
+from cdopt.backends.posing import posed_once
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import ElasticStepData
@@ -97,12 +97,12 @@ class ElasticStatement(Statement):
 
     data: ElasticStepData
 
-    @cached_property
+    @posed_once
     def w(self) -> cp.Variable:
         """Scaled v⁺ − v*."""
         return cp.Variable(self.data.rigid.dof_speed.size, name="w")
 
-    @cached_property
+    @posed_once
     def motion(self) -> cp.Expression:
         """v⁺ (nv,), m/s, in either form."""
         return cp.multiply(self.data.rigid.dof_speed, self.w) + self.data.free_motion
@@ -140,17 +140,17 @@ class ElasticStatement(Statement):
 class _Force(ElasticStatement):
     """min over f ≥ 0 of ½ fᵀN f + pᵀf + (1/Δt) Σ w*(f), with M w = Δt Bᵀf."""
 
-    @cached_property
+    @posed_once
     def f(self) -> cp.Variable:
         """Scaled forces."""
         return cp.Variable(max(self.data.nc, 1), nonneg=True, name="f")
 
-    @cached_property
+    @posed_once
     def forces(self) -> cp.Expression:
         """f (nc,), N."""
         return cp.multiply(self.data.rigid.force, self.f[: self.data.nc])
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """M w = Δt Bᵀf."""
         return [momentum(*self.data.scaled_matrices, self.w, self.f[: self.data.nc])]
@@ -175,7 +175,7 @@ class _Force(ElasticStatement):
 class _Velocity(ElasticStatement):
     """min over v⁺ of ½ ‖v⁺ − v*‖²_M + Σ w(c), with overlaps c ≥ 0 as a second variable."""
 
-    @cached_property
+    @posed_once
     def c(self) -> cp.Variable:
         """Scaled overlaps."""
         return cp.Variable(max(self.data.nc, 1), nonneg=True, name="c")
@@ -185,7 +185,7 @@ class _Velocity(ElasticStatement):
         """v⁺ (nv,), m/s."""
         return self.motion
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """c ≥ −Δt (B v⁺ + bias)."""
         B = self.data.scaled_matrices[1]

@@ -15,7 +15,6 @@ two optimal values sum to zero.
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -24,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt import checks
+from cdopt.backends.posing import posed_once
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import ScaledTruss, TrussData
@@ -203,7 +203,7 @@ class _TrussStatement(Statement):
 
     data: TrussData
 
-    @cached_property
+    @posed_once
     def scaled(self) -> ScaledTruss:
         """The truss in units of each part's force and overlap."""
         scaled = self.data.scaled()
@@ -255,17 +255,17 @@ class _TrussStatement(Statement):
 class _Complementary(_TrussStatement):
     """(33) and (36)."""
 
-    @cached_property
+    @posed_once
     def f(self) -> cp.Variable:
         """Scaled forces."""
         return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
 
-    @cached_property
+    @posed_once
     def forces(self) -> cp.Expression:
         """f (nc,), N."""
         return cp.multiply(self.data.force, self.f[: self.data.nc])
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """Bᵀf = F̃."""
         return [self.scaled.B.T @ self.f == self.scaled.load]
@@ -292,24 +292,24 @@ class _Complementary(_TrussStatement):
 class _Potential(_TrussStatement):
     """(32) corrected, with overlaps c ≥ 0 as a second variable."""
 
-    @cached_property
+    @posed_once
     def u(self) -> cp.Variable:
         """Scaled displacement of the dofs in play."""
         return cp.Variable(self.scaled.used.size, name="u")
 
-    @cached_property
+    @posed_once
     def c(self) -> cp.Variable:
         """Scaled overlaps."""
         return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
 
-    @cached_property
+    @posed_once
     def displacement(self) -> cp.Expression:
         """u (nv,), m."""
         used, nv = self.scaled.used, self.data.B.shape[1]
         ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
         return sp.csr_array(ones, shape=(nv, used.size)) @ self.u + self.data.prescribed_u
 
-    @cached_property
+    @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """c ≥ −B u; where nothing resists, no displacement."""
         scaled, u = self.scaled, self.u

@@ -9,7 +9,6 @@ no-tension truss (32) of Olsen & Kamrin (2018) with gaps that must close first.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -18,6 +17,7 @@ import scipy.sparse as sp
 
 from cdopt import checks
 from cdopt.backends.base import Backend, RunResult
+from cdopt.backends.posing import posed_once
 from cdopt.checks import FloatArray
 from cdopt.contact_law import HOOKE
 from cdopt.errors import SolveFailed
@@ -86,7 +86,7 @@ class QuasiStatic(NoTensionTruss):
             dof_body=None if self.bodies is None else np.append(self.bodies, _after(self.bodies)),
         )
 
-    @cached_property
+    @posed_once
     def displacement(self) -> cp.Expression | None:
         """CVXPY expression of u (nv,), m; None in complementary form."""
         whole = self.statement.displacement

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import TypeVar
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt.backends.posing import posed_once
 from cdopt.checks import FloatArray
 from cdopt.data import ProblemData
 from cdopt.data.entries import Entries
@@ -35,7 +35,7 @@ class Statement(ABC):
     def __init__(self, data: ProblemData) -> None:
         self.data = data
 
-    @cached_property
+    @posed_once
     def weight(self) -> FloatArray:
         """(parts,) factor of each part's share of the objective.
 
@@ -43,7 +43,7 @@ class Statement(ABC):
         """
         return np.ones(self.data.parts.count)
 
-    @cached_property
+    @posed_once
     def problem(self) -> cp.Problem:
         """The problem."""
         return cp.Problem(cp.Minimize(self.objective()), self.constraints)

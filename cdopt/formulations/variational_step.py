@@ -23,7 +23,6 @@ add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -32,6 +31,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt import checks
+from cdopt.backends.posing import posed_once
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import ElasticStepData
@@ -144,12 +144,12 @@ class VariationalStep(ElasticStep):
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self._pose(ElasticStepData(self._compliant(), law))
 
-    @cached_property
+    @posed_once
     def displacement(self) -> cp.Expression | None:
         """CVXPY expression of Δq (nv,), m; None in force form."""
         return None if self.velocity is None else self.step.dt * self.velocity
 
-    @cached_property
+    @posed_once
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N, bonds included; None in velocity form."""
         unknown = self.statement.forces

@@ -46,7 +46,7 @@ def seen_space(count: int) -> Seen:
     )
 
 
-@compiled(error_model="numpy")
+@compiled()
 def look(
     x: FloatArray, d: FloatArray, a: float, links: Links, held: BoolArray, power: float, seen: Seen
 ) -> int:
@@ -97,7 +97,7 @@ def look(
     return live
 
 
-@part(error_model="numpy")
+@part()
 def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) -> None:
     """Add ``factor`` times the elastic forces to out (nb, 6), N."""
     for s in range(live):
@@ -110,7 +110,7 @@ def push(links: Links, seen: Seen, live: int, factor: float, out: FloatArray) ->
             out[j, k] -= force * seen.n[s, k]
 
 
-@part(error_model="numpy", inline="always")
+@part(inline="always")
 def pair_product(
     i: int, j: int, wall: bool, nx: float, ny: float, nz: float, distance: float, along: float,
     across: float, slide: float, z: FloatArray, out: FloatArray, turning: bool,
@@ -156,7 +156,7 @@ def pair_product(
     out[j, 2] -= fz
 
 
-@part(error_model="numpy")
+@part()
 def drag(
     links: Links, seen: Seen, live: int, held: BoolArray, factor: float, z: FloatArray,
     out: FloatArray, turning: bool,
@@ -172,7 +172,7 @@ def drag(
             )  # fmt: skip
 
 
-@part(error_model="numpy")
+@part()
 def touching(links: Links, seen: Seen, live: int, held: BoolArray) -> None:
     """Let ``held`` name the links that overlap, and bonds."""
     held.fill(False)

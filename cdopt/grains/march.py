@@ -24,7 +24,7 @@ class Toll(NamedTuple):
     worst: FloatArray
 
 
-@compiled(error_model="numpy")
+@compiled()
 def wandered(x: FloatArray, d: FloatArray, a: float, mark: FloatArray) -> float:
     """Square of the longest way from ``mark`` to x + a d, m²."""
     longest = 0.0
@@ -39,7 +39,7 @@ def wandered(x: FloatArray, d: FloatArray, a: float, mark: FloatArray) -> float:
     return longest
 
 
-@part(error_model="numpy")
+@part()
 def turn(q: FloatArray, angle: FloatArray) -> None:
     """Turn a unit quaternion q (4,) by a rotation vector (3,) in the global frame, rad."""
     size = np.sqrt(angle[0] ** 2 + angle[1] ** 2 + angle[2] ** 2)
@@ -57,7 +57,7 @@ def turn(q: FloatArray, angle: FloatArray) -> None:
         q[k] /= length
 
 
-@part(error_model="numpy")
+@part()
 def move(g: Grains, m: Motion, d: FloatArray) -> None:
     """Move all bodies by d (nb, 6)."""
     for b in range(g.free.size):
@@ -68,7 +68,7 @@ def move(g: Grains, m: Motion, d: FloatArray) -> None:
             turn(m.quaternion[b], d[b, 3:])
 
 
-@part(error_model="numpy")
+@part()
 def too_deep(g: Grains, links: Links, seen: Seen, live: int) -> bool:
     """Whether some overlap exceeds the smaller radius of its two spheres."""
     for s in range(live):
@@ -80,7 +80,7 @@ def too_deep(g: Grains, links: Links, seen: Seen, live: int) -> bool:
     return False
 
 
-@part(error_model="numpy")
+@part()
 def commit(g: Grains, m: Motion, w: Desk) -> None:
     """Velocities and places at the end of the step."""
     for b in range(g.free.size):
@@ -91,7 +91,7 @@ def commit(g: Grains, m: Motion, w: Desk) -> None:
     move(g, m, w.d)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def enter(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
     skin: float,
@@ -101,7 +101,7 @@ def enter(
     return not wandered(m.x, w.d, 1.0, mark) > 0.25 * skin * skin
 
 
-@compiled(error_model="numpy")
+@compiled()
 def leave(
     g: Grains, m: Motion, links: Links, seen: Seen, live: int, w: Desk, rule: Rule,
     mark: FloatArray, skin: float, error: float, fine: bool, toll: Toll,
@@ -126,7 +126,7 @@ def leave(
     return DONE
 
 
-@compiled(error_model="numpy")
+@compiled()
 def variational(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, rule: Rule, mark: FloatArray,
     skin: float, steps: int, toll: Toll,
@@ -144,7 +144,7 @@ def variational(
     return DONE, steps
 
 
-@compiled(error_model="numpy")
+@compiled()
 def all_forces(
     g: Grains, m: Motion, links: Links, seen: Seen, held: BoolArray, still: FloatArray,
     out: FloatArray,
@@ -161,7 +161,7 @@ def all_forces(
     return live
 
 
-@part(error_model="numpy")
+@part()
 def kick(g: Grains, m: Motion, force: FloatArray, h: float) -> None:
     """v += h M⁻¹ F of free bodies."""
     for b in range(g.free.size):
@@ -171,7 +171,7 @@ def kick(g: Grains, m: Motion, force: FloatArray, h: float) -> None:
                 m.v[b, k + 3] += h * force[b, k + 3] / g.inertia[b]
 
 
-@compiled(error_model="numpy")
+@compiled()
 def velocity_verlet(
     g: Grains, m: Motion, links: Links, seen: Seen, w: Desk, force: FloatArray, h: float,
     mark: FloatArray, skin: float, steps: int,

@@ -60,7 +60,7 @@ def desk(nb: int, links: int) -> Desk:
     return Desk(np.zeros(links, dtype=np.bool_), *(np.zeros((nb, 6)) for _ in range(11)))
 
 
-@part(error_model="numpy")
+@part()
 def begin(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> None:
     """Predict Δq = h v, choose the links that damp, and set Qᵖ (in ``gone``)."""
     nb = g.free.size
@@ -76,7 +76,7 @@ def begin(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -
         drag(links, seen, live, w.held, -0.5 * rule.h, m.v, w.gone, g.turning)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def residual(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk, d: FloatArray,
     R: FloatArray,
@@ -97,7 +97,7 @@ def residual(
     return live
 
 
-@compiled(error_model="numpy")
+@compiled()
 def size(g: Grains, R: FloatArray) -> float:
     """The largest entry of R as a speed of a surface, m/s."""
     worst = 0.0
@@ -111,7 +111,7 @@ def size(g: Grains, R: FloatArray) -> float:
     return worst
 
 
-@compiled(error_model="numpy")
+@compiled()
 def scale(
     g: Grains, m: Motion, links: Links, seen: Seen, live: int, rule: Rule
 ) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def scale(
     return fastest, _ROUND_OFF * stiffest
 
 
-@part(error_model="numpy")
+@part()
 def matrix_product(
     g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk, z: FloatArray,
     out: FloatArray,
@@ -165,7 +165,7 @@ def matrix_product(
                 out[b, k] = 0.0
 
 
-@compiled(error_model="numpy")
+@compiled()
 def diagonal(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk) -> None:
     """The diagonal of that matrix, for the preconditioner; what geometry takes away is left out."""
     share = rule.h * rule.alpha * (1.0 - rule.alpha)
@@ -193,7 +193,7 @@ def diagonal(g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk
                 w.diagonal[j, k + 3] += turn
 
 
-@part(error_model="numpy")
+@part()
 def conjugate_gradients(
     g: Grains, links: Links, seen: Seen, live: int, rule: Rule, w: Desk, accuracy: float
 ) -> int:
@@ -235,7 +235,7 @@ def conjugate_gradients(
     return count
 
 
-@part(error_model="numpy")
+@part()
 def product(a: FloatArray, b: FloatArray) -> float:
     """Σ a b of two tables."""
     total = 0.0
@@ -245,7 +245,7 @@ def product(a: FloatArray, b: FloatArray) -> float:
     return total
 
 
-@compiled(error_model="numpy")
+@compiled()
 def go_along(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk) -> int:
     """Move d along z as far as the residual allows; R is then that of the new d."""
     slope = product(w.R, w.z)
@@ -266,7 +266,7 @@ def go_along(g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
     return live
 
 
-@part(error_model="numpy")
+@part()
 def newton(
     g: Grains, m: Motion, links: Links, seen: Seen, rule: Rule, w: Desk
 ) -> tuple[int, int, int, float, bool]:
@@ -291,7 +291,7 @@ def newton(
         count += 1
 
 
-@compiled(error_model="numpy")
+@compiled()
 def impulse(g: Grains, m: Motion, links: Links, seen: Seen, live: int, rule: Rule, w: Desk) -> None:
     """What the step adds to the momentum (in ``w.impulse``): h (F_ext − ∇V)(q_α) and damping.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from cdopt.checks import FloatArray
 
 
@@ -33,6 +35,18 @@ class Tally:
             by = f" by {self.library}" if self.library else ""
             parts.append(f"{self.factorisations} factorisations{by}")
         return ", ".join(parts)
+
+
+def finite(x: FloatArray) -> FloatArray:
+    """The same array.
+
+    Raises
+    ------
+    ArithmeticError : an entry is infinite or not a number.
+    """
+    if not np.isfinite(x).all():
+        raise ArithmeticError("a number beyond what a double holds")
+    return x
 
 
 class System(Protocol):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import side_by_side
 from cdopt.systems import couple_kernels
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
@@ -67,13 +68,14 @@ class Couples:
         out = np.empty(self.one.size)
         padded = np.zeros((self.count + 1, self.size))  # the last block: the fixed world
         padded[:-1] = x.reshape(-1, self.size)
-        couple_kernels.gaps(self.one, self.two, self.V, padded, out, self.shape)
+        side_by_side(couple_kernels.gaps, self.one, self.two, self.V, padded, out, self.shape)
         return out
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
         out = np.empty((self.count, self.size))
-        couple_kernels.loads(
+        side_by_side(
+            couple_kernels.loads,
             self.begin, self.middle, self.end, self.contact, self.other, self.entry, self.start,
             np.ascontiguousarray(f), out, self.shape,
         )  # fmt: skip

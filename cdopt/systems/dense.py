@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from cdopt.checks import FloatArray
-from cdopt.systems.base import Tally
+from cdopt.systems.base import Tally, finite
 
 
 class DenseSystem:
@@ -33,13 +33,21 @@ class DenseSystem:
     def _factor(self) -> FloatArray | None:
         self.tally.factorisations += 1
         self.tally.library = "dense matrices"
-        factor, info = dpotrf(np.asarray_chkfinite(self.H), lower=0, clean=0)
+        factor, info = dpotrf(finite(self.H), lower=0, clean=0)
         return factor if info == 0 else None
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off."""
+        """x, to round-off.
+
+        Raises
+        ------
+        ArithmeticError : numbers beyond what a double holds.
+        """
         if not rhs.size:
             return np.zeros(0)
-        if self._factor is None:
-            return np.asarray(np.linalg.lstsq(self.H, rhs, rcond=None)[0])
-        return np.asarray(dpotrs(self._factor, np.asarray_chkfinite(rhs), lower=0)[0])
+        if self._factor is not None:
+            return np.asarray(dpotrs(self._factor, finite(rhs), lower=0)[0])
+        try:
+            return np.asarray(np.linalg.lstsq(self.H, finite(rhs), rcond=None)[0])
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.systems.base import finite
 from cdopt.systems.pattern import UpperPattern
 
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
@@ -67,6 +68,7 @@ class SuperLU:
         spec = "MMD_AT_PLUS_A" if self.order is None else "NATURAL"
         if self.order is not None:
             H = sp.csc_array(H[self.order][:, self.order])
+        finite(H.data)
         try:
             held = splu(H, permc_spec=spec, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         except RuntimeError as error:
@@ -108,6 +110,7 @@ class Pardiso:
     def factorise(self, D: FloatArray, shift: float) -> Factor:
         """The analysis is made with the first matrix; the factors last until the next."""
         upper = self.pattern.filled(D, shift)
+        finite(upper.data)
         try:
             if not self.analysed:
                 self._call(_ANALYSE, upper, self.zero)

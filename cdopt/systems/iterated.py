@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import side_by_side
 from cdopt.systems import couple_kernels
 from cdopt.systems.base import Tally
 from cdopt.systems.couples import Couples
@@ -23,7 +24,8 @@ class CoupleSystem:
         self.net, self.tally, self.gave_up = net, tally, False
         self.begin, self.middle, self.end = (np.empty_like(net.begin) for _ in range(3))
         self.two, self.W = np.empty_like(net.other), np.empty_like(net.entry)
-        couple_kernels.compress(
+        side_by_side(
+            couple_kernels.compress,
             net.begin, net.middle, net.end, net.contact, net.other, net.entry, net.start,
             np.sqrt(D), self.begin, self.middle, self.end, self.two, self.W, net.shape,
         )  # fmt: skip
@@ -31,7 +33,8 @@ class CoupleSystem:
         own = np.eye(net.size)
         self.base = base + shift * own if base.size else base
         self.inverse = self.base.copy() if base.size else self.diagonal[:, :, None] * own
-        couple_kernels.blocks(
+        side_by_side(
+            couple_kernels.blocks,
             self.begin,
             self.middle,
             self.end,
@@ -49,7 +52,8 @@ class CoupleSystem:
         most = 20 * rhs.size if limit is None else limit
         work = np.zeros((3, net.count + 1, net.size))
         x = np.zeros((net.count, net.size))
-        spent = couple_kernels.conjugate_gradients(
+        spent = side_by_side(
+            couple_kernels.conjugate_gradients,
             self.begin, self.middle, self.end, self.two, self.W, net.start, self.diagonal,
             self.base, self.inverse, rhs.reshape(-1, net.size).copy(), x, work, self.part,
             tol, most, net.shape,

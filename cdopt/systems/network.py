@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cdopt.checks import FloatArray, IntArray
+from cdopt.compiled import threads_lost
 from cdopt.systems import couples, dense, factor, rows
 from cdopt.systems.base import System, Tally
 from cdopt.systems.couples import LARGEST_BLOCK, Couples
@@ -129,11 +130,19 @@ class Network:
         return np.zeros(self.m) if self.mass is None else np.asarray(self.mass @ x)
 
     def motion(self, load: FloatArray) -> FloatArray:
-        """S⁻¹ load (m,)."""
+        """S⁻¹ load (m,).
+
+        Raises
+        ------
+        ArithmeticError : S is singular to working accuracy.
+        """
         if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
         shape = (-1, self.size, 1)
-        return np.asarray(np.linalg.solve(self.blocks, load.reshape(shape))).ravel()
+        try:
+            return np.asarray(np.linalg.solve(self.blocks, load.reshape(shape))).ravel()
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error
 
     @cached_property
     def mass_diagonal(self) -> FloatArray:
@@ -164,7 +173,7 @@ class Network:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
             return dense.DenseSystem(self.full, self.full_mass, D, shift, self.tally)
-        if self.blocks is None:
+        if self.blocks is None or (threads_lost() and self.factorisable):
             return self.factored(D, shift)
         if self.couples is not None:
             base = np.zeros((0, self.size, self.size)) if self.diagonal else self.blocks
@@ -220,7 +229,7 @@ def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = 
             one, two = rank[one], rank[two]
     arranged = _moved(B, place, sizes.size * size)
     held = contact = None
-    if tidy and arranged.nnz:
+    if tidy and arranged.nnz and not threads_lost():  # couples' products run in threads
         one, two = np.minimum(one, two), np.maximum(one, two)
         contact = _row_order(one, two)
         if contact is not None:

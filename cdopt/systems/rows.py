@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt.checks import FloatArray
+from cdopt.compiled import side_by_side
 from cdopt.systems import row_kernels as kernels
 from cdopt.systems.base import Tally
 
@@ -23,14 +24,24 @@ class RowSystem:
         self.start = size * np.arange(count + 1)
         self.base = blocks + shift * np.eye(size)
         self.inverse = np.empty_like(self.base)
-        kernels.block_inverses(self.T, D, self.base, self.start, self.inverse)
+        side_by_side(kernels.block_inverses, self.T, D, self.base, self.start, self.inverse)
         self.gave_up = False
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x, its preconditioned residual reduced by ``tol``."""
         x, most = np.empty_like(rhs), 20 * rhs.size if limit is None else limit
-        spent = kernels.conjugate_gradients(
-            self.B, self.T, self.D, self.base, self.start, self.inverse, rhs, x, tol, most
+        spent = side_by_side(
+            kernels.conjugate_gradients,
+            self.B,
+            self.T,
+            self.D,
+            self.base,
+            self.start,
+            self.inverse,
+            rhs,
+            x,
+            tol,
+            most,
         )
         self.tally.iterations += spent
         self.gave_up = spent == most

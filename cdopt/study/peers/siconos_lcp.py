@@ -145,8 +145,14 @@ class Siconos:
         """Rigid steps, from zero."""
         return Capability(structured=frozenset({"rigid step"}))
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
-        """Solve in a process of its own.
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Solve in a process of its own, which ends at the time limit.
 
         Raises
         ------
@@ -161,17 +167,22 @@ class Siconos:
         dense = np.asarray((step.rows @ step.spread.T).todense())
         tolerance = np.nan if self.accuracy is None else self.accuracy
         prepared = time.perf_counter()
+        limited = "" if time_limit is None else "the end of its process"
+        seconds = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
         found = _call(
             {"M": 0.5 * (dense + dense.T), "q": step.p, "solver": self.solver,
              "tolerance": tolerance},
-            self.time_limit,
+            seconds,
             verbose,
         )  # fmt: skip
         settings = {} if self.accuracy is None else {"tolerance": self.accuracy}
         timings = {"compile": prepared - started}
         if isinstance(found, str):
             spent = {**timings, "solve": time.perf_counter() - prepared}
-            return RunResult(found, "failed", None, spent, raw=found, settings=settings)
+            return RunResult(
+                found, "failed", None, spent, raw=found, settings=settings, limited=limited,
+                out_of_time=bool(limited) and found.startswith("no answer within"),
+            )  # fmt: skip
         solved = time.perf_counter()
         info = int(found["info"])
         with np.errstate(all="ignore"):  # answers may be beyond all numbers
@@ -190,6 +201,7 @@ class Siconos:
             iterations=int(found["iterations"]),
             raw=found,
             settings=settings,
+            limited=limited,
         )
 
 

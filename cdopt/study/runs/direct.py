@@ -22,9 +22,16 @@ from cvxpy.reductions.solvers.conic_solvers import clarabel_conif, moreau_conif,
 
 from cdopt import checks
 from cdopt.backends import Capability, RunResult, resolve
-from cdopt.backends.accuracy import options_for
+from cdopt.backends.accuracy import options_for, time_limit_for
 from cdopt.backends.base import Posed
-from cdopt.backends.modelled import CLAIMS, FOREIGN_ERRORS, compiled_for, native_status
+from cdopt.backends.modelled import (
+    CLAIMS,
+    FOREIGN_ERRORS,
+    compiled_for,
+    keeps_time,
+    native_status,
+    timed,
+)
 from cdopt.errors import Unsupported
 from cdopt.solution import StepSolution
 
@@ -185,14 +192,24 @@ class Direct:
         """What the solver is asked for; empty means its own defaults."""
         return {} if self.accuracy is None else dict(options_for(self.solver, self.accuracy) or {})
 
-    def run(self, posed: Posed, warm_start: StepSolution | None, verbose: bool) -> RunResult:
+    def run(
+        self,
+        posed: Posed,
+        warm_start: StepSolution | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
         """Compile with CVXPY, set up and solve by the solver's own interface, read back."""
         setup, told = SOLVERS[self.solver]
         problem, settings, clock = posed.problem, self.settings, [time.perf_counter()]
+        asked, limited = settings, ""
+        if time_limit is not None:
+            asked = {**settings, **time_limit_for(self.solver, settings, time_limit)}
+            limited = keeps_time(self.solver)
         try:
             data, chain, inverse = compiled_for(problem, self.solver, told)
             clock.append(time.perf_counter())
-            raw = setup(data, settings)()
+            raw = setup(data, asked)()
             clock.append(time.perf_counter())
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
@@ -200,23 +217,28 @@ class Direct:
         except FOREIGN_ERRORS as error:
             timings = {"solve": time.perf_counter() - clock[0]}
             status = f"{type(error).__name__}: {error}"
-            return RunResult(status, "failed", None, timings, raw=error, settings=settings)
+            return RunResult(
+                status, "failed", None, timings, raw=error, settings=settings, limited=limited
+            )
         iterate = None
         if found.status in words.SOLUTION_PRESENT:
             problem.unpack(found)
             iterate = posed.iterate()
         claim = CLAIMS.get(found.status, "failed")
         count = found.attr.get(words.NUM_ITERS)
-        return RunResult(
-            status=native_status(raw) or str(found.status),
-            claim=claim if iterate is not None or claim != "solved" else "failed",
-            iterate=iterate,
-            timings={
-                "compile": clock[1] - clock[0],
-                "solve": clock[2] - clock[1],
-                "read": time.perf_counter() - clock[2],
-            },
-            iterations=None if count is None else int(count),
-            raw=raw,
-            settings=settings,
+        return timed(
+            RunResult(
+                status=native_status(raw) or str(found.status),
+                claim=claim if iterate is not None or claim != "solved" else "failed",
+                iterate=iterate,
+                timings={
+                    "compile": clock[1] - clock[0],
+                    "solve": clock[2] - clock[1],
+                    "read": time.perf_counter() - clock[2],
+                },
+                iterations=None if count is None else int(count),
+                raw=raw,
+                settings=settings,
+                limited=limited,
+            )
         )

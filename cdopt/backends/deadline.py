@@ -1,0 +1,43 @@
+"""When a solve must end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+TIME_LIMIT = "time limit"  # the status of a run that its limit ended
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The moment at which a solve must end, if there is one.
+
+    Attributes
+    ----------
+    at : seconds on the clock of ``time.perf_counter``; infinite for none.
+    """
+
+    at: float = float("inf")
+
+    @staticmethod
+    def after(seconds: float | None) -> Deadline:
+        """So many seconds from now; None for none."""
+        return Deadline() if seconds is None else Deadline(time.perf_counter() + seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, zero once it has passed; infinite without a limit."""
+        return max(self.at - time.perf_counter(), 0.0)
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds left as an argument of another solve; None without a limit."""
+        return None if self.at == float("inf") else self.left
+
+    @property
+    def passed(self) -> bool:
+        """Whether no time is left."""
+        return time.perf_counter() >= self.at
+
+
+NEVER = Deadline()
