@@ -59,7 +59,7 @@ class Request:
     solvers : names asked for; none means all that suit the problem.
     compatible_solver : name of the solver of the compatible step of a comparison.
     accuracy : asked of every solver; None leaves their defaults.
-    tol, verbose, progress : as in ``cdopt.study.compare``.
+    tol, verbose, progress, time_limit : as in ``cdopt.study.compare``.
     """
 
     formulation: str
@@ -69,6 +69,7 @@ class Request:
     tol: float
     verbose: bool
     progress: Callable[[str], None]
+    time_limit: float | None = None
 
     def backend(self, name: str) -> str | Backend:
         """A solver with the accuracy asked for."""
@@ -108,7 +109,9 @@ def _solve_each(
     kinds = ("truss",) if isinstance(problem, NoTensionTruss) else ("rigid step", "truss")
     backends, left_out = request.backends(contacts, problem_class, *kinds)
     solutions, failures = attempt(
-        lambda backend: problem.solve(backend, tol=request.tol, verbose=request.verbose),
+        lambda backend: problem.solve(
+            backend, tol=request.tol, verbose=request.verbose, time_limit=request.time_limit
+        ),
         backends,
         request.progress,
     )
@@ -129,6 +132,7 @@ def _compare(step: ContactStep, power: float, request: Request) -> Comparison:
         compatible_backend=request.backend(request.compatible_solver) if wanted else None,
         verbose=request.verbose,
         progress=request.progress,
+        time_limit=request.time_limit,
     )
     result.left_out = MappingProxyType(left_out)
     return result
@@ -182,6 +186,9 @@ _CompatibleSolver = Annotated[
     typer.Option(metavar="NAME", help="Solver of the compatible step, when comparing."),
 ]
 _JustJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+_TimeLimit = Annotated[
+    float | None, typer.Option(help="Seconds for each solver; default no limit.")
+]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")]
 
 
@@ -201,6 +208,7 @@ def solve(
     as_json: AsJson = False,
     plot: PlotFile = None,
     verbose: _Verbose = False,
+    time_limit: _TimeLimit = None,
 ) -> None:
     """Solve a contact problem with several solvers and certify every answer."""
     with cli_output.errors_in_one_line():
@@ -211,7 +219,9 @@ def solve(
             plots.check_path(plot)
         with cli_output.progress() as tell, cli_output.solvers_kept_quiet(verbose, as_json):
             names = solver or []
-            asked = Request(chosen, names, compatible_solver, accuracy, tol, verbose, tell)
+            asked = Request(
+                chosen, names, compatible_solver, accuracy, tol, verbose, tell, time_limit
+            )
             solutions = _run(task, asked)
         if as_json:
             what = {"problem": task.name, "problem_title": task.title, "formulation": chosen}

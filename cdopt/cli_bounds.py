@@ -50,6 +50,10 @@ _Tol = Annotated[
     float, typer.Option(help="Share of the load that counts as no force; also the rank's.")
 ]
 _Jobs = Annotated[int | None, typer.Option(help="Linear programs at a time; default one per core.")]
+_TimeLimit = Annotated[
+    float | None,
+    typer.Option(help="Seconds for all of it; bounds not found by then are named."),
+]
 _Csv = Annotated[
     str | None, typer.Option("--csv", metavar="FILE", help="Write a row per contact to a file.")
 ]
@@ -65,6 +69,7 @@ def bounds(
     plot: PlotFile = None,
     to_csv: _Csv = None,
     as_json: AsJson = False,
+    time_limit: _TimeLimit = None,
 ) -> None:
     """Bound every contact force over all answers of classic contact dynamics."""
     with cli_output.errors_in_one_line():
@@ -78,7 +83,7 @@ def bounds(
         names = _known(solver or [])
         threads = (os.cpu_count() or 1) if jobs is None else jobs
         with cli_output.progress() as tell, cli_output.solvers_kept_quiet(False, as_json):
-            report = _report(task.step, classic, asked, tol, threads, tell)
+            report = _report(task.step, classic, asked, tol, threads, tell, time_limit)
             if isinstance(report, Indeterminacy):
                 found = _findings(task, task.step, report, names, tell)
         if isinstance(report, SolveFailed):
@@ -131,6 +136,7 @@ def _report(
     tol: float,
     jobs: int,
     tell: Callable[[str], None],
+    time_limit: float | None,
 ) -> Indeterminacy | SolveFailed:
     """The bounds, or the proof that there are no forces to bound."""
 
@@ -138,7 +144,7 @@ def _report(
         tell(f"bounds of {done:,} of {total:,} forces")
 
     try:
-        return indeterminacy(step, classic, contacts, tol, jobs, along)
+        return indeterminacy(step, classic, contacts, tol, jobs, along, time_limit=time_limit)
     except SolveFailed as error:
         if error.proof is None:
             raise

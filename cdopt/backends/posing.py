@@ -42,9 +42,12 @@ if TYPE_CHECKING:
 else:
 
     class posed_once(cached_property):  # noqa: N801
-        """A cached property that is computed once, whatever the number of Python threads."""
+        """A cached property that is computed once, whatever the number of Python threads.
+
+        ``func`` computes it.
+        """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-            """The value, computed under the lock when first asked for."""
+            """The value of ``instance``, of class ``owner``, computed under the lock."""
             with POSING:
                 return super().__get__(instance, owner)

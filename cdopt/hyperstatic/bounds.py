@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
@@ -173,6 +174,7 @@ def bounds_of(
     asked: BoolArray,
     jobs: int,
     tell: Callable[[int, int], None],
+    deadline: Deadline = NEVER,
 ) -> Bounds:
     """Bounds of the contacts asked for.
 
@@ -182,6 +184,7 @@ def bounds_of(
     asked : (nc,) which bounds are wanted.
     jobs : threads, each with linear programs of its own.
     tell : called with the number of contacts done and in all.
+    deadline : when the linear programs must end; bounds not found by then are failures.
     """
     free = np.zeros(forces.shape, dtype=bool)
     for network in networks:
@@ -193,7 +196,8 @@ def bounds_of(
     tasks = _tasks(networks, asked, jobs)
     total, done, programs = sum(chunk.size for _, chunk in tasks), 0, 0
     with ThreadPoolExecutor(jobs) as pool:
-        for (network, _), search in zip(tasks, pool.map(_searched, tasks), strict=True):
+        searches = pool.map(lambda task: _searched(task, deadline), tasks)
+        for (network, _), search in zip(tasks, searches, strict=True):
             done += len(search.found)
             programs += search.programs
             rays += [_on_all(network, ray, forces.size) for ray in search.rays]
@@ -227,11 +231,17 @@ def _on_all(network: Free, forces: FloatArray, nc: int) -> FloatArray:
     return everywhere / everywhere.max()
 
 
-def _searched(task: tuple[Free, IntArray]) -> _Search:
+def _searched(task: tuple[Free, IntArray], deadline: Deadline) -> _Search:
     network, wanted = task
-    search = _Search(network)
+    search = _Search(network, deadline)
     search.run(wanted)
     return search
+
+
+def _failure(worst: Extreme) -> str:
+    if worst.words == TIME_LIMIT:
+        return TIME_LIMIT
+    return f"HiGHS: {worst.words}; certificate {worst.residual:.1e}, above {CERTIFIED:g}"
 
 
 class _Search:
@@ -241,9 +251,9 @@ class _Search:
     that a ray already met loads has no upper bound.
     """
 
-    def __init__(self, network: Free) -> None:
+    def __init__(self, network: Free, deadline: Deadline) -> None:
         self.network = network
-        self.problem = ForceRange(network.B, network.load)
+        self.problem = ForceRange(network.B, network.load, deadline)
         self.rays: list[FloatArray] = []
         self.found: list[_Interval] = []
         self.programs = 0
@@ -293,7 +303,5 @@ class _Search:
             upper=float(high.value * unit),
             residual=worst.residual,
             pull=max(low.pull, high.pull),
-            failure=""
-            if low.ok and high.ok
-            else f"HiGHS: {worst.words}; certificate {worst.residual:.1e}, above {CERTIFIED:g}",
+            failure="" if low.ok and high.ok else _failure(worst),
         )

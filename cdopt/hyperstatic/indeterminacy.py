@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from cdopt import checks
 from cdopt.backends.base import Backend
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import CompatibleCD
@@ -37,6 +38,7 @@ def indeterminacy(
     progress: bool | Tell = False,
     *,
     closed_tol: float | None = None,
+    time_limit: float | None = None,
 ) -> Indeterminacy:
     """What classic contact dynamics leaves undetermined, exactly.
 
@@ -51,6 +53,9 @@ def indeterminacy(
     jobs : threads for the linear programs.
     progress : True for a bar on stderr, or a function of (done, total).
     closed_tol : which contacts are closed, as in ``CompatibleCD``.
+    time_limit : seconds for all of it; None for none. Bounds not certified by then are
+        not-a-number and listed in ``failures`` as "time limit". The linear algebra of the rank is
+        not interrupted.
 
     Returns
     -------
@@ -59,7 +64,8 @@ def indeterminacy(
     Raises
     ------
     InvalidInput : a bad argument, or a classic solution that is not certified.
-    SolveFailed : the classic step has no certified answer; infeasible ones carry a proof.
+    SolveFailed : the classic step has no certified answer, or no time was left for the rank after
+        it; infeasible ones carry a proof.
     Unsupported : a network too large and too ill-conditioned for its rank.
 
     Notes
@@ -81,10 +87,21 @@ def indeterminacy(
     threads = checks.scalar("jobs", jobs, at_least=1.0, at_most=1024.0)
     if threads != int(threads):
         raise InvalidInput("jobs", str(jobs), "a whole number")
-    first = _certified(problem, classic)
+    if time_limit is not None:
+        time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
+    deadline = Deadline.after(time_limit)
+    first = _certified(problem, classic, deadline)
     clock.lap("classic")
-    resolved = problem.solve(_SOLVER, classic=first)
+    resolved = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
     clock.lap("compatible")
+    if deadline.passed:
+        raise SolveFailed(
+            "time limit: it passed before the rank of the network; the classic forces are in raw",
+            backend=first.backend,
+            status=TIME_LIMIT,
+            problem=problem.classic_cd.data,
+            raw=first,
+        )
     network = problem.network(first)
     forces = network.forces
     if resolved.ok and resolved.f is not None and _delivers(step, first, resolved.f, network):
@@ -98,7 +115,7 @@ def indeterminacy(
     with told(progress, "forces bounded") as tell:
         mask = np.zeros(step.nc, dtype=bool)
         mask[asked] = True
-        intervals = bounds_of(networks, forces, mask, int(threads), tell)
+        intervals = bounds_of(networks, forces, mask, int(threads), tell, deadline)
     clock.lap("bounds")
 
     def weigh(closing: float, rank_tol: float) -> Tolerances:
@@ -121,17 +138,22 @@ def indeterminacy(
     )
 
 
-def _certified(problem: CompatibleCD, classic: str | Backend | StepSolution | None) -> StepSolution:
+def _certified(
+    problem: CompatibleCD, classic: str | Backend | StepSolution | None, deadline: Deadline
+) -> StepSolution:
     """A classic solution whose certificate holds."""
     given = isinstance(classic, StepSolution)
     if isinstance(classic, StepSolution):
         first = problem.certified_here(classic.classic or classic)
     else:
-        first = problem.classic_cd.solve(_SOLVER if classic is None else classic)
+        backend = _SOLVER if classic is None else classic
+        first = problem.classic_cd.solve(backend, time_limit=deadline.time_limit)
     if first.ok:
         return first
     held = first.certificate
     found = f"{first.backend} left a residual of {held.worst if held else np.nan:.1e}"
+    if first.status.startswith(TIME_LIMIT):
+        found += f" at its {first.status}"
     if given:
         raise InvalidInput("classic", found, "a certified classic solution of this step")
     raise SolveFailed(

@@ -15,6 +15,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.checks import FloatArray
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
@@ -62,10 +63,11 @@ class ForceRange:
     Parameters
     ----------
     B : (n, m), entries of order one. load : F (m,).
+    deadline : when the last linear program must end.
     """
 
-    def __init__(self, B: sp.csr_array, load: FloatArray) -> None:
-        self.B, self.load = B, load
+    def __init__(self, B: sp.csr_array, load: FloatArray, deadline: Deadline = NEVER) -> None:
+        self.B, self.load, self.deadline = B, load, deadline
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (
             ("output_flag", False),
@@ -91,13 +93,15 @@ class ForceRange:
         return self._extreme(column, -1.0)
 
     def _extreme(self, column: int, sense: float) -> Extreme:
+        if self.deadline.passed:
+            return Extreme(np.nan, np.inf, np.zeros(self.B.shape[0]), TIME_LIMIT)
         self._price(column, sense)
         best: Extreme | None = None
         for options, afresh in _WAYS:
             found = self._run(column, sense, options, afresh)
             if best is None or not found.residual >= best.residual:
                 best = found
-            if best.ok:
+            if best.ok or self.deadline.passed:
                 break
         return best if best is not None else Extreme(np.nan, np.inf, np.zeros(0), "")
 
@@ -113,7 +117,9 @@ class ForceRange:
             highs.setOptionValue(name, value)
         if afresh:
             highs.clearSolver()
-        highs.setOptionValue("time_limit", highs.getRunTime() + _SECONDS)  # its clock runs on
+        highs.setOptionValue(
+            "time_limit", highs.getRunTime() + min(_SECONDS, self.deadline.left)
+        )  # its clock runs on
         highs.run()
         status = highs.getModelStatus()
         words = str(highs.modelStatusToString(status))

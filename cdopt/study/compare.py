@@ -204,6 +204,7 @@ def compare(
     compatible_backend: str | Backend | None = SHARPEST,
     verbose: bool = False,
     progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
 ) -> Comparison:
     """Solve one classic contact dynamics step with several backends, then resolve its forces.
 
@@ -220,6 +221,8 @@ def compare(
         sharply, even at contacts that only just touch; None: no compatible step.
     verbose : let the solvers print.
     progress : told the label of each backend before it runs.
+    time_limit : seconds for each solve, as in ``Formulation.solve``: every backend has the same;
+        None for none.
 
     Raises
     ------
@@ -240,14 +243,16 @@ def compare(
     if backends is None:
         backends, left_out = choose_backends(step.nc)
     solutions, failures = attempt(
-        lambda backend: classic_cd.solve(backend, tol=tol, verbose=verbose), backends, progress
+        lambda backend: classic_cd.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
+        backends,
+        progress,
     )
     first = next((solution for solution in solutions if solution.ok), None)
     found: tuple[StepSolution | None, CdoptError | None] = (None, None)
     if compatible_backend is not None:
         tell = progress or (lambda label: None)
         tell("compatible forces")
-        found = _compatible(compatible_cd, compatible_backend, first, tol, verbose)
+        found = _compatible(compatible_cd, compatible_backend, first, tol, verbose, time_limit)
     return Comparison(
         solutions,
         step=step,
@@ -267,10 +272,14 @@ def _compatible(
     first: StepSolution | None,
     tol: float,
     verbose: bool,
+    time_limit: float | None,
 ) -> tuple[StepSolution | None, CdoptError | None]:
     """The compatible solution, or why there is none."""
     try:
-        return problem.solve(resolve(backend), classic=first, tol=tol, verbose=verbose), None
+        found = problem.solve(
+            resolve(backend), classic=first, tol=tol, verbose=verbose, time_limit=time_limit
+        )
+        return found, None
     except FAILURES as error:
         return None, error
 
