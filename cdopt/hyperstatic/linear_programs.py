@@ -117,9 +117,8 @@ class ForceRange:
             highs.setOptionValue(name, value)
         if afresh:
             highs.clearSolver()
-        highs.setOptionValue(
-            "time_limit", highs.getRunTime() + min(_SECONDS, self.deadline.left)
-        )  # its clock runs on
+        seconds = min(_SECONDS, self.deadline.left)
+        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)  # its clock runs on
         highs.run()
         status = highs.getModelStatus()
         words = str(highs.modelStatusToString(status))
