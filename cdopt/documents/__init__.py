@@ -3,16 +3,11 @@
 Names and other text of unknown origin are made harmless here, for each kind of file in one place.
 """
 
-from cdopt.documents.pages import check_page, folder_of_documents, render, save_page, source
-from cdopt.documents.tables import csv_text, markdown_cell, markdown_table
-
-__all__ = [
-    "check_page",
-    "csv_text",
-    "folder_of_documents",
-    "markdown_cell",
-    "markdown_table",
-    "render",
-    "save_page",
-    "source",
-]
+from cdopt.documents.pages import check_page as check_page
+from cdopt.documents.pages import folder_of_documents as folder_of_documents
+from cdopt.documents.pages import render as render
+from cdopt.documents.pages import save_page as save_page
+from cdopt.documents.pages import source as source
+from cdopt.documents.tables import csv_text as csv_text
+from cdopt.documents.tables import markdown_cell as markdown_cell
+from cdopt.documents.tables import markdown_table as markdown_table

@@ -33,7 +33,7 @@ def render(name: str, **content: Any) -> str:
 
 
 def source(*names: str) -> Markup:
-    """The text of scripts or style sheets among the templates, as it stands."""
+    """The text of scripts or style sheets of these ``names`` among the templates, as it stands."""
     return Markup("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names))
 
 
@@ -64,7 +64,7 @@ def check_page(path: str | Path) -> Path:
 
 
 def save_page(text: str, path: str | Path) -> Path:
-    """Write a page to a file.
+    """Write the ``text`` of a page to a file.
 
     Raises
     ------

@@ -12,7 +12,7 @@ _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as CSV, numbers in full, None as an empty cell.
+    """A table of a ``header`` and ``rows`` as CSV, numbers in full, None as an empty cell.
 
     Text that a spreadsheet would take for a formula gets an apostrophe in front. Text that reads as
     a number stays as it is, and so do numbers.
@@ -31,7 +31,10 @@ def markdown_cell(text: str) -> str:
 def markdown_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool]
 ) -> list[str]:
-    """A table as lines of Markdown; ``right`` says which columns stand at the right."""
+    """A table of a ``header`` and ``rows`` as lines of Markdown.
+
+    ``right`` says which columns stand at the right.
+    """
     marks = "|" + "|".join("---:" if number else "---" for number in right) + "|"
     lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in [header, *rows]]
     return [lines[0], marks, *lines[1:]]

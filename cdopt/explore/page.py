@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdopt import documents
-from cdopt.documents import check_page
+from cdopt.documents import check_page as check_page
 from cdopt.explore.exploration import Exploration
-
-__all__ = ["check_page", "page", "save_page", "solver"]
 
 SOLVER = ("explore_solver.js", "explore_forces.js")  # the page's scripts that compute
 _SHOWN = ("explore_drawing.js", "explore_words.js", "explore_page.js")  # and those that show
