@@ -222,6 +222,7 @@ class Formulation(ABC):
             raw=result.raw,
         )
 
+    @np.errstate(all="ignore")  # what overflows is not certified
     def _judge(
         self,
         backend: Backend,
