@@ -23,6 +23,7 @@ import numba
 from numba import njit
 
 from cdopt.errors import Unsupported
+from cdopt.loop_cache import checked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -31,7 +32,12 @@ Result = TypeVar("Result")
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """A loop that Python calls, with numba's options."""
     make: Callable[[Function], Function] = njit(cache=True, error_model="numpy", **options)
-    return make
+
+    def kept(function: Function) -> Function:
+        loop: Function = checked(make(function))
+        return loop
+
+    return kept
 
 
 def part(**options: Any) -> Callable[[Function], Function]:

@@ -11,8 +11,8 @@ import cdopt
 
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
-    "proof", "errors", "compiled", "arrays", "checks", "annotations", "arguments", "files",
-    "documents", "frozen", "progress", "contact_law", "mass", "archive", "step", "scales",
+    "proof", "errors", "loop_cache", "compiled", "arrays", "checks", "annotations", "arguments",
+    "files", "documents", "frozen", "progress", "contact_law", "mass", "archive", "step", "scales",
     "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",

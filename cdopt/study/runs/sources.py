@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt import bank, checks
+from cdopt import bank, checks, files
 from cdopt.contact import detect, safe_margins
 from cdopt.contact import step as contact_step
 from cdopt.contact_law import HOOKE, PowerLaw
@@ -195,9 +195,5 @@ def _whole(number: str, available: list[int], place: str) -> int:
 
 
 def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InvalidInput("problem", f"{path}: {reason}", "a file that can be read") from error
+    with files.opened(path, "a file that can be read", "problem") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,354 @@
+"""Files of unknown origin: one clear error each, at once, in little memory; readers never write."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import files, loop_cache
+from cdopt.dynamics import journal
+from cdopt.dynamics.journal import CommittedFile, JournaledFile
+from cdopt.interop import fclib
+from cdopt.interop import quadratic_programs as qps
+from cdopt.interop.fclib_writing import write as write_fclib
+from cdopt.scene.files import loads
+from cdopt.study.runs.sources import problems
+
+READERS = {
+    ".npz": (cdopt.ContactStep.load, cdopt.StepSolution.load, problems),
+    ".toml": (cdopt.scene.load,),
+    ".vtkhdf": (cdopt.Trajectory.load, problems),
+    ".hdf5": (fclib.read, problems),
+    ".qps": (qps.read,),
+}
+BALLS = "dim = 2\n[[spheres]]\nradius = 1.0\nmass = 1.0\ncentres = [{}]\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = tmp_path / "run.vtkhdf"
+    cdopt.simulate(cdopt.scene.beam(), 1e-3, 3e-3, out=path)
+    return path
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {p.name: (p.lstat().st_mtime_ns, p.read_bytes()) for p in folder.iterdir()}
+
+
+def test_what_is_no_file_is_named_at_once(tmp_path: Path) -> None:
+    refused = 0
+    for ending, readers in READERS.items():
+        fifo, device = tmp_path / f"fifo{ending}", tmp_path / f"zero{ending}"
+        if hasattr(os, "mkfifo"):
+            os.mkfifo(fifo)
+        device.symlink_to("/dev/zero")
+        long = "x" * 300 + ending
+        names = [str(fifo), str(device), str(tmp_path / f"none{ending}"), f"a\0b{ending}"]
+        names += [str(tmp_path / ("x" * 5000 + ending)), f"problems/{long}"]
+        (tmp_path / f"folder{ending}").mkdir()
+        names.append(str(tmp_path / f"folder{ending}"))
+        for name in names:
+            for read in readers:
+                with pytest.raises(cdopt.InvalidInput) as caught:
+                    read(name)
+                assert len(str(caught.value)) < 6000
+                refused += 1
+    assert refused == 7 * sum(map(len, READERS.values()))
+
+
+def test_texts_that_are_none(tmp_path: Path) -> None:
+    good = cdopt.scene.beam().to_toml()
+    (tmp_path / "bom.toml").write_bytes(b"\xef\xbb\xbf" + good.encode())
+    with pytest.raises(cdopt.InvalidInput, match="byte order mark"):
+        cdopt.scene.load(tmp_path / "bom.toml")
+    for text in ("dim = " + "1" * 5000, "a." * 50_000 + "b = 1", "a = " + "[" * 100_000, "\0"):
+        with pytest.raises(cdopt.InvalidInput, match=r"^told"):
+            loads(text, "told")
+
+
+def test_overlaps_are_counted_before_they_are_listed() -> None:
+    with pytest.raises(cdopt.InvalidInput, match=r"544483500 pairs .* these overlap"):
+        loads(BALLS.format("[0, 0]," * 33_000), "told")
+    grid = np.stack(np.meshgrid(*[np.arange(32) * 2e-3] * 3), -1).reshape(-1, 3)
+    with pytest.raises(cdopt.InvalidInput, match="these overlap"):
+        cdopt.scene.Scene([cdopt.scene.Spheres(grid, 1.0, density=1.0)], dim=3)
+    corners = np.random.default_rng(1).normal(size=(5000, 3))
+    with pytest.raises(cdopt.InvalidInput, match="5000 corners"):
+        cdopt.scene.Scene(
+            [cdopt.scene.Body(cdopt.scene.Polyhedron(corners.tolist()), [0, 0, 0], mass=1.0)], dim=3
+        )
+
+
+def inflated(path: Path, header: bytes, body: bytes) -> Path:
+    array = io.BytesIO()
+    np.lib.format.write_array(array, np.zeros(10))
+    raw = array.getvalue()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("M.npy", raw.replace(b"(10,)", header) + body)
+    return path
+
+
+def test_archives_declare_no_more_than_they_hold(tmp_path: Path) -> None:
+    for header, body, told in (
+        (b"(9999999999,)", b"", "79999999992 bytes declared"),
+        (b"(-10,)", b"", "shape"),
+        (b"(40000000,)", bytes(39999990 * 8), "declared in a file"),
+    ):
+        with pytest.raises(cdopt.InvalidInput, match=told):
+            cdopt.ContactStep.load(inflated(tmp_path / "step.npz", header, body))
+    np.savez(tmp_path / "object.npz", M=np.array([{}], dtype=object))
+    with pytest.raises(cdopt.InvalidInput, match=r"object|pickle"):
+        cdopt.ContactStep.load(tmp_path / "object.npz")
+
+
+def test_run_files_contain_everything_themselves(run: Path, tmp_path: Path) -> None:
+    whole = run.read_bytes()
+    (tmp_path / "raw").write_bytes(bytes(4096))
+
+    def huge(file, **options) -> None:
+        del file["cdopt/q"]
+        file.create_dataset("cdopt/q", (10**10, 3), "f8", **options)
+
+    def bomb(file) -> None:
+        del file["cdopt/v"]
+        data = file.create_dataset("cdopt/v", (2**18, 2**10), "f8", chunks=(1, 2**10),
+                                   compression="gzip")  # fmt: skip
+        data[:64] = 0.0
+
+    def external(file) -> None:
+        del file["cdopt/q"]
+        file["cdopt/q"] = h5py.ExternalLink("other.h5", "q")
+
+    def soft(file) -> None:
+        del file["cdopt/q"]
+        file["cdopt/q"] = h5py.SoftLink("/cdopt/v")
+
+    def raw(file) -> None:
+        del file["cdopt/step"]
+        file.create_dataset("cdopt/step", (4,), "i8", external=[(str(tmp_path / "raw"), 0, 32)])
+
+    def virtual(file) -> None:
+        del file["cdopt/step"]
+        layout = h5py.VirtualLayout((4,), "i8")
+        layout[:] = h5py.VirtualSource(str(tmp_path / "raw"), "x", (4,))
+        file.create_virtual_dataset("cdopt/step", layout)
+
+    def loop(file) -> None:
+        file["cdopt/again"] = file["cdopt"]
+
+    for spoil, told in (
+        (huge, "declared"), (lambda file: huge(file, chunks=(10**6, 3)), "declared"),
+        (bomb, "declared"), (external, "link"), (soft, "link"), (raw, "other files"),
+        (virtual, "other files"), (loop, "more"),
+    ):  # fmt: skip
+        run.write_bytes(whole)
+        with h5py.File(run, "r+") as file:
+            spoil(file)
+        with pytest.raises(cdopt.InvalidInput, match=told):
+            cdopt.Trajectory.load(run)
+        with pytest.raises(cdopt.InvalidInput, match=told):
+            cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
+
+
+def test_a_damaged_number_of_a_run_is_found(run: Path) -> None:
+    raw = bytearray(run.read_bytes())
+    place = raw.find(cdopt.Trajectory.load(run).q.tobytes())
+    assert place > 0
+    raw[place] ^= 1
+    run.write_bytes(raw)
+    with pytest.raises(cdopt.InvalidInput, match="filter returned failure"):
+        _ = cdopt.Trajectory.load(run).q
+
+
+def half_committed(run: Path) -> bytes:
+    """Leave a run killed between its journal and its file; returns the file as committed."""
+    whole = run.read_bytes()
+    pages = np.arange(-(-len(whole) // journal.PAGE), dtype="<i8")
+    padded = whole + bytes(pages.size * journal.PAGE - len(whole))
+    put_journal(run, len(whole), pages, padded)
+    run.write_bytes(whole[: len(whole) // 2])
+    return whole
+
+
+def put_journal(run: Path, size: int, numbers: np.ndarray, pages: bytes) -> None:
+    content = numbers.tobytes() + pages
+    head = journal._HEAD.pack(size, numbers.size, journal.zlib.crc32(content))
+    run.with_name(run.name + ".journal").write_bytes(journal._MAGIC + head + content)
+
+
+def test_readers_write_nothing(run: Path, tmp_path: Path) -> None:
+    expected = cdopt.Trajectory.load(run).q
+    half_committed(run)
+    link = tmp_path / "link.vtkhdf"
+    link.symlink_to(run)
+    before = contents(tmp_path)
+    for path in (run, link):
+        found = cdopt.Trajectory.load(path)
+        np.testing.assert_array_equal(found.q, expected)
+        assert found.ok
+    assert contents(tmp_path) == before
+    ended = cdopt.simulate(cdopt.scene.beam(), 1e-3, 3e-3, out=run, resume=True)
+    np.testing.assert_array_equal(ended.q, expected)
+    assert not list(tmp_path.glob("*.journal"))
+
+
+def test_links_are_not_written_through(run: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    for ending in (".lock", ".journal", ""):
+        half_committed(run)
+        name = run.with_name(run.name + ending)
+        name.unlink(missing_ok=True)
+        name.symlink_to(victim)
+        before = contents(tmp_path)
+        with pytest.raises(cdopt.InvalidInput, match="a link"):
+            cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
+        assert victim.read_bytes() == b"precious"
+        assert set(contents(tmp_path)) == set(before)
+        name.unlink()
+        run.with_name(run.name + ".journal").unlink(missing_ok=True)
+        cdopt.simulate(cdopt.scene.beam(), 1e-3, 3e-3, out=tmp_path / "again")
+        (tmp_path / "again").replace(run)
+    draft = run.with_name(run.name + ".journal-draft")
+    draft.symlink_to(victim)
+    cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
+    assert victim.read_bytes() == b"precious"
+
+
+def test_a_journal_makes_no_holes(run: Path) -> None:
+    size = run.stat().st_size
+    page = bytes(journal.PAGE)
+    far = 2**29
+    for end, numbers, pages in (
+        (far * journal.PAGE, [], b""), (far * journal.PAGE, [far - 1], page),
+        (size, [-1], page), (size, [0, 0], 2 * page), (-1, [], b""),
+    ):  # fmt: skip
+        put_journal(run, end, np.array(numbers, dtype="<i8"), pages)
+        for kind in (CommittedFile, JournaledFile):
+            with pytest.raises(cdopt.InvalidInput, match="damaged journal"):
+                kind(run)
+        assert run.stat().st_size == size
+
+
+@pytest.mark.skipif(journal.fcntl is None, reason="no locks here")
+def test_one_writer_at_a_time_however_they_come_and_go(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    inside, most, wrong = [0], [0], []
+
+    def work() -> None:
+        for _ in range(200):
+            try:
+                file = JournaledFile(path)
+            except cdopt.InvalidInput:
+                continue
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            inside[0] -= 1
+            file.close()
+
+    crew = [threading.Thread(target=work) for _ in range(4)]
+    for one in crew:
+        one.start()
+    for one in crew:
+        one.join()
+    assert most == [1]
+    assert not wrong
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_qps_files_are_read_without_touching_their_folder(tmp_path: Path) -> None:
+    qps.write(tmp_path / "a.qps", cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step))
+    (tmp_path / ".a.qps.mps").write_bytes(b"precious")
+    before = contents(tmp_path)
+    qps.read(tmp_path / "a.qps")
+    assert contents(tmp_path) == before
+
+
+class FullDisk:
+    """Every write of a file fails, as on a disk that is full or cannot be written."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, code: int) -> None:
+        def full(*_: object) -> None:
+            raise OSError(code, os.strerror(code))
+
+        patch.setattr(files, "write_into", full)
+        patch.setattr(journal, "_write_all", full)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int) -> None:
+    step = cdopt.bank.load("beam-uniform").step
+    savers = {
+        "step.npz": step.save,
+        "scene.toml": cdopt.scene.beam().save,
+        "a.qps": lambda path: qps.write(path, cdopt.ClassicCD(step)),
+        "a.hdf5": lambda path: write_fclib(path, step),
+    }
+    for name, save in savers.items():
+        save(tmp_path / name)
+    before = contents(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        FullDisk(patch, code)
+        for name, save in savers.items():
+            with pytest.raises(cdopt.SaveFailed, match=name):
+                save(tmp_path / name)
+        with pytest.raises(cdopt.SaveFailed, match=r"run\.vtkhdf"):
+            cdopt.simulate(cdopt.scene.beam(), 1e-3, 6e-3, out=run, resume=True)
+    assert contents(tmp_path) == before
+    cdopt.simulate(cdopt.scene.beam(), 1e-3, 6e-3, out=run, resume=True)
+    whole = cdopt.simulate(cdopt.scene.beam(), 1e-3, 6e-3)
+    np.testing.assert_array_equal(cdopt.Trajectory.load(run).q[-1], whole.q[-1])
+
+
+LIMITED = """
+import resource, signal, sys, cdopt
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+try:
+    cdopt.simulate(cdopt.scene.beam(), 1e-3, 4.0, out=sys.argv[1])
+except cdopt.SaveFailed as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits here")
+def test_a_run_that_meets_the_end_of_the_disk_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.vtkhdf"
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True,
+                          text=True, timeout=300, check=True)  # fmt: skip
+    assert "run.vtkhdf could not be saved" in done.stdout
+    assert len(cdopt.Trajectory.load(path)) >= 1
+
+
+def test_a_damaged_cache_of_loops_is_missing(tmp_path: Path) -> None:
+    kept = loop_cache._CheckedCacheFile(str(tmp_path), "loop", (1.0, 2))
+    kept.save("key", list(range(100)))
+    assert kept.load("key") == list(range(100))
+    for place in sorted(tmp_path.iterdir()):
+        whole = place.read_bytes()
+        for raw in (whole[:7], b"", whole[:20] + b"?" + whole[21:]):
+            place.write_bytes(raw)
+            assert kept.load("key") is None
+            kept.save("key", list(range(100)))
+            assert kept.load("key") == list(range(100))
+        place.write_bytes(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux")
+def test_damaged_files_are_read_or_refused() -> None:
+    table = damaged_files.run(100, 20)
+    assert not any(table[name] for name in damaged_files.FORBIDDEN), table
