@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import secrets
@@ -16,7 +17,7 @@ import stat
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from cdopt.checks import describe
 from cdopt.errors import InvalidInput, SaveFailed
@@ -64,11 +65,11 @@ def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Pa
 
 
 @contextlib.contextmanager
-def opened(path: str | Path, expected: str, argument: str = "path") -> Iterator[BinaryIO]:
+def opened(path: str | Path, expected: str, argument: str = "path") -> Iterator[io.BufferedReader]:
     """A regular file, open to read bytes; parameters and errors as in ``regular``."""
     place, _ = regular(path, expected, argument)
     try:
-        stream = os.fdopen(os.open(place, _READ), "rb")
+        stream = io.BufferedReader(io.FileIO(os.open(place, _READ), "rb"))
     except OSError as error:
         raise _fault(path, _reason(error), expected, argument) from error
     with stream:

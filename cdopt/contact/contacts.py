@@ -14,7 +14,7 @@ from cdopt.contact.stiffness import restitution, stiffness
 from cdopt.contact.wrenches import prescribed_rate
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
-from cdopt.geometry.hulls import LABELS
+from cdopt.geometry.polytope import LABELS
 from cdopt.scene import Scene, State
 from cdopt.scene.bonds import among
 from cdopt.scene.pairs import Gaps, gaps, ordered

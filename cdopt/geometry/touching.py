@@ -22,9 +22,10 @@ from cdopt.geometry.axes import (
     separating_axis,
 )
 from cdopt.geometry.found import SAME_PLACE, Found, note, taken
-from cdopt.geometry.hulls import LABELS, Network
+from cdopt.geometry.hulls import Network
 from cdopt.geometry.naming import called
 from cdopt.geometry.nearest import between, crossing, edge_count, ends, nearest_edges
+from cdopt.geometry.polytope import LABELS
 from cdopt.geometry.rims import rim_to_rim, thin
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, times
 

@@ -14,8 +14,8 @@ from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
-from cdopt.geometry.hulls import LABELS, Hulls, Piece
-from cdopt.geometry.polytope import point
+from cdopt.geometry.hulls import Hulls, Piece
+from cdopt.geometry.polytope import LABELS, point
 from cdopt.geometry.rotations import unit
 from cdopt.scene import columns as read
 from cdopt.scene.body import Body, Item, Spheres

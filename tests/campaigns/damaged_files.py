@@ -30,7 +30,8 @@ from cdopt.interop.fclib_writing import write as write_fclib
 MEMORY = 2**30  # bytes of address space beyond those at the start
 BATCH = 200
 FORBIDDEN = (
-    "forbidden_escapes", "forbidden_memory", "forbidden_written", "forbidden_crashes", "other_answer",
+    "forbidden_escapes", "forbidden_memory", "forbidden_written", "forbidden_crashes",
+    "other_answer",
 )  # fmt: skip
 
 
