@@ -65,7 +65,9 @@ def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Pa
 
 
 @contextlib.contextmanager
-def opened(path: str | Path, expected: str, argument: str = "path") -> Iterator[io.BufferedReader[Any]]:
+def opened(
+    path: str | Path, expected: str, argument: str = "path"
+) -> Iterator[io.BufferedReader[Any]]:
     """A regular file, open to read bytes; parameters and errors as in ``regular``."""
     place, _ = regular(path, expected, argument)
     try:
