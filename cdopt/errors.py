@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from functools import partial
+import pickle
 from typing import Any
 
 from cdopt.proof import InfeasibilityProof
 
 
+def portable(value: Any) -> Any:
+    """A solver's own object, or None if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except (TypeError, ValueError, AttributeError, RuntimeError, pickle.PicklingError):
+        return None
+    return value
+
+
 class CdoptError(Exception):
-    """Base class of every exception that cdopt raises on purpose."""
+    """Base class of every exception that cdopt raises on purpose.
+
+    Pickles and copies carry the evidence, but no ``raw`` object that cannot be pickled.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = dict(self.__dict__)
+        if "raw" in state:
+            state["raw"] = portable(state["raw"])
+        return _again, (type(self), self.args, state)
+
+
+def _again(kind: type[CdoptError], args: tuple[Any, ...], state: dict[str, Any]) -> CdoptError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(CdoptError, ValueError):
@@ -28,9 +52,6 @@ class InvalidInput(CdoptError, ValueError):
         self.found = found
         self.expected = expected
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.argument, self.found, self.expected)
-
 
 class SaveFailed(CdoptError):
     """A file could not be saved: the disk is full, or cannot be written.
@@ -47,9 +68,6 @@ class SaveFailed(CdoptError):
         self.path = path
         self.reason = reason
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.reason)
-
 
 class BackendUnavailable(CdoptError):
     """A backend is known but cannot run here.
@@ -64,9 +82,6 @@ class BackendUnavailable(CdoptError):
         super().__init__(f"backend {backend!r} is not available: {reason}")
         self.backend = backend
         self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.backend, self.reason)
 
 
 class Unsupported(CdoptError):
@@ -85,9 +100,6 @@ class Unsupported(CdoptError):
         self.what = what
         self.reason = reason
         self.alternatives = alternatives
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.what, self.reason, self.alternatives)
 
 
 class SolveFailed(CdoptError):
@@ -120,10 +132,6 @@ class SolveFailed(CdoptError):
         self.problem = problem
         self.proof = proof
         self.raw = raw
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        again = partial(type(self), backend=self.backend, status=self.status, proof=self.proof)
-        return again, (str(self),)  # raw solver objects stay behind
 
     @property
     def certificate(self) -> InfeasibilityProof | None:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
-from cdopt.checks import FloatArray, IntArray, freeze, symmetric
+from cdopt.checks import FloatArray, IntArray, freeze, read_only, symmetric
 from cdopt.errors import InvalidInput
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
@@ -32,7 +32,7 @@ class MassMatrix:
 
     def __init__(self, M: sp.csr_array) -> None:
         self.M = symmetric("M", M, _SYMMETRY_TOL)
-        self.diagonal: FloatArray = self.M.diagonal()
+        self.diagonal: FloatArray = read_only(self.M.diagonal())
         bad = np.flatnonzero(~(self.diagonal > 0.0))
         if bad.size:
             j = int(bad[0])

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from cdopt import archive
 from cdopt.certificate import Certificate
 from cdopt.checks import FloatArray, read_only
-from cdopt.errors import InvalidInput
+from cdopt.errors import InvalidInput, portable
+from cdopt.frozen import Frozen
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _ARRAYS = ("f", "v_next", "u", "mom", "gap", "dual")
 
 
 @dataclass(frozen=True, eq=False)
-class Iterate:
+class Iterate(Frozen):
     """A primal–dual pair as a backend left it.
 
     Attributes
@@ -43,7 +44,7 @@ class Iterate:
 
 
 @dataclass(frozen=True, eq=False)
-class StepSolution:
+class StepSolution(Frozen):
     """What a solve returns.
 
     Attributes
@@ -70,7 +71,7 @@ class StepSolution:
     timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
     iterations : the solver's count, or None.
     iterate : the last primal–dual pair, answer or not.
-    raw : the solver's own result object.
+    raw : the solver's own result object; pickles and copies have None if it cannot be pickled.
     classic : the classic step behind a compatible solution.
     contact_ids : (nc,) names of the contacts, or None.
     provenance : versions, settings, tolerances: what is needed to repeat the run.
@@ -103,6 +104,9 @@ class StepSolution:
                 object.__setattr__(self, name, read_only(np.array(value)))
         for name in ("certificates", "timings", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "raw": portable(self.raw)}
 
     @property
     def certificate(self) -> Certificate | None:

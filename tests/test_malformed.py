@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from campaigns import malformed_calls
 from conftest import WEIGHT, beam
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -174,3 +175,10 @@ def test_the_error_names_the_argument(call: str, changes: dict, argument: str) -
     assert error.value.found
     assert error.value.expected
     assert str(error.value).startswith(f"{argument}: found ")
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_every_public_callable_takes_hostile_arguments(count: int) -> None:
+    table = malformed_calls.run(count, seed=0)
+    assert table["calls"] == count
+    assert [table[name] for name in malformed_calls.FORBIDDEN] == [0, 0, 0], table

@@ -50,7 +50,8 @@ class OSQPSession:
     """A backend with a memory: one OSQP solver for successive steps of one trajectory.
 
     Its answers agree with fresh solves within the solver's accuracy, not bit for bit: they depend
-    on what it solved before. Do not share one between trajectories or threads.
+    on what it solved before. Do not share one between trajectories or threads. Copies and
+    pickles begin anew, without the solver.
 
     Parameters
     ----------
@@ -81,6 +82,9 @@ class OSQPSession:
         self._solver: Any = None
         self._held: Canonical | None = None
         self._last: _Last | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OSQPSession, (self.settings,)
 
     @property
     def name(self) -> str:

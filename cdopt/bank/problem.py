@@ -17,6 +17,7 @@ from cdopt.bank.manifests import Manifest, Reference, Value, home, manifest
 from cdopt.checks import FloatArray, choice, describe, read_only
 from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.frozen import Frozen
 from cdopt.interop import fclib
 from cdopt.solution import StepSolution
 from cdopt.step import ContactStep
@@ -25,7 +26,7 @@ _OFFERED = {"step": ("classic", "compatible"), "truss": ("truss",)}
 
 
 @dataclass(frozen=True, eq=False)
-class BankProblem:
+class BankProblem(Frozen):
     """One problem of the bank with its parameters set.
 
     Attributes

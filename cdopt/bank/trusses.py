@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from cdopt import checks
 from cdopt.bank.parameters import whole
 from cdopt.checks import FloatArray, read_only
+from cdopt.frozen import Frozen
 
 _LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
 
 
 @dataclass(frozen=True, eq=False)
-class Truss:
+class Truss(Frozen):
     """The data of a no-tension truss.
 
     Attributes

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from cdopt.checks import FloatArray, IntArray
 from cdopt.contact.contacts import Contacts
 from cdopt.contact.wrenches import wrench
+from cdopt.errors import InvalidInput
 from cdopt.scene import SHAPES, Dofs, Scene, State
 
 
@@ -28,10 +29,17 @@ def gap_gradient(
     ----------
     dofs : the degrees of freedom, by default ``scene.dofs``.
 
+    Raises
+    ------
+    InvalidInput : a state or contacts of another scene.
+
     Notes
     -----
     Olsen & Kamrin (2018), section 3.
     """
+    scene.check_state(state)
+    if contacts.normals.shape[1] != scene.dim or contacts.bodies.max(initial=-1) >= scene.nb:
+        raise InvalidInput("contacts", "those of another scene", "contacts found in this state")
     chosen = scene.dofs if dofs is None else dofs
     number = without_idle_turns(scene, chosen.number)
     rows = approach_rows(state, contacts.bodies, contacts.normals, contacts.points, number)

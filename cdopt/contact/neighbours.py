@@ -45,6 +45,7 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     InvalidInput : dt is not positive.
     """
     step = checks.scalar("dt", dt, above=0.0)
+    scene.check_state(state)
     b = scene.bodies
     turning = np.array(np.abs(state.angular_velocity).reshape(b.nb, -1).sum(axis=1))
     turns = np.array([shape.turns for shape in SHAPES])[b.kind] & np.isfinite(b.reach)
@@ -95,10 +96,7 @@ class Neighbours:
         ------
         InvalidInput : a state of another scene, or a negative margin.
         """
-        if state.q.shape != self.scene.initial.q.shape:
-            raise InvalidInput(
-                "state", f"q of shape {state.q.shape}", f"shape {self.scene.initial.q.shape}"
-            )
+        self.scene.check_state(state)
         wanted, shares = self._wanted(margin)
         place = state.position[self._bounded]
         if self._near is None or wanted + 2.0 * self._moved(place) > self._reach:

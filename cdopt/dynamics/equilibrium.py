@@ -30,6 +30,7 @@ from cdopt.dynamics.relinearised import elastic
 from cdopt.dynamics.unknowns import Unknowns
 from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompliantCD, QuasiStatic
+from cdopt.frozen import Frozen
 from cdopt.scene import Scene, State
 from cdopt.step import ContactStep
 
@@ -49,7 +50,7 @@ _ESCAPES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibrium:
+class Equilibrium(Frozen):
     """Bodies at rest.
 
     Attributes
@@ -133,7 +134,7 @@ def equilibrium(
     unknowns = Unknowns.of(scene, pushed)
     accuracy = checks.scalar("tol", tol, above=0.0)
     work = _Work(unknowns, total, resolve(backend), accuracy, float(travel), near)
-    return work.settle(start, limit, escape)
+    return work.settle(start, int(checks.scalar("limit", limit, at_least=0)), escape)
 
 
 class _Work:

@@ -35,6 +35,7 @@ from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.frozen import Frozen
 from cdopt.solution import Iterate, StepSolution
 from cdopt.step import ContactStep
 
@@ -45,7 +46,7 @@ _RANK_TOL = 1e-12  # eigenvalues below this share of the largest are null space 
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedNetwork:
+class ClosedNetwork(Frozen):
     """The contacts that a classic step closes, and the load they must deliver.
 
     Attributes

@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.errors import SolveFailed
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic import rank
 from cdopt.scales import network_parts
 
@@ -25,7 +26,7 @@ SILENT = 1e-12  # looseness below this is plain round-off
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Frozen):
     """An independent part of the closed network.
 
     Attributes
@@ -41,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Frozen):
     """What the closed network determines, at given tolerances.
 
     Attributes

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
 from cdopt.hyperstatic.rank import states
@@ -33,7 +34,7 @@ _NONE = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Free:
+class Free(Frozen):
     """A network of contacts whose forces can differ, in its own units.
 
     Attributes
@@ -52,7 +53,7 @@ class Free:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(Frozen):
     """Bounds of the forces asked for.
 
     Attributes

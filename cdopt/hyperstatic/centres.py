@@ -17,6 +17,7 @@ from scipy.sparse.linalg import spsolve
 from cdopt.checks import FloatArray, read_only
 from cdopt.contact_law import HOOKE
 from cdopt.formulations import CompatibleCD
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
 
@@ -26,7 +27,7 @@ _DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
 
 
 @dataclass(frozen=True, eq=False)
-class Centre:
+class Centre(Frozen):
     """A distinguished admissible force vector.
 
     Attributes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,6 @@ def indeterminacy(
         intervals = bounds_of(networks, forces, mask, int(threads), tell, deadline)
     clock.lap("bounds")
 
-    def weigh(closing: float, rank_tol: float) -> Tolerances:
-        return _weighed(step, first, resolved.f, tol, closing, rank_tol)
-
     return Indeterminacy(
         step=step,
         classic=first,
@@ -133,7 +131,7 @@ def indeterminacy(
         floor=read_only(floor),
         blocks=tuple(parts),
         free=tuple(networks),
-        weigh=weigh,
+        weigh=partial(_weighed, step, first, resolved.f, tol),
         seconds=clock.laps,
     )
 

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.bounds import Bounds, Free
 from cdopt.hyperstatic.self_stress import self_stress_states
@@ -45,7 +46,7 @@ class Tolerances:
 
 
 @dataclass(frozen=True, eq=False)
-class Indeterminacy:
+class Indeterminacy(Frozen):
     """Which contact forces of a step are determined, and the exact range of the others.
 
     The admissible forces are {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}, the set of all answers

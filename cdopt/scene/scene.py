@@ -185,6 +185,17 @@ class Scene(Frozen):
         known = [self.restitution if e is None else e for e in stated]
         return read_only(np.array([*known, self.restitution])[self.bodies.material])
 
+    def check_state(self, state: State) -> None:
+        """Refuse the ``state`` of another scene.
+
+        Raises
+        ------
+        InvalidInput : other bodies, or in another dimension.
+        """
+        if state.q.shape != self.initial.q.shape:
+            found, expected = f"q of shape {state.q.shape}", f"shape {self.initial.q.shape}"
+            raise InvalidInput("state", found, expected)
+
     def stiffened(self, kappa: float, *, damping: float | None = None) -> Scene:
         """The same scene with κ times the stiffness of its materials, and of its bonds.
 

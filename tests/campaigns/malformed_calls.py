@@ -60,7 +60,7 @@ def bad_sparse() -> list[Any]:
     dok = good.todok()
     dok._dict[(99, -4)] = 1.0
     dia = good.todia()
-    dia.offsets = np.array([10**6] * len(dia.offsets))
+    dia.offsets = dia.offsets[:1]
     short = good.copy()
     short.data = short.data[:2]
     wide = good.astype(complex)

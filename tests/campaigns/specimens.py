@@ -271,4 +271,4 @@ def arguments(full: str, thing: Callable[..., Any]) -> dict[str, Any]:
             result[p.name] = p.default
         else:
             result[p.name] = by_annotation(str(p.annotation), p.name, full.rpartition(".")[0])
-    return result
+    return {**result, **given}

@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import SolveFailed, Unsupported
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
@@ -56,7 +57,7 @@ class UnboundedForces(Unsupported):
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope:
+class Polytope(Frozen):
     """A bounded polytope {z : centre + states z ≥ 0} with an inside.
 
     Attributes

@@ -13,6 +13,7 @@ from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.errors import InvalidInput
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.sampling.diagnostics import PER_CHAIN, RHAT
 from cdopt.hyperstatic.sampling.polytope import Polytope
@@ -23,7 +24,7 @@ _SAME = 1e-9  # energies this close, relative, are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Place(Frozen):
     """Where one force vector lies in an ensemble.
 
     Attributes
@@ -51,7 +52,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class Ensemble(Frozen):
     """Samples of the uniform distribution over the admissible forces: the force network ensemble.
 
     Snoeijer, Vlugt, van Hecke and van Saarloos, Physical Review Letters 92, 054302 (2004).

@@ -21,6 +21,7 @@ from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import TrussData
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import NoTensionTruss
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.sensitivities.sensitivity import Sensitivity, at_solution
 
 _TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
@@ -30,7 +31,7 @@ _SHARP = 1e-14  # asked of least_squares
 
 
 @dataclass(frozen=True, eq=False)
-class RecoveredStiffness:
+class RecoveredStiffness(Frozen):
     """Relative stiffness from measured forces.
 
     Attributes

@@ -14,6 +14,7 @@ from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import HOOKE
 from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic.sensitivities.one_sided import one_sided
 from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
 from cdopt.solution import StepSolution
@@ -23,7 +24,7 @@ _SHARPEST = "newton"
 
 
 @dataclass(frozen=True, eq=False)
-class Gradient:
+class Gradient(Frozen):
     """Derivatives of one number weightsᵀf.
 
     Attributes
@@ -39,7 +40,7 @@ class Gradient:
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(Frozen):
     """First derivatives of the compatible forces f(k, F̃, p), equation (36), at one solution.
 
     Attributes

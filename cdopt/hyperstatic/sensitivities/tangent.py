@@ -18,6 +18,7 @@ from scipy.sparse.linalg import SuperLU, splu
 from cdopt.checks import BoolArray, FloatArray, read_only
 from cdopt.data import ScaledTruss
 from cdopt.errors import Unsupported
+from cdopt.frozen import Frozen
 from cdopt.hyperstatic import admissible, rank
 
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
@@ -30,7 +31,7 @@ _LEFT = 1e-7  # and above which a load is one that the loaded contacts do not be
 
 
 @dataclass(frozen=True, eq=False)
-class Tangent:
+class Tangent(Frozen):
     """The tangent of a truss at its solution, scaled.
 
     Attributes
