@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from campaigns import specimens
 
 import cdopt
+import cdopt.formulations
 
 INNER = ("data", "tangent", "statement", "law", "network")  # parts that nobody is handed
 ROUNDS = {"pickle": lambda one: pickle.loads(pickle.dumps(one)), "deep copy": copy.deepcopy}
@@ -47,6 +48,8 @@ def same(one: Any, other: Any, path: str, depth: int = 0) -> None:
             same(a, b, f"{path}[{k}]", depth + 1)
     elif type(one).__module__.startswith("cdopt") and depth < 4:
         assert type(one) is type(other), path
+        if isinstance(one, cdopt.formulations.Formulation | cdopt.NoTensionTruss):
+            return  # stated anew
         if any(f".{inner}" in path for inner in INNER):
             return
         copied = parts(other)

@@ -28,13 +28,14 @@ from cdopt import checks, files
 from cdopt.checks import FloatArray
 from cdopt.errors import CdoptError, InvalidInput, SaveFailed, Unsupported
 from cdopt.formulations.base import Formulation
+from cdopt.frozen import Frozen
 
 SUFFIXES = (".mps", ".qps")
 _SYMMETRY_TOL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticProgram:
+class QuadraticProgram(Frozen):
     """min ½ xᵀPx + qᵀx + constant, subject to A x = b, G x ≤ h and lower ≤ x ≤ upper.
 
     Attributes

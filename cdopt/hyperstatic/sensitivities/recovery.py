@@ -234,8 +234,8 @@ def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
     nc, nv = matrix.shape
     if nc == 0:
         raise InvalidInput("B", "no contacts", "at least one")
-    loads = np.atleast_2d(checks.matrix("contact_loads", np.atleast_2d(contact_loads), None, nv)
-                          .toarray())  # fmt: skip
+    given = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
+    loads = checks.matrix("contact_loads", given, None, nv).toarray()
     try:
         measured = np.atleast_2d(np.array(forces, dtype=np.float64))
     except (TypeError, ValueError) as error:
