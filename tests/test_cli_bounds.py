@@ -226,7 +226,7 @@ def test_bounds_that_fail_exit_with_1(monkeypatch) -> None:
     report.failures[1] = "HiGHS: gave up"
     report.lower.flags.writeable = report.upper.flags.writeable = True
     report.lower[1] = report.upper[1] = np.nan
-    monkeypatch.setattr(cli_bounds, "indeterminacy", lambda *args: report)
+    monkeypatch.setattr(cli_bounds, "indeterminacy", lambda *args, **options: report)
     result = run("beam-uniform")
     assert result.exit_code == 1
     assert "contact middle: HiGHS: gave up" in result.stdout
