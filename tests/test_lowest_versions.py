@@ -1,0 +1,71 @@
+"""The lowest declared versions of every direct dependency do what is needed of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHONS = ("3.11", "3.12", "3.13")
+# what touches each dependency: solvers, compiled loops, files, the command line, pictures
+CHOSEN = (
+    "tests/test_cli_bounds.py",
+    "tests/test_contact_law.py",
+    "tests/test_mass.py",
+    "tests/test_step.py",
+    "tests/backends/test_modelled.py",
+    "tests/bank/test_families.py",
+    "tests/study/test_runs_direct.py",
+    "tests/hyperstatic/test_weight_ratios.py",
+)
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of this version that runs: this one, on PATH, or among pyenv's."""
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [shutil.which(f"python{version}"), *home.glob(f"{version}.*/bin/python3")]
+    if sys.version_info[:2] == tuple(int(part) for part in version.split(".")):
+        found.insert(0, sys.executable)
+    for path in filter(None, found):
+        asked = [str(path), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if told.stdout.strip() == version:
+            return str(path)
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_lowest_declared_versions_suffice(version: str, tmp_path: Path) -> None:
+    """Deprecation warnings of old packages about newer ones do not count, failures do."""
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("uv is not installed")
+    python_there = str(tmp_path / "env" / "bin" / "python")
+    install = [uv, "pip", "install", "--quiet", "--python", python_there]
+    lowest = ["--resolution", "lowest-direct", "-r", str(ROOT / "pyproject.toml")]
+    source = tmp_path / "source"
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "guide", "study")
+    shutil.copytree(ROOT, source, ignore=lambda folder, names: (
+        left_out(folder, names) if Path(folder) == ROOT else set()
+    ))  # fmt: skip
+    for command in (
+        [uv, "venv", "--quiet", "--python", python, str(tmp_path / "env")],
+        [*install, "--no-build", *lowest, "--extra", "solvers", "--extra", "test"],
+        [*install, "--no-deps", str(source)],
+    ):
+        subprocess.run(command, check=True, cwd=tmp_path)
+    run = [python_there, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line"]
+    told = subprocess.run(
+        [*run, "-W", "ignore::DeprecationWarning", *CHOSEN],
+        cwd=source, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stdout[-4000:] + told.stderr[-2000:]
