@@ -315,7 +315,7 @@ def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int)
 LIMITED = """
 import resource, signal, sys, cdopt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1500000, 1500000))
 try:
     cdopt.simulate(cdopt.scene.beam(), 1e-3, 4.0, out=sys.argv[1])
 except cdopt.SaveFailed as error:
