@@ -70,10 +70,10 @@ def network_parts(
     """
     nc, nv = B.shape
     leader, every = np.arange(nc + nv), np.ones(nv, dtype=bool)
-    _join(leader, B.indptr, B.indices, 0, nc, every if tied is None else tied)
+    join(leader, B.indptr, B.indices, 0, nc, every if tied is None else tied)
     if coupling is not None:
-        _join(leader, coupling.indptr, coupling.indices, nc, nc, every)
-    count = _number(leader)
+        join(leader, coupling.indptr, coupling.indices, nc, nc, every)
+    count = number(leader)
     return Parts(read_only(leader[:nc]), read_only(leader[nc:]), count)
 
 
@@ -81,13 +81,13 @@ def matrix_parts(N: sp.csr_array) -> Parts:
     """Parts of contacts that a Delassus matrix N (nc, nc) couples."""
     nc = N.shape[0]
     leader = np.arange(nc)
-    _join(leader, N.indptr, N.indices, 0, 0, np.ones(nc, dtype=bool))
-    count = _number(leader)
+    join(leader, N.indptr, N.indices, 0, 0, np.ones(nc, dtype=bool))
+    count = number(leader)
     return Parts(read_only(leader), np.zeros(0, dtype=np.int64), count)
 
 
 @compiled()
-def _join(
+def join(
     leader: IntArray, ptr: IntArray, idx: IntArray, rows: int, columns: int, tied: BoolArray
 ) -> None:
     """Put row i and column j of each entry into one set: nodes rows + i and columns + j.
@@ -113,7 +113,7 @@ def _first(leader: IntArray, node: int) -> int:
 
 
 @compiled()
-def _number(leader: IntArray) -> int:
+def number(leader: IntArray) -> int:
     """Replace leaders by numbers of their sets, in order of first nodes; returns how many."""
     count = 0
     for node in range(leader.size):

@@ -101,19 +101,29 @@ def transposed_times(
 
 
 @compiled()
-def worst(error: FloatArray, scale: FloatArray) -> int:
+def worst(
+    error: FloatArray, scale: FloatArray, round_off: FloatArray, nothing: float
+) -> tuple[int, float]:
     """Where error / scale is largest, or the first place where it is not a number.
 
-    A scale of zero counts as one.
+    Where the scale is at most ``nothing`` times the round-off, an error of that size is zero.
+    Returned beside it: the largest round-off / scale elsewhere.
     """
-    found, most = 0, -np.inf
+    place, most, resolution = 0, -np.inf, 0.0
     for i in range(error.size):
-        ratio = error[i] / (scale[i] if scale[i] > 0.0 else 1.0)
+        floor = nothing * round_off[i]
+        if scale[i] > floor:
+            resolution = np.maximum(resolution, round_off[i] / scale[i])
+            ratio = error[i] / scale[i]
+        elif error[i] <= floor:
+            ratio = 0.0
+        else:
+            ratio = error[i] / scale[i] if scale[i] > 0.0 else np.inf * error[i]
         if np.isnan(ratio):
-            return i
+            return i, np.nan
         if ratio > most:
-            found, most = i, ratio
-    return found
+            place, most = i, ratio
+    return place, resolution
 
 
 @compiled()

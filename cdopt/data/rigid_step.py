@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt.data import kernels
+from cdopt.data.bodies import Bodies, bodies_of
 from cdopt.data.entries import Entries
 from cdopt.errors import InvalidInput
 from cdopt.mass import MassMatrix
@@ -128,6 +129,14 @@ class RigidStepData:
         if self.B is None or self.mass is None:
             return matrix_parts(self.step.N)
         return network_parts(self.B, self.mass.M)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bodies that the degrees of freedom belong to; none with N and p alone."""
+        if self.B is None or self.mass is None:
+            return Bodies(np.zeros(0, dtype=np.int64), 0)
+        coupling = None if self.mass.M.nnz == self.mass.diagonal.size else self.mass.M
+        return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
 
     @cached_property
     def part_speed(self) -> FloatArray:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.data import kernels
+from cdopt.data.bodies import Bodies, bodies_of
 from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
@@ -114,6 +115,11 @@ class TrussData:
     def parts(self) -> Parts:
         """Independent parts of the network; prescribed dofs tie nothing together."""
         return network_parts(self.B, tied=self.free)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bodies that the dofs belong to."""
+        return bodies_of(self.B, self.dof_lever**2, None, self.dof_body)
 
     @cached_property
     def entries(self) -> Entries:

@@ -1,0 +1,184 @@
+"""Degrees of freedom grouped into bodies, and what the bodies of a contact lend to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.compiled import compiled, part
+from cdopt.scales import join, number
+
+_ALIKE = 1e3  # mobilities at a contact within this ratio may belong to dofs of one body
+_MOST_BODIES = 64  # more bodies at one contact are treated as one
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """A partition of the degrees of freedom into bodies.
+
+    Attributes
+    ----------
+    label : (nv,) body of each degree of freedom, 0 to count − 1.
+    count : number of bodies.
+    """
+
+    label: IntArray
+    count: int
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """(count,) sum of the values of each body's degrees of freedom."""
+        sums: FloatArray = np.bincount(self.label, values, self.count)
+        return sums.astype(np.float64, copy=False)
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """(count,) largest value of each body's degrees of freedom, at least zero."""
+        result = np.zeros(self.count)
+        np.maximum.at(result, self.label, values)
+        return result
+
+
+def bodies_of(
+    B: sp.csr_array,
+    mass: FloatArray,
+    coupling: sp.csr_array | None = None,
+    dof_body: IntArray | None = None,
+) -> Bodies:
+    """The bodies of a contact network.
+
+    Parameters
+    ----------
+    B : gap gradient (nc, nv).
+    mass : (nv,) weight that makes dofs comparable: the diagonal of M, or levers squared.
+    coupling : matrix (nv, nv), such as M; dofs that it couples belong together.
+    dof_body : (nv,) the body of each dof. By default dofs that the same contacts act on, with
+        about the same mobility, are taken for one body.
+    """
+    nv = B.shape[1]
+    if dof_body is not None:
+        label = np.unique(dof_body, return_inverse=True)[1]
+        return Bodies(read_only(label.astype(np.int64)), int(label.max(initial=-1)) + 1)
+    leader = _alike(B.indptr, B.indices, B.data, mass, _ALIKE)
+    if coupling is not None:
+        join(leader, coupling.indptr, coupling.indices, 0, 0, np.ones(nv, dtype=bool))
+    count = number(leader)
+    return Bodies(read_only(leader), count)
+
+
+@compiled()
+def _alike(
+    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, ratio: float
+) -> IntArray:
+    """(nv,) for each dof the first one that the same rows of B act on about as much."""
+    nv = mass.size
+    rows = np.zeros(nv, dtype=np.uint64)
+    most = np.zeros(nv)
+    key = np.uint64(0)
+    for i in range(ptr.size - 1):
+        key = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+        key *= np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(32)
+        for k in range(ptr[i], ptr[i + 1]):
+            if val[k] != 0.0:
+                rows[idx[k]] += key
+                most[idx[k]] = np.maximum(most[idx[k]], val[k] * val[k] / mass[idx[k]])
+    leader = np.arange(nv)
+    order = np.argsort(rows, kind="mergesort")
+    for a in range(1, nv):
+        j, first = order[a], leader[order[a - 1]]
+        if rows[j] == rows[first] and rows[j] != 0:
+            if most[j] <= ratio * most[first] and most[first] <= ratio * most[j]:
+                leader[max(j, first)] = min(j, first)
+    return leader
+
+
+@compiled()
+def contact_speeds(
+    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
+    energy: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
+
+    A body whose change of motion is worth √energy has the gap speed w √energy, w² being its
+    mobility Σ B_ij²/M_jj at the contact. Of several bodies the mean, weighted by mobility: the
+    lighter one counts.
+
+    Parameters
+    ----------
+    ptr, idx, val : B (nc, nv) as its CSR parts.
+    mass : (nv,) diagonal of M.
+    label : (nv,) body of each dof.
+    energy : (bodies,) kg m²/s².
+    """
+    nc = ptr.size - 1
+    speed = np.zeros(nc)
+    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
+    for i in range(nc):
+        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
+        total, weighted = 0.0, 0.0
+        for b in range(count):
+            total += mobility[b]
+            weighted += mobility[b] * np.sqrt(mobility[b] * energy[where[b]])
+        speed[i] = weighted / total if total > 0.0 else 0.0
+    return speed
+
+
+@compiled()
+def contact_impulses(
+    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
+    energy: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """(nc,) N s, the impulse at a contact that is worth what its bodies exchange, the smaller.
+
+    Parameters as in ``contact_speeds``.
+    """
+    nc = ptr.size - 1
+    impulse = np.zeros(nc)
+    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
+    for i in range(nc):
+        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
+        least = np.inf
+        for b in range(count):
+            if mobility[b] > 0.0:
+                least = min(least, np.sqrt(energy[where[b]] / mobility[b]))
+        impulse[i] = least if least < np.inf else 0.0
+    return impulse
+
+
+@compiled()
+def smaller_force(
+    ptr: IntArray, idx: IntArray, val: FloatArray, label: IntArray, force: FloatArray
+) -> FloatArray:
+    """(nc,) N, of the forces (bodies,) that the bodies of each contact exchange the smallest."""
+    result = np.zeros(ptr.size - 1)
+    for i in range(result.size):
+        least = np.inf
+        for k in range(ptr[i], ptr[i + 1]):
+            if val[k] != 0.0:
+                least = min(least, force[label[idx[k]]])
+        result[i] = least if least < np.inf else 0.0
+    return result
+
+
+@part()
+def _mobilities(
+    start: int, stop: int, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
+    mobility: FloatArray, where: IntArray,
+) -> int:  # fmt: skip
+    """Write the bodies of one row and Σ B_ij²/M_jj of each; returns how many there are."""
+    count = 0
+    for k in range(start, stop):
+        body, at = label[idx[k]], 0
+        while at < count and where[at] != body:
+            at += 1
+        if at == count:
+            if count == mobility.size:
+                at = count - 1
+            else:
+                where[at], mobility[at] = body, 0.0
+                count += 1
+        mobility[at] += val[k] * val[k] / mass[idx[k]]
+    return count

@@ -1,0 +1,122 @@
+"""What acts on each body and at each contact of a step: the scales of the certificate's residuals.
+
+A residual compares an error with what acts at that place. Nothing here is taken over the whole
+network, so that a fast or heavy body lends its scale to no other (compare the componentwise
+backward error of Oettli & Prager, Numerische Mathematik 6, 1964).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt.checks import FloatArray
+from cdopt.data.bodies import Bodies, contact_impulses, contact_speeds
+from cdopt.data.entries import Entries
+from cdopt.data.rigid_step import RigidStepData
+from cdopt.scales import Parts
+
+_EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """What acts in a step, by body and by contact, for an answer (v⁺, f).
+
+    Attributes
+    ----------
+    data : the step.
+    bodies : its dofs by body.
+    energy : (bodies,) kg m²/s², Σ M_jj a_j² over the body's dofs; a_j is the change of speed
+        that contacts or loads make in this step, whichever is larger.
+    acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j: what acts on each dof.
+    speed : (nc,) m/s, how fast the gap of each contact would change by what acts there.
+    imbalance : M(v⁺ − v*) − Δt Bᵀf (nv,), N s.
+    gap_round_off : (nc,) m/s, of the gap of each contact.
+    momentum_round_off : (nv,) N s, of the imbalance of each dof.
+    """
+
+    data: RigidStepData
+    bodies: Bodies
+    energy: FloatArray
+    acting: FloatArray
+    speed: FloatArray
+    imbalance: FloatArray
+    gap_round_off: FloatArray
+    momentum_round_off: FloatArray
+
+    @property
+    def root_mass(self) -> FloatArray:
+        """√M_jj (nv,)."""
+        mass = self.data.mass
+        return np.zeros(0) if mass is None else np.sqrt(mass.diagonal)
+
+    @property
+    def contact_energy(self) -> FloatArray:
+        """(nc,) J, without bodies to count it by: what each force does over its gap's speed."""
+        if self.data.mass is not None:
+            return np.zeros(self.data.nc)
+        return self.data.dt * self.speed**2 / self.data.mobility
+
+    def energy_of_parts(self, parts: Parts) -> FloatArray:
+        """(parts,) J, the energies of the bodies of each part."""
+        mass = self.data.mass
+        if mass is None:
+            return np.zeros(parts.count)
+        dof = self.energy[self.bodies.label] / np.bincount(self.bodies.label)[self.bodies.label]
+        return parts.total(parts.dof, dof)
+
+    def force(self) -> FloatArray:
+        """(nc,) N, of what the bodies of each contact exchange the smaller."""
+        data, B = self.data, self.data.B
+        if B is None or data.mass is None:
+            return self.speed / data.mobility
+        exchanged = self.bodies.total((self.acting / self.root_mass) ** 2)
+        impulse = contact_impulses(
+            B.indptr, B.indices, B.data, data.mass.diagonal, self.bodies.label, exchanged
+        )
+        return impulse / data.dt
+
+
+def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -> Exchange:
+    """What acts in a step, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+    step, B, mass = data.step, data.B, data.mass
+    if v_next is None or B is None or mass is None or step.v_star is None or step.bias is None:
+        return _by_delassus(data, f)
+    dt, entries, bodies = data.dt, data.entries, data.bodies
+    jump = v_next - step.v_star
+    start = step.v if step.v is not None else step.v_star
+    change = np.maximum(np.abs(jump), np.abs(step.v_star - start))
+    energy = bodies.total(mass.diagonal * change**2)
+    pushed = dt * entries.load_size(f)
+    speed = contact_speeds(B.indptr, B.indices, B.data, mass.diagonal, bodies.label, energy)
+    momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
+    return Exchange(
+        data,
+        bodies,
+        energy,
+        pushed + mass.diagonal * change,
+        speed,
+        mass.M @ jump - dt * data.load(f),
+        _EPS * (np.abs(step.bias) + entries.times_size(v_next)),
+        _EPS * (pushed + momenta),
+    )
+
+
+def _by_delassus(data: RigidStepData, f: FloatArray) -> Exchange:
+    """The same from N and p alone.
+
+    Speeds that forces make at a contact are Σ_j |N_ij||f_j|, or if less √(N_ii fᵀN f), which bounds
+    |N f|_i by Cauchy and Schwarz and does not count forces that cancel.
+    """
+    N, p, parts = data.step.N, data.step.p_vec, data.parts
+    summed = Entries(N).times_size(f)
+    work = parts.total(parts.contact, f * (N @ f))[parts.contact]
+    bound = np.sqrt(np.maximum(N.diagonal() * work, 0.0))
+    speed = np.maximum(np.maximum(-p, 0.0), np.minimum(summed, bound))
+    none = np.zeros(0)
+    bodies = Bodies(np.zeros(0, dtype=np.int64), 0)
+    return Exchange(
+        data, bodies, none, none, speed, none, _EPS * (np.abs(p) + summed), none
+    )
