@@ -47,12 +47,12 @@ from cdopt import checks
 from cdopt.checks import FloatArray
 from cdopt.contact_law import PowerLaw
 from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData, kernels
-from cdopt.data.bodies import smaller_force
 from cdopt.data.exchange import Exchange, exchange_of
 from cdopt.errors import InvalidInput
 
 TOLERANCE = 1e-6
 _EPS = 8.0 * float(np.finfo(float).eps)  # round-off of the terms of a sum
+_FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
 _NOTHING = 10.0  # what is this many times its round-off, or less, is taken for nothing
 
 
@@ -173,6 +173,8 @@ def _worst(
         return Residual(name, 0.0, 1.0, unit)
     at, resolution = kernels.worst(error, scale, round_off, _NOTHING)
     size, of = float(error[at]), float(scale[at])
+    if np.isnan(resolution):
+        return Residual(name, float("nan"), of, unit, resolution)
     if size <= _NOTHING * round_off[at] and of <= _NOTHING * round_off[at]:
         return Residual(name, 0.0, of or 1.0, unit, resolution)
     return Residual(name, size / of if of > 0.0 else np.inf * size, of or 1.0, unit, resolution)
@@ -265,16 +267,8 @@ def _law_residual(
 
 def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) -> Certificate:
     law, parts, used = data.law, data.parts, data.in_play
-    bodies = data.bodies
-    acting = (data.entries.load_size(f) + np.abs(data.contact_load)) / data.dof_lever
-    exchanged = bodies.largest(np.where(used, acting, 0.0))
-    free = bodies.largest(used.astype(np.float64)) > 0.0
-    B = data.B
-    force = smaller_force(
-        B.indptr, B.indices, B.data, bodies.label, np.where(free, exchanged, np.inf)
-    )
+    acting, exchanged, force = data.exchange(f)
     c, slack = data.overlap(u), data.overlap_error(u)
-    force = np.where(force > 0.0, force, np.abs(f) + law.force(c))
     error = np.abs(data.load(f) - data.contact_load)
     stored, conjugate = law.energy(c), law.conjugate(f)
     work = np.where(data.free, (data.contact_load - data.load(f)) * u, 0.0)
@@ -283,10 +277,11 @@ def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) ->
     loads = np.where(data.free, (data.entries.load_size(f) + np.abs(data.contact_load)), 0.0)
     floor = parts.total(parts.contact, _EPS * summed + np.abs(f) * slack)
     floor = floor + _EPS * parts.total(parts.dof, loads * np.abs(u))
-    energy = parts.total(parts.contact, stored + conjugate)
+    least = _FLOOR * law.conjugate(force)  # of contacts that carry nothing
+    energy = parts.total(parts.contact, np.maximum(stored + conjugate, least))
     residuals = (
         _worst(
-            "equilibrium", (error / data.dof_lever)[used], exchanged[bodies.label][used],
+            "equilibrium", (error / data.dof_lever)[used], exchanged[data.bodies.label][used],
             _EPS * acting[used], "N",
         ),
         _worst("tension", _positive(-f), force, np.zeros(data.nc), "N"),

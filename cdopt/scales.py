@@ -96,15 +96,15 @@ def join(
     not ``tied`` are left out.
     """
     for i in range(ptr.size - 1):
-        first = _first(leader, rows + i)
+        top = first(leader, rows + i)
         for k in range(ptr[i], ptr[i + 1]):
             if tied[idx[k]]:
-                other = _first(leader, columns + idx[k])
-                leader[max(first, other)] = first = min(first, other)
+                other = first(leader, columns + idx[k])
+                leader[max(top, other)] = top = min(top, other)
 
 
 @part()
-def _first(leader: IntArray, node: int) -> int:
+def first(leader: IntArray, node: int) -> int:
     """The first node of the node's set; halves the way there for the next who asks."""
     while leader[node] != node:
         leader[node] = leader[leader[node]]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.compiled import compiled, part
-from cdopt.scales import join, number
+from cdopt.scales import first, join, number
 
 _ALIKE = 1e3  # mobilities at a contact within this ratio may belong to dofs of one body
 _MOST_BODIES = 64  # more bodies at one contact are treated as one
@@ -53,8 +53,8 @@ def bodies_of(
     B : gap gradient (nc, nv).
     mass : (nv,) weight that makes dofs comparable: the diagonal of M, or levers squared.
     coupling : matrix (nv, nv), such as M; dofs that it couples belong together.
-    dof_body : (nv,) the body of each dof. By default dofs that the same contacts act on, with
-        about the same mobility, are taken for one body.
+    dof_body : (nv,) the body of each dof. By default dofs are taken for one body when the
+        contacts of the one are contacts of the other too, with about the same mobility.
     """
     nv = B.shape[1]
     if dof_body is not None:
@@ -71,27 +71,43 @@ def bodies_of(
 def _alike(
     ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, ratio: float
 ) -> IntArray:
-    """(nv,) for each dof the first one that the same rows of B act on about as much."""
+    """(nv,) leaders of the sets of dofs that are taken for one body.
+
+    Two dofs are, when every contact that acts on the one acts on the other too, and both have
+    about the same mobility.
+    """
     nv = mass.size
-    rows = np.zeros(nv, dtype=np.uint64)
+    start = np.zeros(nv + 1, dtype=np.int64)
     most = np.zeros(nv)
-    key = np.uint64(0)
     for i in range(ptr.size - 1):
-        key = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-        key *= np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(32)
         for k in range(ptr[i], ptr[i + 1]):
             if val[k] != 0.0:
-                rows[idx[k]] += key
-                most[idx[k]] = np.maximum(most[idx[k]], val[k] * val[k] / mass[idx[k]])
+                j = idx[k]
+                start[j + 1] += 1
+                most[j] = np.maximum(most[j], val[k] * val[k] / mass[j])
+    start = np.cumsum(start)
+    rows, filled = np.empty(start[nv], dtype=np.int64), start[:-1].copy()
+    for i in range(ptr.size - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            if val[k] != 0.0:
+                rows[filled[idx[k]]] = i
+                filled[idx[k]] += 1
     leader = np.arange(nv)
-    order = np.argsort(rows, kind="mergesort")
-    for a in range(1, nv):
-        j, first = order[a], leader[order[a - 1]]
-        if rows[j] == rows[first] and rows[j] != 0:
-            if most[j] <= ratio * most[first] and most[first] <= ratio * most[j]:
-                leader[max(j, first)] = min(j, first)
+    seen = np.zeros(nv, dtype=np.int64)
+    for j in range(nv):
+        own = rows[start[j] : start[j + 1]]
+        for i in own:
+            for k in range(ptr[i], ptr[i + 1]):
+                if val[k] != 0.0:
+                    seen[idx[k]] += 1
+        for i in own:
+            for k in range(ptr[i], ptr[i + 1]):
+                other = idx[k]
+                together = seen[other] == own.size
+                seen[other] = 0
+                if together and most[j] <= ratio * most[other] and most[other] <= ratio * most[j]:
+                    a, b = first(leader, j), first(leader, other)
+                    leader[max(a, b)] = min(a, b)
     return leader
 
 
@@ -124,6 +140,49 @@ def contact_speeds(
             weighted += mobility[b] * np.sqrt(mobility[b] * energy[where[b]])
         speed[i] = weighted / total if total > 0.0 else 0.0
     return speed
+
+
+@compiled()
+def lend_to_idle(
+    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
+    energy: FloatArray, idle: BoolArray, share: float,
+) -> FloatArray:  # fmt: skip
+    """(bodies,) the energies with those of ``idle`` bodies raised to what their neighbours lend.
+
+    A neighbour lends a ``share`` of its gap speed; of several contacts the one that lends least
+    counts. Other parameters as in ``contact_speeds``.
+    """
+    lent = np.full(energy.size, np.inf)
+    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
+    for i in range(ptr.size - 1):
+        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
+        for b in range(count):
+            if not idle[where[b]] or not mobility[b] > 0.0:
+                continue
+            most = 0.0
+            for other in range(count):
+                if other != b:
+                    most = max(most, mobility[other] * energy[where[other]])
+            if most > 0.0:
+                lent[where[b]] = min(lent[where[b]], share * share * most / mobility[b])
+    raised = energy.copy()
+    for b in range(energy.size):
+        if lent[b] < np.inf:
+            raised[b] = np.maximum(raised[b], lent[b])
+    return raised
+
+
+@compiled()
+def touched(
+    ptr: IntArray, idx: IntArray, label: IntArray, chosen: BoolArray, count: int
+) -> BoolArray:
+    """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
+    result = np.zeros(count, dtype=np.bool_)
+    for i in range(ptr.size - 1):
+        if chosen[i]:
+            for k in range(ptr[i], ptr[i + 1]):
+                result[label[idx[k]]] = True
+    return result
 
 
 @compiled()

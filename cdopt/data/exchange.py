@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt.checks import FloatArray
-from cdopt.data.bodies import Bodies, contact_impulses, contact_speeds
+from cdopt.data.bodies import Bodies, contact_impulses, contact_speeds, lend_to_idle
 from cdopt.data.entries import Entries
 from cdopt.data.rigid_step import RigidStepData
 from cdopt.scales import Parts
 
+_LENT = 1e-3  # of what acts next to a body on which nothing acts
 _EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
 
 
@@ -29,12 +30,15 @@ class Exchange:
     data : the step.
     bodies : its dofs by body.
     energy : (bodies,) kg m²/s², Σ M_jj a_j² over the body's dofs; a_j is the change of speed
-        that contacts or loads make in this step, whichever is larger.
+        that contacts or loads make in this step, whichever is larger. A body without load, none
+        of whose contacts closes, takes a small share of what acts on its neighbours.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j: what acts on each dof.
-    speed : (nc,) m/s, how fast the gap of each contact would change by what acts there.
+    speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
+        the speed of the contact's part.
     imbalance : M(v⁺ − v*) − Δt Bᵀf (nv,), N s.
     gap_round_off : (nc,) m/s, of the gap of each contact.
     momentum_round_off : (nv,) N s, of the imbalance of each dof.
+    work : Δt f_i (N f)_i (nc,), J, of a step known by N and p alone.
     """
 
     data: RigidStepData
@@ -45,6 +49,7 @@ class Exchange:
     imbalance: FloatArray
     gap_round_off: FloatArray
     momentum_round_off: FloatArray
+    work: FloatArray | None = None
 
     @property
     def root_mass(self) -> FloatArray:
@@ -54,10 +59,13 @@ class Exchange:
 
     @property
     def contact_energy(self) -> FloatArray:
-        """(nc,) J, without bodies to count it by: what each force does over its gap's speed."""
-        if self.data.mass is not None:
-            return np.zeros(self.data.nc)
-        return self.data.dt * self.speed**2 / self.data.mobility
+        """(nc,) J, without bodies to count it by: Δt f (N f), in parts without it Δt v²/N_ii."""
+        data = self.data
+        if self.work is None:
+            return np.zeros(data.nc)
+        parts = data.parts
+        work = parts.total(parts.contact, self.work)[parts.contact]
+        return np.where(work > 0.0, self.work, data.dt * self.speed**2 / data.mobility)
 
     def energy_of_parts(self, parts: Parts) -> FloatArray:
         """(parts,) J, the energies of the bodies of each part."""
@@ -88,9 +96,15 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
     jump = v_next - step.v_star
     start = step.v if step.v is not None else step.v_star
     change = np.maximum(np.abs(jump), np.abs(step.v_star - start))
-    energy = bodies.total(mass.diagonal * change**2)
+    rows = (B.indptr, B.indices, B.data, mass.diagonal, bodies.label)
+    energy = lend_to_idle(
+        *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies, _LENT
+    )
     pushed = dt * entries.load_size(f)
-    speed = contact_speeds(B.indptr, B.indices, B.data, mass.diagonal, bodies.label, energy)
+    speed = np.minimum(contact_speeds(*rows, energy), data.speed)
+    if not np.any(energy > 0.0) and data.nc:  # nothing acts anywhere: one metre a second
+        speed = np.ones(data.nc)
+        energy = np.full(energy.size, data.dt / float(data.mobility.max()))
     momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
     return Exchange(
         data,
@@ -112,11 +126,13 @@ def _by_delassus(data: RigidStepData, f: FloatArray) -> Exchange:
     """
     N, p, parts = data.step.N, data.step.p_vec, data.parts
     summed = Entries(N).times_size(f)
-    work = parts.total(parts.contact, f * (N @ f))[parts.contact]
-    bound = np.sqrt(np.maximum(N.diagonal() * work, 0.0))
-    speed = np.maximum(np.maximum(-p, 0.0), np.minimum(summed, bound))
+    work = f * (N @ f)
+    bound = np.sqrt(np.maximum(N.diagonal() * parts.total(parts.contact, work)[parts.contact], 0.0))
+    speed = np.maximum(np.maximum(-p, 0.0), np.minimum(np.minimum(summed, bound), data.speed))
+    if not np.any(speed > 0.0):  # nothing acts anywhere: one metre a second
+        speed = np.ones(data.nc)
     none = np.zeros(0)
     bodies = Bodies(np.zeros(0, dtype=np.int64), 0)
     return Exchange(
-        data, bodies, none, none, speed, none, _EPS * (np.abs(p) + summed), none
+        data, bodies, none, none, speed, none, _EPS * (np.abs(p) + summed), none, data.dt * work
     )

@@ -104,7 +104,7 @@ def transposed_times(
 def worst(
     error: FloatArray, scale: FloatArray, round_off: FloatArray, nothing: float
 ) -> tuple[int, float]:
-    """Where error / scale is largest, or the first place where it is not a number.
+    """Where error / scale is largest, or the first place where one of them is not finite.
 
     Where the scale is at most ``nothing`` times the round-off, an error of that size is zero.
     Returned beside it: the largest round-off / scale elsewhere.
@@ -112,6 +112,8 @@ def worst(
     place, most, resolution = 0, -np.inf, 0.0
     for i in range(error.size):
         floor = nothing * round_off[i]
+        if not (np.isfinite(error[i]) and np.isfinite(scale[i]) and np.isfinite(floor)):
+            return i, np.nan
         if scale[i] > floor:
             resolution = np.maximum(resolution, round_off[i] / scale[i])
             ratio = error[i] / scale[i]
@@ -119,8 +121,6 @@ def worst(
             ratio = 0.0
         else:
             ratio = error[i] / scale[i] if scale[i] > 0.0 else np.inf * error[i]
-        if np.isnan(ratio):
-            return i, np.nan
         if ratio > most:
             place, most = i, ratio
     return place, resolution

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt.data import kernels
-from cdopt.data.bodies import Bodies, bodies_of
+from cdopt.data.bodies import Bodies, bodies_of, touched
 from cdopt.data.entries import Entries
 from cdopt.errors import InvalidInput
 from cdopt.mass import MassMatrix
@@ -21,6 +21,7 @@ from cdopt.step import ContactStep
 
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
+_EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 
@@ -137,6 +138,17 @@ class RigidStepData:
             return Bodies(np.zeros(0, dtype=np.int64), 0)
         coupling = None if self.mass.M.nnz == self.mass.diagonal.size else self.mass.M
         return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
+
+    @cached_property
+    def idle_bodies(self) -> BoolArray:
+        """(bodies,) those without load, none of whose contacts closes in free motion."""
+        step, B, label = self.step, self.B, self.bodies.label
+        if B is None or step.v is None or step.v_star is None or step.bias is None:
+            return np.zeros(self.bodies.count, dtype=bool)
+        loaded = self.bodies.largest(np.abs(step.v_star - step.v)) > 0.0
+        terms = np.abs(step.bias) + self.entries.times_size(step.v_star)
+        closing = step.p_vec < -_EPS * terms
+        return ~loaded & ~touched(B.indptr, B.indices, label, closing, self.bodies.count)
 
     @cached_property
     def part_speed(self) -> FloatArray:

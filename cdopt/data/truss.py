@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.data import kernels
-from cdopt.data.bodies import Bodies, bodies_of
+from cdopt.data.bodies import Bodies, bodies_of, smaller_force
 from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_LENT = 1e-3  # of the smallest load, where no load acts
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 
@@ -95,6 +96,32 @@ class TrussData:
     def reactions(self, f: FloatArray) -> FloatArray:
         """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
         return self.load(f)[~self.free]
+
+    # --- what acts ---------------------------------------------------------------------
+
+    def exchange(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What acts on dofs, bodies and contacts under forces f (nc,), all in N at a contact.
+
+        Returns
+        -------
+        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof; (bodies,) its largest over the body's dofs;
+        (nc,) of what the bodies of a contact exchange the smaller. A body without load takes at
+        least a small share of the smallest load; where nothing acts anywhere it is one newton.
+        """
+        B, bodies, used = self.B, self.bodies, self.in_play
+        applied = bodies.largest(np.where(used, np.abs(self.contact_load), 0.0) / self.dof_lever)
+        driven = self.law.force(self.held)
+        np.maximum.at(applied, bodies.label[B.indices], np.repeat(driven, np.diff(B.indptr)))
+        least = float(np.min(applied, where=applied > 0.0, initial=np.inf))
+        loads = np.where(used, np.abs(self.contact_load), 0.0)
+        acting = np.maximum(self.entries.load_size(f), loads) / self.dof_lever
+        exchanged = np.maximum(bodies.largest(acting), applied)
+        floor = _LENT * least if np.isfinite(least) else 1.0
+        exchanged = np.where(applied > 0.0, exchanged, np.maximum(exchanged, floor))
+        free = bodies.largest(used.astype(np.float64)) > 0.0
+        rows = (B.indptr, B.indices, B.data, bodies.label)
+        force = smaller_force(*rows, np.where(free, exchanged, np.inf))
+        return acting, exchanged, np.where(force > 0.0, force, smaller_force(*rows, exchanged))
 
     # --- energies, by part -------------------------------------------------------------
 

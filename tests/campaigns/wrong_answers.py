@@ -19,6 +19,7 @@ from cdopt.data import ElasticStepData, RigidStepData
 
 FORBIDDEN = ("false ok", "exact refused")
 WRONG = 1e-3  # of what acts on the body: a thousand times the certificate's tolerance
+IDLE = 1e-3  # of what acts beyond an open contact, where nothing acts here
 ANSWERS = 100  # to each problem
 
 Rational = list[Fraction]
@@ -97,11 +98,12 @@ class Problem:
     motion, forces : the exact answer, rounded; motion None for a Delassus step.
     wrong : (motion, forces) to how wrong an answer is, relative to what acts.
     consistent : forces to the motion that they cause.
+    closing : mask of contacts to the forces (nc,) that close just these.
     """
 
-    def __init__(self, data, motion, forces, wrong, consistent) -> None:
+    def __init__(self, data, motion, forces, wrong, consistent, closing) -> None:
         self.data, self.motion, self.forces = data, motion, forces
-        self.wrong, self.consistent = wrong, consistent
+        self.wrong, self.consistent, self.closing = wrong, consistent, closing
 
     def judge(self, rng: np.random.Generator, table: Counter[str]) -> None:
         """Certify the exact answer and many others."""
@@ -144,7 +146,7 @@ class Problem:
             elif way == 2:
                 g = g + some * size * top * rng.random(nc)
             elif way == 3:
-                g = self.subset(rng)
+                g = self.closing(some)
             elif way == 4:
                 g = rng.permutation(g)
             elif way == 5:
@@ -159,10 +161,6 @@ class Problem:
                 w = w.copy()
                 w[at] += rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-6, 1) * (abs(w[at]) or 1.0)
             yield w, g
-
-    def subset(self, rng: np.random.Generator) -> np.ndarray:
-        """Forces that close a random subset of contacts."""
-        return self.forces * rng.integers(0, 2, self.forces.size)
 
 
 def spread(rng: np.random.Generator, size: int, decades: float) -> np.ndarray:
@@ -227,8 +225,7 @@ def rigid_problem(rng: np.random.Generator) -> Problem | None:
         return relative(off, scale)
 
     forces = np.array([float(x) for x in f])
-    problem = Problem(data, motion, forces, wrong, data.velocity)
-    return problem
+    return Problem(data, motion, forces, wrong, data.velocity, closing_by(N, p))
 
 
 def delassus_problem(rng: np.random.Generator) -> Problem | None:
@@ -256,7 +253,7 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     def wrong(w: None, g: np.ndarray) -> float:
         return relative(np.abs((N @ g + p) - gap), scale)
 
-    return Problem(data, None, forces, wrong, lambda g: None)
+    return Problem(data, None, forces, wrong, lambda g: None, closing_by(N, p))
 
 
 def elastic_problem(rng: np.random.Generator) -> Problem | None:
@@ -295,7 +292,7 @@ def elastic_problem(rng: np.random.Generator) -> Problem | None:
         return relative(off, scale)
 
     data: ElasticStepData = cd.data
-    return Problem(data, motion, forces, wrong, data.rigid.velocity)
+    return Problem(data, motion, forces, wrong, data.rigid.velocity, closing_by(N, p))
 
 
 def truss_problem(rng: np.random.Generator) -> Problem | None:
@@ -322,7 +319,11 @@ def truss_problem(rng: np.random.Generator) -> Problem | None:
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         return relative(np.abs(g - forces), scale)
 
-    return Problem(data, motion, forces, wrong, lambda g: motion)
+
+    def closing(some: np.ndarray) -> np.ndarray:
+        return np.linalg.lstsq((B * some[:, None]).T, load, rcond=None)[0]
+
+    return Problem(data, motion, forces, wrong, lambda g: motion, closing)
 
 
 def truss_truth(rows, stiff, F):
@@ -360,19 +361,36 @@ def _bases(rows, active, nv):
     return itertools.combinations(range(nv), int(rank))
 
 
+def closing_by(N, p):
+    """From a mask of contacts to forces (nc,) that make their rows of N f + p zero."""
+    N, p = np.array(N, dtype=float), np.array(p, dtype=float)
+
+    def closing(some: np.ndarray) -> np.ndarray:
+        f = np.zeros(p.size)
+        f[some] = np.linalg.lstsq(N[np.ix_(some, some)], -p[some], rcond=None)[0]
+        return f
+
+    return closing
+
+
 def reach(B, mass, body, acts, gap) -> np.ndarray:
     """(bodies,) √J: what acts on each body, or on another that a closed contact ties it to.
 
-    What acts on a body reaches its neighbour as a gap speed.
+    What acts on a body reaches its neighbour as a gap speed, whole through a closed contact. Of
+    what acts beyond an open one a body on which nothing acts takes ``IDLE``: an interior point's
+    noise there is no wrong answer.
     """
     count = body[-1] + 1
     scale = np.sqrt(np.bincount(body, mass * acts**2, count))
     share = np.stack([np.sqrt(np.bincount(body, row**2 / mass, count)) for row in B])
     for _ in range(count):
-        for i in np.flatnonzero(gap <= 0.0):
+        for i in range(len(gap)):
             tied = np.flatnonzero(share[i])
             speed = (share[i, tied] * scale[tied]).max(initial=0.0)
-            scale[tied] = np.maximum(scale[tied], speed / share[i, tied])
+            lent = (1.0 if gap[i] <= 0.0 else IDLE) * speed / share[i, tied]
+            scale[tied] = np.where(
+                (scale[tied] == 0.0) | (gap[i] <= 0.0), np.maximum(scale[tied], lent), scale[tied]
+            )
     return scale
 
 
