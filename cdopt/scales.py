@@ -33,7 +33,7 @@ class Parts:
 
     def largest(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) largest value in each part, zero for none; not-a-number spreads."""
-        return _largest(label, values, self.count)
+        return largest_by(label, values, self.count)
 
     def total(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) sum of the values in each part."""
@@ -127,11 +127,11 @@ def number(leader: IntArray) -> int:
 
 def column_scale(B: sp.csr_array) -> FloatArray:
     """β_j = max_i |B_ij| (nv,): what one unit of a degree of freedom does to a gap, at most."""
-    return _largest(B.indices, np.abs(B.data), B.shape[1])
+    return largest_by(B.indices, np.abs(B.data), B.shape[1])
 
 
 @compiled()
-def _largest(label: IntArray, values: FloatArray, count: int) -> FloatArray:
+def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the largest value under each label, zero for none; not-a-number spreads."""
     result = np.zeros(count)
     for i in range(values.size):

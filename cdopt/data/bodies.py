@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.compiled import compiled, part
-from cdopt.scales import first, join, number
+from cdopt.scales import first, join, largest_by, number
 
-_ALIKE = 1e3  # mobilities at a contact within this ratio may belong to dofs of one body
+_ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 _MOST_BODIES = 64  # more bodies at one contact are treated as one
 
 
@@ -35,9 +35,18 @@ class Bodies:
 
     def largest(self, values: FloatArray) -> FloatArray:
         """(count,) largest value of each body's degrees of freedom, at least zero."""
-        result = np.zeros(self.count)
-        np.maximum.at(result, self.label, values)
-        return result
+        return largest_by(self.label, values, self.count)
+
+
+def stated_bodies(dof_body: IntArray) -> Bodies:
+    """The bodies named by ``dof_body`` (nv,), numbered from zero."""
+    label = np.unique(dof_body, return_inverse=True)[1]
+    return Bodies(read_only(label.astype(np.int64)), int(label.max(initial=-1)) + 1)
+
+
+def one_body_a_dof(nv: int) -> Bodies:
+    """Each of nv dofs by itself, where nothing tells which belong together."""
+    return Bodies(read_only(np.arange(nv)), nv)
 
 
 def bodies_of(
@@ -51,15 +60,14 @@ def bodies_of(
     Parameters
     ----------
     B : gap gradient (nc, nv).
-    mass : (nv,) weight that makes dofs comparable: the diagonal of M, or levers squared.
+    mass : (nv,) diagonal of the mass matrix.
     coupling : matrix (nv, nv), such as M; dofs that it couples belong together.
     dof_body : (nv,) the body of each dof. By default dofs are taken for one body when the
         contacts of the one are contacts of the other too, with about the same mobility.
     """
     nv = B.shape[1]
     if dof_body is not None:
-        label = np.unique(dof_body, return_inverse=True)[1]
-        return Bodies(read_only(label.astype(np.int64)), int(label.max(initial=-1)) + 1)
+        return stated_bodies(dof_body)
     leader = _alike(B.indptr, B.indices, B.data, mass, _ALIKE)
     if coupling is not None:
         join(leader, coupling.indptr, coupling.indices, 0, 0, np.ones(nv, dtype=bool))
@@ -205,6 +213,18 @@ def contact_impulses(
                 least = min(least, np.sqrt(energy[where[b]] / mobility[b]))
         impulse[i] = least if least < np.inf else 0.0
     return impulse
+
+
+@compiled()
+def largest_at_bodies(
+    ptr: IntArray, idx: IntArray, label: IntArray, values: FloatArray, count: int
+) -> FloatArray:
+    """(count,) the largest value (nc,) of the contacts of each body, at least zero."""
+    result = np.zeros(count)
+    for i in range(ptr.size - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            result[label[idx[k]]] = np.maximum(result[label[idx[k]]], values[i])
+    return result
 
 
 @compiled()

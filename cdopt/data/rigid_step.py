@@ -151,6 +151,14 @@ class RigidStepData:
         return ~loaded & ~touched(B.indptr, B.indices, label, closing, self.bodies.count)
 
     @cached_property
+    def position_round_off(self) -> FloatArray:
+        """(nc,) m/s, round-off of positions x in a gap over Δt, 8ε|x|/Δt; zero without points."""
+        points = self.step.points
+        if points is None:
+            return np.zeros(self.nc)
+        return read_only(_EPS * np.abs(points).max(axis=1, initial=0.0) / self.dt)
+
+    @cached_property
     def part_speed(self) -> FloatArray:
         """(parts,) m/s: fastest closing of the free motion.
 

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import PowerLaw
 from cdopt.data import kernels
-from cdopt.data.bodies import Bodies, bodies_of, smaller_force
+from cdopt.data.bodies import (
+    Bodies,
+    largest_at_bodies,
+    one_body_a_dof,
+    smaller_force,
+    stated_bodies,
+)
 from cdopt.data.entries import Entries
 from cdopt.scales import Parts, column_scale, network_parts
 
@@ -58,6 +64,8 @@ class TrussData:
     prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
     contact_ids : (nc,) names of the contacts, or None.
     dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
+    step_bodies : the bodies of the step that the truss comes from, or None; the certificate asks
+        what acts on each. Without them it takes ``dof_body``, or each dof by itself.
 
     Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
     """
@@ -69,6 +77,7 @@ class TrussData:
     prescribed_u: FloatArray
     contact_ids: NDArray[Any] | None = None
     dof_body: IntArray | None = None
+    step_bodies: Bodies | None = None
 
     @property
     def kind(self) -> str:
@@ -99,6 +108,14 @@ class TrussData:
 
     # --- what acts ---------------------------------------------------------------------
 
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bodies that the dofs belong to."""
+        if self.step_bodies is not None:
+            return self.step_bodies
+        nv = int(self.B.shape[1])
+        return one_body_a_dof(nv) if self.dof_body is None else stated_bodies(self.dof_body)
+
     def exchange(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What acts on dofs, bodies and contacts under forces f (nc,), all in N at a contact.
 
@@ -109,11 +126,13 @@ class TrussData:
         least a small share of the smallest load; where nothing acts anywhere it is one newton.
         """
         B, bodies, used = self.B, self.bodies, self.in_play
-        applied = bodies.largest(np.where(used, np.abs(self.contact_load), 0.0) / self.dof_lever)
-        driven = self.law.force(self.held)
-        np.maximum.at(applied, bodies.label[B.indices], np.repeat(driven, np.diff(B.indptr)))
-        least = float(np.min(applied, where=applied > 0.0, initial=np.inf))
         loads = np.where(used, np.abs(self.contact_load), 0.0)
+        driven = self.law.force(self.held)
+        applied = np.maximum(
+            bodies.largest(loads / self.dof_lever),
+            largest_at_bodies(B.indptr, B.indices, bodies.label, driven, bodies.count),
+        )
+        least = float(np.min(applied, where=applied > 0.0, initial=np.inf))
         acting = np.maximum(self.entries.load_size(f), loads) / self.dof_lever
         exchanged = np.maximum(bodies.largest(acting), applied)
         floor = _LENT * least if np.isfinite(least) else 1.0
@@ -142,11 +161,6 @@ class TrussData:
     def parts(self) -> Parts:
         """Independent parts of the network; prescribed dofs tie nothing together."""
         return network_parts(self.B, tied=self.free)
-
-    @cached_property
-    def bodies(self) -> Bodies:
-        """The bodies that the dofs belong to."""
-        return bodies_of(self.B, self.dof_lever**2, None, self.dof_body)
 
     @cached_property
     def entries(self) -> Entries:

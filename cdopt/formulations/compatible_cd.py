@@ -30,6 +30,7 @@ from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact_law import HOOKE, PowerLaw
 from cdopt.data import TrussData
 from cdopt.data.entries import Entries
+from cdopt.data.exchange import exchange_of
 from cdopt.errors import InvalidInput
 from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
@@ -54,7 +55,8 @@ class ClosedNetwork(Frozen):
     contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
         above ``force_tol``. The union keeps the load reachable.
     tol : the relative tolerance behind both.
-    gap_tol : (nc,) m/s, ``tol`` times the closing speed of the contact's part.
+    gap_tol : (nc,) m/s, ``tol`` times the gap speed of what acts at the contact, plus what
+        round-off of the contact's position makes of a gap over Δt.
     force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
     forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
@@ -81,8 +83,8 @@ class CompatibleCD:
     form : statement of the second problem; the potential form, whose displacements solvers
         resolve more sharply for p ≠ 2, or "complementary".
     classic_form : statement of the first problem, "force" or "velocity".
-    closed_tol : a contact is closed when its gap speed is within this share of the step's
-        closing speed; by default ten times the first solve's worst residual, at least 1e-7.
+    closed_tol : a contact is closed when its gap speed is within this share of the gap speed of
+        what acts at it; by default ten times the first solve's worst residual, at least 1e-7.
     method : "two-step", or "one-step" for a single problem, ``CompliantCD`` in force form. Its law
         is very stiff: newton certifies it, interior points often do not for p ≠ 2.
     epsilon : ε of the one-step problem at the step's relative stiffness, m N^(−1/(p−1)) / s; by
@@ -218,7 +220,8 @@ class CompatibleCD:
             held = classic.certificate
             worst = held.worst if held is not None and np.isfinite(held.worst) else 0.0
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
-        gap_tol = tol * data.speed
+        exchange = exchange_of(data, classic.v_next, classic.f)
+        gap_tol = tol * exchange.speed + data.position_round_off
         force_tol = gap_tol / data.mobility
         entries = Entries(self.step.N) if data.B is None else data.entries
         moving = np.diff(entries.matrix.indptr) > 0  # others stay unloaded
@@ -257,6 +260,7 @@ class CompatibleCD:
             read_only(np.zeros(nv)),
             None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
             step.dof_body,
+            self.classic_cd.data.bodies if B is not None else None,
         )
         return NoTensionTruss.of(data, self.form)
 

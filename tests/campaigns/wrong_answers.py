@@ -248,7 +248,9 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     forces = np.array([float(x) for x in f])
     data = RigidStepData(step)
     gap = np.array([float(dot(r, f) + q) for r, q in zip(fractions(N), fractions(p), strict=True)])
-    scale = np.maximum(np.abs(N @ forces), np.abs(p)) + np.abs(N) @ forces * 1e-6
+    scale = np.maximum(np.abs(N @ forces), np.abs(p))
+    reached = np.abs(N) * (scale / np.diag(N))  # of what acts at one contact, at the others
+    scale = np.maximum(scale, reached.max(axis=1))
 
     def wrong(w: None, g: np.ndarray) -> float:
         return relative(np.abs((N @ g + p) - gap), scale)
@@ -314,7 +316,10 @@ def truss_problem(rng: np.random.Generator) -> Problem | None:
     lever = np.where(lever > 0.0, lever, 1.0)
     acting = (np.abs(B).T @ forces + np.abs(load)) / lever
     exchanged = np.array([acting[body == b].max() for b in range(body[-1] + 1)])
+    loads = np.abs(load) / lever
+    least = IDLE * loads[loads > 0.0].min() if load.any() else 1.0  # one newton where nothing acts
     scale = np.array([max(exchanged[body[j]] for j in np.flatnonzero(row)) for row in B])
+    scale = np.maximum(scale, least)
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         return relative(np.abs(g - forces), scale)
