@@ -1,38 +1,39 @@
 """Certificates: what an answer is worth, computed from the data and the answer alone.
 
-One implementation per problem kind. Each residual is a pure number: an error divided by a
-scale of the problem (``cdopt.data``), which has an absolute floor of one unit when loads or
-contacts vanish. No residual is taken from a solver.
+One implementation per problem kind. Each residual is a pure number: an error divided by what acts
+at that contact or on that body (``cdopt.data.exchange``). No residual is taken from a solver, and
+none is scaled by something elsewhere in the network, so that a light body beside a heavy one, or a
+slow one beside a fast one, is judged as sharply as by itself. ``docs/residuals.md`` derives the
+scales.
 
-Scales are those of the contact network's independent parts, so that no part hides behind a
-larger one.
+Round-off of the terms that make up an error is taken off it. Over the scale it is the residual's
+resolution: where that is above the tolerance a wrong answer cannot be told from an exact one, and
+the certificate is not ok.
 
-**Rigid step** (v⁺, f), with gap g = B v⁺ + bias, V the closing speed of the free motion, and
-N_ii f_i the speed that a contact's own force makes:
+**Rigid step** (v⁺, f), with gaps g = B v⁺ + bias. √E_b is the change of motion of body b in this
+step, E_b = Σ M_jj a_j² over its dofs, with a_j the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j; S_i is
+the gap speed that this means at contact i:
 
-- ``penetration``      max (−g_i)₊ / V
-- ``tension``          max (−N_ii f_i)₊ / V
-- ``complementarity``  max min(N_ii f_i, g_i)₊ / V
-- ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / M_jj V_j, where V_j is the dof's speed that
-  moves a gap at V; round-off of what is summed, 1e-14 (Δt|B|ᵀ|f| + M_jj(|v⁺| + |v*|))_j, is taken
-  off first
-- ``duality gap``      |primal + Δt · dual| / (|primal| + Δt |dual|), floored by the energy scale
+- ``penetration``      max (−g_i)₊ / S_i
+- ``tension``          max (−N_ii f_i)₊ / S_i
+- ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
+- ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b)
+- ``duality gap``      |primal + Δt · dual| / Σ E_b, for each independent part
 
-**Elastic step** (v⁺, f), with overlap c = −Δt g and F the part's force: what stops its speed or,
-if less, what its stiffest contact makes of all that closes in the step; V_j follows from it:
+**Elastic step** (v⁺, f), with overlap c = −Δt g and F_i the smaller of the forces that the bodies of
+contact i exchange, or what it makes of all that closes in the step if less:
 
-- ``law``              max |f_i − w′(c_i)| / F
-- ``tension``          max (−f_i)₊ / F
+- ``law``              max |f_i − w′(c_i)| / F_i
+- ``tension``          max (−f_i)₊ / F_i
 - ``momentum`` and ``duality gap`` as for the rigid step
 
-**Truss** (u, f), with overlap c = −B u and F the largest load:
+**Truss** (u, f), with overlap c = −B u, Y_b the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of a body's dofs
+and F_i the smaller Y_b of the contact's bodies:
 
-- ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j F) over free dofs
-- ``tension``      max (−f_i)₊ / F
-- ``law``          max |f_i − w′(c_i)| / F, nearest w′ of the overlaps within 4ε|B||u| of c_i,
-  which is their round-off, ε = 2.2e-16: stiff contacts between bodies that soft ones
-  let move far have no sharper overlap
-- ``duality gap``  |potential + complementary energy| / (their absolute sum)
+- ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs
+- ``tension``      max (−f_i)₊ / F_i
+- ``law``          max |f_i − w′(c_i)| / F_i
+- ``duality gap``  |potential + complementary energy| / their size, for each independent part
 """
 
 from __future__ import annotations
@@ -58,7 +59,16 @@ _NOTHING = 10.0  # what is this many times its round-off, or less, is taken for 
 
 @dataclass(frozen=True)
 class Residual:
-    """One optimality condition ``name``: ``value`` = error / ``scale``; ``unit`` is the scale's."""
+    """One optimality condition.
+
+    Attributes
+    ----------
+    name : which one.
+    value : error beyond round-off over ``scale``, where that is largest.
+    scale : what acts there, in ``unit``.
+    unit : of the scale.
+    resolution : round-off / scale where that is largest; smaller values mean nothing.
+    """
 
     name: str
     value: float
@@ -72,7 +82,8 @@ class Certificate:
     """Residuals of one answer and the tolerance they are held to.
 
     ``kind`` says which problem: "rigid step", "elastic step" or "truss".
-    ``ok`` is true when every residual is at most ``tol``, whatever the solver said.
+    ``ok`` is true when every residual is at most ``tol`` and so is its resolution, whatever the
+    solver said.
     """
 
     kind: str
@@ -87,7 +98,7 @@ class Certificate:
 
     @property
     def ok(self) -> bool:
-        """Whether every residual is within the tolerance."""
+        """Whether every residual is within the tolerance, and round-off lets it be told."""
         return self.worst <= self.tol and self.resolution <= self.tol
 
     @property
@@ -107,10 +118,18 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         residuals = {r.name: r.value for r in self.residuals}
-        return {"kind": self.kind, "ok": self.ok, "tol": self.tol, "residuals": residuals}
+        return {
+            "kind": self.kind,
+            "ok": self.ok,
+            "tol": self.tol,
+            "residuals": residuals,
+            "resolution": self.resolution,
+        }
 
     def __str__(self) -> str:
         verdict = "ok" if self.ok else "NOT OK"
+        if self.worst <= self.tol < self.resolution:
+            verdict += f" (round-off alone may be {self.resolution:.1e})"
         lines = [f"{self.kind}: {verdict} at {self.tol:g}"]
         lines += [f"  {r.name:<16}{r.value:9.1e}  of {r.scale:.3g} {r.unit}" for r in self]
         return "\n".join(lines)
@@ -165,19 +184,14 @@ def _positive(values: FloatArray) -> FloatArray:
 def _worst(
     name: str, error: FloatArray, scale: FloatArray, round_off: FloatArray, unit: str
 ) -> Residual:
-    """The largest error / scale, with its scale; not-a-number wins.
+    """The largest error beyond round-off over its scale; not-a-number wins.
 
     Where the scale itself is round-off nothing acts: an error of that size is none.
     """
     if error.size == 0:
         return Residual(name, 0.0, 1.0, unit)
-    at, resolution = kernels.worst(error, scale, round_off, _NOTHING)
-    size, of = float(error[at]), float(scale[at])
-    if np.isnan(resolution):
-        return Residual(name, float("nan"), of, unit, resolution)
-    if size <= _NOTHING * round_off[at] and of <= _NOTHING * round_off[at]:
-        return Residual(name, 0.0, of or 1.0, unit, resolution)
-    return Residual(name, size / of if of > 0.0 else np.inf * size, of or 1.0, unit, resolution)
+    value, of, resolution = kernels.worst(error, scale, round_off, _NOTHING)
+    return Residual(name, float(value), float(of), unit, float(resolution))
 
 
 def _certify_rigid(

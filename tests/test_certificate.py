@@ -45,16 +45,69 @@ def test_each_violation_is_caught(motion: list, forces: list, caught_by: str) ->
     assert not certificate[caught_by] <= 1e-3
 
 
-def test_residuals_are_the_stated_formulas() -> None:
-    speed = WEIGHT * DT / (WEIGHT / 9.81)  # the free motion closes at g Δt
-    certificate = certify(rigid(), np.array([-0.25 * speed, 0.0]), np.array([10 / 3] * 3))
-    assert certificate["penetration"] == pytest.approx(0.25)
-    scales = {r.name: (r.scale, r.unit) for r in certificate}
-    assert scales["penetration"] == (pytest.approx(speed), "m/s")
+def test_residuals_say_what_they_are_made_of() -> None:
+    certificate = certify(rigid(), np.array([-0.25 * 9.81 * DT, 0.0]), np.array([10 / 3] * 3))
+    scales = {r.name: r for r in certificate}
+    assert scales["penetration"].unit == "m/s"
+    assert scales["penetration"].value * scales["penetration"].scale == pytest.approx(0.25 * 9.81e-3)
+    assert 0.0 < certificate.resolution < 1e-13
     assert "penetration" in str(certificate)
     assert "NOT OK" in str(certificate)
     with pytest.raises(InvalidInput, match="'nothing'"):
         certificate["nothing"]
+
+
+@pytest.mark.parametrize("v", [0.5, 1.5, 2.0])
+def test_a_row_is_not_judged_by_another_row_of_the_same_body(v: float) -> None:
+    """Constraints 1e-7 (v − 1) ≥ 0 and v − 0.5 ≥ 0: the answer is v = 1, however small the row."""
+    step = cdopt.ContactStep(
+        [[1.0]], [[1e-7], [1.0]], [0, 0], [0.0], [0.0], 1.0, gap_rate=[-1e-7, -0.5]
+    )
+    assert certify(rigid(step), np.array([1.0]), np.array([1e7, 0.0])).ok
+    assert certify(rigid(step), np.array([v]), np.array([v * 1e7, 0.0])).worst > 0.3
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-8])
+def test_a_resting_ball_is_not_judged_by_a_fast_one_beside_it(dt: float) -> None:
+    """Tied by an open contact only: one hits the floor at 100 m/s, the other rests."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[1, 0], [0, 1], [-1, 1]], [0, 0, 10.0], [-100.0, 0], [0, -9.81], dt
+    )
+    hit = 100.0 / dt
+    assert certify(rigid(step), REST, np.array([hit, 9.81, 0.0])).ok
+    wrong = certify(rigid(step), np.array([0.0, -9.81 * dt]), np.array([hit, 0.0, 0.0]))
+    assert wrong["penetration"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("ratio", [1e4, 1e6, 62e3 / 0.8e-3])
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_a_light_tile_is_not_judged_by_the_block_it_lies_on(ratio: float, power: float) -> None:
+    mass = np.array([ratio, 1.0])
+    step = cdopt.ContactStep(np.diag(mass), [[1, 0], [-1, 1]], [0, 0], REST, -9.81 * mass, DT)
+    for backend in ("newton", "clarabel", "scs", *(("osqp", "highs") if power == 2.0 else ())):
+        solution = cdopt.CompatibleCD(step, power).solve(backend, classic="newton", check=False)
+        if backend == "newton" or solution.ok:
+            assert solution.ok
+            assert solution.f[1] == pytest.approx(9.81, rel=1e-5)
+
+
+def test_what_round_off_hides_is_not_called_right() -> None:
+    """Masses in the ratio 1e12: the tile's force is lost in the round-off of the block's."""
+    mass = np.array([1e12, 1.0])
+    step = cdopt.ContactStep(np.diag(mass), [[1, 0], [-1, 1]], [0, 0], REST, -9.81 * mass, DT)
+    truss = cdopt.CompatibleCD(step).solve("newton", classic="newton", check=False).certificate
+    assert truss.resolution > truss.tol
+    assert not truss.ok
+
+
+def test_a_common_velocity_changes_no_residual() -> None:
+    step = random_step(3)
+    rng = np.random.default_rng(3)
+    v, f, push = rng.standard_normal(step.nv), rng.standard_normal(step.nc), 7.0
+    moving = step.replace(v=step.v + push, gap_rate=step.gap_rate - push * step.B.sum(axis=1))
+    one, two = certify(rigid(step), v, f), certify(rigid(moving), v + push, f)
+    for residual in one:
+        assert two[residual.name] == pytest.approx(residual.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))

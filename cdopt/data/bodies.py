@@ -153,12 +153,12 @@ def contact_speeds(
 @compiled()
 def lend_to_idle(
     ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    energy: FloatArray, idle: BoolArray, share: float,
+    energy: FloatArray, idle: BoolArray, share: float, background: FloatArray,
 ) -> FloatArray:  # fmt: skip
     """(bodies,) the energies with those of ``idle`` bodies raised to what their neighbours lend.
 
-    A neighbour lends a ``share`` of its gap speed; of several contacts the one that lends least
-    counts. Other parameters as in ``contact_speeds``.
+    A neighbour lends a ``share`` of its gap speed, an idle one the ``background`` (nc,) in m/s; of
+    several contacts the one that lends least counts. Other parameters as in ``contact_speeds``.
     """
     lent = np.full(energy.size, np.inf)
     mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
@@ -169,10 +169,10 @@ def lend_to_idle(
                 continue
             most = 0.0
             for other in range(count):
-                if other != b:
+                if other != b and not idle[where[other]]:
                     most = max(most, mobility[other] * energy[where[other]])
-            if most > 0.0:
-                lent[where[b]] = min(lent[where[b]], share * share * most / mobility[b])
+            speed = share * np.sqrt(most) if most > 0.0 else background[i]
+            lent[where[b]] = min(lent[where[b]], speed * speed / mobility[b])
     raised = energy.copy()
     for b in range(energy.size):
         if lent[b] < np.inf:

@@ -31,7 +31,8 @@ class Exchange:
     bodies : its dofs by body.
     energy : (bodies,) kg m²/s², Σ M_jj a_j² over the body's dofs; a_j is the change of speed
         that contacts or loads make in this step, whichever is larger. A body without load, none
-        of whose contacts closes, takes a small share of what acts on its neighbours.
+        of whose contacts closes, takes a small share of what acts on its neighbours; in a part
+        of such bodies alone the part's speed counts.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j: what acts on each dof.
     speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
         the speed of the contact's part.
@@ -97,14 +98,13 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
     start = step.v if step.v is not None else step.v_star
     change = np.maximum(np.abs(jump), np.abs(step.v_star - start))
     rows = (B.indptr, B.indices, B.data, mass.diagonal, bodies.label)
+    still = data.idle_parts[data.parts.contact]
     energy = lend_to_idle(
-        *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies, _LENT
-    )
+        *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies, _LENT,
+        np.where(still, 1.0, _LENT) * data.speed,
+    )  # fmt: skip
     pushed = dt * entries.load_size(f)
     speed = np.minimum(contact_speeds(*rows, energy), data.speed)
-    if not np.any(energy > 0.0) and data.nc:  # nothing acts anywhere: one metre a second
-        speed = np.ones(data.nc)
-        energy = np.full(energy.size, data.dt / float(data.mobility.max()))
     momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
     return Exchange(
         data,
@@ -129,8 +129,7 @@ def _by_delassus(data: RigidStepData, f: FloatArray) -> Exchange:
     work = f * (N @ f)
     bound = np.sqrt(np.maximum(N.diagonal() * parts.total(parts.contact, work)[parts.contact], 0.0))
     speed = np.maximum(np.maximum(-p, 0.0), np.minimum(np.minimum(summed, bound), data.speed))
-    if not np.any(speed > 0.0):  # nothing acts anywhere: one metre a second
-        speed = np.ones(data.nc)
+    speed = np.where(data.idle_parts[parts.contact], data.speed, speed)
     none = np.zeros(0)
     bodies = Bodies(np.zeros(0, dtype=np.int64), 0)
     return Exchange(

@@ -103,27 +103,27 @@ def transposed_times(
 @compiled()
 def worst(
     error: FloatArray, scale: FloatArray, round_off: FloatArray, nothing: float
-) -> tuple[int, float]:
-    """Where error / scale is largest, or the first place where one of them is not finite.
+) -> tuple[float, float, float]:
+    """The largest (error − round_off)₊ / scale, that scale, and the largest round_off / scale.
 
-    Where the scale is at most ``nothing`` times the round-off, an error of that size is zero.
-    Returned beside it: the largest round-off / scale elsewhere.
+    Where the scale is at most ``nothing`` times the round-off, an error of that size is zero. All
+    is not-a-number where something is not finite.
     """
-    place, most, resolution = 0, -np.inf, 0.0
+    value, of, resolution = 0.0, scale[0], 0.0
     for i in range(error.size):
         floor = nothing * round_off[i]
         if not (np.isfinite(error[i]) and np.isfinite(scale[i]) and np.isfinite(floor)):
-            return i, np.nan
+            return np.nan, scale[i], np.nan
         if scale[i] > floor:
             resolution = np.maximum(resolution, round_off[i] / scale[i])
-            ratio = error[i] / scale[i]
+            ratio = np.maximum(error[i] - round_off[i], 0.0) / scale[i]
         elif error[i] <= floor:
             ratio = 0.0
         else:
-            ratio = error[i] / scale[i] if scale[i] > 0.0 else np.inf * error[i]
-        if ratio > most:
-            place, most = i, ratio
-    return place, resolution
+            ratio = error[i] / scale[i] if scale[i] > 0.0 else np.inf
+        if ratio > value or i == 0:
+            value, of = ratio, scale[i]
+    return value, of, resolution
 
 
 @compiled()

@@ -140,15 +140,31 @@ class RigidStepData:
         return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
 
     @cached_property
+    def _closing(self) -> BoolArray:
+        """(nc,) contacts that close in free motion, by more than round-off."""
+        step = self.step
+        if self.B is None or step.bias is None or step.v_star is None:
+            return step.p_vec < 0.0
+        terms = np.abs(step.bias) + self.entries.times_size(step.v_star)
+        return np.asarray(step.p_vec < -_EPS * terms)
+
+    @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
         step, B, label = self.step, self.B, self.bodies.label
-        if B is None or step.v is None or step.v_star is None or step.bias is None:
+        if B is None or step.v is None or step.v_star is None:
             return np.zeros(self.bodies.count, dtype=bool)
         loaded = self.bodies.largest(np.abs(step.v_star - step.v)) > 0.0
-        terms = np.abs(step.bias) + self.entries.times_size(step.v_star)
-        closing = step.p_vec < -_EPS * terms
-        return ~loaded & ~touched(B.indptr, B.indices, label, closing, self.bodies.count)
+        return ~loaded & ~touched(B.indptr, B.indices, label, self._closing, self.bodies.count)
+
+    @cached_property
+    def idle_parts(self) -> BoolArray:
+        """(parts,) those in which no body bears a load and no contact closes in free motion."""
+        parts = self.parts
+        acting = parts.largest(parts.contact, self._closing.astype(np.float64))
+        if self.B is not None:
+            acting += parts.largest(parts.dof, 1.0 - self.idle_bodies[self.bodies.label])
+        return acting == 0.0
 
     @cached_property
     def position_round_off(self) -> FloatArray:

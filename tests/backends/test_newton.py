@@ -76,7 +76,7 @@ def test_bodies_that_lose_all_contacts_do_not_stop_it(power: float) -> None:
     wide = sp.vstack([sp.hstack([B, sp.csr_array((B.shape[0], 20))]), idle])
     load = np.concatenate([-problem.step.F_ext, np.zeros(20)])
     solution = cdopt.NoTensionTruss(wide, load, power=power).solve("newton")
-    assert solution.certificate.worst <= 1e-10
+    assert solution.certificate.worst <= 1e-8  # of a thousandth of the load, where none acts
     np.testing.assert_allclose(solution.f[-20:], 0.0, atol=1e-9)
 
 

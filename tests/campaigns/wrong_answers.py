@@ -179,7 +179,8 @@ def network(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
             B[i, per * b : per * b + per] = np.round(rng.standard_normal(per) * 4) / 4
         if not B[i].any():
             B[i, 0] = 1.0
-    rows = spread(rng, nc, decades) if rng.random() < 0.3 else np.ones(nc)
+    rows = 2.0 ** np.round(np.log2(spread(rng, nc, decades)))
+    rows = rows if rng.random() < 0.3 else np.ones(nc)
     return B * rows[:, None], np.repeat(np.arange(count), per), decades
 
 
@@ -232,8 +233,14 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     B, body, decades = network(rng)
     nc, nv = B.shape
     mass = np.repeat(2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0))
-    root = B / np.sqrt(mass)
-    N = root @ root.T
+    rows, m = fractions(B), fractions(mass)
+    exact = [
+        [sum((a * b / c for a, b, c in zip(r, s, m, strict=True)), Fraction(0)) for s in rows]
+        for r in rows
+    ]
+    N = np.array(exact, dtype=float)
+    if fractions(N) != exact:  # a rounded N has negative eigenvalues, and several answers
+        return None
     p = -N @ (rng.random(nc) * spread(rng, nc, decades / 2)) + np.where(
         rng.random(nc) < 0.5, 0.0, rng.random(nc)
     )
