@@ -11,8 +11,8 @@ resolution: where that is above the tolerance a wrong answer cannot be told from
 the certificate is not ok.
 
 **Rigid step** (v⁺, f), with gaps g = B v⁺ + bias. √E_b is the change of motion of body b in this
-step, E_b = Σ M_jj a_j² over its dofs, with a_j the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j; S_i is
-the gap speed that this means at contact i:
+step, E_b = Σ M_jj a_j² over its dofs, with a_j the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j; S_i
+is the gap speed that this means at contact i:
 
 - ``penetration``      max (−g_i)₊ / S_i
 - ``tension``          max (−N_ii f_i)₊ / S_i
@@ -20,8 +20,8 @@ the gap speed that this means at contact i:
 - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b)
 - ``duality gap``      |primal + Δt · dual| / Σ E_b, for each independent part
 
-**Elastic step** (v⁺, f), with overlap c = −Δt g and F_i the smaller of the forces that the bodies of
-contact i exchange, or what it makes of all that closes in the step if less:
+**Elastic step** (v⁺, f), with overlap c = −Δt g and F_i the smaller of the forces that the bodies
+of contact i exchange, or what it makes of all that closes in the step if less:
 
 - ``law``              max |f_i − w′(c_i)| / F_i
 - ``tension``          max (−f_i)₊ / F_i

@@ -49,7 +49,9 @@ def test_residuals_say_what_they_are_made_of() -> None:
     certificate = certify(rigid(), np.array([-0.25 * 9.81 * DT, 0.0]), np.array([10 / 3] * 3))
     scales = {r.name: r for r in certificate}
     assert scales["penetration"].unit == "m/s"
-    assert scales["penetration"].value * scales["penetration"].scale == pytest.approx(0.25 * 9.81e-3)
+    assert scales["penetration"].value * scales["penetration"].scale == pytest.approx(
+        0.25 * 9.81e-3
+    )
     assert 0.0 < certificate.resolution < 1e-13
     assert "penetration" in str(certificate)
     assert "NOT OK" in str(certificate)

@@ -30,8 +30,7 @@ class Bodies:
 
     def total(self, values: FloatArray) -> FloatArray:
         """(count,) sum of the values of each body's degrees of freedom."""
-        sums: FloatArray = np.bincount(self.label, values, self.count)
-        return sums.astype(np.float64, copy=False)
+        return np.bincount(self.label, values, self.count).astype(np.float64, copy=False)
 
     def largest(self, values: FloatArray) -> FloatArray:
         """(count,) largest value of each body's degrees of freedom, at least zero."""

@@ -163,7 +163,9 @@ class RigidStepData:
         parts = self.parts
         acting = parts.largest(parts.contact, self._closing.astype(np.float64))
         if self.B is not None:
-            acting += parts.largest(parts.dof, 1.0 - self.idle_bodies[self.bodies.label])
+            acting += parts.largest(
+                parts.dof, (~self.idle_bodies[self.bodies.label]).astype(np.float64)
+            )
         return acting == 0.0
 
     @cached_property

@@ -188,7 +188,9 @@ def step_data(rng: np.random.Generator):
     """M, B, v, F_ext, Φ, Δt and dof_body of a step whose free motion v* is exact."""
     B, body, decades = network(rng)
     nc, nv = B.shape
-    mass = np.repeat(2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0))
+    mass = np.repeat(
+        2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0)
+    )
     dt = 2.0 ** float(rng.integers(-20, 1))
     phi = np.where(rng.random(nc) < 0.5, 0.0, rng.random(nc) * spread(rng, nc, decades)) * dt
     v = np.where(rng.random(nv) < 0.4, 0.0, rng.standard_normal(nv) * spread(rng, nv, decades / 2))
@@ -215,8 +217,7 @@ def rigid_problem(rng: np.random.Generator) -> Problem | None:
     motion = np.array([float(a + b) for a, b in zip(free, jump, strict=True)])
     data = RigidStepData(step)
     acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
-    gap = np.array([float(dot(r, [a + b for a, b in zip(free, jump, strict=True)])
-                          + Fraction(float(x)) / h) for x, r in zip(phi, rows, strict=True)])  # fmt: skip
+    gap = np.array([float(dot(r, f) + q) for r, q in zip(N, p, strict=True)])
     scale = reach(B, mass, body, acts, gap)
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
@@ -231,8 +232,10 @@ def rigid_problem(rng: np.random.Generator) -> Problem | None:
 
 def delassus_problem(rng: np.random.Generator) -> Problem | None:
     B, body, decades = network(rng)
-    nc, nv = B.shape
-    mass = np.repeat(2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0))
+    nc = B.shape[0]
+    mass = np.repeat(
+        2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0)
+    )
     rows, m = fractions(B), fractions(mass)
     exact = [
         [sum((a * b / c for a, b, c in zip(r, s, m, strict=True)), Fraction(0)) for s in rows]
@@ -307,7 +310,7 @@ def elastic_problem(rng: np.random.Generator) -> Problem | None:
 def truss_problem(rng: np.random.Generator) -> Problem | None:
     """A Hookean truss: N = B A⁻¹ Bᵀ does not exist, so the active set is solved for u."""
     B, body, decades = network(rng)
-    nc, nv = B.shape
+    nc = B.shape[0]
     k = spread(rng, nc, decades / 2)
     given = np.where(rng.random(nc) < 0.6, rng.random(nc) * spread(rng, nc, decades / 2), 0.0)
     load = B.T @ given
@@ -330,7 +333,6 @@ def truss_problem(rng: np.random.Generator) -> Problem | None:
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         return relative(np.abs(g - forces), scale)
-
 
     def closing(some: np.ndarray) -> np.ndarray:
         return np.linalg.lstsq((B * some[:, None]).T, load, rcond=None)[0]
@@ -368,7 +370,9 @@ def _bases(rows, active, nv):
     if not active:
         return [()]
     rank = np.linalg.matrix_rank(
-        np.array([[float(x) / max(abs(float(y)) for y in rows[i]) for x in rows[i]] for i in active])
+        np.array(
+            [[float(x) / max(abs(float(y)) for y in rows[i]) for x in rows[i]] for i in active]
+        )
     )
     return itertools.combinations(range(nv), int(rank))
 
