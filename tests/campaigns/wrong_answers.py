@@ -113,6 +113,8 @@ class Problem:
         if not exact.ok:
             undecided = exact.worst <= max(exact.tol, 10.0 * exact.resolution)
             table["exact undecided" if undecided else "exact refused"] += 1
+            if not undecided:
+                self.shown(self.motion, self.forces, 0.0)
         for motion, forces in self.answers(rng):
             table["pairs"] += 1
             if not all(np.all(np.isfinite(x)) for x in (motion, forces) if x is not None):
@@ -218,7 +220,7 @@ def rigid_problem(rng: np.random.Generator) -> Problem | None:
     data = RigidStepData(step)
     acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
     gap = np.array([float(dot(r, f) + q) for r, q in zip(N, p, strict=True)])
-    scale = reach(B, mass, body, acts, gap)
+    scale = reach(B, mass, body, acts, gap, step.p_vec)
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         off = np.sqrt(np.bincount(body, mass * (w - motion) ** 2))
@@ -259,8 +261,10 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     data = RigidStepData(step)
     gap = np.array([float(dot(r, f) + q) for r, q in zip(fractions(N), fractions(p), strict=True)])
     scale = np.maximum(np.abs(N @ forces), np.abs(p))
-    reached = np.abs(N) * (scale / np.diag(N))  # of what acts at one contact, at the others
-    scale = np.maximum(scale, reached.max(axis=1))
+    for _ in range(nc):  # what acts at one contact reaches the others, whole where it is closed
+        lent = np.where(gap <= 0.0, (N != 0.0) * scale, np.abs(N) * (scale / np.diag(N)))
+        scale = np.maximum(scale, lent.max(axis=1))
+    scale = np.where(scale > 0.0, scale, 1.0)
 
     def wrong(w: None, g: np.ndarray) -> float:
         return relative(np.abs((N @ g + p) - gap), scale)
@@ -295,7 +299,7 @@ def elastic_problem(rng: np.random.Generator) -> Problem | None:
     motion = np.array([float(a + b) for a, b in zip(free, jump, strict=True)])
     forces = np.array([float(x) for x in f])
     acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
-    scale = reach(B, mass, body, acts, np.where(forces > 0.0, 0.0, np.inf))
+    scale = reach(B, mass, body, acts, np.where(forces > 0.0, 0.0, np.inf), step.p_vec)
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         off = np.sqrt(np.bincount(body, mass * (w - motion) ** 2))
@@ -389,12 +393,12 @@ def closing_by(N, p):
     return closing
 
 
-def reach(B, mass, body, acts, gap) -> np.ndarray:
+def reach(B, mass, body, acts, gap, p) -> np.ndarray:
     """(bodies,) √J: what acts on each body, or on another that a closed contact ties it to.
 
     What acts on a body reaches its neighbour as a gap speed, whole through a closed contact. Of
     what acts beyond an open one a body on which nothing acts takes ``IDLE``: an interior point's
-    noise there is no wrong answer.
+    noise there is no wrong answer. Where nothing acts anywhere the gaps' speeds count, or 1 m/s.
     """
     count = body[-1] + 1
     scale = np.sqrt(np.bincount(body, mass * acts**2, count))
@@ -404,9 +408,12 @@ def reach(B, mass, body, acts, gap) -> np.ndarray:
             tied = np.flatnonzero(share[i])
             speed = (share[i, tied] * scale[tied]).max(initial=0.0)
             lent = (1.0 if gap[i] <= 0.0 else IDLE) * speed / share[i, tied]
-            scale[tied] = np.where(
-                (scale[tied] == 0.0) | (gap[i] <= 0.0), np.maximum(scale[tied], lent), scale[tied]
-            )
+            takes = (scale[tied] == 0.0) | (gap[i] <= 0.0)
+            scale[tied] = np.where(takes, np.maximum(scale[tied], lent), scale[tied])
+    still = scale == 0.0
+    speed = np.abs(p).max(initial=0.0) or 1.0
+    top = share.max(axis=0)
+    scale[still] = np.where(top[still] > 0.0, speed / np.where(top > 0.0, top, 1.0)[still], 1.0)
     return scale
 
 
