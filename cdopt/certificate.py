@@ -261,7 +261,7 @@ def _certify_elastic(
     force = np.minimum(exchange.force(), most)
     stored, conjugate = law.energy(c), law.conjugate(f)
     left = stored + conjugate - f * c
-    round_off = _EPS * (stored + conjugate + np.abs(f * c)) + np.abs(f) * slack
+    round_off = _energy_round_off(law, f, c, slack)
     residuals = (
         _law_residual(law, f, c, slack, force),
         _worst("tension", _positive(-f), force, np.zeros(data.nc), "N"),
@@ -279,6 +279,13 @@ def _law_residual(
     return _worst("law", np.abs(f - law.force(c)), force, spread + _EPS * np.abs(f), "N")
 
 
+def _energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:
+    """(nc,) J, of w(c) + w*(f) − f c, for an overlap known to ± slack."""
+    stored = law.energy(c)
+    summed = stored + law.conjugate(f) + np.abs(f * c)
+    return _EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack
+
+
 def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) -> Certificate:
     law, parts, used = data.law, data.parts, data.in_play
     acting, exchanged, force = data.exchange(f)
@@ -287,9 +294,8 @@ def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) ->
     stored, conjugate = law.energy(c), law.conjugate(f)
     work = np.where(data.free, (data.contact_load - data.load(f)) * u, 0.0)
     gap = parts.total(parts.contact, stored + conjugate - f * c) + parts.total(parts.dof, work)
-    summed = stored + conjugate + np.abs(f * c)
     loads = np.where(data.free, (data.entries.load_size(f) + np.abs(data.contact_load)), 0.0)
-    floor = parts.total(parts.contact, _EPS * summed + np.abs(f) * slack)
+    floor = parts.total(parts.contact, _energy_round_off(law, f, c, slack))
     floor = floor + _EPS * parts.total(parts.dof, loads * np.abs(u))
     least = _FLOOR * law.conjugate(force)  # of contacts that carry nothing
     energy = parts.total(parts.contact, np.maximum(stored + conjugate, least))

@@ -18,6 +18,7 @@ from cdopt.data.rigid_step import RigidStepData
 from cdopt.scales import Parts
 
 _LENT = 1e-3  # of what acts next to a body on which nothing acts
+_RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
 _EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
 
 
@@ -98,13 +99,15 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
     start = step.v if step.v is not None else step.v_star
     change = np.maximum(np.abs(jump), np.abs(step.v_star - start))
     rows = (B.indptr, B.indices, B.data, mass.diagonal, bodies.label)
+    gap_round_off = _EPS * (np.abs(step.bias) + entries.times_size(v_next))
     still = data.idle_parts[data.parts.contact]
+    most = np.where(still, np.maximum(data.speed, _RESOLVED * gap_round_off), data.speed)
     energy = lend_to_idle(
         *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies, _LENT,
-        np.where(still, 1.0, _LENT) * data.speed,
+        np.where(still, 1.0, _LENT) * most,
     )  # fmt: skip
     pushed = dt * entries.load_size(f)
-    speed = np.minimum(contact_speeds(*rows, energy), data.speed)
+    speed = np.minimum(contact_speeds(*rows, energy), most)
     momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
     return Exchange(
         data,
@@ -113,7 +116,7 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
         pushed + mass.diagonal * change,
         speed,
         mass.M @ jump - dt * data.load(f),
-        _EPS * (np.abs(step.bias) + entries.times_size(v_next)),
+        gap_round_off,
         _EPS * (pushed + momenta),
     )
 
