@@ -150,29 +150,39 @@ def contact_speeds(
 
 
 @compiled()
-def lend_to_idle(
+def least_energies(
     ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    energy: FloatArray, idle: BoolArray, share: float, background: FloatArray,
+    energy: FloatArray, idle: BoolArray, closing: FloatArray, share: float, background: FloatArray,
 ) -> FloatArray:  # fmt: skip
-    """(bodies,) the energies with those of ``idle`` bodies raised to what their neighbours lend.
+    """(bodies,) the energies, raised to a ``share`` of the gap speeds that reach each body.
 
-    A neighbour lends a ``share`` of its gap speed, an idle one the ``background`` (nc,) in m/s; of
-    several contacts the one that lends least counts. Other parameters as in ``contact_speeds``.
+    A contact that closes by itself at ``closing`` (nc,) in m/s stops at the expense of its bodies.
+    An ``idle`` body takes the gap speed of its neighbours too, or the ``background`` (nc,) in m/s
+    where they are idle as well; of several contacts the one that lends least counts. Other
+    parameters as in ``contact_speeds``.
     """
-    lent = np.full(energy.size, np.inf)
+    lent, pushed = np.full(energy.size, np.inf), np.zeros(energy.size)
     mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
     for i in range(ptr.size - 1):
         count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
+        total = 0.0
         for b in range(count):
-            if not idle[where[b]] or not mobility[b] > 0.0:
+            total += mobility[b]
+        for b in range(count):
+            body = where[b]
+            if not mobility[b] > 0.0:
+                continue
+            speed = share * closing[i] / total
+            pushed[body] = np.maximum(pushed[body], speed * speed * mobility[b])
+            if not idle[body]:
                 continue
             most = 0.0
             for other in range(count):
                 if other != b and not idle[where[other]]:
                     most = max(most, mobility[other] * energy[where[other]])
             speed = share * np.sqrt(most) if most > 0.0 else background[i]
-            lent[where[b]] = min(lent[where[b]], speed * speed / mobility[b])
-    raised = energy.copy()
+            lent[body] = min(lent[body], speed * speed / mobility[b])
+    raised = np.maximum(energy, pushed)
     for b in range(energy.size):
         if lent[b] < np.inf:
             raised[b] = np.maximum(raised[b], lent[b])

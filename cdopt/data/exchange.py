@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt.checks import FloatArray
-from cdopt.data.bodies import Bodies, contact_impulses, contact_speeds, lend_to_idle
+from cdopt.data.bodies import Bodies, contact_impulses, contact_speeds, least_energies
 from cdopt.data.entries import Entries
 from cdopt.data.rigid_step import RigidStepData
 from cdopt.scales import Parts
@@ -31,7 +31,8 @@ class Exchange:
     data : the step.
     bodies : its dofs by body.
     energy : (bodies,) kg m²/s², Σ M_jj a_j² over the body's dofs; a_j is the change of speed
-        that contacts or loads make in this step, whichever is larger. A body without load, none
+        that contacts or loads make in this step, whichever is larger. At least a small share of
+        what the contacts that close would make, each by itself. A body without load, none
         of whose contacts closes, takes a small share of what acts on its neighbours; in a part
         of such bodies alone the part's speed counts.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j: what acts on each dof.
@@ -102,8 +103,9 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
     gap_round_off = _EPS * (np.abs(step.bias) + entries.times_size(v_next))
     still = data.idle_parts[data.parts.contact]
     most = np.where(still, np.maximum(data.speed, _RESOLVED * gap_round_off), data.speed)
-    energy = lend_to_idle(
-        *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies, _LENT,
+    energy = least_energies(
+        *rows, bodies.total(mass.diagonal * change**2), data.idle_bodies,
+        np.maximum(-step.p_vec, 0.0), _LENT,
         np.where(still, 1.0, _LENT) * most,
     )  # fmt: skip
     pushed = dt * entries.load_size(f)
