@@ -13,6 +13,7 @@ from cdopt import checks
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt.data.exchange import exchange_of
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
@@ -230,9 +231,11 @@ def _parts_of(
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     scale[stuck] = data.force[stuck]
     unit = _acting(problem.step, first, scale, data.mobility)
+    exchange = exchange_of(data, first.v_next, np.asarray(first.f))
+    blurred = _BLUR * (held.worst if held is not None else 0.0) * exchange.speed / data.mobility
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
-    return parts, unit, tol * unit
+    return parts, unit, np.maximum(tol * unit, blurred)
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
