@@ -3,8 +3,9 @@
 ``float`` takes any real number, ``int`` any integer of 64 bits, an array annotation whatever
 numpy turns into a real array (no masked entries, no complex numbers), ``tuple`` a list as well,
 ``Sequence`` a one-dimensional array as well, a protocol whatever has its members, and
-``Annotated[X, check]`` what X takes and ``check(name, value)`` lets pass. ``Any`` and ``object``
-take everything. Numbers and arrays are handed on in the annotated type.
+``Annotated[X, check]`` what X takes and ``check(name, value)`` lets pass; that check also says
+what is wrong with other values. ``Any`` and ``object`` take everything. Numbers and arrays are
+handed on in the annotated type, those in containers too.
 """
 
 from __future__ import annotations
@@ -190,10 +191,15 @@ def _file_name(name: str, value: Any) -> str:
 
 
 def _both(first: Check, second: Check) -> Check:
-    """An annotation's class, then the check that ``Annotated`` adds."""
+    """An annotation's class, then the check that ``Annotated`` adds, whose message comes first."""
 
     def check(name: str, value: Any) -> Any:
-        return second(name, first(name, value))
+        try:
+            converted = first(name, value)
+        except Mismatch:
+            second(name, value)
+            raise
+        return second(name, converted)
 
     return check
 
@@ -310,10 +316,9 @@ def _mapping(key: Any, value: Any, made: bool) -> Check:
     def check(name: str, given: Any) -> Any:
         if not isinstance(given, Mapping):
             raise Mismatch("a dictionary")
-        for one, other in given.items():
-            key_check(name, one)
-            value_check(name, other)
-        return given
+        entries = {key_check(name, k): value_check(name, value) for k, value in given.items()}
+        same = all(entries.get(k) is value for k, value in given.items())
+        return given if same else entries
 
     return check
 
@@ -331,18 +336,20 @@ def _many(origin: Any, part: Check) -> Check:
     accepted, convert = _SEQUENCES[origin]
 
     def check(name: str, value: Any) -> Any:
-        text = isinstance(value, str | bytes | Mapping)
+        other = isinstance(value, str | bytes | Mapping) or sp.issparse(value)
         flat = not isinstance(value, np.ndarray) or value.ndim == 1
-        if text or not flat or not isinstance(value, accepted):
+        if other or not flat or not isinstance(value, accepted):
             raise Mismatch(f"a {origin.__name__.lower()}")
         entries = convert(value)
-        if part is not anything:
-            for one in entries:
-                try:
-                    part(name, one)
-                except Mismatch as mismatch:
-                    raise Mismatch(f"a {origin.__name__.lower()}, each entry {mismatch}") from None
-        return entries
+        if part is anything:
+            return entries
+        try:
+            converted = [part(name, one) for one in entries]
+        except Mismatch as mismatch:
+            raise Mismatch(f"a {origin.__name__.lower()}, each entry {mismatch}") from None
+        if all(one is two for one, two in zip(entries, converted, strict=True)):
+            return entries
+        return origin(converted) if origin in (tuple, set, frozenset) else converted
 
     return check
 

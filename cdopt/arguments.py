@@ -65,13 +65,16 @@ def _guard_class(cls: type) -> None:
         if isinstance(member, staticmethod):
             setattr(cls, name, staticmethod(_checked(member.__func__)))
         elif isinstance(member, classmethod):
-            setattr(cls, name, classmethod(_checked(member.__func__, bound=True)))
+            setattr(cls, name, classmethod(_checked(member.__func__, cls)))
         elif inspect.isfunction(member):
-            setattr(cls, name, _checked(member, bound=True))
+            setattr(cls, name, _checked(member, cls))
 
 
-def _checked(function: Callable[P, R], *, bound: bool = False) -> Callable[P, R]:
-    """The same function, its arguments checked; ``bound``: the first is self or the class."""
+def _checked(function: Callable[P, R], owner: type | None = None) -> Callable[P, R]:
+    """The same function, its arguments checked.
+
+    ``owner`` is the class of a method, whose first argument is self or the class.
+    """
     if hasattr(function, "__guarded__"):
         return function
     plan: list[_Plan] = []  # made at the first call, when every annotation can be resolved
@@ -79,7 +82,7 @@ def _checked(function: Callable[P, R], *, bound: bool = False) -> Callable[P, R]
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not plan:
-            plan.append(_Plan(function, bound))
+            plan.append(_Plan(function, owner))
         return function(*plan[0].positional(args), **plan[0].named(kwargs))
 
     call.__guarded__ = True  # type: ignore[attr-defined]
@@ -89,16 +92,18 @@ def _checked(function: Callable[P, R], *, bound: bool = False) -> Callable[P, R]
 class _Plan:
     """The checks of one function's arguments, by position and by name."""
 
-    def __init__(self, function: Callable[..., Any], bound: bool) -> None:
+    def __init__(self, function: Callable[..., Any], owner: type | None) -> None:
         code = getattr(function, "__code__", None)
         made = code is not None and code.co_filename == _MADE_BY_DATACLASSES
-        space = Names(vars(sys.modules[function.__module__]))
         self.by_position: list[tuple[str, Check]] = []
         self.by_name: dict[str, Check] = {}
         self.rest: tuple[str, Check] = ("", anything)
         self.others: Check = anything
         for i, parameter in enumerate(inspect.signature(function).parameters.values()):
-            check = anything if bound and i == 0 else check_of(space(parameter.annotation), made)
+            module = (made and _declaring(owner, parameter.name)) or function.__module__
+            space = Names(vars(sys.modules[module]))
+            first = owner is not None and i == 0
+            check = anything if first else check_of(space(parameter.annotation), made)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 self.rest = (parameter.name, check)
             elif parameter.kind is parameter.VAR_KEYWORD:
@@ -120,6 +125,14 @@ class _Plan:
             name: _pass(name, self.by_name.get(name, others), value)
             for name, value in kwargs.items()
         }
+
+
+def _declaring(owner: type | None, field: str) -> str | None:
+    """The module of the class that declares a field: of a dataclass, or one of its bases."""
+    for base in () if owner is None else owner.__mro__:
+        if field in vars(base).get("__annotations__", {}):
+            return base.__module__
+    return None
 
 
 def _pass(name: str, check: Check, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,6 +64,8 @@ def scalar(
     if array.ndim != 0:
         raise InvalidInput(name, describe(value), expected)
     number = float(array)
+    if above == 0.0 and 0.0 < number < 1.0 / _LARGEST:
+        raise InvalidInput(name, repr(number), f"one finite number of at least {1 / _LARGEST:g}")
     outside = (
         not abs(number) <= _LARGEST
         or (above is not None and not number > above)
@@ -102,14 +104,18 @@ def numbers(name: str, value: object, shape: tuple[int | None, ...], unit: str =
     sizes = ", ".join("any" if n is None else str(n) for n in shape)
     expected = f"a finite array of shape ({sizes})" + (f" in {unit}" if unit else "")
     array = real(name, value, expected)
-    fits = array.ndim == len(shape) and all(
-        n is None or n == m for n, m in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
+    if not _fits(array, shape):
         raise InvalidInput(name, describe(array), expected)
     result = array.astype(np.float64)
     _finite(name, result, expected)
     return read_only(result)
+
+
+def _fits(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
+    """Whether an array has a shape, in which None stands for any length."""
+    return array.ndim == len(shape) and all(
+        n is None or n == m for n, m in zip(shape, array.shape, strict=True)
+    )
 
 
 def per_contact(
@@ -200,19 +206,28 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
 
 
 def integers(
-    name: str, value: object, shape: tuple[int, ...], *, at_least: int | None = None
+    name: str,
+    value: object,
+    shape: tuple[int | None, ...],
+    *,
+    at_least: int | None = None,
+    below: int | None = None,
 ) -> IntArray:
-    """A read-only integer array of the given shape, copied."""
+    """A read-only integer array, copied; None in ``shape`` takes any length."""
+    sizes = ", ".join("any" if n is None else str(n) for n in shape)
     low = "" if at_least is None else f", at least {at_least}"
-    expected = f"integers of shape {shape}{low}"
+    high = "" if below is None else f", below {below}"
+    expected = f"integers of shape ({sizes}){low}{high}"
     array = real(name, value, expected)
-    if array.shape != shape or (array.dtype.kind == "f" and array.size):
+    if not _fits(array, shape) or (array.dtype.kind == "f" and array.size):
         raise InvalidInput(name, describe(array), expected)
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise InvalidInput(name, "a number beyond 64 bits", expected)
     result = array.astype(np.int64)
     if at_least is not None and result.size and int(result.min()) < at_least:
         raise InvalidInput(name, str(int(result.min())), expected)
+    if below is not None and result.size and int(result.max()) >= below:
+        raise InvalidInput(name, str(int(result.max())), expected)
     return read_only(result)
 
 
@@ -271,3 +286,7 @@ def power(name: str, value: object) -> float:
     if real(name, value, one).ndim > 0:
         raise InvalidInput(name, describe(value), one)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
+
+
+Dim = Annotated[int, dimension]
+Power = Annotated[float, power]

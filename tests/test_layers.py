@@ -12,8 +12,8 @@ import cdopt
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
     "proof", "errors", "loop_cache", "compiled", "arrays", "checks", "annotations", "arguments",
-    "files", "documents", "frozen", "progress", "contact_law", "mass", "archive", "step", "scales",
-    "delassus", "systems", "data",
+    "files", "documents", "frozen", "progress", "memory", "contact_law", "mass", "archive", "step",
+    "scales", "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
     "plots", "reproduce", "explore", "reports", "cli",

@@ -67,11 +67,17 @@ def fan(n: int = 7, weight: float = 10.0) -> Truss:
     return truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, load])
 
 
-def fan_forces(n: int, weight: float, power: float) -> FloatArray:
-    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
-    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
-    share = np.cos(angle) ** (power - 1.0)
-    return read_only(weight * share / (share @ np.cos(angle)))
+def fan_forces(n: int, weight: float, power: checks.Power) -> FloatArray:
+    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N.
+
+    Raises
+    ------
+    InvalidInput : as for ``fan``, or a power out of range.
+    """
+    angle = np.linspace(-np.pi / 3, np.pi / 3, whole("n", n, 2, 10_000))
+    share = np.cos(angle) ** (checks.power("power", power) - 1.0)
+    load = checks.scalar("weight", weight, above=0.0)
+    return read_only(load * share / (share @ np.cos(angle)))
 
 
 def unreachable_load(load: str = "pull") -> Truss:

@@ -22,8 +22,13 @@ def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_
     Parameters
     ----------
     dofs : the degrees of freedom, by default ``scene.dofs``.
+
+    Raises
+    ------
+    InvalidInput : a state or degrees of freedom of another scene.
     """
-    chosen, b = scene.dofs if dofs is None else dofs, scene.bodies
+    chosen, b = scene.check_dofs(scene.dofs if dofs is None else dofs), scene.bodies
+    scene.check_state(state)
     if scene.dim == 2:
         per_entry = np.column_stack([b.mass, b.mass, b.inertia])
         return sp.csr_array(sp.diags_array(chosen.gather(per_entry)))
@@ -46,8 +51,12 @@ def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:
     Parameters
     ----------
     dofs : the degrees of freedom, by default ``scene.dofs``.
+
+    Raises
+    ------
+    InvalidInput : degrees of freedom of another scene.
     """
-    b, chosen = scene.bodies, scene.dofs if dofs is None else dofs
+    b, chosen = scene.bodies, scene.check_dofs(scene.dofs if dofs is None else dofs)
     heavy = np.where(b.fixed, 0.0, b.mass)
     force = heavy[:, None] * scene.gravity + b.force
     torque = b.torque[:, None] if scene.dim == 2 else b.torque
@@ -62,8 +71,13 @@ def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> Flo
     Parameters
     ----------
     dofs : the degrees of freedom, by default ``scene.dofs``.
+
+    Raises
+    ------
+    InvalidInput : a state or degrees of freedom of another scene.
     """
-    chosen = scene.dofs if dofs is None else dofs
+    scene.check_state(state)
+    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     force, body = applied_loads(scene, chosen), uneven(scene, chosen)
     if body.size:
         omega = state.angular_velocity[body]
@@ -92,7 +106,8 @@ def step(
 
     Raises
     ------
-    InvalidInput : dt or v_min out of range, or no such turning.
+    InvalidInput : dt or v_min out of range, no such turning, or a state, contacts or degrees of
+        freedom of another scene.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()
@@ -105,6 +120,8 @@ def step(
     Olsen & Kamrin (2018), section 3.
     """
     chosen, h = scene.dofs if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
+    scene.check_dofs(chosen)
+    scene.check_state(state)
     middle = halfway(scene, state, h, turning, chosen)
     keeps = turning == MOMENTUM
     return ContactStep(

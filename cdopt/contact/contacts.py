@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cdopt import checks
 from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.contact.faces import redundant_points
 from cdopt.contact.neighbours import Neighbours, default_margin
@@ -42,6 +43,10 @@ class Contacts(Frozen):
         those of the pair's other points: one of four, five of eight. How the pair shares its load
         among its points is not determined by the pair alone; which points of a face count as
         redundant is a choice.
+
+    Raises
+    ------
+    InvalidInput : arrays of other shapes.
     """
 
     bodies: IntArray
@@ -53,6 +58,25 @@ class Contacts(Frozen):
     restitution: FloatArray
     gap_rate: FloatArray
     bonded: BoolArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nc, dim = self.phi.size, self.normals.shape[-1] if self.normals.ndim else 0
+        wide = {"bodies": (nc, 2), "normals": (nc, dim), "points": (nc, dim)}
+        for name, value in self.__dict__.items():
+            if value.shape != wide.get(name, (nc,)) or dim not in (2, 3):
+                raise InvalidInput(name, checks.describe(value), f"one row for each of {nc} gaps")
+
+    def check_scene(self, scene: Scene) -> None:
+        """Refuse contacts of another scene.
+
+        Raises
+        ------
+        InvalidInput : bodies that the scene does not have, or another dimension.
+        """
+        among_them = self.bodies.max(initial=-1) < scene.nb and self.bodies.min(initial=0) >= 0
+        if self.normals.shape[1] != scene.dim or not among_them:
+            raise InvalidInput("contacts", "those of another scene", "contacts of this scene")
 
     @property
     def nc(self) -> int:

@@ -47,13 +47,15 @@ def damping_matrix(
 
     Raises
     ------
-    InvalidInput : ``damped`` is not one flag for each contact.
+    InvalidInput : ``damped`` is not one flag for each contact; a state, contacts or degrees of
+        freedom of another scene.
 
     Notes
     -----
     De Klerk et al. (2021), (20)–(25).
     """
-    chosen = scene.full_dofs if dofs is None else dofs
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    scene.check_state(state)
     index = _damped(scene, contacts, damped)
     rows = _dashpots(scene, state, contacts, index, chosen.number, chosen.nv)
     C = sp.csr_array(rows.T @ rows)
@@ -81,9 +83,11 @@ def damping_drive(
 
     Raises
     ------
-    InvalidInput : ``damped`` is not one flag for each contact.
+    InvalidInput : ``damped`` is not one flag for each contact; a state, contacts or degrees of
+        freedom of another scene.
     """
-    chosen = scene.full_dofs if dofs is None else dofs
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    scene.check_state(state)
     index = _damped(scene, contacts, damped)
     prescribed = chosen.scatter(np.zeros(chosen.nv), state.v)
     moving = np.asarray(prescribed.any(axis=1))
@@ -98,6 +102,7 @@ def damping_drive(
 
 def _damped(scene: Scene, contacts: Contacts, damped: BoolArray | None) -> IntArray:
     """Numbers of the contacts that dissipate; none in a scene without damping."""
+    contacts.check_scene(scene)
     flags = contacts.bonded | (contacts.phi < 0.0) if damped is None else np.asarray(damped)
     if flags.dtype.kind != "b" or flags.shape != (contacts.nc,):
         raise InvalidInput("damped", checks.describe(flags), f"{contacts.nc} flags")

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from cdopt.checks import FloatArray, IntArray
 from cdopt.contact.contacts import Contacts
 from cdopt.contact.wrenches import wrench
-from cdopt.errors import InvalidInput
 from cdopt.scene import SHAPES, Dofs, Scene, State
 
 
@@ -31,16 +30,15 @@ def gap_gradient(
 
     Raises
     ------
-    InvalidInput : a state or contacts of another scene.
+    InvalidInput : a state, contacts or degrees of freedom of another scene.
 
     Notes
     -----
     Olsen & Kamrin (2018), section 3.
     """
     scene.check_state(state)
-    if contacts.normals.shape[1] != scene.dim or contacts.bodies.max(initial=-1) >= scene.nb:
-        raise InvalidInput("contacts", "those of another scene", "contacts found in this state")
-    chosen = scene.dofs if dofs is None else dofs
+    contacts.check_scene(scene)
+    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     number = without_idle_turns(scene, chosen.number)
     rows = approach_rows(state, contacts.bodies, contacts.normals, contacts.points, number)
     return sp.csr_array(rows, shape=(contacts.nc, chosen.nv))

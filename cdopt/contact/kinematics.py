@@ -70,12 +70,14 @@ def advance(
 
     Raises
     ------
-    InvalidInput : ``v_next`` of another size or not finite, dt not positive, or no such turning.
+    InvalidInput : ``v_next`` of another size or not finite, dt not positive, no such turning, or a
+        state of another scene.
 
     Notes
     -----
     Olsen & Kamrin (2018), Algorithm 1.
     """
+    scene.check_state(state)
     h = checks.scalar("dt", dt, above=0.0)
     values = checks.vector("v_next", v_next, scene.dofs.nv, "m/s")
     middle = halfway(scene, state, h, turning, scene.dofs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cdopt import checks
 from cdopt.checks import FloatArray, IntArray
 from cdopt.scene import SHAPES, Scene
 from cdopt.scene.bonds import among
@@ -47,13 +48,18 @@ def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
     A fixed body counts as infinitely heavy, whatever mass it states; against one, m_eff is the
     mass of the other, and infinite for two.
 
+    Raises
+    ------
+    InvalidInput : no pairs of numbers of bodies.
+
     Notes
     -----
     De Klerk et al. (2021), (20)–(25).
     """
+    numbers = checks.integers("pairs", pairs, (None, 2), at_least=0, below=scene.nb)
     inverse = np.where(scene.bodies.fixed, 0.0, 1.0 / scene.bodies.mass)
     with np.errstate(divide="ignore"):
-        return np.asarray(1.0 / inverse[pairs].sum(axis=1))
+        return np.asarray(1.0 / inverse[numbers].sum(axis=1))
 
 
 def _curvature(scene: Scene) -> FloatArray:

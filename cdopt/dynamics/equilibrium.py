@@ -125,7 +125,7 @@ def equilibrium(
         raise Unsupported(
             "quasi-static bonds", f"bonds are linear, contacts have p = {scene.power:g}"
         )
-    start = scene.initial if state is None else state
+    start = scene.check_state(scene.initial if state is None else state)
     own = external_forces(scene, start)
     total = own if load is None else own + checks.vector("load", load, scene.dofs.nv, "N")
     near = Neighbours(scene) if neighbours is None else neighbours

@@ -16,6 +16,7 @@ from cdopt.dynamics.quasi_static import QuasiStaticSteps
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.errors import InvalidInput
+from cdopt.memory import MB, physical_memory
 from cdopt.progress import Tell, told
 from cdopt.scene import Scene, load
 
@@ -29,6 +30,7 @@ METHODS: dict[str, Callable[..., Method | MarchingMethod]] = {
 
 _ROUND_OFF = 1e-9  # share by which a duration may miss a whole number of steps
 _MOST = 1e12  # steps
+_ROW = 100  # bytes of diagnostics, at least
 
 
 def simulate(
@@ -80,7 +82,8 @@ def simulate(
 
     Raises
     ------
-    InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run.
+    InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
+        without ``out``, so many steps that their record does not fit into the machine's memory.
     BackendUnavailable, Unsupported : before the first step.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
         carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
@@ -105,6 +108,8 @@ def simulate(
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise InvalidInput("every", checks.describe(every), "a whole number of at least 1")
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
+    if out is None:
+        _require_room(place, chosen, steps, every)
     with told(progress, "steps") as tell:
         work = Simulation(place, step, steps, chosen, every, strict, tell)
         return work.in_memory() if out is None else work.in_file(_path(out), resume)
@@ -143,6 +148,18 @@ def _path(out: object) -> Path:
     if not isinstance(out, str | Path):
         raise InvalidInput("out", checks.describe(out), "the path of a file")
     return Path(out)
+
+
+def _require_room(scene: Scene, method: Method | MarchingMethod, steps: int, every: int) -> None:
+    """Refuse a run whose record does not fit into memory, by what states and rows take at least."""
+    frames = steps // every + 1
+    rows = frames if isinstance(method, MarchingMethod) else steps + 1
+    size = scene.initial.q.nbytes + scene.initial.v.nbytes
+    least, known = (frames * size + rows * _ROW) / MB, physical_memory()
+    if known is not None and least > known:
+        found = f"{steps:.3g} steps, a record of at least {least / 1024:.3g} GB"
+        expected = f"less than the {known / 1024:.3g} GB of this machine; or out, a file"
+        raise InvalidInput("duration", found, expected)
 
 
 def _count(steps: float) -> int:

@@ -104,7 +104,7 @@ class CompatibleCD:
     def __init__(
         self,
         step: ContactStep,
-        power: float = HOOKE,
+        power: checks.Power = HOOKE,
         form: str = "potential",
         classic_form: str = "force",
         closed_tol: float | None = None,

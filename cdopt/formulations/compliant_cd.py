@@ -58,7 +58,11 @@ class CompliantCD(ElasticStep):
     """
 
     def __init__(
-        self, step: ContactStep, power: float = HOOKE, kappa: float = 1.0, form: str = "force"
+        self,
+        step: ContactStep,
+        power: checks.Power = HOOKE,
+        kappa: float = 1.0,
+        form: str = "force",
     ) -> None:
         self._take(step, form)
         self.kappa = checks.scalar("kappa", kappa, above=0.0)

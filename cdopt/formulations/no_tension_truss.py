@@ -74,7 +74,7 @@ class NoTensionTruss(Formulation):
         B: Any,
         contact_load: Any,
         stiffness: Any = 1.0,
-        power: float = HOOKE,
+        power: checks.Power = HOOKE,
         form: str = "complementary",
         free_dofs: Any = None,
         prescribed_u: Any = None,

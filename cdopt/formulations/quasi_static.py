@@ -61,7 +61,7 @@ class QuasiStatic(NoTensionTruss):
         phi: Any,
         applied: Any,
         stiffness: Any = 1.0,
-        power: float = HOOKE,
+        power: checks.Power = HOOKE,
         form: str = "potential",
         contact_ids: Any = None,
         dof_body: Any = None,

@@ -104,7 +104,7 @@ class VariationalStep(ElasticStep):
         step: ContactStep,
         mom: Any,
         alpha: float = 0.5,
-        power: float = HOOKE,
+        power: checks.Power = HOOKE,
         damping_matrix: Any = None,
         damping: str = "forced",
         two_sided: Any = None,

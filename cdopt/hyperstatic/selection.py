@@ -122,7 +122,7 @@ class Selection:
 
 
 def which_force(
-    report: Indeterminacy, solutions: Sequence[StepSolution], power: float = HOOKE
+    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power = HOOKE
 ) -> Selection:
     """Place solutions among all admissible forces.
 

@@ -69,7 +69,7 @@ def settle(
     relative: Any,
     species: Any,
     *,
-    power: float = HOOKE,
+    power: checks.Power = HOOKE,
     stiffness: float = 1e5,
     damping: float = 1.0,
     most: int = 2_000_000,

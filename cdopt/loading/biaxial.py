@@ -22,7 +22,7 @@ from cdopt.contact import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.loading.compression import MOST, summed
-from cdopt.loading.record import LoadingPath, common, follow
+from cdopt.loading.record import LoadingPath, common, follow, started
 from cdopt.loading.walls import area, facing, pairs, pressure_force, shifted, span, wall_number
 from cdopt.progress import Tell
 from cdopt.scene import Scene, State
@@ -91,14 +91,14 @@ def confine(
     InvalidInput : a bad argument, or walls that do not make a box.
     SolveFailed : no equilibrium, or areas that do not settle.
     """
-    state = scene.initial if start is None else start
+    state = scene.check_state(scene.initial if start is None else start, "start")
     box = pairs(scene, state)
     if isinstance(stress, Mapping):
         wanted = {wall_number(scene, "stress", wall): each for wall, each in stress.items()}
     else:
         wanted = {other: stress for _, other in box}
     for wall, each in wanted.items():
-        checks.scalar("stress", each, above=0.0)
+        wanted[wall] = checks.scalar("stress", each, above=0.0)
         if facing(scene, state, wall) in wanted:
             raise InvalidInput("stress", "both walls of a pair", "one of them: nothing holds both")
     accuracy = checks.scalar("stress_tol", stress_tol, above=0.0)
@@ -170,11 +170,12 @@ def biaxial(
         "stress_tol": stress_tol, "backend": backend, "tol": tol, "limit": limit,
         "travel": travel, "neighbours": near,
     }  # fmt: skip
-    if isinstance(start, Equilibrium):
-        begun = start
+    first = started(scene, start)
+    if isinstance(first, Equilibrium):
+        begun = first
     else:
         everywhere = dict.fromkeys((top, *sides), level)
-        begun = confine(scene, everywhere, start=start, **options)
+        begun = confine(scene, everywhere, start=first, **options)
     height = _span(scene, begun.state, top)
 
     def take(k: int, before: Equilibrium) -> Equilibrium:

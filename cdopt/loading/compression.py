@@ -12,7 +12,7 @@ from cdopt.checks import FloatArray
 from cdopt.contact import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.errors import InvalidInput
-from cdopt.loading.record import LoadingPath, common, follow
+from cdopt.loading.record import LoadingPath, common, follow, started
 from cdopt.loading.walls import area as area_of
 from cdopt.loading.walls import pressure_force, shifted, span, wall_number
 from cdopt.progress import Tell
@@ -107,7 +107,8 @@ def compress(
             scene, state, backend=backend, tol=tol, limit=limit, travel=travel, neighbours=near
         )
 
-    begun = start if isinstance(start, Equilibrium) else rest(start or scene.initial)
+    first = started(scene, start)
+    begun = first if isinstance(first, Equilibrium) else rest(first)
     long = _known("length", length, span(scene, begun.state, number), "wall opposite")
     wide = _known("area", area, area_of(scene, begun.state, number), "box of walls around it")
 
@@ -140,7 +141,7 @@ def summed(force: FloatArray, way: FloatArray) -> FloatArray:
 
 def _strains(strain: object, steps: int | None) -> FloatArray:
     """(n,) strains to reach."""
-    if np.ndim(strain) == 0:  # type: ignore[arg-type]
+    if checks.real("strain", strain, "one finite number, or a vector of them").ndim == 0:
         last = checks.scalar("strain", strain, at_most=MOST)
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise InvalidInput("steps", checks.describe(steps), "a whole number from 1")

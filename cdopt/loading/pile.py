@@ -123,7 +123,8 @@ def press(
         )
 
     strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
-    first = equilibrium(scene, start, **options)
+    before = scene.check_state(scene.initial if start is None else start, "start")
+    first = equilibrium(scene, before, **options)
 
     def take(k: int, before: Equilibrium) -> Equilibrium:
         return bear(float(loads[k]), before)
@@ -175,8 +176,7 @@ def _top(scene: Scene, down: FloatArray) -> IntArray:
 
 
 def _chosen(scene: Scene, given: Any) -> IntArray:
-    shape = np.shape(given) if np.ndim(given) == 1 else (1,)
-    numbers = np.unique(checks.integers("bodies", given, shape, at_least=0))
-    if not numbers.size or numbers.max() >= scene.nb or scene.bodies.fixed[numbers].any():
+    numbers = np.unique(checks.integers("bodies", given, (None,), at_least=0, below=scene.nb))
+    if not numbers.size or scene.bodies.fixed[numbers].any():
         raise InvalidInput("bodies", checks.describe(given), "numbers of free bodies")
     return numbers

@@ -16,7 +16,7 @@ from cdopt.dynamics import Equilibrium
 from cdopt.errors import SolveFailed
 from cdopt.frozen import Frozen
 from cdopt.progress import Tell, told
-from cdopt.scene import Scene
+from cdopt.scene import Scene, State
 from cdopt.step import ContactStep
 
 IDLE = 1e-6  # of the largest force: contacts with less do not count as carrying
@@ -149,6 +149,20 @@ def follow(
                 halted.record = written(done, "interrupted")
                 raise halted from stop
     return written(done, "")
+
+
+def started(scene: Scene, start: State | Equilibrium | None) -> State | Equilibrium:
+    """Where an experiment starts, by default in the scene's initial state.
+
+    Raises
+    ------
+    InvalidInput : it is of another scene.
+    """
+    if isinstance(start, Equilibrium):
+        scene.check_state(start.state, "start")
+        start.contacts.check_scene(scene)
+        return start
+    return scene.check_state(scene.initial if start is None else start, "start")
 
 
 def common(scene: Scene, found: Sequence[Equilibrium], failure: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ _LOOSE = 1.025  # of the largest disc: half a cell of the lattice they start on
 
 def disc_box(
     n: int = 60, *, radius: float = 0.01, spread: float = 0.3, stiffness: float = 1e6,
-    density: float = 2000.0, power: float = 2.0, seed: int = 0,
+    density: float = 2000.0, power: checks.Power = 2.0, seed: int = 0,
 ) -> Scene:  # fmt: skip
     """Discs of random sizes, loose and apart, between four walls, without gravity.
 
@@ -59,7 +59,7 @@ def disc_box(
 
 def disc_pile(
     rows: int = 3, *, diameter: float = 0.02, stiffness: float = 1e6, density: float = 2000.0,
-    power: float = 2.0,
+    power: checks.Power = 2.0,
 ) -> Scene:  # fmt: skip
     """A pile of equal discs in the plane, one less in each row, on a fixed row.
 

@@ -9,6 +9,7 @@ import numpy as np
 from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.errors import InvalidInput
 from cdopt.frozen import Frozen
+from cdopt.scene.state import WIDTH_V
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +25,26 @@ class Dofs(Frozen):
     number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom behind each entry of
         State.v; −1 for none. Numbered body by body, translations first.
     body, column : (nv,) where each degree of freedom stands in State.v.
+
+    Raises
+    ------
+    InvalidInput : another shape, or ``body`` and ``column`` that do not invert ``number``.
     """
 
     number: IntArray
     body: IntArray
     column: IntArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.number.ndim != 2 or self.number.shape[1] not in WIDTH_V.values():
+            raise InvalidInput("number", f"shape {self.number.shape}", "(bodies, 3) or (bodies, 6)")
+        where = np.nonzero(self.number >= 0)
+        order = np.argsort(self.number[where])
+        places = [np.asarray(axis)[order] for axis in where]
+        counted = np.array_equal(self.number[where][order], np.arange(order.size))
+        if not (counted and all(map(np.array_equal, places, (self.body, self.column)))):
+            raise InvalidInput("number", "other places", "those that body and column state")
 
     @classmethod
     def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:

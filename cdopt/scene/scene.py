@@ -87,9 +87,9 @@ class Scene(Frozen):
         self,
         bodies: Sequence[Item],
         *,
-        dim: int,
+        dim: checks.Dim,
         gravity: Any = None,
-        power: float = 2.0,
+        power: checks.Power = 2.0,
         restitution: float = 0.0,
         materials: Sequence[Material] = (),
         overlap_tol: float = OVERLAP_TOL,
@@ -185,8 +185,8 @@ class Scene(Frozen):
         known = [self.restitution if e is None else e for e in stated]
         return read_only(np.array([*known, self.restitution])[self.bodies.material])
 
-    def check_state(self, state: State) -> None:
-        """Refuse the ``state`` of another scene.
+    def check_state(self, state: State, name: str = "state") -> State:
+        """The same state, unless it is that of another scene; ``name`` is the argument's.
 
         Raises
         ------
@@ -194,7 +194,20 @@ class Scene(Frozen):
         """
         if state.q.shape != self.initial.q.shape:
             found, expected = f"q of shape {state.q.shape}", f"shape {self.initial.q.shape}"
-            raise InvalidInput("state", found, expected)
+            raise InvalidInput(name, found, expected)
+        return state
+
+    def check_dofs(self, dofs: Dofs) -> Dofs:
+        """The same degrees of freedom, unless they are those of another scene.
+
+        Raises
+        ------
+        InvalidInput : other bodies, or in another dimension.
+        """
+        shape = self.initial.v.shape
+        if dofs.number.shape != shape:
+            raise InvalidInput("dofs", f"number of shape {dofs.number.shape}", f"shape {shape}")
+        return dofs
 
     def stiffened(self, kappa: float, *, damping: float | None = None) -> Scene:
         """The same scene with κ times the stiffness of its materials, and of its bonds.

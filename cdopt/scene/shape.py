@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ else:  # what a scene file may hold
     Vector = Sequence[float]
     Corners = Sequence[Sequence[float]]
 Columns = Mapping[str, FloatArray]
-Dim = Annotated[int, checks.dimension]
+Dim = checks.Dim
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -174,6 +174,7 @@ def special() -> dict[str, dict[str, Any]]:
                                                    "problem": found[cdopt.ClassicCD]},
         "cdopt.interop.quadratic_programs.QuadraticProgram.objective": {"x": np.zeros(5)},
         "cdopt.loading.LoadingFailed": {"message": "no", "backend": "a", "status": "b"},
+        "cdopt.simulate": {"dt": 1.0, "duration": 1.0},  # a hostile 3 s is then 3 steps
         "cdopt.certify": {"data": data, "motion": solution.v_next, "forces": solution.f},
         "cdopt.contact.advance": {"scene": scene, "state": state, "dt": 1e-3,
                                   "v_next": np.zeros(scene.dofs.number.size)},

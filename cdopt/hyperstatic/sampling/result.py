@@ -194,7 +194,7 @@ class Ensemble(Frozen):
 
     # --- an answer among the samples ---------------------------------------------------
 
-    def place(self, f: Any, power: float = HOOKE) -> Place:
+    def place(self, f: Any, power: checks.Power = HOOKE) -> Place:
         """Where forces lie among the samples.
 
         Parameters

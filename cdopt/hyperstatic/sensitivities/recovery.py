@@ -102,7 +102,7 @@ class RecoveredStiffness(Frozen):
 
 
 def recover_stiffness(
-    B: Any, contact_loads: Any, forces: Any, power: float = HOOKE, start: Any = 1.0
+    B: Any, contact_loads: Any, forces: Any, power: checks.Power = HOOKE, start: Any = 1.0
 ) -> RecoveredStiffness:
     """The relative stiffness whose compatible forces are nearest to measured ones.
 

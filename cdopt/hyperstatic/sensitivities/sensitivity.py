@@ -252,7 +252,7 @@ class Sensitivity(Frozen):
 
 def sensitivity(
     problem: ContactStep | NoTensionTruss,
-    power: float | None = None,
+    power: checks.Power | None = None,
     backend: str | Backend = _SHARPEST,
     *,
     tol: float = TOUCHING,

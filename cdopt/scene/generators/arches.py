@@ -8,7 +8,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
+from cdopt.checks import Dim, FloatArray, Power
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
@@ -19,8 +19,8 @@ from cdopt.scene.scene import GRAVITY, Scene
 
 def arch(
     voussoirs: int = 9, *, angle: float = 1.0, thrust: float = 1000.0, radius: float = 1.0,
-    thickness: float = 0.25, depth: float = 0.2, dim: int = 2,
-    materials: Sequence[Material] = (), power: float = 2.0, restitution: float = 0.0,
+    thickness: float = 0.25, depth: float = 0.2, dim: Dim = 2,
+    materials: Sequence[Material] = (), power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A segmental arch of equal wedges between two fixed abutments, with radial smooth joints.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt import checks
-from cdopt.checks import FloatArray
+from cdopt.checks import Dim, FloatArray
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.scene import Scene
@@ -13,7 +13,7 @@ from cdopt.scene.shapes import Box, HalfSpace, Sphere
 
 
 def bouncing_ball(
-    restitution: float = 0.5, *, height: float = 1.0, radius: float = 0.1, dim: int = 2
+    restitution: float = 0.5, *, height: float = 1.0, radius: float = 0.1, dim: Dim = 2
 ) -> Scene:
     """A ball of 1 kg falls from ``height`` m of clearance onto a floor; apexes follow e²ⁿ.
 
@@ -36,7 +36,7 @@ def bouncing_ball(
 
 def sphere_on_floor(
     *, radius: float = 0.1, mass: float = 1.0, gap: float = 0.0, floor_speed: float = 0.0,
-    restitution: float = 0.0, dim: int = 2,
+    restitution: float = 0.0, dim: Dim = 2,
 ) -> Scene:  # fmt: skip
     """A sphere ``gap`` m over a floor, which may rise at ``floor_speed`` m/s.
 
@@ -57,7 +57,12 @@ def sphere_on_floor(
 
 
 def box_on_floor(
-    *, size: object = None, angle: float = 0.3, gap: float = 0.01, mass: float = 1.0, dim: int = 2
+    *,
+    size: object = None,
+    angle: float = 0.3,
+    gap: float = 0.01,
+    mass: float = 1.0,
+    dim: Dim = 2,
 ) -> Scene:
     """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
 
@@ -86,7 +91,7 @@ def box_on_floor(
 def collision(
     restitution: float = 1.0, *, masses: tuple[float, float] = (1.0, 1.0),
     speeds: tuple[float, float] = (1.0, -1.0), radius: float = 0.1, gap: float = 0.02,
-    offset: float = 0.0, dim: int = 2,
+    offset: float = 0.0, dim: Dim = 2,
 ) -> Scene:  # fmt: skip
     """Two spheres on their way along x, ``gap`` m apart, without gravity.
 
@@ -119,7 +124,7 @@ def collision(
     )
 
 
-def floor(dim: int, speed: float = 0.0) -> Body:
+def floor(dim: Dim, speed: float = 0.0) -> Body:
     """A half-space below the origin, rising at ``speed`` m/s."""
     rising = _up(dim, speed) if speed else None
     return Body(HalfSpace(_up(dim, 1.0)), np.zeros(dim), velocity=rising, name="floor")

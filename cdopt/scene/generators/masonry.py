@@ -8,7 +8,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
+from cdopt.checks import Dim, FloatArray, Power
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.generators.few import floor, over
@@ -22,9 +22,9 @@ _BOX = (0.4, 0.3, 0.2)
 
 
 def brick_wall(
-    courses: int = 5, bricks: int = 4, *, dim: int = 2, ends: str = "half", head_joint: float = 0.0,
+    courses: int = 5, bricks: int = 4, *, dim: Dim = 2, ends: str = "half", head_joint: float = 0.0,
     walls: bool = False, size: object = None, density: float = 2000.0,
-    materials: Sequence[Material] = (), power: float = 2.0, restitution: float = 0.0,
+    materials: Sequence[Material] = (), power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A wall in running bond on a floor: each brick lies half on either brick below.
 
@@ -95,8 +95,8 @@ def brick_wall(
 
 
 def box_stack(
-    n: int = 5, *, dim: int = 3, shift: float = 0.0, size: object = None, density: float = 1000.0,
-    materials: Sequence[Material] = (), power: float = 2.0, restitution: float = 0.0,
+    n: int = 5, *, dim: Dim = 3, shift: float = 0.0, size: object = None, density: float = 1000.0,
+    materials: Sequence[Material] = (), power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """Equal boxes one upon the other on a floor, exactly touching.
 
@@ -138,7 +138,7 @@ def box_stack(
 
 def brick_on_two_bricks(
     stiffness_ratio: float = 1.0, *, separation: float = 0.08, offset: float = 0.0,
-    fixed: bool = True, mass: float = 2.0, size: object = None, dim: int = 3, power: float = 2.0,
+    fixed: bool = True, mass: float = 2.0, size: object = None, dim: Dim = 3, power: Power = 2.0,
     restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A brick across two others, with four contact points on either, in the plane two.
@@ -189,8 +189,8 @@ def brick_on_two_bricks(
 
 
 def box_on_step(
-    overhang: float = 0.25, *, mass: float = 1.0, size: object = None, dim: int = 3,
-    power: float = 2.0, restitution: float = 0.0,
+    overhang: float = 0.25, *, mass: float = 1.0, size: object = None, dim: Dim = 3,
+    power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A box on a step, its right end beyond the edge of the step.
 

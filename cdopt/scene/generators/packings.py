@@ -6,7 +6,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
+from cdopt.checks import Dim, FloatArray, Power
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.generators.few import floor
@@ -16,7 +16,7 @@ from cdopt.scene.shapes import HalfSpace
 
 def crystal(
     rows: int = 8, columns: int = 10, *, diameter: float = 0.01, separation: float = 0.0,
-    density: float = 2000.0, power: float = 2.0, restitution: float = 0.0,
+    density: float = 2000.0, power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A hexagonal crystal of discs on a floor between two walls, in the plane.
 
@@ -56,8 +56,8 @@ def crystal(
 
 
 def random_packing(
-    n: int = 200, *, dim: int = 3, radius: float = 0.005, spread: float = 0.2, across: int = 6,
-    walls: bool = True, density: float = 2000.0, restitution: float = 0.0, power: float = 2.0,
+    n: int = 200, *, dim: Dim = 3, radius: float = 0.005, spread: float = 0.2, across: int = 6,
+    walls: bool = True, density: float = 2000.0, restitution: float = 0.0, power: Power = 2.0,
     seed: int = 0,
 ) -> Scene:  # fmt: skip
     """Spheres of random sizes, loose and apart, that fall into a box or onto a floor.

@@ -7,6 +7,7 @@ import numpy as np
 from cdopt import checks
 from cdopt.bank.parameters import whole
 from cdopt.bank.piles import MATERIALS, pyramid_positions
+from cdopt.checks import Dim, Power
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.material import Material
@@ -21,10 +22,10 @@ _NAMES = ("left", "middle", "right")
 def beam(
     middle_stiffness: float = 1.0,
     *,
-    dim: int = 2,
+    dim: Dim = 2,
     support_radius: float = 0.05,
     drop: float = 0.01,
-    power: float = 2.0,
+    power: Power = 2.0,
 ) -> Scene:
     """A rigid platform of 10 N dropped onto fixed supports at 0, 1/2 and 1 m.
 
@@ -62,7 +63,7 @@ def beam(
     )  # fmt: skip
 
 
-def table(*, support_radius: float = 0.05, drop: float = 0.01, power: float = 2.0) -> Scene:
+def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.0) -> Scene:
     """A square top of 10 N dropped onto four fixed supports, 1 m apart: each carries 2.5 N.
 
     ``support_radius`` in m, ``drop`` in radii, ``power`` of the scene. In space.
@@ -86,7 +87,7 @@ def table(*, support_radius: float = 0.05, drop: float = 0.01, power: float = 2.
 
 def pyramid(
     n: int = 20,
-    power: float = 2.0,
+    power: Power = 2.0,
     material: str = "uniform",
     *,
     modulus_ratio: float = 5.0,

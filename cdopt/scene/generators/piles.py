@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
+from cdopt.checks import FloatArray, Power
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
 from cdopt.scene.generators.few import floor
@@ -24,7 +24,7 @@ _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
 def polyhedra_pile(
     n: int = 30, *, corners: int = 12, radius: float = 0.01, spread: float = 0.2, across: int = 3,
     walls: bool = True, density: float = 2500.0, materials: Sequence[Material] = (),
-    power: float = 2.0, restitution: float = 0.0, seed: int = 0,
+    power: Power = 2.0, restitution: float = 0.0, seed: int = 0,
 ) -> Scene:  # fmt: skip
     """Random convex polyhedra, turned at random, apart, that fall into a box or onto a floor.
 
@@ -66,7 +66,7 @@ def polyhedra_pile(
 def polygon_packing(
     n: int = 40, *, corners: int = 6, radius: float = 0.01, spread: float = 0.2, across: int = 6,
     walls: bool = True, density: float = 2500.0, materials: Sequence[Material] = (),
-    power: float = 2.0, restitution: float = 0.0, seed: int = 0,
+    power: Power = 2.0, restitution: float = 0.0, seed: int = 0,
 ) -> Scene:  # fmt: skip
     """Random convex polygons, apart, that fall between two walls or onto a floor, in the plane.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cdopt import checks
 from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
+from cdopt.checks import Dim, FloatArray, Power
 from cdopt.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Compound, Part
@@ -25,7 +25,7 @@ _ACROSS = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
 def rod_on_supports(
     positions: object = (0.0, 0.4, 1.0), stiffness: object = 1.0, *, load: float = 10.0,
     load_at: float = 0.3, weight: float = 10.0, rod: str = "box", thickness: float = 0.04,
-    support_radius: float = 0.05, dim: int = 2, power: float = 2.0, restitution: float = 0.0,
+    support_radius: float = 0.05, dim: Dim = 2, power: Power = 2.0, restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A rigid rod along x on fixed elastic supports, pressed down at one place.
 
@@ -102,7 +102,7 @@ def rod_on_supports(
 def table_with_legs(
     legs: int = 6, stiffness: object = 1.0, *, places: object = None, load: float = 0.0,
     load_at: object = (0.0, 0.0), weight: float = 10.0, radius: float = 0.5, height: float = 0.4,
-    leg_width: float = 0.04, support_radius: float = 0.05, power: float = 2.0,
+    leg_width: float = 0.04, support_radius: float = 0.05, power: Power = 2.0,
     restitution: float = 0.0,
 ) -> Scene:  # fmt: skip
     """A rigid table, its top and legs one body, each leg on an elastic support of its own.

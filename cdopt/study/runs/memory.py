@@ -1,23 +1,15 @@
-"""Memory of this process and of this machine, MB of 2²⁰ bytes, and a hard limit on it."""
+"""Memory of this process, MB of 2²⁰ bytes, and a hard limit on it."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
-MB = 1024 * 1024
+from cdopt.memory import MB, physical_memory
+
 _SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
-
-
-def physical_memory() -> float | None:
-    """Memory of the machine, MB; None where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MB
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def default_limit() -> float | None:

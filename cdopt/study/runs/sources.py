@@ -68,7 +68,7 @@ class Material:
         )
 
 
-def problems(source: str | Path, power: float | None = None) -> list[Problem]:
+def problems(source: str | Path, power: checks.Power | None = None) -> list[Problem]:
     """The problems that a text means: one, or every step of a recorded run.
 
     Parameters
