@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from campaigns import malformed_calls
+from campaigns import malformed_calls, specimens
 from conftest import WEIGHT, beam
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -177,8 +180,64 @@ def test_the_error_names_the_argument(call: str, changes: dict, argument: str) -
     assert str(error.value).startswith(f"{argument}: found ")
 
 
-@pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.slow)])
+SCENE, OTHER = specimens.discs(), cdopt.scene.box_on_floor(dim=3)
+STATE, FOREIGN = SCENE.initial, OTHER.initial
+CONTACTS = cdopt.contact.detect(SCENE, STATE)
+BOX, TINY = cdopt.loading.disc_box(4), 5e-324
+contact = cdopt.contact
+ONCE_ESCAPED = {
+    "a stress of a denormal": lambda: cdopt.loading.biaxial(BOX, TINY, 1e-3, 1),
+    "a stress of a denormal by wall": lambda: cdopt.loading.confine(BOX, {"top": TINY}),
+    "a packing confined from elsewhere": lambda: cdopt.loading.confine(BOX, 1.0, start=FOREIGN),
+    "compressed from elsewhere": lambda: cdopt.loading.compress(BOX, "top", 1e-3, 1, start=FOREIGN),
+    "ragged strains": lambda: cdopt.loading.compress(BOX, "top", [[1.0], [1.0, 2.0]]),
+    "mass, foreign state": lambda: contact.mass_matrix(OTHER, STATE),
+    "mass, foreign dofs": lambda: contact.mass_matrix(SCENE, STATE, OTHER.dofs),
+    "forces, foreign state": lambda: contact.external_forces(OTHER, STATE),
+    "loads, foreign dofs": lambda: contact.applied_loads(SCENE, OTHER.dofs),
+    "gradient, foreign dofs": lambda: contact.gap_gradient(SCENE, STATE, CONTACTS, OTHER.dofs),
+    "step, foreign state": lambda: contact.step(SCENE, FOREIGN, CONTACTS, 1e-3),
+    "advance, foreign state": lambda: contact.advance(SCENE, FOREIGN, np.zeros(4), 1e-3),
+    "dashpots, foreign scene": lambda: contact.damping_matrix(OTHER, STATE, CONTACTS),
+    "dashpots, foreign state": lambda: contact.damping_matrix(SCENE, FOREIGN, CONTACTS),
+    "drive, foreign state": lambda: contact.damping_drive(SCENE, FOREIGN, CONTACTS),
+    "drive, foreign contacts": lambda: contact.damping_drive(OTHER, FOREIGN, CONTACTS),
+    "pairs of one row": lambda: contact.effective_mass(SCENE, [0, 1]),
+    "pairs of no body": lambda: contact.effective_mass(SCENE, [[0, 99]]),
+    "contacts that do not fit": lambda: dataclasses.replace(CONTACTS, phi=np.zeros(1)),
+    "dofs that do not fit": lambda: dataclasses.replace(SCENE.dofs, body=np.arange(2)),
+    "a column that is no array": lambda: dataclasses.replace(
+        SCENE.bodies.tables[0], columns={"radius": "no"}
+    ),
+    "an inherited field": lambda: dataclasses.replace(
+        specimens.objects()[cdopt.loading.Compression], contacts=sp.dok_array((2, 2))
+    ),
+    "solutions that are a matrix": lambda: cdopt.study.SolutionSet(sp.bsr_array(np.eye(2))),
+    "a fan of minus one": lambda: cdopt.bank.generators.fan_forces(-1, 1.0, 2.0),
+    "minus one dimensions": lambda: cdopt.scene.collision(dim=-1),
+    "a record that memory cannot hold": lambda: cdopt.simulate(SCENE, 1e-3, 1e8),
+}
+
+
+@pytest.mark.parametrize("call", ONCE_ESCAPED.values(), ids=ONCE_ESCAPED)
+def test_what_once_escaped_is_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput):
+        call()
+
+
+def test_powers_and_dimensions_say_what_they_are() -> None:
+    compare = functools.partial(cdopt.compare, beam())
+    for call in (cdopt.scene.beam, cdopt.scene.pyramid, compare, cdopt.study.Problem):
+        first = {"source": "beam-uniform"} if call is cdopt.study.Problem else {}
+        with pytest.raises(InvalidInput, match="share no rigid limit"):
+            call(**first, power=[2.0, 2.5, 2.0])
+    with pytest.raises(InvalidInput, match="expected 2 or 3"):
+        cdopt.scene.box_stack(dim="2")
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_every_public_callable_takes_hostile_arguments(count: int) -> None:
+    """``python -m tests.campaigns malformed_calls --count 100000`` is the long run."""
     table = malformed_calls.run(count, seed=0)
     assert table["calls"] == count
     assert [table[name] for name in malformed_calls.FORBIDDEN] == [0, 0, 0], table

@@ -54,7 +54,7 @@ class Comparison(SolutionSet):
         solutions: Iterable[StepSolution] = (),
         *,
         step: ContactStep,
-        power: float = HOOKE,
+        power: checks.Power = HOOKE,
         title: str = "",
         tol: float = TOLERANCE,
         failures: Mapping[str, CdoptError] = MappingProxyType({}),
@@ -197,7 +197,7 @@ class Comparison(SolutionSet):
 def compare(
     step: ContactStep,
     backends: str | Backend | Sequence[str | Backend] | None = None,
-    power: float = HOOKE,
+    power: checks.Power = HOOKE,
     form: str = "force",
     tol: float = TOLERANCE,
     *,

@@ -34,7 +34,7 @@ class Problem:
 
     source: str
     step: int | None = None
-    power: float | None = None
+    power: checks.Power | None = None
     digest: str = ""
 
     def __post_init__(self) -> None:
