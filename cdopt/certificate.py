@@ -6,9 +6,10 @@ none is scaled by something elsewhere in the network, so that a light body besid
 slow one beside a fast one, is judged as sharply as by itself. ``docs/residuals.md`` derives the
 scales.
 
-Round-off of the terms that make up an error is taken off it. Over the scale it is the residual's
-resolution: where that is above the tolerance a wrong answer cannot be told from an exact one, and
-the certificate is not ok.
+Round-off of the terms that make up an error is taken off it: so large is the backward error that
+data in double precision have anyway. In ``law`` it may hide a wrong force, because stiffness
+multiplies it. There round-off over the scale is the residual's resolution, and where that is above
+the tolerance the certificate is not ok.
 
 **Rigid step** (v⁺, f), with gaps g = B v⁺ + bias. √E_b is the change of motion of body b in this
 step, E_b = Σ M_jj a_j² over its dofs, with a_j the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j; S_i
@@ -67,7 +68,7 @@ class Residual:
     value : error beyond round-off over ``scale``, where that is largest.
     scale : what acts there, in ``unit``.
     unit : of the scale.
-    resolution : round-off / scale where that is largest; smaller values mean nothing.
+    resolution : of ``law``, round-off / scale where that is largest: it may hide a wrong force.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Certificate:
 
     @property
     def resolution(self) -> float:
-        """What round-off alone would make of the residuals: no answer can be told to be better."""
+        """What round-off alone may make of ``law``: no force can be told to be better."""
         return max((r.resolution for r in self.residuals), default=0.0)
 
     def __getitem__(self, name: str) -> float:
@@ -182,16 +183,22 @@ def _positive(values: FloatArray) -> FloatArray:
 
 
 def _worst(
-    name: str, error: FloatArray, scale: FloatArray, round_off: FloatArray, unit: str
+    name: str,
+    error: FloatArray,
+    scale: FloatArray,
+    round_off: FloatArray,
+    unit: str,
+    decides: bool = False,
 ) -> Residual:
     """The largest error beyond round-off over its scale; not-a-number wins.
 
-    Where the scale itself is round-off nothing acts: an error of that size is none.
+    Where the scale itself is round-off nothing acts: an error of that size is none. ``decides``
+    says that round-off may hide a wrong answer, so that the resolution counts.
     """
     if error.size == 0:
         return Residual(name, 0.0, 1.0, unit)
     value, of, resolution = kernels.worst(error, scale, round_off, _NOTHING)
-    return Residual(name, float(value), float(of), unit, float(resolution))
+    return Residual(name, float(value), float(of), unit, float(resolution) if decides else 0.0)
 
 
 def _certify_rigid(
@@ -276,7 +283,7 @@ def _law_residual(
 ) -> Residual:
     """|f − w′(c)| over the force that the contact's bodies exchange."""
     spread = np.maximum(law.force(c + slack) - law.force(c), law.force(c) - law.force(c - slack))
-    return _worst("law", np.abs(f - law.force(c)), force, spread + _EPS * np.abs(f), "N")
+    return _worst("law", np.abs(f - law.force(c)), force, spread + _EPS * np.abs(f), "N", True)
 
 
 def _energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:

@@ -102,6 +102,15 @@ def test_what_round_off_hides_is_not_called_right() -> None:
     assert not truss.ok
 
 
+@pytest.mark.parametrize("noise", [0.0, 2e-18, -2e-18])
+def test_contacts_are_closed_within_the_round_off_of_their_position(noise: float) -> None:
+    """Δt = 1 µs: 2e-18 m of a gap is 2e-7 of what gravity closes, and round-off of x = 5 cm."""
+    step = beam(phi=[0.0, noise, 0.0], dt=1e-6, points=[[0.0, 0.0], [0.025, 0.0], [0.05, 0.0]])
+    solution = cdopt.CompatibleCD(step).solve("newton")
+    assert solution.ok
+    np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
+
+
 def test_a_common_velocity_changes_no_residual() -> None:
     step = random_step(3)
     rng = np.random.default_rng(3)

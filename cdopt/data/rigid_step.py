@@ -170,11 +170,15 @@ class RigidStepData:
 
     @cached_property
     def position_round_off(self) -> FloatArray:
-        """(nc,) m/s, round-off of positions x in a gap over Δt, 8ε|x|/Δt; zero without points."""
-        points = self.step.points
+        """(nc,) m/s, round-off of positions x in a gap over Δt, 8ε|x|/Δt; zero without points.
+
+        |x| is the largest coordinate of the points of a part: its bodies lie between them.
+        """
+        points, parts = self.step.points, self.parts
         if points is None:
             return np.zeros(self.nc)
-        return read_only(_EPS * np.abs(points).max(axis=1, initial=0.0) / self.dt)
+        size = parts.largest(parts.contact, np.abs(points).max(axis=1, initial=0.0))
+        return read_only(_EPS * size[parts.contact] / self.dt)
 
     @cached_property
     def part_speed(self) -> FloatArray:

@@ -66,6 +66,8 @@ class TrussData:
     dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
     step_bodies : the bodies of the step that the truss comes from, or None; the certificate asks
         what acts on each. Without them it takes ``dof_body``, or each dof by itself.
+    step_acting : (nv,) N and N·m, what acts on each dof in that step, or None: a falling body whose
+        contacts hardly press is judged by its weight.
 
     Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
     """
@@ -78,6 +80,7 @@ class TrussData:
     contact_ids: NDArray[Any] | None = None
     dof_body: IntArray | None = None
     step_bodies: Bodies | None = None
+    step_acting: FloatArray | None = None
 
     @property
     def kind(self) -> str:
@@ -121,12 +124,15 @@ class TrussData:
 
         Returns
         -------
-        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof; (bodies,) its largest over the body's dofs;
+        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or what acts on it in the step; (bodies,) its largest over the body's dofs;
         (nc,) of what the bodies of a contact exchange the smaller. A body without load takes at
         least a small share of the smallest load; where nothing acts anywhere it is one newton.
         """
         B, bodies, used = self.B, self.bodies, self.in_play
-        loads = np.where(used, np.abs(self.contact_load), 0.0)
+        given = np.abs(self.contact_load)
+        if self.step_acting is not None:
+            given = np.maximum(given, self.step_acting)
+        loads = np.where(used, given, 0.0)
         driven = self.law.force(self.held)
         applied = np.maximum(
             bodies.largest(loads / self.dof_lever),

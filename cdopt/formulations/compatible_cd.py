@@ -60,6 +60,8 @@ class ClosedNetwork(Frozen):
     force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
     forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
+    acting : (nv,) N and N·m, what acts on each dof in the step: contact forces, loads, and the
+        change of its motion; empty with N alone.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
         largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """
@@ -70,6 +72,7 @@ class ClosedNetwork(Frozen):
     force_tol: FloatArray
     forces: FloatArray
     contact_load: FloatArray
+    acting: FloatArray
     projected: float
 
 
@@ -237,6 +240,7 @@ class CompatibleCD:
             read_only(force_tol),
             read_only(kept),
             read_only(entries.load(kept)),
+            read_only(exchange.acting / data.dt),
             lost / float(spread) if spread > 0.0 else 0.0,
         )
 
@@ -260,7 +264,8 @@ class CompatibleCD:
             read_only(np.zeros(nv)),
             None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
             step.dof_body,
-            self.classic_cd.data.bodies if B is not None else None,
+            None if B is None else self.classic_cd.data.bodies,
+            None if B is None else network.acting,
         )
         return NoTensionTruss.of(data, self.form)
 

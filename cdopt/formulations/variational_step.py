@@ -172,12 +172,13 @@ class VariationalStep(ElasticStep):
                 k = np.where(self.two_sided, step.stiffness, 0.0)
                 A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
                 b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
-            A, push = weight * A, weight / duration * b
+            A, start = weight * A, self._velocity(self.mom)
+            push = (weight * b - A @ start) / duration
         return ContactStep(
             M=A,
             B=B[one],
             phi=np.zeros(one.size) if step.phi is None else step.phi[one],
-            v=np.zeros(b.size),
+            v=start,
             F_ext=push,  # v* = A⁻¹b
             dt=duration,
             stiffness=step.stiffness[one],
