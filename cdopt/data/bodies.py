@@ -164,23 +164,28 @@ def least_energies(
     lent, pushed = np.full(energy.size, np.inf), np.zeros(energy.size)
     mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
     for i in range(ptr.size - 1):
+        if closing[i] > 0.0:
+            count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
+            total = 0.0
+            for b in range(count):
+                total += mobility[b]
+            for b in range(count):
+                if mobility[b] > 0.0:
+                    speed = share * closing[i] / total
+                    body = where[b]
+                    pushed[body] = np.maximum(pushed[body], speed * speed * mobility[b])
+    for i in range(ptr.size - 1):
         count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
-        total = 0.0
-        for b in range(count):
-            total += mobility[b]
         for b in range(count):
             body = where[b]
-            if not mobility[b] > 0.0:
-                continue
-            speed = share * closing[i] / total
-            pushed[body] = np.maximum(pushed[body], speed * speed * mobility[b])
-            if not idle[body]:
+            if not idle[body] or not mobility[b] > 0.0:
                 continue
             most = 0.0
             for other in range(count):
-                if other != b and not idle[where[other]]:
-                    most = max(most, mobility[other] * energy[where[other]])
-            speed = share * np.sqrt(most) if most > 0.0 else background[i]
+                of = where[other]
+                if of != body and not idle[of]:
+                    most = max(most, mobility[other] * max(share * share * energy[of], pushed[of]))
+            speed = np.sqrt(most) if most > 0.0 else background[i]
             lent[body] = min(lent[body], speed * speed / mobility[b])
     raised = np.maximum(energy, pushed)
     for b in range(energy.size):

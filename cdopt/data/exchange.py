@@ -17,7 +17,7 @@ from cdopt.data.entries import Entries
 from cdopt.data.rigid_step import RigidStepData
 from cdopt.scales import Parts
 
-_LENT = 1e-3  # of what acts next to a body on which nothing acts
+_LENT = 1e-2  # of what acts next to a body on which nothing acts
 _RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
 _EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
 
@@ -34,8 +34,10 @@ class Exchange:
         that contacts or loads make in this step, whichever is larger. At least a small share of
         what the contacts that close would make, each by itself. A body without load, none
         of whose contacts closes, takes a small share of what acts on its neighbours; in a part
-        of such bodies alone the part's speed counts.
+        of such bodies alone the part's speed counts. Where bodies are not stated, contact forces
+        count by their absolute values.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j: what acts on each dof.
+    motion_energy : M_jj a_j² (nv,), kg m²/s².
     speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
         the speed of the contact's part.
     imbalance : M(v⁺ − v*) − Δt Bᵀf (nv,), N s.
@@ -48,6 +50,7 @@ class Exchange:
     bodies: Bodies
     energy: FloatArray
     acting: FloatArray
+    motion_energy: FloatArray
     speed: FloatArray
     imbalance: FloatArray
     gap_round_off: FloatArray
@@ -76,7 +79,8 @@ class Exchange:
         if mass is None:
             return np.zeros(parts.count)
         dof = self.energy[self.bodies.label] / np.bincount(self.bodies.label)[self.bodies.label]
-        return parts.total(parts.dof, dof)
+        least = _LENT * _LENT * parts.total(parts.dof, dof)
+        return np.maximum(parts.total(parts.dof, self.motion_energy), least)
 
     def force(self) -> FloatArray:
         """(nc,) N, of what the bodies of each contact exchange the smaller."""
@@ -84,6 +88,7 @@ class Exchange:
         if B is None or data.mass is None:
             return self.speed / data.mobility
         exchanged = self.bodies.total((self.acting / self.root_mass) ** 2)
+        exchanged = np.maximum(exchanged, self.energy)
         impulse = contact_impulses(
             B.indptr, B.indices, B.data, data.mass.diagonal, self.bodies.label, exchanged
         )
@@ -99,6 +104,10 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
     jump = v_next - step.v_star
     start = step.v if step.v is not None else step.v_star
     change = np.maximum(np.abs(jump), np.abs(step.v_star - start))
+    motion_energy = mass.diagonal * change**2
+    pushed = dt * entries.load_size(f)
+    if step.dof_body is None:  # dofs in which forces cancel may be those of a body that moves
+        change = np.maximum(change, pushed / mass.diagonal)
     rows = (B.indptr, B.indices, B.data, mass.diagonal, bodies.label)
     gap_round_off = _EPS * (np.abs(step.bias) + entries.times_size(v_next))
     still = data.idle_parts[data.parts.contact]
@@ -108,7 +117,6 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
         np.maximum(-step.p_vec, 0.0), _LENT,
         np.where(still, 1.0, _LENT) * most,
     )  # fmt: skip
-    pushed = dt * entries.load_size(f)
     speed = np.minimum(contact_speeds(*rows, energy), most)
     momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
     return Exchange(
@@ -116,6 +124,7 @@ def exchange_of(data: RigidStepData, v_next: FloatArray | None, f: FloatArray) -
         bodies,
         energy,
         pushed + mass.diagonal * change,
+        motion_energy,
         speed,
         mass.M @ jump - dt * data.load(f),
         gap_round_off,
@@ -138,5 +147,14 @@ def _by_delassus(data: RigidStepData, f: FloatArray) -> Exchange:
     none = np.zeros(0)
     bodies = Bodies(np.zeros(0, dtype=np.int64), 0)
     return Exchange(
-        data, bodies, none, none, speed, none, _EPS * (np.abs(p) + summed), none, data.dt * work
+        data,
+        bodies,
+        none,
+        none,
+        none,
+        speed,
+        none,
+        _EPS * (np.abs(p) + summed),
+        none,
+        data.dt * work,
     )

@@ -124,8 +124,9 @@ class TrussData:
 
         Returns
         -------
-        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or what acts on it in the step; (bodies,) its largest over the body's dofs;
-        (nc,) of what the bodies of a contact exchange the smaller. A body without load takes at
+        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or what acts on it in the step; (bodies,) its
+        largest over the body's dofs; (nc,) of what the bodies of a contact exchange the smaller. A
+        body without load takes at
         least a small share of the smallest load; where nothing acts anywhere it is one newton.
         """
         B, bodies, used = self.B, self.bodies, self.in_play

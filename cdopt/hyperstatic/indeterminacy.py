@@ -191,25 +191,6 @@ def _delivers(
     return bool(np.all(missed <= _DELIVERED * carried))
 
 
-def _acting(
-    step: ContactStep, first: StepSolution, scale: FloatArray, mobility: FloatArray
-) -> FloatArray:
-    """(nc,) N: what acts on a contact: the least that its dofs carry, as the contact feels it.
-
-    At most ``scale`` (nc,), the largest force in the contact's part, and at least ``_NOISE``
-    times the force that would open the gap (nc,) which the classic answer leaves.
-    """
-    B, carried = step.B, _carried(step, first)
-    if B is None or carried is None or first.gap is None:
-        return scale
-    row = np.repeat(np.arange(step.nc), np.diff(B.indptr))
-    there = B.data != 0.0
-    felt = np.full(step.nc, np.inf)
-    np.minimum.at(felt, row[there], carried[B.indices[there]] / np.abs(B.data[there]))
-    least = np.maximum(_NOISE * np.abs(first.gap) / mobility, _ROUND_OFF * scale)
-    return np.minimum(np.maximum(felt, least), scale)
-
-
 def _parts_of(
     problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, tol: float
 ) -> tuple[list[Block], FloatArray, FloatArray]:
@@ -230,9 +211,11 @@ def _parts_of(
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     scale[stuck] = data.force[stuck]
-    unit = _acting(problem.step, first, scale, data.mobility)
     exchange = exchange_of(data, first.v_next, np.asarray(first.f))
-    blurred = _BLUR * (held.worst if held is not None else 0.0) * exchange.speed / data.mobility
+    acting = exchange.force()
+    unit = np.where(acting > 0.0, np.minimum(acting, scale), scale)
+    worst = 0.0 if held is None else held.worst
+    blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, scale)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
     return parts, unit, np.maximum(tol * unit, blurred)

@@ -19,6 +19,7 @@ from cdopt.data import ElasticStepData, RigidStepData
 
 FORBIDDEN = ("false ok", "exact refused")
 WRONG = 1e-3  # of what acts on the body: a thousand times the certificate's tolerance
+NEARLY = 1e-6  # of what acts: a gap that the tolerance cannot tell from a closed one
 IDLE = 1e-3  # of what acts beyond an open contact, where nothing acts here
 ANSWERS = 100  # to each problem
 
@@ -262,7 +263,7 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     gap = np.array([float(dot(r, f) + q) for r, q in zip(fractions(N), fractions(p), strict=True)])
     scale = np.maximum(np.abs(N @ forces), np.abs(p))
     for _ in range(nc):  # what acts at one contact reaches the others, whole where it is closed
-        lent = np.where(gap <= 0.0, (N != 0.0) * scale, np.abs(N) * (scale / np.diag(N)))
+        lent = np.where(gap <= NEARLY * scale, (N != 0.0) * scale, np.abs(N) * (scale / np.diag(N)))
         scale = np.maximum(scale, lent.max(axis=1))
     scale = np.where(scale > 0.0, scale, 1.0)
 
@@ -403,12 +404,16 @@ def reach(B, mass, body, acts, gap, p) -> np.ndarray:
     count = body[-1] + 1
     scale = np.sqrt(np.bincount(body, mass * acts**2, count))
     share = np.stack([np.sqrt(np.bincount(body, row**2 / mass, count)) for row in B])
+    alone = np.maximum(-p, 0.0)[:, None] * share / np.sum(share**2, axis=1, keepdims=True)
+    scale = np.maximum(scale, IDLE * alone.max(axis=0))  # of what a closing contact by itself makes
     for _ in range(count):
         for i in range(len(gap)):
             tied = np.flatnonzero(share[i])
             speed = (share[i, tied] * scale[tied]).max(initial=0.0)
-            lent = (1.0 if gap[i] <= 0.0 else IDLE) * speed / share[i, tied]
-            takes = (scale[tied] == 0.0) | (gap[i] <= 0.0)
+            lent = IDLE * speed / share[i, tied]
+            closed = gap[i] <= NEARLY * speed
+            lent = np.where(closed, speed / share[i, tied], lent)
+            takes = (scale[tied] == 0.0) | closed
             scale[tied] = np.where(takes, np.maximum(scale[tied], lent), scale[tied])
     still = scale == 0.0
     speed = np.abs(p).max(initial=0.0) or 1.0
