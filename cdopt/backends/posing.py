@@ -12,8 +12,6 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["POSING", "posed_once"]
-
 
 class _Lock:
     """A reentrant lock of this process; a forked child has a new one."""

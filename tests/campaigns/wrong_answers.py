@@ -20,7 +20,7 @@ from cdopt.data import ElasticStepData, RigidStepData
 FORBIDDEN = ("false ok", "exact refused")
 WRONG = 1e-3  # of what acts on the body: a thousand times the certificate's tolerance
 NEARLY = 1e-6  # of what acts: a gap that the tolerance cannot tell from a closed one
-IDLE = 1e-3  # of what acts beyond an open contact, where nothing acts here
+IDLE = 1e-2  # of what acts beyond an open contact, where nothing acts here
 ANSWERS = 100  # to each problem
 
 Rational = list[Fraction]
