@@ -36,7 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 if TYPE_CHECKING:
-    from functools import cached_property as posed_once
+    posed_once = cached_property
 else:
 
     class posed_once(cached_property):  # noqa: N801
