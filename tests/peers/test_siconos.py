@@ -149,7 +149,6 @@ def test_a_wrong_answer_and_a_modest_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("print('no such solver'); sys.exit(1)", "ended with code 1: no such solver"),
         ("raise RuntimeError('broken')", "ended with code 1: RuntimeError: broken"),
         ("import os; os.kill(os.getpid(), 11)", "ended with code -11: without a word"),
-        ("import time; time.sleep(60)", "no answer within 1 s"),
     ],
 )
 def test_processes_that_end_badly(
@@ -157,8 +156,20 @@ def test_processes_that_end_badly(
 ) -> None:
     pretending(monkeypatch, tmp_path, program)
     step = cdopt.bank.load("table").step
-    failed = cdopt.ClassicCD(step).solve(Siconos("PGS", time_limit=1.0), check=False)
+    failed = cdopt.ClassicCD(step).solve(Siconos("PGS", time_limit=600.0), check=False)
     assert told in failed.status
+    assert not failed.claimed
+    assert failed.iterate is None
+
+
+def test_a_process_that_never_answers_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """However slow the machine: it waits until it is ended, so the limit is always reached."""
+    pretending(monkeypatch, tmp_path, "import threading; threading.Event().wait()\n")
+    step = cdopt.bank.load("table").step
+    failed = cdopt.ClassicCD(step).solve(Siconos("PGS", time_limit=0.1), check=False)
+    assert failed.status == "no answer within 0.1 s"
     assert not failed.claimed
     assert failed.iterate is None
 
