@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from cdopt.checks import read_only
 from cdopt.data import ProblemData, RigidStepData, TrussData
+from cdopt.linear_program import linprog
 from cdopt.proof import InfeasibilityProof
 from cdopt.scales import column_scale
 
@@ -44,9 +44,7 @@ def _prove_truss(data: TrussData) -> InfeasibilityProof | None:
     load = data.contact_load[free] / (lever * data.part_force[data.parts.dof][free])
     if not (np.isfinite(B.data).all() and np.isfinite(load).all()):
         return None
-    answer = linprog(
-        load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), method="highs", options=_OPTIONS
-    )
+    answer = linprog(load, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0), options=_OPTIONS)
     if answer.x is None:
         return None
     motion = np.asarray(answer.x)
@@ -78,7 +76,6 @@ def _prove_rigid(data: RigidStepData) -> InfeasibilityProof | None:
         A_eq=scaled,
         b_eq=np.zeros(used.size),
         bounds=(0.0, 1.0),
-        method="highs",
         options=_OPTIONS,
     )
     if answer.x is None:

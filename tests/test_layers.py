@@ -13,7 +13,7 @@ PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
     "proof", "errors", "loop_cache", "compiled", "arrays", "checks", "annotations", "arguments",
     "files", "documents", "frozen", "progress", "memory", "contact_law", "mass", "archive", "step",
-    "scales", "delassus", "systems", "data",
+    "scales", "linear_program", "delassus", "systems", "data",
     "certificate", "infeasibility", "solution", "backends", "formulations", "interop", "bank",
     "geometry", "scene", "contact", "grains", "dynamics", "loading", "hyperstatic", "study",
     "plots", "reproduce", "explore", "reports", "cli",

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.errors import SolveFailed
 from cdopt.frozen import Frozen
 from cdopt.hyperstatic import rank
+from cdopt.linear_program import linprog
 from cdopt.scales import network_parts
 
 STIFF = 1e-7  # a force this tight counts as unique, unless its bounds say otherwise
@@ -165,7 +165,6 @@ def _opened(held: sp.csr_array, idle: sp.csr_array) -> BoolArray:
         A_eq=sp.hstack([held, sp.csr_array((held.shape[0], ni))], format="csr"),
         b_eq=np.zeros(held.shape[0]),
         bounds=[(None, None)] * nu + [(0.0, 1.0)] * ni,
-        method="highs",
     )
     if answer.x is None or answer.status != 0:
         raise SolveFailed(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from cdopt.checks import FloatArray, IntArray, read_only
 from cdopt.errors import SolveFailed, Unsupported
@@ -22,6 +21,7 @@ from cdopt.frozen import Frozen
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.linear_program import linprog
 
 _RAY = 1e-7  # a ray has a force above this, its largest being one
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
@@ -131,7 +131,7 @@ def _require_bounded(network: Free, nc: int, own: sp.csr_array, length: FloatArr
     n, m = own.shape
     answer = linprog(
         -np.ones(n), A_eq=own.T if m else None, b_eq=np.zeros(m) if m else None,
-        bounds=(0.0, 1.0), method="highs",
+        bounds=(0.0, 1.0),
     )  # fmt: skip
     if answer.x is None or answer.status != 0:
         raise _failed("whether forces are bounded", str(answer.message))
@@ -189,9 +189,7 @@ def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
 
 def _solved(cost: FloatArray, walls: FloatArray, room: FloatArray, what: str) -> FloatArray:
     """min cost · x subject to walls x ≤ room."""
-    answer = linprog(
-        cost, A_ub=walls, b_ub=room, bounds=(None, None), method="highs", options=_SHARP
-    )
+    answer = linprog(cost, A_ub=walls, b_ub=room, bounds=(None, None), options=_SHARP)
     if answer.x is None or answer.status != 0:
         raise _failed(what, str(answer.message))
     return np.asarray(answer.x)

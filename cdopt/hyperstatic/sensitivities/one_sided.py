@@ -13,12 +13,12 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import scipy.linalg
-from scipy.optimize import linprog
 
 from cdopt.checks import BoolArray, FloatArray, IntArray
 from cdopt.contact_law import HOOKE
 from cdopt.errors import SolveFailed, Unsupported
 from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
+from cdopt.linear_program import linprog
 
 _CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact carries some
 _MET = 1e-8  # what the optimality conditions are held to
@@ -63,7 +63,7 @@ def _touching_under(at: Tangent, load: FloatArray) -> BoolArray:
     free = scipy.linalg.null_space(B[at.loaded]) if at.loaded.any() else np.eye(B.shape[1])
     answer = linprog(
         load @ free, A_ub=-B[idle] @ free, b_ub=np.maximum(-at.overlap[idle], 0.0),
-        bounds=(None, None), method="highs",
+        bounds=(None, None),
     )  # fmt: skip
     if answer.x is None or answer.status != 0:
         raise Unsupported("this derivative", "no contact bears that change of load")
@@ -127,7 +127,7 @@ def _closing(idle: FloatArray, du: FloatArray, held: FloatArray) -> float:
     k = free.shape[1]  # over y and t: least t with opened + idle free y + t ≥ 0, t ≥ 0
     answer = linprog(
         np.append(np.zeros(k), 1.0), A_ub=-np.column_stack([idle @ free, np.ones(opened.size)]),
-        b_ub=opened, bounds=[*[(None, None)] * k, (0.0, None)], method="highs",
+        b_ub=opened, bounds=[*[(None, None)] * k, (0.0, None)],
     )  # fmt: skip
     return closing if answer.x is None else min(closing, float(answer.x[-1]))
 
