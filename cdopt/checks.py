@@ -22,17 +22,22 @@ BoolArray = NDArray[np.bool_]
 _LARGEST = 1e150  # squares of larger entries overflow a double
 
 
-def real(name: str, value: object, expected: str) -> NDArray[Any]:
-    """An array of real numbers, of any shape; no flags, objects, words or masked entries."""
+def array(name: str, value: object, expected: str) -> NDArray[Any]:
+    """Whatever numpy makes an array of, without masked entries."""
     try:
-        array = unmasked(value)
+        return unmasked(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
         raise InvalidInput(name, describe(value) + masked, expected) from error
-    if array.dtype.kind not in "iuf":
-        kind = "" if array.dtype.kind != "c" else " (complex)"
+
+
+def real(name: str, value: object, expected: str) -> NDArray[Any]:
+    """An array of real numbers, of any shape; no flags, objects, words or masked entries."""
+    result = array(name, value, expected)
+    if result.dtype.kind not in "iuf":
+        kind = "" if result.dtype.kind != "c" else " (complex)"
         raise InvalidInput(name, describe(value) + kind, expected)
-    return array
+    return result
 
 
 def _finite(name: str, array: FloatArray, expected: str) -> None:
@@ -245,15 +250,12 @@ def table(name: str, value: object, rows: int) -> FloatArray:
 def labels(name: str, value: object, size: int) -> NDArray[Any]:
     """Read-only contact names: ``size`` distinct integers or strings."""
     expected = f"{size} distinct integers or strings"
-    try:
-        array = np.array(unmasked(value))
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise InvalidInput(name, describe(value), expected) from error
-    if array.shape != (size,) or (size and array.dtype.kind not in "iuU"):
-        raise InvalidInput(name, describe(array), expected)
-    if len(np.unique(array)) != size:
+    result = np.array(array(name, value, expected))
+    if result.shape != (size,) or (size and result.dtype.kind not in "iuU"):
+        raise InvalidInput(name, describe(result), expected)
+    if len(np.unique(result)) != size:
         raise InvalidInput(name, "the same name twice", expected)
-    return read_only(array)
+    return read_only(result)
 
 
 def index(name: str, value: object, size: int) -> int:

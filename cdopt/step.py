@@ -308,7 +308,7 @@ class ContactStep:
         ------
         InvalidInput : neither, or an index out of range.
         """
-        index = np.asarray(contacts)
+        index = checks.array("contacts", contacts, "indices or a boolean mask")
         if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
             raise InvalidInput("contacts", checks.describe(index), "indices or a boolean mask")
         if index.dtype.kind == "b":

@@ -213,6 +213,13 @@ ONCE_ESCAPED = {
         specimens.objects()[cdopt.loading.Compression], contacts=sp.dok_array((2, 2))
     ),
     "solutions that are a matrix": lambda: cdopt.study.SolutionSet(sp.bsr_array(np.eye(2))),
+    "ragged numbers of contacts": lambda: beam().select([[1], [1, 2]]),
+    "an answer of another size": lambda: cdopt.CompatibleCD(beam()).network(
+        cdopt.ClassicCD(cdopt.bank.load("tripod").step).solve("newton", check=False)
+    ),
+    "a force too large to be a double": lambda: cdopt.recover_stiffness(
+        [[1.0]], [[1.0]], [[10**5000]]
+    ),
     "a fan of minus one": lambda: cdopt.bank.generators.fan_forces(-1, 1.0, 2.0),
     "minus one dimensions": lambda: cdopt.scene.collision(dim=-1),
     "a record that memory cannot hold": lambda: cdopt.simulate(SCENE, 1e-3, 1e8),

@@ -253,10 +253,7 @@ def _permutation(value: Any) -> tuple[int, ...]:
     InvalidInput : it is none.
     """
     expected = "one of " + ", ".join(map(repr, ORDERS)) + ", or a permutation of 0 … nc − 1"
-    try:
-        index = np.asarray(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput("order", checks.describe(value), expected) from error
+    index = checks.array("order", value, expected)
     whole = index.ndim == 1 and (index.dtype.kind in "iu" or index.size == 0)
     if not whole or not np.array_equal(np.sort(index), np.arange(index.size)):
         raise InvalidInput("order", checks.describe(value), expected)

@@ -215,7 +215,9 @@ class CompatibleCD:
         ------
         InvalidInput : the solution holds no forces on the contacts of this step.
         """
-        if classic.f is None or classic.gap is None or classic.f.shape != (self.step.nc,):
+        f, gap, motion, nv = classic.f, classic.gap, classic.v_next, self.step.nv
+        foreign = nv is not None and motion is not None and motion.shape != (nv,)
+        if f is None or gap is None or foreign or not f.shape == gap.shape == (self.step.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         data = self.classic_cd.data
         tol = self.closed_tol
@@ -223,15 +225,15 @@ class CompatibleCD:
             held = classic.certificate
             worst = held.worst if held is not None and np.isfinite(held.worst) else 0.0
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
-        exchange = exchange_of(data, classic.v_next, classic.f)
+        exchange = exchange_of(data, classic.v_next, f)
         gap_tol = tol * exchange.speed + data.position_round_off
         force_tol = gap_tol / data.mobility
         entries = Entries(self.step.N) if data.B is None else data.entries
         moving = np.diff(entries.matrix.indptr) > 0  # others stay unloaded
-        closed: BoolArray = ((classic.gap <= gap_tol) | (classic.f > force_tol)) & moving
-        kept = np.where(closed, np.maximum(classic.f, 0.0), 0.0)
-        spread = entries.load_size(np.maximum(np.abs(classic.f), data.force)).max(initial=0.0)
-        lost = float(np.abs(entries.load(classic.f - kept)).max(initial=0.0))
+        closed: BoolArray = ((gap <= gap_tol) | (f > force_tol)) & moving
+        kept = np.where(closed, np.maximum(f, 0.0), 0.0)
+        spread = entries.load_size(np.maximum(np.abs(f), data.force)).max(initial=0.0)
+        lost = float(np.abs(entries.load(f - kept)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
             read_only(contacts),

@@ -329,10 +329,7 @@ def _mask(name: str, value: Any, size: int) -> BoolArray:
     """One flag per contact; None is none."""
     if value is None:
         return read_only(np.zeros(size, dtype=bool))
-    try:
-        flags = np.array(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise InvalidInput(name, checks.describe(value), f"{size} flags") from error
+    flags = checks.array(name, value, f"{size} flags")
     if flags.shape != (size,) or (size and flags.dtype.kind != "b"):
         raise InvalidInput(name, checks.describe(flags), f"{size} flags, True or False")
     return read_only(flags.astype(bool))

@@ -232,10 +232,7 @@ def _asked(contacts: Any, free: Any) -> IntArray:
         loose = np.flatnonzero(free)
         place = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
         return loose[np.unique(np.round(place).astype(np.int64))]
-    try:
-        index = np.asarray(contacts)
-    except ValueError as error:
-        raise InvalidInput("contacts", "a ragged list", "indices, a mask or a number") from error
+    index = checks.array("contacts", contacts, "indices, a mask or a number")
     if index.dtype.kind == "b" and index.shape == (nc,):
         return np.flatnonzero(index)
     if index.size == 0:

@@ -236,10 +236,7 @@ def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
         raise InvalidInput("B", "no contacts", "at least one")
     given = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
     loads = checks.matrix("contact_loads", given, None, nv).toarray()
-    try:
-        measured = np.atleast_2d(np.array(forces, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("forces", checks.describe(forces), "numbers in N") from error
+    measured = np.atleast_2d(checks.real("forces", forces, "numbers in N")).astype(np.float64)
     expected = f"{loads.shape[0]} by {nc}: a row for each load"
     if measured.shape != (loads.shape[0], nc):
         raise InvalidInput("forces", f"shape {measured.shape}", expected)
