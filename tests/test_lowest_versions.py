@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+OFFLINE = ("error sending request", "dns error", "client error (Connect)")  # uv's words
 PYTHONS = ("3.11", "3.12", "3.13")
-# what touches each dependency: solvers, compiled loops, files, the command line, pictures
+# each dependency is at work: solvers, compiled loops, files, the command line, pictures, pages
 CHOSEN = (
-    "tests/test_cli_bounds.py",
-    "tests/test_contact_law.py",
     "tests/test_mass.py",
-    "tests/test_step.py",
+    "tests/test_linear_program.py",
+    "tests/test_cli_bounds.py::test_picture",
     "tests/backends/test_modelled.py",
-    "tests/bank/test_families.py",
+    "tests/documents/test_hostile_pages.py",
+    "tests/hyperstatic/test_weight_ratios.py::test_four_legs_of_a_tile_are_never_determined",
+    "tests/interop/test_fclib.py::test_published_files",
+    "tests/interop/test_fclib_writing.py",
     "tests/study/test_runs_direct.py",
-    "tests/hyperstatic/test_weight_ratios.py",
 )
 
 
@@ -62,7 +64,10 @@ def test_the_lowest_declared_versions_suffice(version: str, tmp_path: Path) -> N
         [*install, "--no-build", *lowest, "--extra", "solvers", "--extra", "test"],
         [*install, "--no-deps", str(source)],
     ):
-        subprocess.run(command, check=True, cwd=tmp_path)
+        done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+        if done.returncode != 0 and any(words in done.stderr for words in OFFLINE):
+            pytest.skip(f"no package index can be reached: {done.stderr.strip()[-300:]}")
+        assert done.returncode == 0, done.stderr[-4000:]
     run = [python_there, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line"]
     told = subprocess.run(
         [*run, "-W", "ignore::DeprecationWarning", *CHOSEN],
