@@ -386,7 +386,7 @@ def test_another_word_for_it_is_refused() -> None:
         lambda: contact.step(scene, scene.initial, none, 1e-2, turning="exact"),
         lambda: contact.advance(scene, scene.initial, np.zeros(6), 1e-2, turning="exact"),
         lambda: cdopt.dynamics.ClassicSteps(turning="exact"),
-        lambda: cdopt.simulate(scene, 1e-2, 1.0, turning=2),
+        lambda: cdopt.simulate(scene, 1e-2, 1.0, turning="exact"),
     ):
         with pytest.raises(cdopt.InvalidInput, match="momentum") as caught:
             call()

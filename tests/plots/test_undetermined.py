@@ -90,7 +90,7 @@ def test_reports_of_another_step_are_refused() -> None:
         plots.force_bars(comparison, report=other)
     with pytest.raises(cdopt.InvalidInput, match="4 contacts"):
         plots.force_chains(comparison.step, comparison, report=other)
-    with pytest.raises(cdopt.InvalidInput, match="what indeterminacy"):
+    with pytest.raises(cdopt.InvalidInput, match="an Indeterminacy"):
         plots.force_bars(comparison, report="table")
     with pytest.raises(cdopt.InvalidInput, match="one per contact"):
         plots.force_intervals(other, comparison)
