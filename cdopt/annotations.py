@@ -317,8 +317,10 @@ def _mapping(key: Any, value: Any, made: bool) -> Check:
         if not isinstance(given, Mapping):
             raise Mismatch("a dictionary")
         entries = {key_check(name, k): value_check(name, value) for k, value in given.items()}
-        same = all(entries.get(k) is value for k, value in given.items())
-        return given if same else entries
+        if all(entries.get(k) is value for k, value in given.items()):
+            return given
+        proxy = isinstance(given, types.MappingProxyType)
+        return types.MappingProxyType(entries) if proxy else entries
 
     return check
 
