@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from campaigns import wrong_answers
 from conftest import DT, WEIGHT, beam, random_step
 
 import cdopt
@@ -201,3 +202,13 @@ def test_wrong_lengths_are_named() -> None:
         certify(rigid(), None, np.zeros(3))
     with pytest.raises(InvalidInput, match="motion"):
         certify(beam_truss(), np.zeros(3), np.zeros(3))
+
+
+@pytest.mark.parametrize("count", [1_500, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_no_wrong_answer_is_certified_and_no_exact_one_refused(count: int) -> None:
+    table = wrong_answers.run(count, seed=17)
+    assert table["wrong"] > 0.3 * count
+    assert {name: table[name] for name in wrong_answers.FORBIDDEN} == {
+        "false ok": 0,
+        "exact refused": 0,
+    }

@@ -88,7 +88,7 @@ def write(
         _put(file.create_group(f"fclib_{content.kind}"), content, texts)
         for name, values in answer.items():
             file[f"solution/{name}"] = values
-    files.write_bytes(path, image.getbuffer())
+    files.write_bytes(path, image.getvalue())
 
 
 def _stored(problem: FclibProblem) -> _Content:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from tests.campaigns import scaled_solves
+from campaigns import scaled_solves
 
 BEAM = cdopt.bank.load("beam-uniform").step
 
