@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from campaigns import scaled_solves
 
 import cdopt
-from campaigns import scaled_solves
 
 BEAM = cdopt.bank.load("beam-uniform").step
 
