@@ -130,10 +130,9 @@ class TrussData:
         least a small share of the smallest load; where nothing acts anywhere it is one newton.
         """
         B, bodies, used = self.B, self.bodies, self.in_play
-        given = np.abs(self.contact_load)
+        loads = np.where(used, np.abs(self.contact_load), 0.0)
         if self.step_acting is not None:
-            given = np.maximum(given, self.step_acting)
-        loads = np.where(used, given, 0.0)
+            loads = np.maximum(loads, self.step_acting)
         driven = self.law.force(self.held)
         applied = np.maximum(
             bodies.largest(loads / self.dof_lever),

@@ -33,6 +33,7 @@ ENTRY = re.compile(r"^(?P<names>[\w*.]+(?:, [\w*.]+)*) : (?P<meaning>.*)$")
 ARRAY = re.compile(
     r"~?(?:numpy\.)?ndarray\[tuple\[[^\]]*\], ~?(?:numpy\.)?dtype\[~?(?:\w+\.)*(?P<kind>\w+)\]\]"
 )
+CHECKED = re.compile(r"~?(?:typing\.)?Annotated\[(?P<type>\w+), [^\]]*\]")  # a number and its check
 NEXT = re.compile(r"(?<=\.) (?=\w+(?:, \w+)* : )")
 STYLE = Config(
     napoleon_use_ivar=True, napoleon_attr_annotations=False, napoleon_use_rtype=False,
@@ -84,6 +85,7 @@ def _short(app: Sphinx, *about: Any) -> tuple[str, str | None] | None:
     signature, result = about[-2:]
     if signature is None:
         return None
+    signature = CHECKED.sub(r"\g<type>", signature)
     return ARRAY.sub(_array, signature), result and ARRAY.sub(_array, result)
 
 

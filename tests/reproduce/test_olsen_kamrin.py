@@ -81,7 +81,8 @@ class Assets(HTMLParser):
             if name in ("src", "href") and value is not None:
                 kept = self.pictures if value.startswith("data:image/png;base64,") else self.fetched
                 kept.append(value)
-        assert tag not in ("script", "link", "iframe")
+        assert tag not in ("script", "iframe")
+        assert tag != "link" or ("href", "data:,") in attrs  # no icon is asked for
 
 
 def test_the_page_is_one_file_with_every_figure(made: Report) -> None:
