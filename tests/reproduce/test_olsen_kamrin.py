@@ -78,11 +78,11 @@ class Assets(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            if name in ("src", "href") and value is not None:
+            if name in ("src", "href") and value is not None and value != "data:,":  # no icon
                 kept = self.pictures if value.startswith("data:image/png;base64,") else self.fetched
                 kept.append(value)
         assert tag not in ("script", "iframe")
-        assert tag != "link" or ("href", "data:,") in attrs  # no icon is asked for
+        assert tag != "link" or ("href", "data:,") in attrs
 
 
 def test_the_page_is_one_file_with_every_figure(made: Report) -> None:
