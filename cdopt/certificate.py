@@ -2,7 +2,7 @@
 
 One implementation per problem kind. Each residual is a pure number: an error divided by what acts
 at that contact or on that body (``cdopt.data.exchange``). No residual is taken from a solver, and
-none is scaled by something elsewhere in the network, so that a light body beside a heavy one, or a
+where something acts none is scaled by something elsewhere in the network, so that a light body beside a heavy one, or a
 slow one beside a fast one, is judged as sharply as by itself. ``docs/residuals.md`` derives the
 scales.
 

@@ -27,7 +27,6 @@ from cdopt.step import ContactStep
 _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
-_ROUND_OFF = 10.0 * float(np.finfo(float).eps)
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
 
 
