@@ -2,9 +2,9 @@
 
 One implementation per problem kind. Each residual is a pure number: an error divided by what acts
 at that contact or on that body (``cdopt.data.exchange``). No residual is taken from a solver, and
-where something acts none is scaled by something elsewhere in the network, so that a light body beside a heavy one, or a
-slow one beside a fast one, is judged as sharply as by itself. ``docs/residuals.md`` derives the
-scales.
+where something acts none is scaled by something elsewhere in the network, so that a light body
+beside a heavy one, or a slow one beside a fast one, is judged as sharply as by itself.
+``docs/residuals.md`` derives the scales.
 
 Round-off of the terms that make up an error is taken off it: so large is the backward error that
 data in double precision have anyway. In ``law`` it may hide a wrong force, because stiffness
