@@ -14,7 +14,7 @@ import numpy as np
 
 import cdopt
 from benchmarks.record import REPEATS, Row, timed
-from cdopt.grains import FORCED, Marcher, Rule
+from cdopt.dynamics.spheres import FORCED, Marcher, Rule
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 MASS, STIFFNESS, H = np.pi / 6.0, 1e6, 1e-4

@@ -17,8 +17,8 @@ from scipy.sparse.linalg import spilu, splu
 
 import cdopt
 from benchmarks.record import Row
-from cdopt.checks import FloatArray, IntArray
-from cdopt.systems import Network, network
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt.backends.linalg import Network, network
 
 Apply = Callable[[FloatArray], FloatArray]
 SHIFT, TOL, MOST = 1e-10, 1e-8, 2000

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import cdopt
+from cdopt._util.parameters import split
 from cdopt.bank import generators
 from cdopt.bank.packings import packing, uneven
-from cdopt.bank.parameters import split
 
 DT = 1e-3  # s
 LARGE: Mapping[str, str] = {
@@ -61,7 +61,9 @@ def build(text: str) -> Problem:
 def wall(courses: int, bricks: int, dim: int = 2) -> cdopt.ContactStep:
     """A wall in running bond at rest: every brick lies on four points, in space on eight."""
     scene = cdopt.scene.brick_wall(courses, bricks, dim=dim)
-    return cdopt.contact.step(scene, scene.initial, cdopt.contact.detect(scene, scene.initial), DT)
+    return cdopt.collision.step(
+        scene, scene.initial, cdopt.collision.detect(scene, scene.initial), DT
+    )
 
 
 def dropped(n: int, steps: int) -> cdopt.ContactStep:
@@ -71,8 +73,8 @@ def dropped(n: int, steps: int) -> cdopt.ContactStep:
         scene, DT, steps * DT, "classic-cd", backend="newton", every=steps, on_failure="continue"
     )
     state = run.final.state
-    found = cdopt.contact.detect(scene, state, cdopt.contact.safe_margin(scene, state, DT))
-    return cdopt.contact.step(scene, state, found, DT)
+    found = cdopt.collision.detect(scene, state, cdopt.collision.safe_margin(scene, state, DT))
+    return cdopt.collision.step(scene, state, found, DT)
 
 
 MAKERS: Mapping[str, Callable[..., cdopt.ContactStep]] = {

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.limits import LONG, QUICK, SMALL, SQUARE, bandwidth, dgemm
 from benchmarks.problems import build
 from benchmarks.record import Row
-from cdopt.systems import Network, network
+from cdopt.backends.linalg import Network, network
 
 REPEATS, AT_LEAST = 7, 0.02  # runs, and seconds that each of them takes
 LONGEST = 10.0  # s for all runs of one product

@@ -17,7 +17,7 @@ from benchmarks.problems import build
 from benchmarks.record import Row
 from cdopt.backends import kernels
 from cdopt.backends.structured import scaled_step
-from cdopt.data import RigidStepData
+from cdopt.problem import RigidStepData
 
 REPEATS, SWEEPS = 7, 50
 

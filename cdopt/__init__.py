@@ -7,11 +7,9 @@ Data of a contact step goes in, a convex problem is stated, any solver solves it
 certificate says what the answer is worth.
 """
 
-from cdopt import backends, bank, contact, dynamics, hyperstatic, interop, loading, scene
-from cdopt.arguments import guard
-from cdopt.certificate import Certificate, Residual, certify
-from cdopt.dynamics import Trajectory, simulate
-from cdopt.errors import (
+from cdopt import backends, bank, collision, dynamics, hyperstatic, interop, scene
+from cdopt._util.arguments import guard
+from cdopt._util.errors import (
     BackendUnavailable,
     CdoptError,
     InvalidInput,
@@ -19,6 +17,7 @@ from cdopt.errors import (
     SolveFailed,
     Unsupported,
 )
+from cdopt.dynamics import Trajectory, simulate
 from cdopt.formulations import (
     ClassicCD,
     CompatibleCD,
@@ -36,8 +35,9 @@ from cdopt.hyperstatic import (
     recover_stiffness,
     sensitivity,
 )
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.certificate import Certificate, Residual, certify
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study import compare
 from cdopt.study.bridge import bridge
 
@@ -68,14 +68,13 @@ __all__ = [
     "bank",
     "bridge",
     "certify",
+    "collision",
     "compare",
-    "contact",
     "dynamics",
     "ensemble",
     "hyperstatic",
     "indeterminacy",
     "interop",
-    "loading",
     "recover_stiffness",
     "scene",
     "sensitivity",

@@ -22,8 +22,8 @@ def at_rest(scene, dt=4e-3, duration=0.8):
     """The contact step of a scene after it has settled."""
     end = cdopt.simulate(scene, dt, duration, "classic-cd", every=1_000_000).final
     state = State(0.0, end.q, np.zeros_like(end.v))
-    contacts = cdopt.contact.detect(scene, state)
-    return cdopt.contact.step(scene, state, contacts, dt)
+    contacts = cdopt.collision.detect(scene, state)
+    return cdopt.collision.step(scene, state, contacts, dt)
 
 
 def count(name, step):

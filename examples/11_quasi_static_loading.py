@@ -13,9 +13,10 @@
 # You need lessons 7 and 10. All is in the plane and without friction.
 
 # %%
+import loading
 import numpy as np
 
-from cdopt import loading, plots
+from cdopt import plots
 
 stiffness = 1e6  # N/m, of a disc's half of a contact; two discs share half of it
 rows = 3  # of the pile, the fixed one included

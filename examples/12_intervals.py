@@ -50,8 +50,8 @@ print(f"least {report.lower}, largest {report.upper} N")
 
 # %%
 scene = cdopt.scene.brick_wall(courses, bricks)
-contacts = cdopt.contact.detect(scene, scene.initial)
-wall = cdopt.contact.step(scene, scene.initial, contacts, dt=1e-3)
+contacts = cdopt.collision.detect(scene, scene.initial)
+wall = cdopt.collision.step(scene, scene.initial, contacts, dt=1e-3)
 found = cdopt.indeterminacy(wall)
 weight = float(-wall.F_ext[1::3].sum())  # N
 certain = found.unique

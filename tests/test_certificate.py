@@ -8,9 +8,9 @@ from campaigns import wrong_answers
 from conftest import DT, WEIGHT, beam, random_step
 
 import cdopt
-from cdopt.certificate import certify
-from cdopt.data import RigidStepData
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
+from cdopt.problem import RigidStepData
+from cdopt.problem.certificate import certify
 
 REST = np.zeros(2)
 

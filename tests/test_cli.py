@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import bank, cli_output
-from cdopt.cli import app
+from cdopt import bank
+from cdopt.cli import output as cli_output
+from cdopt.cli.main import app
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 

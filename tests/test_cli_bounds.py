@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import bank, cli_bounds
-from cdopt.cli import app
-from cdopt.cli_bounds_output import width_classes
+from cdopt import bank
+from cdopt.cli import bounds as cli_bounds
+from cdopt.cli.bounds_output import width_classes
+from cdopt.cli.main import app
 from cdopt.hyperstatic import indeterminacy
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})

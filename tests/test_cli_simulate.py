@@ -14,8 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import cli_scene, cli_simulate
-from cdopt.cli import app
+from cdopt.cli import scene as cli_scene
+from cdopt.cli import simulate as cli_simulate
+from cdopt.cli.main import app
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 

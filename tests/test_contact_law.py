@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdopt.contact_law import PowerLaw
+from cdopt.problem.contact_law import PowerLaw
 
 powers = st.floats(1.2, 6.0)
 stiffness = st.floats(1e-3, 1e3)

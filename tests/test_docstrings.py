@@ -86,7 +86,7 @@ def raises(thing: Any) -> set[str]:
 
 
 def errors() -> set[str]:
-    found = {name for name, thing in vars(cdopt.errors).items() if isinstance(thing, type)}
+    found = {name for name, thing in vars(cdopt._util.errors).items() if isinstance(thing, type)}
     return found | {Interrupted.__name__, StepFailed.__name__}
 
 

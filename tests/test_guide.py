@@ -16,8 +16,8 @@ import pytest
 import typer.main
 
 import cdopt
-from cdopt import cli
-from cdopt.bank.folder import problems_folder
+from cdopt._util.problems_folder import problems_folder
+from cdopt.cli.main import main as cli
 from cdopt.scene.files import _Contents
 from cdopt.study.runs.record import OUTCOMES
 
@@ -275,7 +275,7 @@ def test_every_room_with_public_names_has_a_page() -> None:
         if hasattr(importlib.import_module(module.name), "__all__")
     }
     elsewhere = {  # told with the rooms above them
-        "cdopt.interop", "cdopt.scene.generators", "cdopt.grains.work",
+        "cdopt.interop", "cdopt.scene.generators", "cdopt.dynamics.spheres.work",
         "cdopt.hyperstatic.sampling", "cdopt.hyperstatic.sensitivities",
     }  # fmt: skip
     listed = (DOCS / "_ext" / "readable_docstrings.py").read_text(encoding="utf-8")

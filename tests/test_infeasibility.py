@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.data import RigidStepData
-from cdopt.infeasibility import prove
+from cdopt.problem import RigidStepData
+from cdopt.problem.infeasibility import prove
 
 SQUEEZED = cdopt.ContactStep([[1.0]], [[1.0], [-1.0]], [-0.01, -0.02], [0.0], [0.0], 1e-3)
 HANGING = cdopt.NoTensionTruss([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]], [-10.0, 0.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.linear_program import linprog
+from cdopt._util.linear_program import linprog
 
 
 def test_nothing_is_a_solution_whatever_the_sizes_of_coefficients() -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
+import loading
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.errors import CdoptError, InvalidInput
+from cdopt._util.errors import CdoptError, InvalidInput
 
 MASS = WEIGHT / 9.81
 GOOD_STEP = {
@@ -182,15 +183,15 @@ def test_the_error_names_the_argument(call: str, changes: dict, argument: str) -
 
 SCENE, OTHER = specimens.discs(), cdopt.scene.box_on_floor(dim=3)
 STATE, FOREIGN = SCENE.initial, OTHER.initial
-CONTACTS = cdopt.contact.detect(SCENE, STATE)
-BOX, TINY = cdopt.loading.disc_box(4), 5e-324
-contact = cdopt.contact
+CONTACTS = cdopt.collision.detect(SCENE, STATE)
+BOX, TINY = loading.disc_box(4), 5e-324
+contact = cdopt.collision
 ONCE_ESCAPED = {
-    "a stress of a denormal": lambda: cdopt.loading.biaxial(BOX, TINY, 1e-3, 1),
-    "a stress of a denormal by wall": lambda: cdopt.loading.confine(BOX, {"top": TINY}),
-    "a packing confined from elsewhere": lambda: cdopt.loading.confine(BOX, 1.0, start=FOREIGN),
-    "compressed from elsewhere": lambda: cdopt.loading.compress(BOX, "top", 1e-3, 1, start=FOREIGN),
-    "ragged strains": lambda: cdopt.loading.compress(BOX, "top", [[1.0], [1.0, 2.0]]),
+    "a stress of a denormal": lambda: loading.biaxial(BOX, TINY, 1e-3, 1),
+    "a stress of a denormal by wall": lambda: loading.confine(BOX, {"top": TINY}),
+    "a packing confined from elsewhere": lambda: loading.confine(BOX, 1.0, start=FOREIGN),
+    "compressed from elsewhere": lambda: loading.compress(BOX, "top", 1e-3, 1, start=FOREIGN),
+    "ragged strains": lambda: loading.compress(BOX, "top", [[1.0], [1.0, 2.0]]),
     "mass, foreign state": lambda: contact.mass_matrix(OTHER, STATE),
     "mass, foreign dofs": lambda: contact.mass_matrix(SCENE, STATE, OTHER.dofs),
     "forces, foreign state": lambda: contact.external_forces(OTHER, STATE),
@@ -210,7 +211,7 @@ ONCE_ESCAPED = {
         SCENE.bodies.tables[0], columns={"radius": "no"}
     ),
     "an inherited field": lambda: dataclasses.replace(
-        specimens.objects()[cdopt.loading.Compression], contacts=sp.dok_array((2, 2))
+        specimens.objects()[loading.Compression], contacts=sp.dok_array((2, 2))
     ),
     "solutions that are a matrix": lambda: cdopt.study.SolutionSet(sp.bsr_array(np.eye(2))),
     "ragged numbers of contacts": lambda: beam().select([[1], [1, 2]]),

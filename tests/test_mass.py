@@ -4,8 +4,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdopt.errors import InvalidInput
-from cdopt.mass import MassMatrix
+from cdopt._util.errors import InvalidInput
+from cdopt.problem.mass import MassMatrix
 
 
 def spd(size: int, seed: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
+import loading
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -71,7 +72,7 @@ def test_everything_users_hold_survives_pickle_and_deep_copy() -> None:
 
 def test_errors_keep_their_evidence() -> None:
     error = cdopt.SolveFailed("no", backend="a", status="b", problem=[1], raw={"x": 1})
-    failed = cdopt.loading.LoadingFailed("no", backend="a", status="b", record=[1, 2])
+    failed = loading.LoadingFailed("no", backend="a", status="b", record=[1, 2])
     for again in ROUNDS.values():
         copied = again(error)
         assert (str(copied), copied.backend, copied.problem, copied.raw) == (

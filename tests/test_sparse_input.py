@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from campaigns.malformed_calls import bad_sparse
 
 import cdopt
-from cdopt import checks
+from cdopt._util import checks
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [4.0, 5.0, 0.0], [0.0, -1.0, 0.0]])
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 
 
 def test_derived_quantities_are_those_of_equation_20() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt import files, loop_cache
+from cdopt._util import files, loop_cache
 from cdopt.dynamics import journal
 from cdopt.dynamics.journal import CommittedFile, JournaledFile
 from cdopt.interop import fclib

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.data import RigidStepData
+from cdopt.problem import RigidStepData
 
 FEASIBLE_STEPS = [
     name

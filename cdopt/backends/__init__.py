@@ -5,7 +5,7 @@
 True
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.backends.accuracy import ACCURACY, AccuracyWords
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian

@@ -31,7 +31,7 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import threads_for
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.apgd")
 

@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import Unsupported
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.deadline import Deadline
@@ -41,10 +43,8 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import threads_for
-from cdopt.checks import FloatArray
-from cdopt.data import ScaledTruss, TrussData
-from cdopt.errors import Unsupported
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import ScaledTruss, TrussData
+from cdopt.problem.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.augmented-lagrangian")
 

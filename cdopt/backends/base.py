@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
-from cdopt.data import ProblemData
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import ProblemData
+from cdopt.problem.solution import Iterate, StepSolution
 
 ProblemClass = Literal["QP", "SOCP"]
 Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]

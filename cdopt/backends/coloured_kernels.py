@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import prange
 
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
 from cdopt.backends.kernels import CHUNKS, LEAST_CHUNK, Places, Rows, larger
-from cdopt.checks import FloatArray, IntArray
-from cdopt.compiled import compiled, part
 
 Place = Any  # an unsigned integer
 COLOURS = 64  # beyond them contacts are visited one by one

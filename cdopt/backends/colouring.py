@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cdopt._util.checks import IntArray
 from cdopt.backends.coloured_kernels import greedy
 from cdopt.backends.kernels import Places, Rows
-from cdopt.checks import IntArray
 
 
 @dataclass(frozen=True, eq=False)

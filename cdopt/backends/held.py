@@ -16,8 +16,8 @@ import numpy as np
 from cdopt.backends.base import Posed, RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.structured import History, safely, settings_of
-from cdopt.certificate import certify
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem.certificate import certify
+from cdopt.problem.solution import Iterate, StepSolution
 
 Attempt = Callable[[Any, StepSolution | None], RunResult]
 

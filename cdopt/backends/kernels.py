@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from numba import prange
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import compiled, part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
 
 Places = NDArray[np.uint32]  # unsigned: a signed index is looked at for being negative each time
 Rows = tuple[Places, Places, FloatArray]

@@ -20,7 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
+from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.kernels import natural_residual
@@ -33,11 +36,8 @@ from cdopt.backends.structured import (
     settings_of,
     tell,
 )
-from cdopt.checks import FloatArray, IntArray
-from cdopt.compiled import compiled, part
-from cdopt.data import RigidStepData
-from cdopt.errors import Unsupported
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import RigidStepData
+from cdopt.problem.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.lcp")
 

@@ -18,14 +18,14 @@ from typing import Any
 import cvxpy as cp
 import cvxpy.settings as words
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import BackendUnavailable, InvalidInput
 from cdopt.backends import catalogue, warm
 from cdopt.backends.accuracy import ACCURACY, options_for, time_limit_for
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.posing import POSING
-from cdopt.errors import BackendUnavailable, InvalidInput
-from cdopt.solution import StepSolution
+from cdopt.problem.solution import StepSolution
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     words.OPTIMAL: "solved",

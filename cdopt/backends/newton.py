@@ -5,7 +5,7 @@ is the elastic step, a truss with inertia; the rigid step by an augmented Lagran
 linear systems (``newton_rigid``). Up to 240 dofs both are compiled as a whole
 (``newton_truss_small``, ``newton_small``); above, rigid steps go to a proximal interior point
 (``newton_interior``), which also takes over trusses that Newton's method does not solve.
-``cdopt.systems`` factorises small systems as dense matrices and solves larger ones matrix-free by
+``cdopt.backends.linalg`` factorises small systems as dense matrices and solves larger ones by
 conjugate gradients preconditioned with each body's block, in compiled threaded loops, or by a
 sparse factorisation where that takes less. Blocks come from ``dof_body``; without it every dof
 stands alone.
@@ -20,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import delassus
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.held import held
+from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg.base import Tally
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.newton_truss import Potential
@@ -35,12 +37,9 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import threads_for
-from cdopt.checks import FloatArray, IntArray
-from cdopt.contact_law import PowerLaw
-from cdopt.data import ElasticStepData, ProblemData, RigidStepData, TrussData
-from cdopt.solution import Iterate, StepSolution
-from cdopt.systems import Network, network
-from cdopt.systems.base import Tally
+from cdopt.problem import ElasticStepData, ProblemData, RigidStepData, TrussData, delassus
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.newton")
 

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg import Network
+from cdopt.backends.linalg.base import System
 from cdopt.backends.newton_rigid import RigidRun
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.systems import Network
-from cdopt.systems.base import System
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
 

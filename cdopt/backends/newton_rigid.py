@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.checks import FloatArray
-from cdopt.systems import Network
+from cdopt.backends.linalg import Network
 
 LOG = logging.getLogger("cdopt.backends.newton")
 

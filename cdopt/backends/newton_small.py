@@ -9,7 +9,24 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg.base import Tally
+from cdopt.backends.linalg.network import DENSE_UP_TO
+from cdopt.backends.linalg.small import (
+    Rows,
+    diagonal,
+    dot,
+    factorise,
+    fill,
+    plus,
+    rows,
+    substitute,
+    times,
+    transposed_times,
+)
 from cdopt.backends.newton_rigid import (
     GROWTH,
     GROWTH_HARD,
@@ -23,24 +40,7 @@ from cdopt.backends.newton_rigid import (
     RigidRun,
     report,
 )
-from cdopt.checks import FloatArray
-from cdopt.compiled import compiled, part
-from cdopt.data import RigidStepData, kernels
-from cdopt.errors import InvalidInput
-from cdopt.systems.base import Tally
-from cdopt.systems.network import DENSE_UP_TO
-from cdopt.systems.small import (
-    Rows,
-    diagonal,
-    dot,
-    factorise,
-    fill,
-    plus,
-    rows,
-    substitute,
-    times,
-    transposed_times,
-)
+from cdopt.problem import RigidStepData, kernels
 
 _SIGMA, _BEFORE, _BEST, _STEPS, _FACTORS, _COUNT, _DONE, _PLACES = range(8)  # of the state
 _MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on

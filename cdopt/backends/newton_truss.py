@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
 from cdopt.backends import newton_interior, newton_truss_small
 from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg import Network
 from cdopt.backends.newton_truss_small import (
     CLOSE,
     GROUND,
@@ -29,9 +31,7 @@ from cdopt.backends.newton_truss_small import (
     SHIFT_START,
     WINDOW,
 )
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.systems import Network
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
 

@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import compiled, part
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.systems import Network
-from cdopt.systems.network import DENSE_UP_TO
-from cdopt.systems.small import (
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
+from cdopt.backends.linalg import Network
+from cdopt.backends.linalg.network import DENSE_UP_TO
+from cdopt.backends.linalg.small import (
     Rows,
     dot,
     factorise,
@@ -27,6 +26,7 @@ from cdopt.systems.small import (
     times,
     transposed_times,
 )
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 SHIFT_START, SHIFT_LEAST, SHIFT_MOST = 1e-4, 1e-12, 1e4  # of the typical stiffness
 GROUND = 1e-8  # shift of the first system, of the typical stiffness

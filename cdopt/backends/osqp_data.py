@@ -16,9 +16,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends import warm
-from cdopt.checks import FloatArray, IntArray
-from cdopt.data import ProblemData, RigidStepData
+from cdopt.problem import ProblemData, RigidStepData
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,9 @@ import cvxpy.settings as words
 import numpy as np
 import osqp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.accuracy import time_limit_for
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
 from cdopt.backends.deadline import Deadline
@@ -36,10 +38,8 @@ from cdopt.backends.modelled import (
 )
 from cdopt.backends.osqp_data import Canonical
 from cdopt.backends.posing import POSING
-from cdopt.checks import FloatArray
-from cdopt.data import ProblemData
-from cdopt.errors import InvalidInput
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import ProblemData
+from cdopt.problem.solution import Iterate, StepSolution
 
 _CVXPY = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}
 _ENDLESS = 1e10  # seconds, OSQP's own default

@@ -47,7 +47,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import side_by_side
+from cdopt._util.errors import InvalidInput
 from cdopt.backends import kernels
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.coloured_kernels import coloured_gauss_seidel
@@ -66,11 +69,8 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import several, threads_for
-from cdopt.checks import FloatArray
-from cdopt.compiled import side_by_side
-from cdopt.data import RigidStepData
-from cdopt.errors import InvalidInput
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import RigidStepData
+from cdopt.problem.solution import Iterate, StepSolution
 
 LOG = logging.getLogger("cdopt.backends.pgs")
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import side_by_side
 from cdopt.backends import kernels
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.kernels import Rows
@@ -33,8 +35,6 @@ from cdopt.backends.proximal_kernels import (
 )
 from cdopt.backends.structured import in_pieces
 from cdopt.backends.threads import several
-from cdopt.checks import FloatArray
-from cdopt.compiled import side_by_side
 
 _CHUNK = 500  # steps between two fresh products, which keep round-off from gathering
 _LEAST = 1e-3  # L never falls below this share of the largest H_ii

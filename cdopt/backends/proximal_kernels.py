@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
 from cdopt.backends.kernels import Places, Rows, larger, multiply, proximal
-from cdopt.checks import FloatArray
-from cdopt.compiled import compiled, part
 
 THETA, LIPSCHITZ, BEST, LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of ``accelerate``
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk

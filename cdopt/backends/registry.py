@@ -12,7 +12,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import catalogue
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
@@ -21,7 +22,6 @@ from cdopt.backends.lcp import LCP
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.newton import Newton
 from cdopt.backends.pgs import PGS
-from cdopt.errors import InvalidInput, Unsupported
 
 STRUCTURED: dict[str, Callable[..., Backend]] = {
     "newton": Newton,

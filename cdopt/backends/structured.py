@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Posed, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.checks import FloatArray, read_only
-from cdopt.data import ElasticStepData, ProblemData, RigidStepData
-from cdopt.errors import InvalidInput, Unsupported
-from cdopt.solution import Iterate, StepSolution, matched
+from cdopt.problem import ElasticStepData, ProblemData, RigidStepData
+from cdopt.problem.solution import Iterate, StepSolution, matched
 
 BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
 IN_LOOPS = "the clock, between iterations"

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 from threadpoolctl import ThreadpoolController
 
-from cdopt.compiled import threads_lost
+from cdopt._util.compiled import threads_lost
 
 SERIAL = 10_000  # contacts up to which a second thread gains less than it may lose
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its own accord

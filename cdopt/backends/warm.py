@@ -17,7 +17,7 @@ import osqp
 import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 
 
 def seed_cache(

@@ -9,10 +9,10 @@ its answer and why, and the reference values with their sources.
 array([2., 6., 2.])
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
+from cdopt._util.problems_folder import problems_folder
 from cdopt.bank import generators, quantities
 from cdopt.bank.family import Family, Member, families
-from cdopt.bank.folder import problems_folder
 from cdopt.bank.manifests import Manifest, manifest, names
 from cdopt.bank.problem import BankProblem, load
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.bank.piles import DT
 from cdopt.bank.platforms import WEIGHT
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 _HEIGHT = 0.3  # of a brick
 _CORNERS = 0.5 * np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])

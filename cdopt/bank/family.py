@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from cdopt._util.checks import describe
+from cdopt._util.errors import InvalidInput
+from cdopt._util.problems_folder import problems_folder
 from cdopt.bank.blocks import (
     brick_pyramid,
     chain,
@@ -21,15 +24,12 @@ from cdopt.bank.blocks import (
     nearly_parallel,
     stack,
 )
-from cdopt.bank.folder import problems_folder
 from cdopt.bank.manifests import manifest, names
 from cdopt.bank.packings import packing, uneven
 from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling
 from cdopt.bank.platforms import supports
-from cdopt.checks import describe
-from cdopt.errors import InvalidInput
 from cdopt.interop import fclib
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
 _SEED = 1805
@@ -116,7 +116,7 @@ def families() -> Mapping[str, Family]:
 def of_files(name: str, paths: Iterable[str | Path], about: str = "", power: float = 2.0) -> Family:
     """A family of files: steps that ``ContactStep.save`` wrote, ``.npz``, and FCLib files.
 
-    Steps of a run become files by ``cdopt.contact.step(scene, frame.state, …).save(path)``. The
+    Steps of a run become files by ``cdopt.collision.step(scene, frame.state, …).save(path)``. The
     size of a member is its number of contacts; of files with equally many the first counts.
 
     Raises

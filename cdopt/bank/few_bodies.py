@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.step import ContactStep
+from cdopt._util import checks
+from cdopt.problem.contact_step import ContactStep
 
 GRAVITY = 9.81  # m/s²
 DT = 1e-3  # s

@@ -22,7 +22,7 @@ from cdopt.bank.platforms import (
     tripod,
 )
 from cdopt.bank.trusses import Truss, fan, fan_forces, truss, unreachable_load
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType({
     function.__name__: function

@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from cdopt import checks, files
-from cdopt.bank.folder import problems_folder
-from cdopt.errors import InvalidInput
+from cdopt._util import checks, files
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import Value
+from cdopt._util.problems_folder import problems_folder
 
-Value = bool | int | float | str
 Quantity = Literal[
     "f_compatible",
     "f_max_compatible",

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.bank.piles import DT
 from cdopt.bank.settling import SOLID, Settled, settle
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 _NARROWEST = 4.0  # diameters: in a narrower cell a sphere could meet two images of another
 

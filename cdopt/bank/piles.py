@@ -6,32 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.step import ContactStep
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.parameters import whole
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene.generators.paper import MATERIALS, pyramid_positions
 
 DT = 1e-3  # in units of √(d/g), where m = d = g = 1
-MATERIALS = ("uniform", "species")
-_MOST = 300  # layers: nine million spheres
 _TOUCHING = 1.0 + 1e-6  # centres within this many diameters of each other touch
-
-
-def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
-    """Centres (ns, 3) in diameters and layers (ns,) of a close-packed pyramid of spheres.
-
-    Layer j has (n−j)² spheres, shifted by j/2 in x and y, at height j/√2. Spheres are numbered
-    by layer, then y, then x. Source: Olsen & Kamrin (2018), section 8.2.
-    """
-    checks.scalar("n", n, at_least=1, at_most=_MOST)
-    centres, layers = [], []
-    for j in range(n):
-        side = np.arange(n - j) + 0.5 * j
-        y, x = np.meshgrid(side, side, indexing="ij")
-        height = np.full(x.size, j / np.sqrt(2.0))
-        centres.append(np.column_stack([x.ravel(), y.ravel(), height]))
-        layers.append(np.full(x.size, j))
-    return np.concatenate(centres), np.concatenate(layers)
 
 
 def touching(centres: FloatArray) -> IntArray:

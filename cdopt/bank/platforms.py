@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray
-from cdopt.step import ContactStep
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.parameters import whole
+from cdopt.problem.contact_step import ContactStep
 
 GRAVITY = 9.81  # m/s²
 DT = 1e-3  # s

@@ -10,17 +10,17 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import archive
-from cdopt.bank import parameters, quantities
+from cdopt._util import archive, parameters
+from cdopt._util.checks import FloatArray, choice, describe, read_only
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.frozen import Frozen
+from cdopt.bank import quantities
 from cdopt.bank.generators import GENERATORS, Truss
-from cdopt.bank.manifests import Manifest, Reference, Value, home, manifest
-from cdopt.checks import FloatArray, choice, describe, read_only
-from cdopt.errors import InvalidInput, Unsupported
+from cdopt.bank.manifests import Manifest, Reference, home, manifest
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
-from cdopt.frozen import Frozen
 from cdopt.interop import fclib
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 _OFFERED = {"step": ("classic", "compatible"), "truss": ("truss",)}
 

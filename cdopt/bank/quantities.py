@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray
-from cdopt.errors import InvalidInput, Unsupported
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 _LOADED = 1e-6  # share of the largest force above which a contact counts as loaded
 _DENSE_LIMIT = 3000  # the nullity is found by dense linear algebra

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.compiled import compiled, part
-from cdopt.errors import CdoptError
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
+from cdopt._util.errors import CdoptError
 
 SOLID = 0.62  # share of space that spheres at rest fill, about
 _SOFT = 0.01  # overlap, in diameters, under the weight of the whole height

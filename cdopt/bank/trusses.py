@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray, read_only
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.frozen import Frozen
+from cdopt._util.parameters import whole
 
 _LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
 

@@ -6,7 +6,7 @@ VTKHDF file. METHODS is the table of methods; another one is a settings object l
 restitution off a run.
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray, read_only
-from cdopt.contact.turning import spins
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt.collision.turning import spins
 from cdopt.dynamics.trajectory import Trajectory
-from cdopt.errors import InvalidInput
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together
 

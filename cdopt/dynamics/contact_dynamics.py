@@ -13,20 +13,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.backends.osqp_session import at_work
 from cdopt.backends.registry import resolve
-from cdopt.certificate import TOLERANCE
-from cdopt.checks import FloatArray
-from cdopt.contact import TURNINGS, Contacts, advance
-from cdopt.contact import step as contact_step
+from cdopt.collision import TURNINGS, Contacts, advance
+from cdopt.collision import step as contact_step
 from cdopt.dynamics.method import Run, Stage, StepTaken
-from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import ClassicCD, CompatibleCD
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.scene import State
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
 
 FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
 

@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh, splu
 
-from cdopt.checks import FloatArray
-from cdopt.contact import Contacts
-from cdopt.contact_law import HOOKE
+from cdopt._util.checks import FloatArray
+from cdopt.collision import Contacts
 from cdopt.dynamics.unknowns import Unknowns
+from cdopt.problem.contact_law import HOOKE
 from cdopt.scene import SHAPES, HalfSpace, Sphere, State
 
 _SHIFT = 1e-9  # of the stiffest contact: what keeps loose bodies from making it singular

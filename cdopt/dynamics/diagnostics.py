@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.checks import FloatArray
-from cdopt.contact.turning import spins
+from cdopt._util.checks import FloatArray
+from cdopt.collision.turning import spins
 from cdopt.scene import Scene, State
 
 

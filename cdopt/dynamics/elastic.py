@@ -13,17 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
-from cdopt.contact import Neighbours
-from cdopt.contact.stiffness import stiffness
-from cdopt.contact_law import HOOKE
+from cdopt.collision import Neighbours
+from cdopt.collision.stiffness import stiffness
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.method import Run, Stage, StepTaken
 from cdopt.dynamics.relinearised import Passes, Relinearised, touching
-from cdopt.errors import InvalidInput, SolveFailed
-from cdopt.formulations.variational_step import LEAST_ALPHA
-from cdopt.grains import (
+from cdopt.dynamics.spheres import (
     DIVERGED,
     DONE,
     FORCED,
@@ -35,6 +33,8 @@ from cdopt.grains import (
     Rule,
     Touch,
 )
+from cdopt.formulations.variational_step import LEAST_ALPHA
+from cdopt.problem.contact_law import HOOKE
 from cdopt.scene import Scene, State
 
 SPLITS = {"paper": PAPER, "forced": FORCED}

@@ -19,20 +19,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
-from cdopt.checks import FloatArray, IntArray
-from cdopt.contact import Contacts, Neighbours, detect, external_forces
-from cdopt.contact_law import HOOKE, PowerLaw
+from cdopt.collision import Contacts, Neighbours, detect, external_forces
 from cdopt.dynamics.curvature import Curvature, curvature, slope
 from cdopt.dynamics.relinearised import elastic
 from cdopt.dynamics.unknowns import Unknowns
-from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompliantCD, QuasiStatic
-from cdopt.frozen import Frozen
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene, State
-from cdopt.step import ContactStep
 
 LOG = logging.getLogger("cdopt.dynamics")
 

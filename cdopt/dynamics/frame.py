@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.contact.contacts import FEATURES
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.frozen import Frozen
+from cdopt.collision.contacts import FEATURES
 from cdopt.scene import State
 
 

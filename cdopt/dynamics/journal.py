@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import files
-from cdopt.checks import IntArray
-from cdopt.errors import InvalidInput
+from cdopt._util import files
+from cdopt._util.checks import IntArray
+from cdopt._util.errors import InvalidInput
 
 try:
     import fcntl

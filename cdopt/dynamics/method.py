@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from cdopt.checks import FloatArray
-from cdopt.contact import Contacts
-from cdopt.grains import Touch
+from cdopt._util.checks import FloatArray
+from cdopt.collision import Contacts
+from cdopt.dynamics.spheres import Touch
 from cdopt.scene import Scene, State
 
 

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
-from cdopt.contact import Neighbours, move
+from cdopt.collision import Neighbours, move
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic import measured, require_elastic
 from cdopt.dynamics.equilibrium import TRAVEL, equilibrium
 from cdopt.dynamics.method import Run, Stage, StepTaken
 from cdopt.dynamics.relinearised import touching
-from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.scene import State
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import SolveFailed, Unsupported
 from cdopt.backends.base import Backend
-from cdopt.checks import FloatArray, IntArray
-from cdopt.contact import (
+from cdopt.collision import (
     Contacts,
     Neighbours,
     damping_drive,
@@ -28,14 +29,13 @@ from cdopt.contact import (
     mass_matrix,
     move,
 )
-from cdopt.contact.contacts import FEATURES
-from cdopt.contact_law import PowerLaw
-from cdopt.errors import SolveFailed, Unsupported
+from cdopt.collision.contacts import FEATURES
+from cdopt.dynamics.spheres import Touch
 from cdopt.formulations import VariationalStep
-from cdopt.grains import Touch
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Scene, Sphere, State
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
 
 _CAUTION = 10.0  # times what passes are expected to contract by
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one

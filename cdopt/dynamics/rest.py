@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cdopt.contact import detect, step
+from cdopt._util.errors import CdoptError, InvalidInput
+from cdopt.collision import detect, step
 from cdopt.dynamics.simulate import simulate
-from cdopt.errors import CdoptError, InvalidInput
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
 
 _DT = 1e-3  # s
 _WAIT = 0.3  # s, in which a dropped scene must come to rest

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from cdopt.contact import Contacts, Neighbours, detect, safe_margins
+from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
+from cdopt._util.progress import Tell
+from cdopt.collision import Contacts, Neighbours, detect, safe_margins
 from cdopt.dynamics import diagnostics
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.interrupts import uninterrupted
 from cdopt.dynamics.method import MarchingMethod, Method, Run, StepTaken
+from cdopt.dynamics.spheres import Touch
 from cdopt.dynamics.store import Checkpoint, Header, MemoryStore
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
-from cdopt.errors import CdoptError, InvalidInput, SolveFailed
-from cdopt.grains import Touch
-from cdopt.progress import Tell
+from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
-from cdopt.solution import StepSolution
 
 _COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
 _COMMIT_BYTES = 2**26  # or memory that may wait for a commit

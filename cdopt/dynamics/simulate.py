@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
+from cdopt._util.memory import MB, physical_memory
+from cdopt._util.progress import Tell, told
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.method import MarchingMethod, Method
 from cdopt.dynamics.quasi_static import QuasiStaticSteps
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
-from cdopt.errors import InvalidInput
-from cdopt.memory import MB, physical_memory
-from cdopt.progress import Tell, told
 from cdopt.scene import Scene, load
 
 METHODS: dict[str, Callable[..., Method | MarchingMethod]] = {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.dynamics.frame import Frame
 from cdopt.scene import Scene, State
 

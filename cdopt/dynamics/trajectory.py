@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import checks, files
-from cdopt.checks import FloatArray, IntArray, read_only
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.store import Checkpoint, Header, Store
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
-from cdopt.errors import InvalidInput
 from cdopt.scene import Scene
 
 _PENDING = 2**26  # bytes of a copy that wait in memory

@@ -23,12 +23,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import files
-from cdopt.checks import FloatArray, IntArray
+from cdopt._util import files
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.frame import Frame
 from cdopt.dynamics.journal import CommittedFile, JournaledFile, half_done
 from cdopt.dynamics.store import Checkpoint, Header
-from cdopt.errors import InvalidInput
 from cdopt.interop.hdf5 import require_self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State

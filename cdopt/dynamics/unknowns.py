@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray
-from cdopt.contact import Contacts, gap_gradient, mass_matrix, move
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.collision import Contacts, gap_gradient, mass_matrix, move
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Dofs, HalfSpace, Scene, State
 from cdopt.scene.shapes import SHAPES

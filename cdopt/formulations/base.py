@@ -14,19 +14,19 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend, ProblemClass, RunResult
 from cdopt.backends.newton import Newton
 from cdopt.backends.posing import POSING
 from cdopt.backends.registry import require_capable, resolve
-from cdopt.certificate import TOLERANCE, Certificate, certify
-from cdopt.checks import FloatArray
-from cdopt.data import ProblemData
-from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations.statement import Statement
-from cdopt.infeasibility import prove
-from cdopt.solution import Iterate, StepSolution
-from cdopt.solution import matched as matched
+from cdopt.problem import ProblemData
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.infeasibility import prove
+from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import matched as matched
 
 Self = TypeVar("Self", bound="Formulation")
 

@@ -20,16 +20,16 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.checks import FloatArray
-from cdopt.data import RigidStepData
-from cdopt.data.entries import Entries
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Formulation, matched
 from cdopt.formulations.statement import Statement, momentum, seed_dual, weighted
-from cdopt.solution import Iterate, StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import RigidStepData
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.entries import Entries
+from cdopt.problem.solution import Iterate, StepSolution
 
 FORMS = ("force", "velocity")
 

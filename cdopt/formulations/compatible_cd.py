@@ -21,24 +21,24 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks, delassus
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.registry import resolve
-from cdopt.certificate import TOLERANCE, certify
-from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import TrussData
-from cdopt.data.entries import Entries
-from cdopt.data.exchange import exchange_of
-from cdopt.errors import InvalidInput
 from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.frozen import Frozen
-from cdopt.solution import Iterate, StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import TrussData, delassus
+from cdopt.problem.certificate import TOLERANCE, certify
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.entries import Entries
+from cdopt.problem.exchange import exchange_of
+from cdopt.problem.solution import Iterate, StepSolution
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero

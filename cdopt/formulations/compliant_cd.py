@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import ElasticStepData
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.formulations.elastic import ElasticStep
-from cdopt.solution import Iterate
-from cdopt.step import ContactStep
+from cdopt.problem import ElasticStepData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import Iterate
 
 
 class CompliantCD(ElasticStep):

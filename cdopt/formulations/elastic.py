@@ -12,17 +12,17 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import ElasticStepData
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Formulation, matched
 from cdopt.formulations.classic_cd import FORMS
 from cdopt.formulations.statement import Statement, momentum, weighted
-from cdopt.solution import Iterate, StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import ElasticStepData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import Iterate, StepSolution
 
 
 class ElasticStep(Formulation):

@@ -22,15 +22,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.posing import posed_once
-from cdopt.checks import BoolArray, FloatArray, read_only
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import ScaledTruss, TrussData
-from cdopt.errors import InvalidInput
 from cdopt.formulations.base import Formulation, matched
 from cdopt.formulations.statement import Statement, seed_dual
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import ScaledTruss, TrussData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.solution import Iterate, StepSolution
 
 FORMS = ("complementary", "potential")
 

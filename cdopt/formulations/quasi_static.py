@@ -15,14 +15,14 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import SolveFailed
 from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.posing import posed_once
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE
-from cdopt.errors import SolveFailed
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.solution import Iterate
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.solution import Iterate
 
 
 class QuasiStatic(NoTensionTruss):

@@ -10,11 +10,11 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.checks import FloatArray
 from cdopt.backends.posing import posed_once
-from cdopt.checks import FloatArray
-from cdopt.data import ProblemData
-from cdopt.data.entries import Entries
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem import ProblemData
+from cdopt.problem.entries import Entries
+from cdopt.problem.solution import Iterate, StepSolution
 
 Self = TypeVar("Self", bound="Statement")
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
-from cdopt.mass import MassMatrix
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt.problem.mass import MassMatrix
 
 _DRIVE = "damping_drive"
 SPLITS = ("paper", "forced")

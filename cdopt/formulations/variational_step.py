@@ -30,17 +30,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.checks import BoolArray, FloatArray, read_only
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import ElasticStepData
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import matched
 from cdopt.formulations.elastic import ElasticStep
 from cdopt.formulations.step_damping import StepDamping
-from cdopt.solution import Iterate, StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import ElasticStepData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import Iterate, StepSolution
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import part
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, cross, dot, minus, row, times
 

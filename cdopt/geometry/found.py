@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cdopt.checks import FloatArray, IntArray
-from cdopt.compiled import part
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import part
 from cdopt.geometry.vectors import Vector, along, dot, minus
 
 SAME_PLACE = 1e-6  # of the smaller piece: points nearer to each other are one

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.geometry.polytope import LABELS, Polytope
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cdopt.checks import FloatArray
-from cdopt.frozen import Frozen
+from cdopt._util.checks import FloatArray
+from cdopt._util.frozen import Frozen
 from cdopt.geometry.polytope import Polytope, cross
 
 _ALIKE = 1e-12  # relative: principal moments, or off-diagonal terms, that count as none

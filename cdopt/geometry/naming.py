@@ -7,8 +7,8 @@ name must not depend on it, for forces are carried from step to step by name.
 
 from __future__ import annotations
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import part
 from cdopt.geometry.hulls import Network
 from cdopt.geometry.vectors import Vector, along, dot, minus, row
 

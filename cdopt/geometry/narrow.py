@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.geometry.found import Found
 from cdopt.geometry.hulls import Hulls
 from cdopt.geometry.touching import find_points

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 
 SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
 LABELS = 1024  # corners, edges and faces that a body can tell apart

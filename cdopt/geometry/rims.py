@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import part
 from cdopt.geometry.axes import lowest
 from cdopt.geometry.found import SAME_PLACE
 from cdopt.geometry.hulls import Network

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 
 
 def matrices(orientation: FloatArray) -> FloatArray:

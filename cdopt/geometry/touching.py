@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.compiled import compiled, part
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
 from cdopt.geometry.axes import (
     EDGES,
     FACE_FIRST,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import part
 
 Vector = tuple[float, float, float]
 

@@ -4,7 +4,7 @@ And what the forces that are not determined do: their uniform ensemble, and how 
 answer changes of stiffness and load.
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import indeterminacy

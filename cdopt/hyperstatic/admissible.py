@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
-from cdopt.errors import SolveFailed
-from cdopt.frozen import Frozen
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.errors import SolveFailed
+from cdopt._util.frozen import Frozen
+from cdopt._util.linear_program import linprog
 from cdopt.hyperstatic import rank
-from cdopt.linear_program import linprog
-from cdopt.scales import network_parts
+from cdopt.problem.scaling import network_parts
 
 STIFF = 1e-7  # a force this tight counts as unique, unless its bounds say otherwise
 SILENT = 1e-12  # looseness below this is plain round-off

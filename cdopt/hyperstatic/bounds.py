@@ -18,13 +18,13 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
-from cdopt.frozen import Frozen
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
 from cdopt.hyperstatic.rank import states
-from cdopt.scales import column_scale, network_parts
+from cdopt.problem.scaling import column_scale, network_parts
 
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
-from cdopt.checks import FloatArray, read_only
-from cdopt.contact_law import HOOKE
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD
-from cdopt.frozen import Frozen
 from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.problem.contact_law import HOOKE
 
 TOL = 1e-6  # what a centre's optimality conditions are held to
 _STEPS = 30

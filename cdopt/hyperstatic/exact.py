@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import BackendUnavailable, InvalidInput, Unsupported
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.hyperstatic.report import Indeterminacy
 
 LARGEST = 40  # closed contacts; rational simplex tableaux grow quickly

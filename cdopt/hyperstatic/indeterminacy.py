@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.progress import Tell, told
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.data.exchange import exchange_of
-from cdopt.errors import InvalidInput, SolveFailed
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
 from cdopt.hyperstatic.bounds import bounds_of, free_networks
 from cdopt.hyperstatic.report import Indeterminacy, Tolerances
-from cdopt.progress import Tell, told
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.exchange import exchange_of
+from cdopt.problem.solution import StepSolution
 
 _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use

@@ -15,8 +15,8 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.checks import FloatArray
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
 _FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes

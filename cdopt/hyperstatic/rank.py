@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from cdopt.checks import FloatArray
-from cdopt.errors import Unsupported
-from cdopt.scales import column_scale
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import Unsupported
+from cdopt.problem.scaling import column_scale
 
 DENSE_LIMIT = 500  # the smaller side of B, up to which its singular values are computed
 _DENSE_LAST = 6000  # and where the sparse count is in doubt

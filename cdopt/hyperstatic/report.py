@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.frozen import Frozen
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.frozen import Frozen
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.bounds import Bounds, Free
 from cdopt.hyperstatic.self_stress import self_stress_states
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 _WIDE = 1e-7  # an interval wider than this share of what acts on its contact is one
 _ROWS = 12  # contacts that printing a report shows

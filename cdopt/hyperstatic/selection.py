@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
 from cdopt.hyperstatic.report import Indeterminacy
-from cdopt.solution import StepSolution
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
 

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import Unsupported
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import Unsupported
 from cdopt.hyperstatic.admissible import SILENT, Block
 from cdopt.hyperstatic.rank import looseness, ranks
 

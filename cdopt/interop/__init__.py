@@ -5,7 +5,7 @@
 ``mujoco`` takes the present contacts of a MuJoCo model.
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.interop import fclib, fclib_writing, mujoco, quadratic_programs
 
 __all__ = ["fclib", "fclib_writing", "mujoco", "quadratic_programs"]

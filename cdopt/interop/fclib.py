@@ -32,11 +32,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import Hdf5Reader, opened
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 LABEL = (
     "derived frictionless problem: normal rows only; "

@@ -27,12 +27,12 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks, files
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.interop.fclib import FclibProblem
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 DESCRIPTION = "frictionless contact step: friction coefficients are zero, tangential rows empty"
 _ROWS = -2  # compressed rows, in FCLib's words

@@ -17,9 +17,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt import files
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
+from cdopt._util import files
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
 
 _FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, OverflowError)  # as h5py has it
 _BUDGET = 2**30  # bytes of numbers from one file

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.contact_law import HOOKE
-from cdopt.errors import BackendUnavailable, InvalidInput, SolveFailed
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import BackendUnavailable, InvalidInput, SolveFailed
+from cdopt.problem.contact_law import HOOKE
 
 HERTZ = 2.5
 RESOLUTION = 0.1  # time steps per √(m/k), damping counted in

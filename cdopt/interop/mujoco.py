@@ -50,10 +50,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.errors import InvalidInput, Unsupported
-from cdopt.step import ContactStep
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.problem.contact_step import ContactStep
 
 LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
 EXTRA = "pip install 'cdopt[mujoco]'"

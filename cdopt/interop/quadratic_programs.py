@@ -24,11 +24,11 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt import checks, files
-from cdopt.checks import FloatArray
-from cdopt.errors import CdoptError, InvalidInput, SaveFailed, Unsupported
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import CdoptError, InvalidInput, SaveFailed, Unsupported
+from cdopt._util.frozen import Frozen
 from cdopt.formulations.base import Formulation
-from cdopt.frozen import Frozen
 
 SUFFIXES = (".mps", ".qps")
 _SYMMETRY_TOL = 1e-12

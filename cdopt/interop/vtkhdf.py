@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray
 
 NODES = 3  # points of a line
 _VERSION = (2, 0)

@@ -4,7 +4,7 @@ Every function that draws returns a ``matplotlib.figure.Figure``; matplotlib is 
 is made.
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.plots.bars import force_bars
 from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
@@ -14,7 +14,6 @@ from cdopt.plots.convergence import convergence
 from cdopt.plots.distributions import force_distributions, force_histograms
 from cdopt.plots.ensemble import force_ensemble
 from cdopt.plots.intervals import force_intervals
-from cdopt.plots.loading import loading_path
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.sensitivity import stiffness_influence
@@ -37,7 +36,6 @@ __all__ = [
     "force_ensemble",
     "force_histograms",
     "force_intervals",
-    "loading_path",
     "look",
     "save",
     "save_surfaces",

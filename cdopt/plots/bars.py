@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.canvas import (
     SMALL,
@@ -20,8 +20,8 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, Look, look
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study.words import verdict
 
 if TYPE_CHECKING:

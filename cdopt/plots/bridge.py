@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import HEAD, SMALL, TEXT, WIDTH, blank, headline, quiet_axes
 from cdopt.plots.palette import INK, QUIET, RULE
 from cdopt.study.bridge_record import Bridge, Line

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 
 VIEWS = ("side", "isometric", "perspective")
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt import checks, files
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, look
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study.solutions import largest_force
 from cdopt.study.words import one_line
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray, choice
+from cdopt._util.checks import FloatArray, choice
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.camera import VIEWS, Camera
 from cdopt.plots.canvas import (
@@ -25,8 +25,8 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.geometry import Network, network
 from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, INK, QUIET, RULE, force_colours
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray, vector
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray, vector
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, panels, quiet_axes
 from cdopt.plots.chains import draw_chains
 from cdopt.plots.palette import INK, QUIET, force_colours
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

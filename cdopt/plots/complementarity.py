@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt.certificate import TOLERANCE
-from cdopt.checks import FloatArray, scalar
-from cdopt.data import RigidStepData
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray, scalar
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, answers, caption, grid_columns, headline, panels
 from cdopt.plots.palette import BODY, COMPATIBLE, INK, QUIET, RULE, look
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import RigidStepData
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.structured import History
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, headline, literal, quiet_axes
 from cdopt.plots.palette import INK, QUIET, RULE, look
-from cdopt.solution import StepSolution
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt.checks import FloatArray, scalar
+from cdopt._util.checks import FloatArray, scalar
 from cdopt.plots.canvas import (
     IDLE,
     SMALL,
@@ -21,7 +21,7 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.palette import COMPATIBLE, INK, look
-from cdopt.solution import StepSolution
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Ensemble
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, literal, quiet_axes
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look

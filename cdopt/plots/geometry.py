@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
-from cdopt.step import ContactStep
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt.problem.contact_step import ContactStep
 
 _RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
 _FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray, IntArray, choice
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray, IntArray, choice
+from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.canvas import (
     SMALL,
@@ -23,7 +23,7 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, QUIET, look
-from cdopt.solution import StepSolution
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.frozen import Frozen
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.frozen import Frozen
 from cdopt.geometry.hulls import Hulls
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Bodies, Sphere, State

@@ -19,10 +19,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cdopt import checks, documents
-from cdopt.checks import FloatArray
+from cdopt._util import checks, documents
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
 from cdopt.plots.solids import Solids, in_space

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.geometry.rotations import unit
 from cdopt.plots.camera import Camera
 from cdopt.plots.meshes import Meshes

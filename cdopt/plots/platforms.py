@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, head, headline, panels, quiet_axes
 from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, RULE
+from cdopt.problem.contact_law import HOOKE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray, IntArray, vector
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray, IntArray, vector
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import (
     SMALL,
     TEXT,
@@ -24,8 +24,8 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.geometry import network
 from cdopt.plots.palette import INK, QUIET, RULE, force_colours
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.errors import InvalidInput
 from cdopt.plots.camera import Camera
 from cdopt.plots.canvas import IDLE, SMALL, TEXT, blank, head, headline, quiet_axes
 from cdopt.plots.painted import painted

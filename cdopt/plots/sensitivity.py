@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Sensitivity
 from cdopt.plots.canvas import SMALL, TEXT, blank, headline, literal
 from cdopt.plots.palette import INK, QUIET

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.dynamics import Frame
 from cdopt.plots.meshes import Meshes
 from cdopt.scene import HalfSpace, Scene, Sphere, State

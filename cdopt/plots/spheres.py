@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.camera import Camera
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, grid_columns, head, headline, panels
 from cdopt.plots.palette import INK, QUIET, force_colours

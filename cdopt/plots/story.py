@@ -10,8 +10,8 @@ from cdopt.plots.bars import force_bars
 from cdopt.plots.chains import force_chains
 from cdopt.plots.distributions import force_distributions
 from cdopt.plots.intervals import force_intervals
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import DISAGREE, SolutionSet
 from cdopt.study.words import count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, headline, literal, panels, quiet_axes
 from cdopt.plots.palette import INK, QUIET, look
 from cdopt.study.report import Profile, power_fit

@@ -13,10 +13,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.errors import InvalidInput
 from cdopt.plots.solids import Solids, in_space
 
 _TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")  # the order of columns in Steps

@@ -1,14 +1,14 @@
 """Scenes: bodies, shapes and materials, from generators or files, in SI units.
 
 A Scene says what there is and never changes; a State says where everything is. Shapes bring
-their own geometry, pair by pair; ``cdopt.contact`` turns it into contact steps.
+their own geometry, pair by pair; ``cdopt.collision`` turns it into contact steps.
 
 >>> import cdopt
 >>> cdopt.scene.beam()
 Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.scene.bodies import Bodies, ShapeTable
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.convex import Compound, Part, Polygon, Polyhedron

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.geometry.hulls import Hulls, Piece
 from cdopt.geometry.polytope import LABELS, point
 from cdopt.geometry.rotations import unit

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.search import near_pairs
 from cdopt.scene.shapes import SHAPES, Sphere

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.shape import Shape
 

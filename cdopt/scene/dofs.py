@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.scene.state import WIDTH_V
 
 

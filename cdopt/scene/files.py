@@ -9,8 +9,9 @@ from typing import Any, Union
 
 import msgspec
 
-from cdopt import bank, files
-from cdopt.errors import CdoptError, InvalidInput
+from cdopt._util import files
+from cdopt._util.errors import CdoptError, InvalidInput
+from cdopt._util.problems_folder import problems_folder
 from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.bonds import BOND_REACH
 from cdopt.scene.convex import Compound, Part
@@ -114,7 +115,7 @@ def _find(path: Path) -> Path:
     try:
         if path.exists():
             return path
-        shipped = bank.problems_folder() / path.name
+        shipped = problems_folder() / path.name
         return shipped if shipped.is_file() else path
     except (CdoptError, OSError):  # the path itself is named when it is opened
         return path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

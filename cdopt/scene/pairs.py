@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt.checks import FloatArray, IntArray
-from cdopt.frozen import Frozen
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.frozen import Frozen
 from cdopt.geometry.narrow import contact_points
 from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks, files
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.scene.bodies import Bodies, assemble
 from cdopt.scene.body import Item
 from cdopt.scene.bonds import BOND_REACH, among, bonded_pairs
@@ -229,7 +229,7 @@ class Scene(Frozen):
 
         >>> import cdopt
         >>> hard = cdopt.scene.crystal(2, 3).stiffened(1e6)
-        >>> cdopt.contact.detect(hard, hard.initial).stiffness[:3]
+        >>> cdopt.collision.detect(hard, hard.initial).stiffness[:3]
         array([1000000., 1000000., 1000000.])
         """
         factor = checks.scalar("kappa", kappa, above=0.0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from cdopt.checks import FloatArray, IntArray
-from cdopt.errors import InvalidInput
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Bodies
 
 _PAIRS = 4_000_000  # about 100 bytes each while they are looked at

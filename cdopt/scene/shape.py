@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput, Unsupported
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.geometry.hulls import Piece
 from cdopt.geometry.mass_properties import MassProperties
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.geometry.hulls import Piece
 from cdopt.geometry.mass_properties import MassProperties, of_capsule, of_polytope
 from cdopt.geometry.polytope import LARGEST, SMALLEST, box, point, segment

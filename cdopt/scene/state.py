@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 
 WIDTH_Q = {2: 3, 3: 7}
 WIDTH_V = {2: 3, 3: 6}

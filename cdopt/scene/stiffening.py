@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 import numpy as np
 
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.material import HERTZ, Material
 from cdopt.scene.shapes import SHAPES

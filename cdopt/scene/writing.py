@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cdopt.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.body import GROUP_FIELDS
 from cdopt.scene.bonds import BOND_REACH

@@ -5,7 +5,7 @@ cdopt.study.conduct(cdopt.study.plans("quick")[0], "study") each run in a proces
 cdopt.study.read("study")                                   the records of a study
 """
 
-from cdopt.arguments import guard
+from cdopt._util.arguments import guard
 from cdopt.study.compare import Comparison, compare
 from cdopt.study.plans import plans
 from cdopt.study.runs import Plan, Problem, Record, Run, Study, conduct, problems, read

@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray
-from cdopt.contact import Contacts, detect, step
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.errors import CdoptError, InvalidInput, SolveFailed
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
+from cdopt._util.progress import Tell, told
+from cdopt.collision import Contacts, detect, step
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic import indeterminacy
-from cdopt.progress import Tell, told
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
 from cdopt.study.bridge_record import Bridge, Line, fitted
 from cdopt.study.resting import (
     CLOSED,

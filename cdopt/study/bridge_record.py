@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.frozen import Frozen
+from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene
-from cdopt.step import ContactStep
 from cdopt.study.resting import CLOSED, FAILED, RESTLESS, ROUND_OFF
 from cdopt.study.words import seconds, short
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import CdoptError, SolveFailed
+from cdopt._util.proof import InfeasibilityProof
 from cdopt.backends import Backend, resolve
-from cdopt.certificate import TOLERANCE
-from cdopt.checks import FloatArray
-from cdopt.contact_law import HOOKE
-from cdopt.data import RigidStepData
-from cdopt.errors import CdoptError, SolveFailed
 from cdopt.formulations import ClassicCD, CompatibleCD
-from cdopt.proof import InfeasibilityProof
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import RigidStepData
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study import words
 from cdopt.study.solutions import (
     DISAGREE,

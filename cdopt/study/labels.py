@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from cdopt._util.errors import CdoptError, Unsupported
 from cdopt.bank import Member
-from cdopt.errors import CdoptError, Unsupported
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.rank import equilibrated, ranks
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 from cdopt.study.report.chosen import Results
 from cdopt.study.report.table import Cell, Table
 from cdopt.study.runs.run import Problem

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cdopt import bank, checks, scene
+from cdopt import bank, scene
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 from cdopt.backends import available
 from cdopt.dynamics import simulate
-from cdopt.errors import InvalidInput
 from cdopt.study.peers import siconos_lcp
 from cdopt.study.runs import Plan, direct
 

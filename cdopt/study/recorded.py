@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cdopt._util.checks import describe
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.bank import Family
-from cdopt.bank.parameters import whole
-from cdopt.checks import describe
 from cdopt.dynamics import Trajectory
-from cdopt.errors import InvalidInput
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 from cdopt.study.runs.sources import problems, recorded
 
 

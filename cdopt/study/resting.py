@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.contact import Contacts, detect, external_forces, gap_gradient, move
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.frozen import Frozen
+from cdopt.collision import Contacts, detect, external_forces, gap_gradient, move
 from cdopt.dynamics import MarchingMethod, Run, VariationalSteps, VelocityVerletSteps, equilibrium
 from cdopt.dynamics.relinearised import elastic
-from cdopt.frozen import Frozen
 from cdopt.scene import Scene, State
 
 MARCHING: dict[str, tuple[MarchingMethod, float]] = {  # and steps in the time of a collision

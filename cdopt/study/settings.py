@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from cdopt import checks
+from cdopt._util import checks
 from cdopt.backends.accuracy import ACCURACY, options_for
 from cdopt.backends.registry import STRUCTURED, known_names, why_unavailable
 from cdopt.study.report.table import Cell, Table

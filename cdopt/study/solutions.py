@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import (
+    BackendUnavailable,
+    CdoptError,
+    InvalidInput,
+    SolveFailed,
+    Unsupported,
+)
+from cdopt._util.proof import InfeasibilityProof
 from cdopt.backends import Backend, available, resolve
-from cdopt.certificate import TOLERANCE
-from cdopt.checks import FloatArray
-from cdopt.errors import BackendUnavailable, CdoptError, InvalidInput, SolveFailed, Unsupported
-from cdopt.proof import InfeasibilityProof
-from cdopt.solution import StepSolution
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.solution import StepSolution
 from cdopt.study import words
 
 # Backends that run out of time or memory beyond so many contacts: (contacts, reason).

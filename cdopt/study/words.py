@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt.certificate import Residual
-from cdopt.errors import CdoptError, SolveFailed
-from cdopt.proof import InfeasibilityProof
-from cdopt.solution import StepSolution
+from cdopt._util.errors import CdoptError, SolveFailed
+from cdopt._util.proof import InfeasibilityProof
+from cdopt.problem.certificate import Residual
+from cdopt.problem.solution import StepSolution
 
 _LISTED = 8  # entries of a proof that are written out
 

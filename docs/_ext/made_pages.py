@@ -17,7 +17,7 @@ import typer
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
-from cdopt import cli
+from cdopt.cli.main import main as cli
 
 ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
 MARK = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)

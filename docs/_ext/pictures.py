@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Polygon
 
 import cdopt
-from cdopt.contact_law import HERTZ, HOOKE, PowerLaw
 from cdopt.plots import palette
+from cdopt.problem.contact_law import HERTZ, HOOKE, PowerLaw
 
 BLUE = palette.PALETTE["clarabel"].colour
 RED = palette.PALETTE["osqp"].colour
@@ -53,8 +53,8 @@ def _arrow(axes: Any, start: Any, end: Any, colour: str = BLUE, width: float = 1
 def _pile() -> tuple[Any, Any, Any]:
     """A small crystal of discs at rest: its scene, its step, and the compatible forces."""
     scene = cdopt.scene.crystal(4, 3)
-    contacts = cdopt.contact.detect(scene, scene.initial)
-    step = cdopt.contact.step(scene, scene.initial, contacts, dt=1e-3)
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    step = cdopt.collision.step(scene, scene.initial, contacts, dt=1e-3)
     return scene, step, cdopt.CompatibleCD(step).solve("newton").f
 
 

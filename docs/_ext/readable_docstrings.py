@@ -19,13 +19,14 @@ from sphinx.ext.napoleon import Config, NumpyDocstring
 
 ROOMS = [
     "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators", "cdopt.bank.quantities",
-    "cdopt.contact", "cdopt.contact_law", "cdopt.data", "cdopt.dynamics",
-    "cdopt.dynamics.analysis", "cdopt.explore", "cdopt.formulations", "cdopt.grains",
+    "cdopt.collision", "cdopt.problem.contact_law", "cdopt.problem", "cdopt.dynamics",
+    "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
+    "cdopt.dynamics.spheres",
     "cdopt.hyperstatic",
     "cdopt.interop.fclib", "cdopt.interop.fclib_writing", "cdopt.interop.mujoco",
-    "cdopt.interop.quadratic_programs", "cdopt.loading", "cdopt.plots", "cdopt.reports",
-    "cdopt.reproduce", "cdopt.reproduce.de_klerk", "cdopt.scene", "cdopt.study",
-    "cdopt.study.bridge_record", "cdopt.study.report", "cdopt.study.runs", "cdopt.systems",
+    "cdopt.interop.quadratic_programs", "examples.loading", "cdopt.plots", "cdopt.plots.report",
+    "examples.papers", "examples.papers.de_klerk", "cdopt.scene", "cdopt.study",
+    "cdopt.study.bridge_record", "cdopt.study.report", "cdopt.study.runs", "cdopt.backends.linalg",
 ]  # fmt: skip
 SECTIONS = ("Parameters", "Attributes", "Raises", "Returns", "Yields", "Notes", "Examples")
 LISTS = ("Parameters", "Attributes", "Raises")

@@ -7,9 +7,9 @@ import pytest
 from conftest import random_step
 
 import cdopt
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends import APGD, Modelled, kernels
 from cdopt.backends.structured import settings_of
-from cdopt.errors import InvalidInput, SolveFailed
 
 STEPS = [
     name

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cdopt
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.bank.generators import fan_forces
-from cdopt.errors import InvalidInput, SolveFailed
 
 NAME = "augmented-lagrangian"
 POWERS = [1.7, 2.0, 2.5, 4.0]

@@ -4,9 +4,9 @@ import cvxpy as cp
 import pytest
 
 import cdopt
+from cdopt._util.errors import BackendUnavailable, InvalidInput
 from cdopt.backends import ACCURACY, available, catalogue, why_unavailable
 from cdopt.backends.registry import STRUCTURED
-from cdopt.errors import BackendUnavailable, InvalidInput
 
 
 def test_the_core_solvers_are_always_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import cdopt
 from cdopt.backends import threads
-from cdopt.systems import Network, factor, network
+from cdopt.backends.linalg import Network, factor, network
 
 PATHS = ["dense", "iterated", "threaded", "rows", "PARDISO", "METIS", "SuperLU"]
 TOLD = {"PARDISO": "by PARDISO", "METIS": "in METIS's order", "SuperLU": "by SuperLU"}

@@ -5,7 +5,7 @@ import pytest
 from conftest import random_step
 
 import cdopt
-from cdopt.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput, SolveFailed
 
 STEPS = [
     name

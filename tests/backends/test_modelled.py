@@ -5,8 +5,8 @@ import pytest
 from conftest import beam
 
 import cdopt
+from cdopt._util.errors import InvalidInput
 from cdopt.backends import Modelled, available, resolve
-from cdopt.errors import InvalidInput
 
 STEPPERS = [
     name
@@ -151,7 +151,7 @@ def test_a_backend_can_be_brought_along() -> None:
         capability = cdopt.backends.Capability(structured=frozenset({"rigid step"}))
 
         def run(self, posed, warm_start, verbose):
-            iterate = cdopt.solution.Iterate(np.zeros(2), np.zeros(3))
+            iterate = cdopt.problem.solution.Iterate(np.zeros(2), np.zeros(3))
             return cdopt.backends.RunResult("optimal, trust me", "solved", iterate, {})
 
     solution = cdopt.ClassicCD(beam()).solve(Liar())

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
+from cdopt._util.errors import InvalidInput
 from cdopt.bank import generators
-from cdopt.errors import InvalidInput
 
 
 def settled(name: str, **changes) -> tuple[cdopt.bank.BankProblem, cdopt.NoTensionTruss]:

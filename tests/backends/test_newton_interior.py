@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.backends import newton_interior, newton_rigid
+from cdopt.backends.linalg import Network, network
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.threads import threads_for
-from cdopt.contact_law import PowerLaw
-from cdopt.systems import Network, network
+from cdopt.problem.contact_law import PowerLaw
 
 TOL, LIMIT = 1e-12, 200
 POWERS = [1.5, 2.0, 2.5, 4.0]

@@ -12,13 +12,13 @@ from conftest import random_step
 
 import cdopt
 from cdopt.backends import newton_interior
+from cdopt.backends.linalg import network
+from cdopt.backends.linalg.network import DENSE_UP_TO
 from cdopt.backends.newton_interior import Conditions
 from cdopt.backends.newton_rigid import RigidRun
 from cdopt.backends.threads import threads_for
 from cdopt.bank import generators
-from cdopt.contact_law import PowerLaw
-from cdopt.systems import network
-from cdopt.systems.network import DENSE_UP_TO
+from cdopt.problem.contact_law import PowerLaw
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from conftest import beam, random_step
 
 import cdopt
+from cdopt._util.errors import InvalidInput
 from cdopt.backends import newton_small
-from cdopt.errors import InvalidInput
-from cdopt.systems.base import Tally
-from cdopt.systems.network import DENSE_UP_TO
+from cdopt.backends.linalg.base import Tally
+from cdopt.backends.linalg.network import DENSE_UP_TO
 
 STEPS = {
     "beam": beam(),

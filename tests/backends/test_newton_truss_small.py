@@ -10,10 +10,10 @@ from conftest import beam, random_step
 
 import cdopt
 from cdopt.backends import newton_truss, newton_truss_small
+from cdopt.backends.linalg import network
+from cdopt.backends.linalg.network import DENSE_UP_TO
 from cdopt.backends.newton_truss import Potential
-from cdopt.contact_law import PowerLaw
-from cdopt.systems import network
-from cdopt.systems.network import DENSE_UP_TO
+from cdopt.problem.contact_law import PowerLaw
 
 CRYSTAL = cdopt.bank.load("pyramid-hooke:n=4").step
 

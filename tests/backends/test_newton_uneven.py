@@ -9,11 +9,11 @@ from scipy.sparse.linalg import splu
 
 import cdopt
 from cdopt.backends import newton_truss
+from cdopt.backends.linalg import network
 from cdopt.backends.newton_truss import Potential
 from cdopt.bank.generators import crystal_2d
 from cdopt.bank.packings import uneven
-from cdopt.contact_law import PowerLaw
-from cdopt.systems import network
+from cdopt.problem.contact_law import PowerLaw
 
 RATIO = 1e6
 extended = np.finfo(np.longdouble).eps < 1e-18

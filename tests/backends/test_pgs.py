@@ -7,8 +7,8 @@ import pytest
 from conftest import beam, random_step
 
 import cdopt
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends import PGS, Modelled
-from cdopt.errors import InvalidInput, SolveFailed
 
 STEPS = [
     name

@@ -161,14 +161,14 @@ def test_large_problems_in_two_threads_and_then_in_a_forked_child(
 
 
 def test_a_forked_child_of_openmp_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdopt.compiled._LAYER, "lost", True)
+    monkeypatch.setattr(cdopt._util.compiled._LAYER, "lost", True)
     with pytest.raises(cdopt.Unsupported, match=r"forked.*spawn"):
-        cdopt.compiled.side_by_side(lambda: None)
+        cdopt._util.compiled.side_by_side(lambda: None)
     assert not threads.several()
 
 
 def test_loops_take_turns_where_the_layer_allows_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdopt.compiled._LAYER, "name", lambda: "workqueue")
+    monkeypatch.setattr(cdopt._util.compiled._LAYER, "name", lambda: "workqueue")
     inside: list[int] = []
 
     def loop() -> None:
@@ -177,5 +177,5 @@ def test_loops_take_turns_where_the_layer_allows_one(monkeypatch: pytest.MonkeyP
         threading.Event().wait(1e-3)
         inside.pop()
 
-    at_once([lambda: [cdopt.compiled.side_by_side(loop) for _ in range(5)]] * 3)
+    at_once([lambda: [cdopt._util.compiled.side_by_side(loop) for _ in range(5)]] * 3)
     assert numba.get_num_threads() >= 1

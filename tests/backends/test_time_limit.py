@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import cdopt
 from cdopt.backends.deadline import Deadline
-from cdopt.cli import app
+from cdopt.cli.main import app
 from cdopt.hyperstatic.bounds import bounds_of
 
 STEP = cdopt.bank.load("table").step

@@ -9,8 +9,8 @@ import pytest
 
 import cdopt
 from cdopt import bank
+from cdopt._util.problems_folder import problems_folder
 from cdopt.bank import manifests, quantities
-from cdopt.bank.folder import problems_folder
 
 WANTED = {
     "beam-uniform", "beam-stiff-middle", "beam-middle-open", "stiffness-ratio", "supports",

@@ -7,8 +7,8 @@ import pytest
 
 import cdopt
 from cdopt import bank
+from cdopt._util.problems_folder import problems_folder
 from cdopt.bank import generators
-from cdopt.bank.folder import problems_folder
 from cdopt.bank.quantities import nullity
 
 STEPS = [name for name in bank.names() if bank.manifest(name).kind == "step"]

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.errors import CdoptError
+from cdopt._util.errors import CdoptError
 
 from . import specimens
 

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import loading
 import numpy as np
 
 import cdopt
@@ -19,10 +20,10 @@ import cdopt.plots
 import cdopt.study
 
 ROOMS = (
-    cdopt, cdopt.scene, cdopt.contact, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
+    cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
     cdopt.interop.fclib, cdopt.interop.fclib_writing, cdopt.interop.quadratic_programs,
     cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
-    cdopt.bank.quantities, cdopt.loading, cdopt.backends, cdopt.formulations,
+    cdopt.bank.quantities, loading, cdopt.backends, cdopt.formulations,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
     "cdopt.bridge", "cdopt.study.conduct", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
@@ -42,13 +43,13 @@ def objects() -> dict[type, Any]:
     report = cdopt.indeterminacy(step)
     scene = discs()
     state = scene.initial
-    contacts = cdopt.contact.detect(scene, state)
-    neighbours = cdopt.contact.Neighbours(scene)
+    contacts = cdopt.collision.detect(scene, state)
+    neighbours = cdopt.collision.Neighbours(scene)
     trajectory = cdopt.simulate(scene, 1e-3, 2e-3, "classic-cd", backend="pgs")
     ensemble = cdopt.ensemble(report, 8, 2)
     sensitivity = cdopt.sensitivity(step)
-    box = cdopt.loading.disc_box(4)
-    compression = cdopt.loading.compress(box, "top", 1e-3, 1)
+    box = loading.disc_box(4)
+    compression = loading.compress(box, "top", 1e-3, 1)
     family = next(iter(cdopt.bank.families().values()))
     backends = cdopt.backends
     problem = cdopt.bank.load("beam-uniform")
@@ -97,12 +98,12 @@ def others() -> list[Any]:
     state = scene.initial
     solution = cdopt.ClassicCD(step).solve("newton", check=False)
     return [
-        step, scene, state, cdopt.contact.detect(scene, state), solution,
-        cdopt.contact.Neighbours(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
+        step, scene, state, cdopt.collision.detect(scene, state), solution,
+        cdopt.collision.Neighbours(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
         cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc)), cdopt.ClassicCD(step),
         cdopt.bank.generators.zero_contacts(), cdopt.bank.generators.supports_delassus(),
-        cdopt.bank.load("fan"), cdopt.loading.disc_pile(2), cdopt.loading.disc_pile(2).initial,
-        cdopt.loading.disc_box(5), cdopt.sensitivity(step), [], [solution], [solution, None],
+        cdopt.bank.load("fan"), loading.disc_pile(2), loading.disc_pile(2).initial,
+        loading.disc_box(5), cdopt.sensitivity(step), [], [solution], [solution, None],
     ]  # fmt: skip
 
 
@@ -145,11 +146,11 @@ def by_annotation(annotation: str, name: str, room: str) -> Any:
         "columns": found[cdopt.scene.ShapeTable].columns, "posed": found[cdopt.ClassicCD],
         "problem": found[cdopt.ClassicCD], "quantity": "f_compatible", "size": 5, "n": 5,
         "form": "force", "formulation": "compatible", "backend": "newton", "folder": folder(),
-        "record": found[cdopt.loading.Compression], "settings": cdopt.backends.Modelled("osqp"),
+        "record": found[loading.Compression], "settings": cdopt.backends.Modelled("osqp"),
         "x": np.zeros((2, 3, 2)), "given": found[cdopt.ContactStep], "h": 1e-3,
         "solutions": [found[cdopt.StepSolution]], "path": folder() / "malformed.npz",
         "strain": 1e-4, "duration": 1e-3, "steps": 1, "wall": "top", "load": [1.0],
-        "contacts": found[cdopt.contact.Contacts].contact_ids[:0], "name": "newton",
+        "contacts": found[cdopt.collision.Contacts].contact_ids[:0], "name": "newton",
     }  # fmt: skip
     if name in values:
         return values[name]
@@ -164,8 +165,8 @@ def special() -> dict[str, dict[str, Any]]:
     step, scene = found[cdopt.ContactStep], found[cdopt.scene.Scene]
     state, solution = found[cdopt.scene.State], found[cdopt.StepSolution]
     nb, data = scene.nb, cdopt.ClassicCD(step).data
-    boxed = cdopt.loading.disc_box(4)
-    pile = cdopt.loading.disc_pile(2)
+    boxed = loading.disc_box(4)
+    pile = loading.disc_pile(2)
     return {
         "cdopt.dynamics.Diagnostics": {"columns": ("time", "kinetic"), "table": np.zeros((3, 2))},
         "cdopt.dynamics.Diagnostics.__getitem__": {"name": "time"},
@@ -173,13 +174,13 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.interop.quadratic_programs.write": {"path": folder() / "malformed.mps",
                                                    "problem": found[cdopt.ClassicCD]},
         "cdopt.interop.quadratic_programs.QuadraticProgram.objective": {"x": np.zeros(5)},
-        "cdopt.loading.LoadingFailed": {"message": "no", "backend": "a", "status": "b"},
+        "loading.LoadingFailed": {"message": "no", "backend": "a", "status": "b"},
         "cdopt.simulate": {"dt": 1.0, "duration": 1.0},  # a hostile 3 s is then 3 steps
         "cdopt.certify": {"data": data, "motion": solution.v_next, "forces": solution.f},
-        "cdopt.contact.advance": {"scene": scene, "state": state, "dt": 1e-3,
+        "cdopt.collision.advance": {"scene": scene, "state": state, "dt": 1e-3,
                                   "v_next": np.zeros(scene.dofs.number.size)},
-        "cdopt.contact.move": {"state": state, "v": state.v, "dt": 1e-3},
-        "cdopt.contact.effective_mass": {"scene": scene, "pairs": np.array([[0, 1]])},
+        "cdopt.collision.move": {"state": state, "v": state.v, "dt": 1e-3},
+        "cdopt.collision.effective_mass": {"scene": scene, "pairs": np.array([[0, 1]])},
         "cdopt.scene.State": {"t": 0.0, "q": state.q, "v": state.v},
         "cdopt.scene.Scene": {"bodies": [found[cdopt.scene.Body]], "dim": 2},
         "cdopt.scene.load": {"path": "problems/beam.toml"},
@@ -192,10 +193,10 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.bank.generators.touching": {"centres": np.zeros((3, 2))},
         "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
         "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
-        "cdopt.loading.biaxial": {"scene": boxed, "stress": 1.0, "strain": 1e-3, "steps": 1},
-        "cdopt.loading.confine": {"scene": boxed, "stress": 1.0},
-        "cdopt.loading.compress": {"scene": boxed, "wall": "top", "strain": 1e-3, "steps": 1},
-        "cdopt.loading.press": {"scene": pile, "load": [1.0]},
+        "loading.biaxial": {"scene": boxed, "stress": 1.0, "strain": 1e-3, "steps": 1},
+        "loading.confine": {"scene": boxed, "stress": 1.0},
+        "loading.compress": {"scene": boxed, "wall": "top", "strain": 1e-3, "steps": 1},
+        "loading.press": {"scene": pile, "load": [1.0]},
         "cdopt.study.plans": {"name": "quick"},
         "cdopt.study.problems": {"source": "beam-uniform"},
         "cdopt.study.attempt": {"solve": cdopt.ClassicCD(step).solve, "backends": ["newton"]},
@@ -203,7 +204,7 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.plots.floor_pressure_grid": {"methods": {}},
         "cdopt.plots.save": {"figure": None, "path": folder() / "malformed.png"},
         "cdopt.plots.check_path": {"path": folder() / "malformed.png"},
-        "cdopt.contact.Neighbours.pairs": {"state": state, "margin": np.full(nb, 0.01)},
+        "cdopt.collision.Neighbours.pairs": {"state": state, "margin": np.full(nb, 0.01)},
     }  # fmt: skip
 
 

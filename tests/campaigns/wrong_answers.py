@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 import cdopt
-from cdopt.certificate import certify
-from cdopt.data import ElasticStepData, RigidStepData
+from cdopt.problem import ElasticStepData, RigidStepData
+from cdopt.problem.certificate import certify
 
 FORBIDDEN = ("false ok", "exact refused")
 WRONG = 1e-3  # of what acts on the body: a thousand times the certificate's tolerance
@@ -252,7 +252,7 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     )
     try:
         step = cdopt.ContactStep.from_delassus(N, p)
-    except cdopt.errors.InvalidInput:
+    except cdopt._util.errors.InvalidInput:
         return None
     N = step.N.toarray()
     f = complementary(fractions(N), fractions(p))

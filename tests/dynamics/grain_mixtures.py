@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from elastic_scenes import GRAIN, MASS
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.dynamics import Trajectory
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 

@@ -10,8 +10,8 @@ import pytest
 from elastic_scenes import GRAIN, MASS, T_C, bonded_hit, impact, in_a_box
 
 import cdopt
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.dynamics import StepFailed, Trajectory
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere
 
 ELASTIC = ("variational", "velocity-verlet", "quasi-static")

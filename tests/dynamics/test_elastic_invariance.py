@@ -10,7 +10,7 @@ from elastic_scenes import T_C
 from grain_mixtures import apart, ball, crowd, mixture, scene
 
 import cdopt
-from cdopt.grains import FORCED, PAPER, Marcher, Rule
+from cdopt.dynamics.spheres import FORCED, PAPER, Marcher, Rule
 from cdopt.scene import Body, HalfSpace, Material, Sphere
 
 WAYS: list[tuple[str, dict[str, Any]]] = [

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elastic_scenes import STIFFNESS, T_C, between_walls, bonded_hit
+from papers.de_klerk import ode
+from papers.de_klerk.scenes import impact as first_touch
 
 import cdopt
 from cdopt.dynamics import Trajectory, analysis
-from cdopt.reproduce.de_klerk import ode
-from cdopt.reproduce.de_klerk.scenes import impact as first_touch
 
 DATA = Path(__file__).parents[1] / "data" / "de_klerk"
 AUTHORS_STEP = 1e-5  # t_c/160.7

@@ -12,13 +12,13 @@ from elastic_scenes import MASS, T_C, impact
 from grain_mixtures import STIFF, ball, mixture, scene
 
 import cdopt
+from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.backends import resolve
 from cdopt.dynamics import Interrupted, StepFailed, VariationalSteps
-from cdopt.errors import CdoptError, InvalidInput
-from cdopt.grains import Marcher
-from cdopt.grains.march import wandered
-from cdopt.grains.model import grains
-from cdopt.grains.variational import size
+from cdopt.dynamics.spheres import Marcher
+from cdopt.dynamics.spheres.march import wandered
+from cdopt.dynamics.spheres.model import grains
+from cdopt.dynamics.spheres.variational import size
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 # --- loads, tolerances, stability ----------------------------------------------------------

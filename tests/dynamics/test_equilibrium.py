@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import loading
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
-import cdopt.loading
-from cdopt.contact import detect
+from cdopt.collision import detect
 from cdopt.dynamics import equilibrium
 from cdopt.dynamics.curvature import curvature
 from cdopt.dynamics.relinearised import elastic
@@ -34,7 +34,7 @@ def plane(*bodies, gravity=10.0, **options) -> Scene:
 
 def gas(n=40, power=2.0, seed=0) -> Scene:
     stiffness = 1e6 if power == 2.0 else 1e8
-    return cdopt.loading.disc_box(n, stiffness=stiffness, power=power, seed=seed)
+    return loading.disc_box(n, stiffness=stiffness, power=power, seed=seed)
 
 
 def squeezed(scene: Scene, factor: float) -> State:
@@ -129,7 +129,7 @@ def test_grains_fall_and_rest_however_far():
     """Without a limit of travel a loose heap falls onto its floor; its weight arrives there."""
     plain = gas(16)
     discs = plain.bodies
-    walls = cdopt.loading.samples.box_walls(*plain.bodies.position[[2, 3], [0, 1]])
+    walls = loading.samples.box_walls(*plain.bodies.position[[2, 3], [0, 1]])
     group = Spheres(discs.position[4:], discs.reach[4:], density=2000.0, material="grain")
     scene = Scene([*walls[:3], group], dim=2, materials=plain.materials)
     found = equilibrium(scene, travel=np.inf, limit=400)
@@ -141,7 +141,7 @@ def test_grains_fall_and_rest_however_far():
 
 def test_stiff_contacts_end_at_the_round_off_of_places():
     for stiffness in (1e9, 1e12):
-        scene = cdopt.loading.disc_pile(4, stiffness=stiffness)
+        scene = loading.disc_pile(4, stiffness=stiffness)
         found = equilibrium(scene)
         total = np.zeros(2)
         for pair, n, f in zip(found.contacts.bodies, found.contacts.normals, found.forces,

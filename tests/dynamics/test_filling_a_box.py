@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers.de_klerk.references import stored
+from papers.de_klerk.scenes import box
 
 import cdopt
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.dynamics import analysis
-from cdopt.reproduce.de_klerk.references import stored
-from cdopt.reproduce.de_klerk.scenes import box
 from cdopt.scene import Body, HalfSpace, Scene, Sphere
 
 T_C = 0.005030574316269582

@@ -109,7 +109,7 @@ def test_kinetic_energy_counts_turning_about_the_bodys_own_axes() -> None:
     )  # fmt: skip
     scene = cdopt.scene.Scene([box], dim=3, gravity=[0.0, 0.0, 0.0])
     seen = cdopt.simulate(scene, 1e-4, 1e-3).diagnostics
-    J = cdopt.contact.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
+    J = cdopt.collision.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
     assert seen["kinetic"][0] == pytest.approx(1.0 + 0.5 * spin @ J @ spin, rel=1e-12)
     momentum = np.cross([0.1, 0.2, 0.3], [2.0, 0.0, 0.0]) + J @ spin
     np.testing.assert_allclose(seen["angular_momentum"][0], momentum, rtol=1e-12)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from loading import compress
 
 import cdopt
 from cdopt.dynamics import QuasiStaticSteps, StepFailed
-from cdopt.loading import compress
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 K = 2e4  # N/m

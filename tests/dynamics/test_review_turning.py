@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt import contact
+from cdopt import collision
 from cdopt.scene import Body, Box, Capsule, HalfSpace, Scene
 
 
@@ -14,10 +14,10 @@ def moved(scene: Scene, dt: float, steps: int):
     """The state after steps of classic contact dynamics."""
     state = scene.initial
     for _ in range(steps):
-        found = contact.detect(scene, state, contact.safe_margin(scene, state, dt))
-        solution = cdopt.ClassicCD(contact.step(scene, state, found, dt)).solve("newton")
+        found = collision.detect(scene, state, collision.safe_margin(scene, state, dt))
+        solution = cdopt.ClassicCD(collision.step(scene, state, found, dt)).solve("newton")
         assert solution.ok
-        state = contact.advance(scene, state, solution.v_next, dt)
+        state = collision.advance(scene, state, solution.v_next, dt)
     return state
 
 

@@ -322,7 +322,7 @@ class Drift:
 
     def step(self, run, state, contacts) -> StepTaken:
         run.memory = {"count": np.array([float(contacts.nc)])}
-        q = cdopt.contact.move(state, state.v, self.factor * run.dt)
+        q = cdopt.collision.move(state, state.v, self.factor * run.dt)
         after = cdopt.scene.State(state.t + run.dt, q, state.v)
         return StepTaken(after, {"f": np.zeros(contacts.nc)}, {}, {"met": contacts.nc}, 0.0)
 

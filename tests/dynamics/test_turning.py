@@ -25,8 +25,8 @@ from turning_tops import (
 )
 
 import cdopt
-from cdopt import contact
-from cdopt.contact.turning import TURNINGS, halfway
+from cdopt import collision
+from cdopt.collision.turning import TURNINGS, halfway
 from cdopt.dynamics import diagnostics
 from cdopt.scene import Body, Box, HalfSpace, Polyhedron, Scene, Sphere, State
 
@@ -243,7 +243,7 @@ def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
     other = Body(drawn, [0.0] * 3, mass=1.0, orientation=back, angular_velocity=ANYHOW)
     scenes = floating(box(ANYHOW, orientation=begun)), floating(other)
     for scene in scenes:
-        M = contact.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
+        M = collision.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
         R = rotation(begun)
         np.testing.assert_allclose(M, R @ np.diag(INERTIA) @ R.T, atol=1e-15)
     one, two = (free_flight(scene, 1e-2, 100, turning)[0] for scene in scenes)
@@ -291,7 +291,7 @@ def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: 
     state, energies = scene.initial, []
     for _ in range(300):
         step, solution = solved(scene, state, 4e-3, turning)
-        state = contact.advance(scene, state, solution.v_next, 4e-3, turning=turning)
+        state = collision.advance(scene, state, solution.v_next, 4e-3, turning=turning)
         kinetic = diagnostics.kinetic_energy(scene, state)
         energies.append(kinetic + diagnostics.potential_energy(scene, state))
     drifted = turning == "plain" and begun is CORNER
@@ -313,7 +313,7 @@ def test_contacts_only_turn_a_box_about_what_they_push() -> None:
         step, solution = solved(scene, state, dt, "momentum")
         torque = (step.B.T @ solution.f)[3:]
         begun = angular_momentum(scene, state)[0]
-        state = contact.advance(scene, state, solution.v_next, dt)
+        state = collision.advance(scene, state, solution.v_next, dt)
         np.testing.assert_allclose(
             angular_momentum(scene, state)[0], begun + dt * torque, atol=1e-13
         )
@@ -327,10 +327,10 @@ def test_the_gap_closes_by_what_the_step_says(turning: str) -> None:
     misses = []
     for dt in (2e-3, 1e-3, 5e-4):
         scene = above_floor(CORNER, ANYHOW)
-        found = contact.detect(scene, scene.initial, margin=1.0)
-        step = contact.step(scene, scene.initial, found, dt, turning=turning)
-        ended = contact.advance(scene, scene.initial, step.v_star, dt, turning=turning)
-        gaps = contact.detect(scene, ended, margin=1.0)
+        found = collision.detect(scene, scene.initial, margin=1.0)
+        step = collision.step(scene, scene.initial, found, dt, turning=turning)
+        ended = collision.advance(scene, scene.initial, step.v_star, dt, turning=turning)
+        gaps = collision.detect(scene, ended, margin=1.0)
         np.testing.assert_array_equal(gaps.contact_ids, found.contact_ids)
         misses.append(np.abs(gaps.phi - step.phi - dt * (step.B @ step.v_star)).max())
     assert misses[0] > 1e-9
@@ -353,7 +353,7 @@ def test_a_bounce_gives_back_the_energy_that_the_step_sees() -> None:
             rate = (step.B @ before)[hit] - approach  # gravity of the step under way
             expected = step.dt * float((solution.f[hit] * rate)[0])
             np.testing.assert_allclose(lost, expected, rtol=1e-6)
-        state = contact.advance(scene, state, solution.v_next, dt)
+        state = collision.advance(scene, state, solution.v_next, dt)
     assert blows >= 1
 
 
@@ -381,10 +381,10 @@ def test_the_update_is_a_setting_of_both_methods(method: str, tmp_path) -> None:
 
 def test_another_word_for_it_is_refused() -> None:
     scene = floating(box(ANYHOW))
-    none = contact.detect(scene, scene.initial)
+    none = collision.detect(scene, scene.initial)
     for call in (
-        lambda: contact.step(scene, scene.initial, none, 1e-2, turning="exact"),
-        lambda: contact.advance(scene, scene.initial, np.zeros(6), 1e-2, turning="exact"),
+        lambda: collision.step(scene, scene.initial, none, 1e-2, turning="exact"),
+        lambda: collision.advance(scene, scene.initial, np.zeros(6), 1e-2, turning="exact"),
         lambda: cdopt.dynamics.ClassicSteps(turning="exact"),
         lambda: cdopt.simulate(scene, 1e-2, 1.0, turning="exact"),
     ):

@@ -9,7 +9,7 @@ import pytest
 from elastic_scenes import MASS, STIFFNESS, T_C, between_walls, cluster, impact, in_a_box
 
 import cdopt
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.dynamics import Trajectory
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import cdopt
-from cdopt import contact
+from cdopt import collision
 from cdopt.dynamics import diagnostics
 from cdopt.scene import Body, Box, HalfSpace, Scene, State
 
@@ -50,11 +50,11 @@ def floating(*bodies: Body) -> Scene:
 def free_flight(scene: Scene, dt: float, steps: int, turning: str, start: State | None = None):
     """The state after so many steps without contacts, and the kinetic energy after each."""
     state = scene.initial if start is None else start
-    none, energy = contact.detect(scene, state), []
+    none, energy = collision.detect(scene, state), []
     assert none.nc == 0
     for _ in range(steps):
-        step = contact.step(scene, state, none, dt, turning=turning)
-        state = contact.advance(scene, state, step.v_star, dt, turning=turning)
+        step = collision.step(scene, state, none, dt, turning=turning)
+        state = collision.advance(scene, state, step.v_star, dt, turning=turning)
         energy.append(diagnostics.kinetic_energy(scene, state))
     return state, np.array(energy)
 
@@ -82,8 +82,8 @@ def above_floor(q: np.ndarray, omega: np.ndarray | None = None, **fields) -> Sce
 
 def solved(scene: Scene, state: State, dt: float, turning: str):
     """The contact step from a state, and its certified solution."""
-    found = contact.detect(scene, state, contact.safe_margin(scene, state, dt))
-    step = contact.step(scene, state, found, dt, turning=turning)
+    found = collision.detect(scene, state, collision.safe_margin(scene, state, dt))
+    step = collision.step(scene, state, found, dt, turning=turning)
     solution = cdopt.ClassicCD(step).solve("newton")
     assert solution.ok
     return step, solution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cdopt
-from cdopt import contact, scene
+from cdopt import collision, scene
 from cdopt.scene import Material, Scene
 
 G = 9.81
@@ -16,16 +16,16 @@ BRICKS = [Material(name=name, stiffness=k) for name, k in (("a", 1.0), ("b", 3.0
 
 def solved(
     made: Scene, backend: str = "newton", **settings: float
-) -> tuple[contact.Contacts, np.ndarray]:
+) -> tuple[collision.Contacts, np.ndarray]:
     """Contacts of a scene at rest, and their compatible forces, N."""
-    found = contact.detect(made, made.initial, margin=1e-9)
-    step = contact.step(made, made.initial, found, dt=1e-3)
+    found = collision.detect(made, made.initial, margin=1e-9)
+    step = collision.step(made, made.initial, found, dt=1e-3)
     answer = cdopt.CompatibleCD(step, made.power).solve(backend, **settings)
     assert answer.ok, answer.certificates
     return found, answer.f
 
 
-def by_place(found: contact.Contacts, f: np.ndarray) -> np.ndarray:
+def by_place(found: collision.Contacts, f: np.ndarray) -> np.ndarray:
     """Forces from left to right, then from front to back."""
     x = found.points.round(9) + 0.0
     return f[np.lexsort((found.bodies[:, 0], *x.T[:0:-1], x[:, 0]))]

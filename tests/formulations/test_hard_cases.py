@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from conftest import DT, beam
 
 import cdopt
-from cdopt.certificate import certify
-from cdopt.data import RigidStepData
+from cdopt.problem import RigidStepData
+from cdopt.problem.certificate import certify
 
 
 def with_rotations(step: cdopt.ContactStep) -> cdopt.ContactStep:
@@ -219,7 +219,7 @@ def test_what_is_frozen_stays_frozen() -> None:
     options["max_iter"] = 1
     assert backend.settings == {"max_iter": 50}
     mine = np.ones(3)
-    cdopt.solution.Iterate(None, mine)
+    cdopt.problem.solution.Iterate(None, mine)
     mine[0] = 2.0
     solution = cdopt.ClassicCD(beam()).solve("clarabel")
     with pytest.raises(TypeError):

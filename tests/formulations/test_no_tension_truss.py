@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 
 BEAM = [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]]
 LOAD = [10.0, 0.0]

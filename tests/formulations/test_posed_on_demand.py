@@ -138,7 +138,7 @@ def test_a_formulation_not_yet_stated_travels_by_pickle(pose) -> None:
     partial(cdopt.QuasiStatic, TRUSS["B"], [0.0], [1.0, 0.0]),
 ])  # fmt: skip
 def test_a_bad_argument_is_refused_before_anything_is_stated(make) -> None:
-    with pytest.raises(cdopt.errors.CdoptError):
+    with pytest.raises(cdopt._util.errors.CdoptError):
         make()
 
 

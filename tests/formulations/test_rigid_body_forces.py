@@ -10,7 +10,7 @@ from rigid_bodies import POWERS, G, by_place, close, solved
 from scipy.optimize import brentq, root
 
 import cdopt
-from cdopt import contact, scene
+from cdopt import collision, scene
 from cdopt.scene import Body, Polygon, Scene
 
 
@@ -223,8 +223,8 @@ def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
 def test_a_stack_leans_as_far_as_its_docstring_says(dim: int) -> None:
     for share, stands in ((0.999, True), (1.001, False)):
         made = scene.box_stack(5, dim=dim, shift=share * 0.4 / 5)
-        found = contact.detect(made, made.initial, margin=1e-9)
-        step = contact.step(made, made.initial, found, dt=1e-3)
+        found = collision.detect(made, made.initial, margin=1e-9)
+        step = collision.step(made, made.initial, found, dt=1e-3)
         moves = np.abs(cdopt.ClassicCD(step).solve("newton").v_next).max() > 1e-9
         assert moves != stands
 
@@ -289,7 +289,9 @@ def test_an_arch_carries_its_thrust(dim: int, power: float, n: int, angle: float
 )
 def test_how_many_forces_statics_leave_open(made, nullity: int) -> None:
     one = made()
-    step = contact.step(one, one.initial, contact.detect(one, one.initial, margin=1e-9), dt=1e-3)
+    step = collision.step(
+        one, one.initial, collision.detect(one, one.initial, margin=1e-9), dt=1e-3
+    )
     assert cdopt.indeterminacy(step, contacts=0).nullity == nullity
 
 
@@ -303,8 +305,8 @@ def test_an_arch_of_other_weights_falls() -> None:
     other = Scene(heavier, dim=2)
     speeds = []
     for one in (made, other):
-        found = contact.detect(one, one.initial, margin=1e-9)
-        step = contact.step(one, one.initial, found, dt=1e-3)
+        found = collision.detect(one, one.initial, margin=1e-9)
+        step = collision.step(one, one.initial, found, dt=1e-3)
         speeds.append(np.abs(cdopt.ClassicCD(step).solve("newton").v_next).max())
     assert speeds[0] < 1e-11
     assert speeds[1] > 1e-5

@@ -9,7 +9,7 @@ import pytest
 from rigid_bodies import AT_REST, BRICKS, POWERS, SHARP, G, close, solved
 
 import cdopt
-from cdopt import contact, scene
+from cdopt import collision, scene
 from cdopt.scene import Body, Scene
 
 
@@ -92,8 +92,8 @@ def slope_of_compliance(step: cdopt.ContactStep, power: float) -> float:
 @pytest.mark.parametrize("power", POWERS)
 def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> None:
     made = STIFF[name](power)
-    found = contact.detect(made, made.initial, margin=1e-9)
-    step = contact.step(made, made.initial, found, dt=1e-3)
+    found = collision.detect(made, made.initial, margin=1e-9)
+    step = collision.step(made, made.initial, found, dt=1e-3)
     assert cdopt.indeterminacy(step, contacts=0).nullity > 0
     slope = slope_of_compliance(step, power)
     assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
@@ -103,7 +103,7 @@ def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> No
 def test_linear_gaps_that_touch_do_not_know_kappa(power: float) -> None:
     made = scene.brick_wall(4, 3, materials=BRICKS, walls=True, power=power)
     found, f = solved(made)
-    step = contact.step(made, made.initial, found, dt=1e-3)
+    step = collision.step(made, made.initial, found, dt=1e-3)
     for kappa in (1.0, 1e3, 1e6):
         static = cdopt.QuasiStatic(
             step.B, np.zeros(step.nc), step.F_ext, stiffness=kappa * step.stiffness, power=power
@@ -155,9 +155,9 @@ def test_polyhedra_that_came_to_rest_tend_to_compatible_forces(power: float) -> 
     state = cdopt.simulate(made, 1e-3, 0.04, "classic-cd", backend="newton").final.state
     assert np.abs(state.v).max() < 1e-9
     still = scene.State(0.0, state.q, np.zeros_like(state.v))
-    found = contact.detect(made, still, margin=1e-6)
+    found = collision.detect(made, still, margin=1e-6)
     assert found.nc == 4 * (5 + 8 + 6)
-    step = contact.step(made, still, found, dt=1e-3)
+    step = collision.step(made, still, found, dt=1e-3)
     assert cdopt.indeterminacy(step, contacts=0).nullity == 4 * 19 - 3 * 12
     answer = cdopt.CompatibleCD(step, power).solve("newton")
     weight = made.bodies.mass[1:].sum() * G
@@ -179,7 +179,7 @@ def test_a_random_pile_of_polyhedra_leaves_nothing_to_stiffness(power: float) ->
     """Without friction it is isostatic: classic and compatible forces are the same."""
     made = scene.polyhedra_pile(12, across=2, materials=BRICKS, power=power, seed=3)
     still = loose_pile()
-    step = contact.step(made, still, contact.detect(made, still), dt=1e-3)
+    step = collision.step(made, still, collision.detect(made, still), dt=1e-3)
     answer = cdopt.CompatibleCD(step, power).solve("newton")
     carried = np.flatnonzero(answer.f > SHARP * answer.f.max())
     assert np.linalg.matrix_rank(step.B.toarray()[carried]) == carried.size

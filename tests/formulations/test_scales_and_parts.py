@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import cdopt
-from cdopt.certificate import certify
-from cdopt.data import RigidStepData, TrussData
-from cdopt.data.entries import Entries
-from cdopt.scales import matrix_parts, network_parts
+from cdopt.problem import RigidStepData, TrussData
+from cdopt.problem.certificate import certify
+from cdopt.problem.entries import Entries
+from cdopt.problem.scaling import matrix_parts, network_parts
 
 seeds = st.integers(0, 10_000)
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt.cli import app
+from cdopt.cli.main import app
 from cdopt.formulations import NoTensionTruss
 from cdopt.plots import force_ensemble, stiffness_influence
 

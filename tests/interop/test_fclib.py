@@ -17,9 +17,9 @@ from scipy.optimize import nnls
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt.cli import app
-from cdopt.data import RigidStepData
+from cdopt.cli.main import app
 from cdopt.interop import fclib
+from cdopt.problem import RigidStepData
 
 SCHEMES = ("rows", "columns", "triplets")
 PUBLISHED = [name for name in cdopt.bank.names() if name.startswith("fclib-")]

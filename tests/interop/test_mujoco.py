@@ -23,7 +23,7 @@ from mujoco_scenes import (
 )
 
 import cdopt
-from cdopt.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.interop import mujoco as bridge
 
 # --- rows and loads --------------------------------------------------------------------

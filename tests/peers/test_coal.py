@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from cdopt.contact import detect
+from cdopt.collision import detect
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Body, Box, Capsule, Polyhedron, Scene, Sphere, State
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers import Settings
+from papers.olsen_kamrin.dem import damping_effect, dem
+from papers.olsen_kamrin.pile import Pile
+from papers.olsen_kamrin.settings import MATERIALS
+from papers.olsen_kamrin.store import Store
 
 import cdopt
-from cdopt.bank.piles import pyramid_positions
 from cdopt.interop import lammps
-from cdopt.reproduce import Settings
-from cdopt.reproduce.dem import damping_effect, dem
-from cdopt.reproduce.pile import Pile
-from cdopt.reproduce.settings import MATERIALS
-from cdopt.reproduce.store import Store
+from cdopt.scene.generators.paper import pyramid_positions
 
 REASON = lammps.why_unavailable()
 needs_lammps = pytest.mark.skipif(REASON is not None, reason=f"LAMMPS: {REASON}")

@@ -11,8 +11,8 @@ from pictures import SOLVERS, bounded, by_gid, compared, legible, panels, wedged
 import cdopt
 from cdopt import bank, plots
 from cdopt.backends import APGD, PGS, Newton
-from cdopt.data import RigidStepData
 from cdopt.plots.pressure import floor_of
+from cdopt.problem import RigidStepData
 
 # --- histograms ------------------------------------------------------------------------
 

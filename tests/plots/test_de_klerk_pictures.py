@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers.de_klerk.curves import Band, Curve, Panel, curve_panels
 from pictures import legible
 
 import cdopt
-from cdopt.plots.de_klerk import Band, Curve, Panel, curve_panels
 
 X = np.linspace(0.0, 2.0, 21)
 BLUE, RED = "#0072B2", "#D55E00"

@@ -282,7 +282,9 @@ def test_palette_is_unambiguous() -> None:
 
 def test_matplotlib_waits_until_something_is_drawn_and_pyplot_is_never_needed() -> None:
     code = (
-        "import sys, cdopt.cli; from cdopt import bank, plots; from cdopt.study import compare\n"
+        "import sys, cdopt.cli.main\n"
+        "from cdopt import bank, plots\n"
+        "from cdopt.study import compare\n"
         "c = compare(bank.load('beam-uniform').step, ['clarabel', 'highs'])\n"
         "print('matplotlib' in sys.modules)\n"
         "plots.story(c.step, c)\n"

@@ -12,7 +12,7 @@ from browser import PROGRAM, browser
 from pictures import by_gid, legible
 
 import cdopt
-from cdopt.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.plots.page import check_page, run_page, save_page
 from cdopt.plots.run import run_overview
 from cdopt.plots.solids import Solids

@@ -16,9 +16,9 @@ from pictures import by_gid, legible
 from shapes import ran
 
 import cdopt
-from cdopt.contact import detect
-from cdopt.contact import step as contact_step
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
+from cdopt.collision import detect
+from cdopt.collision import step as contact_step
 from cdopt.geometry.rotations import matrices
 from cdopt.plots import force_chains, page, save_surfaces
 from cdopt.plots.camera import Camera

@@ -8,17 +8,17 @@ from scipy.spatial import ConvexHull
 
 import cdopt
 from cdopt import InvalidInput, scene
-from cdopt.cli_scene import load as of_command_line
+from cdopt.cli.scene import load as of_command_line
 from cdopt.scene import GENERATORS, Box, Compound, Material, Polyhedron
 
 G = 9.81
 
 
-def touching(made: scene.Scene, margin: float = 1e-9) -> cdopt.contact.Contacts:
-    return cdopt.contact.detect(made, made.initial, margin=margin)
+def touching(made: scene.Scene, margin: float = 1e-9) -> cdopt.collision.Contacts:
+    return cdopt.collision.detect(made, made.initial, margin=margin)
 
 
-def between(found: cdopt.contact.Contacts, i: int, j: int) -> np.ndarray:
+def between(found: cdopt.collision.Contacts, i: int, j: int) -> np.ndarray:
     return np.flatnonzero((found.bodies == [i, j]).all(axis=1))
 
 
@@ -214,7 +214,7 @@ def test_grains_start_apart_and_repeat(name: str) -> None:
     make = GENERATORS[name]
     one, again, other = (make(25, seed=s) for s in (1, 1, 2))
     assert one.to_toml() == again.to_toml() != other.to_toml()
-    assert cdopt.contact.detect(one, one.initial, margin=1.0).phi.min() > 0.0
+    assert cdopt.collision.detect(one, one.initial, margin=1.0).phi.min() > 0.0
     assert one.nb == 25 + 1 + 2 * (one.dim - 1)
     assert make(25, walls=False).nb == 26
     reach = one.bodies.reach[one.bodies.mass < np.inf]

@@ -205,7 +205,7 @@ def test_shipped_scenes_load_from_anywhere(tmp_path: Path, monkeypatch, name: st
     monkeypatch.chdir(tmp_path)
     scene = cdopt.scene.load(f"problems/{name}")
     assert f"{scene.name}.toml" == name
-    assert cdopt.contact.detect(scene, scene.initial, margin=2.0).nc
+    assert cdopt.collision.detect(scene, scene.initial, margin=2.0).nc
 
 
 def test_the_shipped_scenes_are_those_of_the_generators() -> None:

@@ -10,7 +10,7 @@ from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 
 def detected(scene: Scene) -> np.ndarray:
-    return cdopt.contact.detect(scene, scene.initial, 1e-6).stiffness
+    return cdopt.collision.detect(scene, scene.initial, 1e-6).stiffness
 
 
 def heap(materials=(), power=2.0, names=("", ""), radii=(0.5, 0.5), **more) -> Scene:
@@ -45,7 +45,7 @@ def test_ratios_stay(pair, power):
 def test_a_rigid_side_stays_rigid():
     scene = cdopt.scene.beam(middle_stiffness=3.0)
     np.testing.assert_allclose(
-        cdopt.contact.detect(scene.stiffened(10.0), scene.initial).stiffness, [10.0, 30.0, 10.0]
+        cdopt.collision.detect(scene.stiffened(10.0), scene.initial).stiffness, [10.0, 30.0, 10.0]
     )
     assert np.isinf(scene.stiffened(10.0).half_stiffness[0])
 

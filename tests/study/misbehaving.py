@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from cdopt.backends import Backend, Capability, Newton, RunResult
-from cdopt.solution import Iterate
+from cdopt.problem.solution import Iterate
 
 PIDS = "CDOPT_TEST_PIDS"  # names the file for the number of the process that hangs last
 calls = 0

@@ -11,8 +11,9 @@ from made_records import record
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import InvalidInput, bank, reports
-from cdopt.cli import app
+from cdopt import InvalidInput, bank
+from cdopt.cli.main import app
+from cdopt.plots import report
 from cdopt.study.plans import PLANS, plans
 from cdopt.study.report import Results
 from cdopt.study.runs import problems
@@ -116,25 +117,25 @@ def test_marks_are_checked(tmp_path: Path) -> None:
     plain = tmp_path / "plain.md"
     plain.write_text("no mark")
     with pytest.raises(InvalidInput, match="no mark"):
-        reports.write_into(plain, study)
+        report.write_into(plain, study)
     plain.write_text("<!-- table: nothing --><!-- end -->")
     with pytest.raises(InvalidInput, match="nothing"):
-        reports.write_into(plain, study)
+        report.write_into(plain, study)
     assert plain.read_text() == "<!-- table: nothing --><!-- end -->"
     with pytest.raises(InvalidInput, match="none"):
-        reports.write_into(tmp_path / "none.md", study)
+        report.write_into(tmp_path / "none.md", study)
     open_end = "<!-- table: success -->\nmine\n<!-- table: forces -->\n<!-- end -->\n"
     for content in (open_end.encode(), b"<!-- table: success --> \xff <!-- end -->"):
         plain.write_bytes(content)
         with pytest.raises(InvalidInput, match=r"without an end|decode"):
-            reports.write_into(plain, study)
+            report.write_into(plain, study)
         assert plain.read_bytes() == content
 
 
 def test_the_rest_of_a_file_stays_as_it_is(tmp_path: Path) -> None:
     text = tmp_path / "windows.md"
     text.write_bytes(b"one\r\n<!-- table: success -->\r\nold\r\n<!-- end -->\r\ntwo\r\n")
-    reports.write_into(text, Results.of([record("table", "osqp")]))
+    report.write_into(text, Results.of([record("table", "osqp")]))
     assert text.read_bytes().startswith(b"one\r\n<!-- table")
     assert text.read_bytes().endswith(b"<!-- end -->\r\ntwo\r\n")
     assert b"old" not in text.read_bytes()

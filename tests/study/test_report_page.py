@@ -13,7 +13,8 @@ from made_records import record
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import cli_report, reports
+from cdopt.cli import report as cli_report
+from cdopt.plots import report
 from cdopt.study.report import Results, Table
 from cdopt.study.runs.record import Forces
 
@@ -36,7 +37,7 @@ def study() -> Results:
 @pytest.fixture(scope="module")
 def folder(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("report") / "made" / "here"
-    assert reports.write(study, place, "Three solvers") == place / "index.html"
+    assert report.write(study, place, "Three solvers") == place / "index.html"
     return place
 
 
@@ -69,7 +70,7 @@ def test_every_picture_and_table_is_a_file(folder: Path) -> None:
 
 
 def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
-    drawn = {picture.name: picture.draw() for picture in reports.pictures(study)}
+    drawn = {picture.name: picture.draw() for picture in report.pictures(study)}
     assert list(drawn) == ["profiles-classic-force", "accuracy", "growth-supports"]
     panel = drawn["growth-supports"].axes[0]
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [
@@ -84,7 +85,7 @@ def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
 
 def test_further_tables_stand_on_the_page_and_in_a_file(study: Results, tmp_path: Path) -> None:
     more = Table("mine", "My <table>", "about", ("a",), ((1.5,),))
-    page = reports.write(study, tmp_path, more=[more])
+    page = report.write(study, tmp_path, more=[more])
     assert "My &lt;table&gt;" in page.read_text()
     assert (tmp_path / "mine.csv").read_text() == "a\n1.5\n"
 
@@ -92,7 +93,7 @@ def test_further_tables_stand_on_the_page_and_in_a_file(study: Results, tmp_path
 def test_a_study_of_one_failure_has_a_page_without_pictures(tmp_path: Path) -> None:
     path = tmp_path / "study.jsonl"
     path.write_bytes(record("table", "osqp", "crash").line())
-    page = reports.write(path, tmp_path / "out")
+    page = report.write(path, tmp_path / "out")
     drawn = page.read_text().count("<figure")
     assert drawn == 0
     assert not list((tmp_path / "out").glob("*.svg"))
@@ -100,10 +101,10 @@ def test_a_study_of_one_failure_has_a_page_without_pictures(tmp_path: Path) -> N
 
 def test_what_is_refused(tmp_path: Path, study: Results) -> None:
     with pytest.raises(cdopt.InvalidInput, match="study: "):
-        reports.write(Results.of([]), tmp_path)
+        report.write(Results.of([]), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(cdopt.InvalidInput, match="a folder that can be written"):
-        reports.write(study, tmp_path / "file")
+        report.write(study, tmp_path / "file")
 
 
 def test_the_command_line_writes_the_same_page(tmp_path: Path, study: Results) -> None:

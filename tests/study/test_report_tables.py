@@ -12,7 +12,7 @@ import pytest
 from made_records import MACHINE, record
 
 import cdopt
-from cdopt import documents
+from cdopt._util import documents
 from cdopt.study import report
 from cdopt.study.report import Results, Table, limits
 from cdopt.study.report.chosen import family

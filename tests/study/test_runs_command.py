@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cdopt.cli import app
+from cdopt.cli.main import app
 from cdopt.study.runs import Plan, conduct, read
 from cdopt.study.runs.store import FILE
 

@@ -9,9 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt import cli_solvers
 from cdopt.backends.accuracy import ACCURACY
 from cdopt.backends.registry import STRUCTURED
+from cdopt.cli import solvers as cli_solvers
 from cdopt.study.settings import solver_settings
 
 

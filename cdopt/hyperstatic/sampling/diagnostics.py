@@ -14,7 +14,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm, rankdata
 
-from cdopt.checks import FloatArray
+from cdopt._util.checks import FloatArray
 
 RHAT = 1.01  # Vehtari and others' limits: above this R̂ chains have not mixed
 PER_CHAIN = 100  # effective draws per chain, below which the estimates themselves are doubtful

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import FloatArray, read_only
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.sampling.diagnostics import mixing
 from cdopt.hyperstatic.sampling.kernels import walk
 from cdopt.hyperstatic.sampling.polytope import Polytope, polytopes
 from cdopt.hyperstatic.sampling.result import Ensemble
-from cdopt.step import ContactStep
+from cdopt.problem.contact_step import ContactStep
 
 _TOWARDS = 0.95  # how far from the centre to a corner each chain begins
 _PILOTS = 4  # rounds, at most, of walking and rounding anew

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt.checks import FloatArray
-from cdopt.compiled import compiled, part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
 
 _NOTHING = 1e-200  # a force of zero, to divide by
 

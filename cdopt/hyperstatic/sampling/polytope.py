@@ -15,13 +15,13 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cdopt.checks import FloatArray, IntArray, read_only
-from cdopt.errors import SolveFailed, Unsupported
-from cdopt.frozen import Frozen
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import SolveFailed, Unsupported
+from cdopt._util.frozen import Frozen
+from cdopt._util.linear_program import linprog
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import Free
 from cdopt.hyperstatic.report import Indeterminacy
-from cdopt.linear_program import linprog
 
 _RAY = 1e-7  # a ray has a force above this, its largest being one
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import BoolArray, FloatArray, read_only
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.errors import InvalidInput
-from cdopt.frozen import Frozen
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.sampling.diagnostics import PER_CHAIN, RHAT
 from cdopt.hyperstatic.sampling.polytope import Polytope
-from cdopt.solution import StepSolution
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.solution import StepSolution
 
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
 _SAME = 1e-9  # energies this close, relative, are equal

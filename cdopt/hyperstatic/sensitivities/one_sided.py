@@ -14,11 +14,11 @@ import cvxpy as cp
 import numpy as np
 import scipy.linalg
 
-from cdopt.checks import BoolArray, FloatArray, IntArray
-from cdopt.contact_law import HOOKE
-from cdopt.errors import SolveFailed, Unsupported
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.errors import SolveFailed, Unsupported
+from cdopt._util.linear_program import linprog
 from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
-from cdopt.linear_program import linprog
+from cdopt.problem.contact_law import HOOKE
 
 _CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact carries some
 _MET = 1e-8  # what the optimality conditions are held to

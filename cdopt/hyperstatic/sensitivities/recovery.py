@@ -15,14 +15,14 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.optimize import least_squares
 
-from cdopt import checks
-from cdopt.checks import FloatArray, read_only
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import TrussData
-from cdopt.errors import InvalidInput, SolveFailed
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
-from cdopt.frozen import Frozen
 from cdopt.hyperstatic.sensitivities.sensitivity import Sensitivity, at_solution
+from cdopt.problem import TrussData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 _TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
 _ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
-from cdopt.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.contact_law import HOOKE
-from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
-from cdopt.frozen import Frozen
 from cdopt.hyperstatic.sensitivities.one_sided import one_sided
 from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
 _SHARPEST = "newton"
 

@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import SuperLU, splu
 
-from cdopt.checks import BoolArray, FloatArray, read_only
-from cdopt.data import ScaledTruss
-from cdopt.errors import Unsupported
-from cdopt.frozen import Frozen
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.errors import Unsupported
+from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic import admissible, rank
+from cdopt.problem import ScaledTruss
 
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
 _DENSE = 600  # dofs up to which K is taken apart by singular values

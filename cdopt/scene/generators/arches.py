@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import Dim, FloatArray, Power
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import Dim, FloatArray, Power
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
 from cdopt.scene.generators.masonry import cycled

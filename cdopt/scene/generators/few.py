@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.checks import Dim, FloatArray
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import Dim, FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt.scene.body import Body
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import Box, HalfSpace, Sphere

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import Dim, FloatArray, Power
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import Dim, FloatArray, Power
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.generators.few import floor
 from cdopt.scene.scene import Scene

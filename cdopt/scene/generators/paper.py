@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.bank.piles import MATERIALS, pyramid_positions
-from cdopt.checks import Dim, Power
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import Dim, FloatArray, IntArray, Power
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.scene.body import Body, Spheres
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
@@ -17,6 +16,25 @@ from cdopt.scene.shapes import Box, Sphere
 WEIGHT = 10.0  # N
 _THICKNESS = 0.02  # of platforms, m
 _NAMES = ("left", "middle", "right")
+MATERIALS = ("uniform", "species")
+_MOST = 300  # layers: nine million spheres
+
+
+def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
+    """Centres (ns, 3) in diameters and layers (ns,) of a close-packed pyramid of spheres.
+
+    Layer j has (n−j)² spheres, shifted by j/2 in x and y, at height j/√2. Spheres are numbered
+    by layer, then y, then x. Source: Olsen & Kamrin (2018), section 8.2.
+    """
+    checks.scalar("n", n, at_least=1, at_most=_MOST)
+    centres, layers = [], []
+    for j in range(n):
+        side = np.arange(n - j) + 0.5 * j
+        y, x = np.meshgrid(side, side, indexing="ij")
+        height = np.full(x.size, j / np.sqrt(2.0))
+        centres.append(np.column_stack([x.ravel(), y.ravel(), height]))
+        layers.append(np.full(x.size, j))
+    return np.concatenate(centres), np.concatenate(layers)
 
 
 def beam(

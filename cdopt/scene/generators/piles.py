@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import FloatArray, Power
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, Power
+from cdopt._util.parameters import whole
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Polygon, Polyhedron
 from cdopt.scene.generators.few import floor

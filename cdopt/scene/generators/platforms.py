@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cdopt import checks
-from cdopt.bank.parameters import whole
-from cdopt.checks import Dim, FloatArray, Power
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import Dim, FloatArray, Power
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.scene.body import Body
 from cdopt.scene.convex import Compound, Part
 from cdopt.scene.generators.few import over
@@ -50,8 +50,8 @@ def rod_on_supports(
 
     >>> import cdopt
     >>> rod = cdopt.scene.rod_on_supports([0.0, 1.0], load_at=0.25)
-    >>> contacts = cdopt.contact.detect(rod, rod.initial)
-    >>> step = cdopt.contact.step(rod, rod.initial, contacts, dt=1e-3)
+    >>> contacts = cdopt.collision.detect(rod, rod.initial)
+    >>> step = cdopt.collision.step(rod, rod.initial, contacts, dt=1e-3)
     >>> cdopt.CompatibleCD(step).solve("newton").f.round(6)
     array([12.5,  7.5])
     """

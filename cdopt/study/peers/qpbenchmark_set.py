@@ -24,10 +24,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt import bank
-from cdopt.contact_law import HOOKE
-from cdopt.errors import BackendUnavailable
+from cdopt._util.errors import BackendUnavailable
 from cdopt.formulations import ClassicCD, NoTensionTruss
 from cdopt.interop.quadratic_programs import QuadraticProgram, program
+from cdopt.problem.contact_law import HOOKE
 
 TITLE = "Contact problems of cdopt"
 DESCRIPTION = "Rigid bodies in frictionless contact, one time step each; most are hyperstatic."

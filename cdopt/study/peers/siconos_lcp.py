@@ -36,11 +36,11 @@ from typing import Any
 
 import numpy as np
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
 from cdopt.backends.structured import rigid, scaled_step
-from cdopt.errors import BackendUnavailable, Unsupported
-from cdopt.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.study.words import one_line
 
 SOLVERS = MappingProxyType({

@@ -1,7 +1,7 @@
 """What the runs of a study say: statistics, tables, and their limits.
 
 ``statistics`` knows nothing of solvers; ``all_tables`` makes tables of records; ``text`` writes
-them. Pictures and the page are in ``cdopt.plots`` and ``cdopt.reports``.
+them. Pictures and the page are in ``cdopt.plots`` and ``cdopt.plots.report``.
 """
 
 from cdopt.study.report.all_tables import tables

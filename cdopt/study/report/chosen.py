@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 from cdopt.study.runs import store
 from cdopt.study.runs.record import Record
 from cdopt.study.runs.run import Run

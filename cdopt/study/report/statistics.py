@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from cdopt import checks
-from cdopt.checks import FloatArray, read_only
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdopt import documents
+from cdopt._util import documents
 from cdopt.study.words import short
 
 Cell = str | int | float | bool | None

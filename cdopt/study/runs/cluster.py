@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any
 
-from cdopt.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput, Unsupported
 
 EXTRA = "pip install 'cdopt[dask]'"
 _PATIENCE = 30.0  # s for the scheduler to answer

@@ -8,9 +8,9 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
-from cdopt.progress import Tell, told
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
+from cdopt._util.progress import Tell, told
 from cdopt.study.runs.plan import Plan
 from cdopt.study.runs.process import make
 from cdopt.study.runs.record import LIMITED, Record

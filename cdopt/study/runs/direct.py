@@ -20,7 +20,8 @@ import osqp
 import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers import clarabel_conif, moreau_conif, scs_conif
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import Unsupported
 from cdopt.backends import Capability, RunResult, resolve
 from cdopt.backends.accuracy import options_for, time_limit_for
 from cdopt.backends.base import Posed
@@ -32,8 +33,7 @@ from cdopt.backends.modelled import (
     native_status,
     timed,
 )
-from cdopt.errors import Unsupported
-from cdopt.solution import StepSolution
+from cdopt.problem.solution import StepSolution
 
 Data = Mapping[str, Any]
 Solve = Callable[[], Any]

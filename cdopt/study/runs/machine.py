@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from cdopt.memory import physical_memory
+from cdopt._util.memory import physical_memory
 from cdopt.study.runs.record import Machine
 
 PACKAGES = (

@@ -10,16 +10,16 @@ import cvxpy as cp
 import numpy as np
 
 from cdopt import bank
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.backends import Backend
-from cdopt.certificate import TOLERANCE
-from cdopt.checks import FloatArray
-from cdopt.data import ProblemData
-from cdopt.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
-from cdopt.infeasibility import prove
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import ProblemData
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.infeasibility import prove
+from cdopt.problem.solution import StepSolution
 from cdopt.study.runs.memory import peak_memory
 from cdopt.study.runs.plugins import makers
 from cdopt.study.runs.posed import Question, question, solve, solver

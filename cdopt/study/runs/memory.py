@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cdopt.memory import MB, physical_memory
+from cdopt._util.memory import MB, physical_memory
 
 _SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.registry import known_names
-from cdopt.errors import InvalidInput
 from cdopt.study.runs.run import CALLS, FORMULATIONS, MODES, Problem, Run
 from cdopt.study.runs.sources import problems as problems_of
 

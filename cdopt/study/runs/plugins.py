@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cdopt import checks
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 from cdopt.backends import Backend
-from cdopt.errors import InvalidInput
 
 Maker = Callable[[float | None], Backend]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends import Backend, resolve
-from cdopt.checks import FloatArray
-from cdopt.data import TrussData
-from cdopt.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
-from cdopt.solution import StepSolution
-from cdopt.step import ContactStep
+from cdopt.problem import TrussData
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.study.runs.direct import Direct
 from cdopt.study.runs.plugins import Maker
 from cdopt.study.runs.record import Times

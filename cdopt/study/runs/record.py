@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from cdopt.errors import InvalidInput
+from cdopt._util.errors import InvalidInput
 from cdopt.study.runs.run import Run
 
 SCHEMA = 2  # of the lines; a reader refuses others. 1 had no CRC

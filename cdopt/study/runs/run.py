@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cdopt import checks
-from cdopt.errors import InvalidInput
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
 
 FORMULATIONS = (
     "classic-force", "classic-velocity", "truss-complementary", "truss-potential", "compatible",

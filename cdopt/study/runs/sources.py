@@ -11,16 +11,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt import bank, checks, files
-from cdopt.contact import detect, safe_margins
-from cdopt.contact import step as contact_step
-from cdopt.contact_law import HOOKE, PowerLaw
-from cdopt.data import TrussData
+from cdopt import bank
+from cdopt._util import checks, files
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.collision import detect, safe_margins
+from cdopt.collision import step as contact_step
 from cdopt.dynamics import Trajectory
-from cdopt.errors import InvalidInput, Unsupported
 from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
-from cdopt.step import ContactStep
+from cdopt.problem import TrussData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
 from cdopt.study.runs.run import Problem
 
 _STEP, _RUN, _FAMILY = ".npz", ".vtkhdf", "family:"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from cdopt import checks, files
-from cdopt.errors import InvalidInput
+from cdopt._util import checks, files
+from cdopt._util.errors import InvalidInput
 from cdopt.study.runs.record import OtherLayout, Record, begins_record, parse
 
 FILE = "runs.jsonl"  # in the folder of a study

@@ -1,0 +1,105 @@
+"""How loops are compiled and called, by numba.
+
+A loop that Python calls is kept on disk, and read from there by the next process. One that only
+compiled loops call becomes a part of them: it needs no file and no door to Python. Without those
+the loops of ``newton_small`` and ``newton_truss_small`` compile in about a third less time.
+
+Numbers are divided as IEEE 754 says, without Python's ZeroDivisionError: loops test their results
+for infinities and not-a-number.
+
+A loop with ``prange`` needs one of numba's threading layers, and no layer takes everything: with
+"workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
+child does. So Python calls these loops through ``side_by_side``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba import njit
+
+from cdopt._util.errors import Unsupported
+from cdopt._util.loop_cache import checked
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
+    """A loop that Python calls, with numba's options."""
+    make: Callable[[Function], Function] = njit(cache=True, error_model="numpy", **options)
+
+    def kept(function: Function) -> Function:
+        loop: Function = checked(make(function))
+        return loop
+
+    return kept
+
+
+def part(**options: Any) -> Callable[[Function], Function]:
+    """A loop that only compiled loops call, with numba's options."""
+    make: Callable[[Function], Function] = njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options
+    )
+    return make
+
+
+class _Layer:
+    """Numba's threading layer in this process.
+
+    Attributes
+    ----------
+    turn : held by the Python thread whose loop runs, where the layer takes one at a time.
+    lost : whether threads were started before this process was forked and are lost to it.
+    """
+
+    def __init__(self) -> None:
+        self.turn = threading.RLock()
+        self.lost = False
+
+    def name(self) -> str:
+        """The layer's name; starts its threads."""
+        numba.get_num_threads()
+        return str(numba.threading_layer())
+
+    def after_fork(self) -> None:
+        """In the child: a new lock; GNU's OpenMP does not survive a fork, the others do."""
+        self.turn = threading.RLock()
+        try:
+            self.lost = numba.threading_layer() == "omp"
+        except ValueError:  # no threads yet: the child starts its own
+            self.lost = False
+
+
+_LAYER = _Layer()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LAYER.after_fork)
+
+
+def threads_lost() -> bool:
+    """Whether this process was forked from one whose threads it cannot use: loops run serially."""
+    return _LAYER.lost
+
+
+def side_by_side(loop: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a compiled loop that runs in threads.
+
+    Raises
+    ------
+    Unsupported : the process was forked after GNU OpenMP had started its threads.
+    """
+    if _LAYER.lost:
+        raise Unsupported(
+            "a loop in threads",
+            "this process was forked after numba's OpenMP threads had started, which do not "
+            "survive a fork: start processes by 'spawn' or 'forkserver', or set "
+            "NUMBA_THREADING_LAYER=workqueue",
+        )
+    if _LAYER.name() != "workqueue":
+        return loop(*arguments)
+    with _LAYER.turn:
+        return loop(*arguments)

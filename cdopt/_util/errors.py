@@ -1,0 +1,139 @@
+"""The exceptions of cdopt. Each carries the evidence of what went wrong."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from cdopt._util.proof import InfeasibilityProof
+
+
+def portable(value: Any) -> Any:
+    """A solver's own object, or None if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except (TypeError, ValueError, AttributeError, RuntimeError, pickle.PicklingError):
+        return None
+    return value
+
+
+class CdoptError(Exception):
+    """Base class of every exception that cdopt raises on purpose.
+
+    Pickles and copies carry the evidence, but no ``raw`` object that cannot be pickled.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = dict(self.__dict__)
+        if "raw" in state:
+            state["raw"] = portable(state["raw"])
+        return _again, (type(self), self.args, state)
+
+
+def _again(kind: type[CdoptError], args: tuple[Any, ...], state: dict[str, Any]) -> CdoptError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class InvalidInput(CdoptError, ValueError):
+    """An argument cannot be used.
+
+    Attributes
+    ----------
+    argument : the argument's name, as the caller wrote it.
+    found : what was given, in words.
+    expected : what would have been accepted, in words.
+    """
+
+    def __init__(self, argument: str, found: str, expected: str) -> None:
+        super().__init__(f"{argument}: found {found}; expected {expected}")
+        self.argument = argument
+        self.found = found
+        self.expected = expected
+
+
+class SaveFailed(CdoptError):
+    """A file could not be saved: the disk is full, or cannot be written.
+
+    What was there before is still there, and a run whose file it is can be resumed.
+
+    Attributes
+    ----------
+    path : the file. reason : the system's words.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} could not be saved: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class BackendUnavailable(CdoptError):
+    """A backend is known but cannot run here.
+
+    Attributes
+    ----------
+    backend : its name.
+    reason : why, and the remedy, in words.
+    """
+
+    def __init__(self, backend: str, reason: str) -> None:
+        super().__init__(f"backend {backend!r} is not available: {reason}")
+        self.backend = backend
+        self.reason = reason
+
+
+class Unsupported(CdoptError):
+    """A backend or a formulation cannot take this problem; refused before any solve.
+
+    Attributes
+    ----------
+    what : the thing refused.
+    reason : why it is refused.
+    alternatives : names of those that can, as installed here.
+    """
+
+    def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
+        can = f"; these can: {', '.join(alternatives)}" if alternatives else ""
+        super().__init__(f"{what} refused: {reason}{can}")
+        self.what = what
+        self.reason = reason
+        self.alternatives = alternatives
+
+
+class SolveFailed(CdoptError):
+    """No answer: the solver left no iterate, or the problem is proven infeasible.
+
+    Its message says which.
+
+    Attributes
+    ----------
+    backend : name of the backend that ran.
+    status : the solver's own words.
+    problem : the plain data of the problem (RigidStepData or TrussData).
+    proof : an InfeasibilityProof, or None when infeasibility is not proven.
+    raw : whatever the solver returned, untouched.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        backend: str,
+        status: str,
+        problem: Any = None,
+        proof: InfeasibilityProof | None = None,
+        raw: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.backend = backend
+        self.status = status
+        self.problem = problem
+        self.proof = proof
+        self.raw = raw
+
+    @property
+    def certificate(self) -> InfeasibilityProof | None:
+        """The certificate of infeasibility, when there is one."""
+        return self.proof

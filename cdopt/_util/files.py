@@ -1,0 +1,244 @@
+"""The door for files: how cdopt opens what it reads, and how it saves.
+
+What is read is a regular file of a stated size, opened to read only; a FIFO or a device is
+refused before it is opened. What is saved is written to a new file beside the target, made
+durable, and renamed: a full disk or a kill leaves the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+import stat
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cdopt._util.checks import describe
+from cdopt._util.errors import InvalidInput, SaveFailed
+
+Content = bytes | bytearray | memoryview
+TEXT = 2**26  # bytes of a text file
+WHOLE = 2**31  # bytes of any file that is read as a whole
+_KEYS = 32  # parts of a dotted TOML key: tomllib needs memory of the square of them
+_WORD = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_WORD}){{{_KEYS}}}")
+_WRITABLE = "a file in a folder that exists"
+_WRONG_PATH = (
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP,
+    errno.EEXIST,
+)  # fmt: skip
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Path, int]:
+    """The path and size of a regular file, for libraries that open files themselves.
+
+    Parameters
+    ----------
+    path : the file; a link to one will do.
+    expected : what it should be, in words.
+    argument : what the caller names the path.
+
+    Raises
+    ------
+    InvalidInput : not a path, no such file, or not a regular one.
+    """
+    if not isinstance(path, str | Path):
+        raise InvalidInput(argument, describe(path), f"the path of {expected}")
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError) as error:
+        raise _fault(path, _reason(error), expected, argument) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _fault(path, "no regular file", expected, argument)
+    return Path(path), found.st_size
+
+
+@contextlib.contextmanager
+def opened(
+    path: str | Path, expected: str, argument: str = "path"
+) -> Iterator[io.BufferedReader[Any]]:
+    """A regular file, open to read bytes; parameters and errors as in ``regular``."""
+    place, _ = regular(path, expected, argument)
+    try:
+        stream = io.BufferedReader(io.FileIO(os.open(place, _READ), "rb"))
+    except OSError as error:
+        raise _fault(path, _reason(error), expected, argument) from error
+    with stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise _fault(path, "no regular file", expected, argument)
+        yield stream
+
+
+def read_bytes(
+    path: str | Path, expected: str, argument: str = "path", at_most: int = WHOLE
+) -> bytes:
+    """The content of a regular file.
+
+    Raises
+    ------
+    InvalidInput : as in ``regular``; the file is larger than ``at_most`` bytes.
+    """
+    with opened(path, expected, argument) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        try:
+            content = stream.read(min(size, at_most) + 1)
+        except OSError as error:
+            raise _fault(path, _reason(error), expected, argument) from error
+    if len(content) > at_most:
+        raise _fault(path, f"{size} bytes", f"{expected} of at most {at_most} bytes", argument)
+    return content
+
+
+def read_text(path: str | Path, expected: str, argument: str = "path") -> str:
+    """The text in a UTF-8 file without a byte order mark.
+
+    Raises
+    ------
+    InvalidInput : as in ``read_bytes``; no UTF-8, or a byte order mark.
+    """
+    try:
+        text = read_bytes(path, expected, argument, TEXT).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _fault(path, f"no UTF-8 text: {error.reason}", expected, argument) from error
+    if text.startswith("\ufeff"):
+        raise _fault(path, "a byte order mark", f"{expected} in UTF-8 without one", argument)
+    return text.replace("\r\n", "\n")
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """The table that a TOML text states; ``source`` names it in messages.
+
+    Raises
+    ------
+    InvalidInput : no TOML, or keys, lists or integers beyond all use; it names the line if it can.
+    """
+    long = _LONG_KEY.search(text)
+    if long:
+        line = text.count("\n", 0, long.start()) + 1
+        raise InvalidInput(
+            f"{source}, line {line}", "a key of very many parts", f"fewer than {_KEYS}"
+        )
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        number = re.search(r"line (\d+)", str(error))
+        where = f"{source}, line {number[1]}" if number else source
+        raise InvalidInput(where, str(error)[:300], "TOML") from error
+    except RecursionError as error:
+        raise InvalidInput(source, "lists nested too deep", "TOML") from error
+    except ValueError as error:  # int() refuses thousands of digits
+        raise InvalidInput(source, str(error)[:300], "TOML with numbers of usual size") from error
+
+
+# --- saving ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
+    """An empty new file beside ``path``, which takes its place when the block ends well.
+
+    The file is on the disk before it is renamed, and so is the renaming. A link of this name is
+    replaced, not followed.
+
+    Raises
+    ------
+    InvalidInput : no path, a missing folder, or something other than a file in its place.
+    SaveFailed : the disk is full or cannot be written. What was there before is still there.
+    """
+    if not isinstance(path, str | Path):
+        raise InvalidInput(argument, describe(path), "the path of a file to write")
+    target = Path(path)
+    with named(target, argument):
+        mode = _mode(target, argument)
+        if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+            raise _fault(target, "no regular file", _WRITABLE, argument)
+        draft = target.parent / f".{secrets.token_hex(8)}{target.suffix[:16]}"
+        os.close(os.open(draft, _NEW, 0o666))
+        try:
+            if mode is not None and stat.S_ISREG(mode):
+                draft.chmod(stat.S_IMODE(mode))
+            yield draft
+            synchronise(draft)
+            draft.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
+        synchronise(target.parent)
+
+
+def write_bytes(path: str | Path, content: Content, argument: str = "path") -> None:
+    """Save these bytes as a file, all of them or none; errors as in ``staged``."""
+    with staged(path, argument) as draft:
+        write_into(draft, content)
+
+
+def write_text(path: str | Path, text: str, argument: str = "path") -> None:
+    """Save a text in UTF-8; errors as in ``staged``."""
+    write_bytes(path, text.encode("utf-8"), argument)
+
+
+def write_into(place: Path, content: Content) -> None:
+    """Write these bytes into a file that is there already, which is no link."""
+    handle = os.open(place, os.O_WRONLY | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def named(path: str | Path, argument: str = "path") -> Iterator[None]:
+    """The system's errors of writing: InvalidInput of a wrong path, SaveFailed of a disk.
+
+    Raises
+    ------
+    InvalidInput, SaveFailed : as in ``staged``.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _WRONG_PATH:
+            raise _fault(path, _reason(error), _WRITABLE, argument) from error
+        raise SaveFailed(str(path), _reason(error)) from error
+
+
+def synchronise(place: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    if os.name == "nt" and place.is_dir():  # Windows opens no folders
+        return
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _mode(place: Path, argument: str) -> int | None:
+    """Kind and permissions of what is there already."""
+    try:
+        return place.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise _fault(place, str(error), _WRITABLE, argument) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _fault(path: str | Path, found: str, expected: str, argument: str) -> InvalidInput:
+    words = found if argument == str(path) else f"{path}: {found}"
+    return InvalidInput(argument, repr(words)[1:-1][:300], expected)

@@ -1,0 +1,109 @@
+"""Parameters of bank problems: their text form ``name:key=value,key=value``, and their types."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput
+
+Value = bool | int | float | str
+
+_WORDS = ("true", "false")
+_IN_WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+
+
+def split(text: object) -> tuple[str, dict[str, str]]:
+    """Name and parameters, still as text, of ``name`` or ``name:key=value,key=value``.
+
+    Raises
+    ------
+    InvalidInput : not a text of this form, or the same key twice.
+    """
+    expected = "a name, or name:key=value,key=value"
+    if not isinstance(text, str):
+        raise InvalidInput("name", checks.describe(text), expected)
+    name, colon, rest = text.partition(":")
+    given: dict[str, str] = {}
+    for part in rest.split(",") if colon else ():
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not key or not equals or not value:
+            raise InvalidInput("name", repr(text), expected)
+        if key in given:
+            raise InvalidInput(key, f"two values in {text!r}", "one value")
+        given[key] = value
+    return name.strip(), given
+
+
+def merge(
+    problem: str,
+    defaults: Mapping[str, Value],
+    text: Mapping[str, str],
+    keywords: Mapping[str, object],
+) -> dict[str, Value]:
+    """The problem's parameters in the order of its manifest: defaults, changed by what is given.
+
+    Raises
+    ------
+    InvalidInput : an unknown parameter, one given twice, or a value of the wrong type.
+    """
+    for key in (*text, *keywords):
+        if key not in defaults:
+            close = difflib.get_close_matches(key, defaults, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            takes = f"one of these{hint}: {', '.join(defaults)}"
+            expected = takes if defaults else "no parameters at all"
+            raise InvalidInput(key, f"no parameter of {problem!r}", expected)
+        if key in text and key in keywords:
+            raise InvalidInput(key, "a value in the name and one beside it", "one value")
+    merged = dict(defaults)
+    for key, value in {**text, **keywords}.items():
+        merged[key] = _typed(key, value, defaults[key], is_text=key in text)
+    return merged
+
+
+def canonical(problem: str, defaults: Mapping[str, Value], merged: Mapping[str, Value]) -> str:
+    """The problem's name with the parameters that differ from their defaults, in text form."""
+    changed = [f"{key}={_text(merged[key])}" for key in defaults if merged[key] != defaults[key]]
+    return f"{problem}:{','.join(changed)}" if changed else problem
+
+
+def whole(name: str, value: object, at_least: int, at_most: int) -> int:
+    """One integer within a range, for generators.
+
+    Raises
+    ------
+    InvalidInput : not an integer, or out of range.
+    """
+    number = checks.scalar(name, value, at_least=at_least, at_most=at_most)
+    if number != int(number):
+        raise InvalidInput(name, repr(number), "an integer")
+    return int(number)
+
+
+def _typed(key: str, value: object, default: Value, *, is_text: bool) -> Value:
+    """The value in the type of the default; integers serve as numbers, nothing else mixes."""
+    kind = type(default)
+    if is_text and kind is not str:
+        value = _parsed(key, str(value), kind)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise InvalidInput(key, checks.describe(value), _IN_WORDS[kind])
+    return value
+
+
+def _parsed(key: str, text: str, kind: type) -> object:
+    if kind is bool:
+        return checks.choice(key, text, _WORDS) == "true"
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise InvalidInput(key, repr(text), _IN_WORDS[kind]) from error
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

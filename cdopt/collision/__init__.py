@@ -1,0 +1,40 @@
+"""Contact: which bodies touch, how their gaps change with motion, and the contact step of it.
+
+Scene → Contacts → ContactStep: ``detect`` finds gaps, normals and points, ``step`` adds B, M and
+the loads, ``advance`` takes the solution's velocities to the next state. ``TURNINGS`` are the two
+ways in which bodies turn in a step. ``damping_matrix`` and ``damping_drive`` hold the dashpots of
+elastic contacts.
+"""
+
+from cdopt._util.arguments import guard
+from cdopt.collision.contact_step import applied_loads, external_forces, mass_matrix, step
+from cdopt.collision.contacts import Contacts, detect
+from cdopt.collision.dissipation import damping_drive, damping_matrix
+from cdopt.collision.gradient import gap_gradient
+from cdopt.collision.kinematics import advance, configuration_map, move
+from cdopt.collision.neighbours import Neighbours, default_margin, safe_margin, safe_margins
+from cdopt.collision.stiffness import effective_mass
+from cdopt.collision.turning import TURNINGS
+
+__all__ = [
+    "TURNINGS",
+    "Contacts",
+    "Neighbours",
+    "advance",
+    "applied_loads",
+    "configuration_map",
+    "damping_drive",
+    "damping_matrix",
+    "default_margin",
+    "detect",
+    "effective_mass",
+    "external_forces",
+    "gap_gradient",
+    "mass_matrix",
+    "move",
+    "safe_margin",
+    "safe_margins",
+    "step",
+]
+
+guard(globals())

@@ -1,0 +1,144 @@
+"""Viscous damping of contacts: forces −C v + drive on the degrees of freedom.
+
+At its contact point a pair dissipates through two dashpots: γ_n m_eff against the rate of its
+gap and γ_t m_eff against the sliding P (u_j − u_i), P = I − n nᵀ and u the velocities of the two
+bodies at the point. There is no Coulomb cap.
+
+The point of two spheres is halfway between their centres, as in the papers' torques with lever
+|r|/2: for unequal radii it is not where the surfaces meet, and still any rigid motion of the
+pair is free of damping and angular momentum is kept. Against a fixed body that is no sphere, it
+is that body's point nearest to the sphere's centre, with a lever of the whole distance. All
+others act at ``Contacts.points``.
+
+De Klerk et al. (2021), (20)–(25).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.collision.contacts import Contacts
+from cdopt.collision.gradient import approach_rows, without_idle_turns
+from cdopt.collision.stiffness import effective_mass
+from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
+
+
+def damping_matrix(
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    damped: BoolArray | None = None,
+    dofs: Dofs | None = None,
+) -> sp.csr_array:
+    """C (nv, nv) in kg/s, kg·m/s and kg·m²/s: symmetric, positive semidefinite.
+
+    C = Σ γ_n m_eff bᵀb + γ_t m_eff TᵀT over damped contacts, b the row of B and T v the sliding.
+    Rigid motions of free bodies together are in its null space.
+
+    Parameters
+    ----------
+    contacts : found in this state.
+    damped : (nc,) which contacts dissipate; default those that overlap and bonds.
+    dofs : the degrees of freedom, by default ``scene.full_dofs``: sliding turns spheres.
+
+    Raises
+    ------
+    InvalidInput : ``damped`` is not one flag for each contact; a state, contacts or degrees of
+        freedom of another scene.
+
+    Notes
+    -----
+    De Klerk et al. (2021), (20)–(25).
+    """
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    scene.check_state(state)
+    index = _damped(scene, contacts, damped)
+    rows = _dashpots(scene, state, contacts, index, chosen.number, chosen.nv)
+    C = sp.csr_array(rows.T @ rows)
+    C.eliminate_zeros()
+    C.sort_indices()
+    return C
+
+
+def damping_drive(
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    damped: BoolArray | None = None,
+    dofs: Dofs | None = None,
+) -> FloatArray:
+    """Force (nv,) through the dashpots from motion that is no degree of freedom, N and N·m.
+
+    Walls that move, mostly: prescribed velocities of fixed bodies, as they stand in ``state``.
+    The damping force of all contacts on the degrees of freedom is −C v + drive.
+
+    Parameters
+    ----------
+    contacts, damped, dofs : as in ``damping_matrix``. With ``dofs`` that leave out the turns of
+        spheres, these count among the prescribed.
+
+    Raises
+    ------
+    InvalidInput : ``damped`` is not one flag for each contact; a state, contacts or degrees of
+        freedom of another scene.
+    """
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    scene.check_state(state)
+    index = _damped(scene, contacts, damped)
+    prescribed = chosen.scatter(np.zeros(chosen.nv), state.v)
+    moving = np.asarray(prescribed.any(axis=1))
+    index = index[moving[contacts.bodies[index]].any(axis=1)]
+    if not index.size:
+        return np.zeros(chosen.nv)
+    every = np.arange(state.v.size).reshape(state.v.shape)
+    rates = _dashpots(scene, state, contacts, index, every, state.v.size) @ prescribed.ravel()
+    rows = _dashpots(scene, state, contacts, index, chosen.number, chosen.nv)
+    return np.asarray(-(rows.T @ rates))
+
+
+def _damped(scene: Scene, contacts: Contacts, damped: BoolArray | None) -> IntArray:
+    """Numbers of the contacts that dissipate; none in a scene without damping."""
+    contacts.check_scene(scene)
+    flags = contacts.bonded | (contacts.phi < 0.0) if damped is None else np.asarray(damped)
+    if flags.dtype.kind != "b" or flags.shape != (contacts.nc,):
+        raise InvalidInput("damped", checks.describe(flags), f"{contacts.nc} flags")
+    if scene.damping == 0.0 and scene.gamma_t == 0.0:
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(flags)
+
+
+def _dashpots(
+    scene: Scene, state: State, contacts: Contacts, index: IntArray, number: IntArray, width: int
+) -> sp.csr_array:
+    """Rows (n (1 + dim), width) D with C = Dᵀ D: √(γ m_eff) times b, and times the rows of T."""
+    dim, n = scene.dim, index.size
+    pairs, normals = contacts.bodies[index], contacts.normals[index]
+    mass = effective_mass(scene, pairs)
+    in_line = without_idle_turns(scene, number)
+    squeeze = approach_rows(state, pairs, normals, contacts.points[index], in_line)
+    # row k of P for every contact
+    across = (np.eye(dim) - normals[:, :, None] * normals[:, None, :]).reshape(n * dim, dim)
+    points = np.repeat(_acting_points(scene, state, contacts, index), dim, axis=0)
+    slide = approach_rows(state, np.repeat(pairs, dim, axis=0), across, points, number)
+    sizes = np.concatenate([scene.damping * mass, scene.gamma_t * np.repeat(mass, dim)])
+    rows = sp.vstack([
+        sp.csr_array(squeeze, shape=(n, width)), sp.csr_array(slide, shape=(n * dim, width))
+    ])  # fmt: skip
+    return sp.csr_array(sp.diags_array(np.sqrt(sizes)) @ rows)
+
+
+def _acting_points(scene: Scene, state: State, contacts: Contacts, index: IntArray) -> FloatArray:
+    """(n, dim) where the dashpots of contacts act, m."""
+    pairs, phi = contacts.bodies[index], contacts.phi[index]
+    round_ = scene.bodies.kind[pairs] == SHAPES.index(Sphere)
+    held = scene.bodies.fixed[pairs] & ~round_
+    # from halfway across the gap to the surface of a fixed body beside a sphere
+    side = np.where(held[:, 1] & round_[:, 0], 0.5, 0.0)
+    side -= np.where(held[:, 0] & round_[:, 1], 0.5, 0.0)
+    points = contacts.points[index] + (side * phi)[:, None] * contacts.normals[index]
+    between = state.position[pairs].mean(axis=1)
+    return np.where(round_.all(axis=1)[:, None], between, points)

@@ -1,0 +1,125 @@
+"""Neighbours: pairs of bodies worth a closer look, kept while nothing has moved far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.scene import SHAPES, Scene, State
+from cdopt.scene.search import near_pairs, unbounded_pairs
+
+_ROUND_OFF = 1e-12  # must not hide a pair
+_SHARE = 0.1  # of the smallest half-width: far enough to see a contact come, near enough to be few
+
+
+def default_margin(scene: Scene) -> float:
+    """A tenth of the smallest half-width of a bounded body, m."""
+    bounded = scene.bodies.core[np.isfinite(scene.bodies.core)]
+    return _SHARE * float(bounded.min())
+
+
+def safe_margin(scene: Scene, state: State, dt: float) -> float:
+    """A margin that sees every contact that the free motion of one step can close, m.
+
+    Twice the way of the fastest surface in a step, at the velocities of ``state`` and under
+    gravity and applied loads, and no less than ``default_margin``. Bodies that a blow makes
+    faster still are caught a step later.
+
+    Raises
+    ------
+    InvalidInput : dt is not positive.
+    """
+    return 2.0 * float(safe_margins(scene, state, dt).max())
+
+
+def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
+    """(nb,) each body's share of a margin that sees what the free motion of a step can close, m.
+
+    The way of its fastest surface in a step, as in ``safe_margin``, and no less than half of
+    ``default_margin``: two bodies at rest beside a fast one are looked at no further for it.
+
+    Raises
+    ------
+    InvalidInput : dt is not positive.
+    """
+    step = checks.scalar("dt", dt, above=0.0)
+    scene.check_state(state)
+    b = scene.bodies
+    turning = np.array(np.abs(state.angular_velocity).reshape(b.nb, -1).sum(axis=1))
+    turns = np.array([shape.turns for shape in SHAPES])[b.kind] & np.isfinite(b.reach)
+    turning *= np.where(turns, b.reach, 0.0)
+    load = np.where(b.fixed, 0.0, np.linalg.norm(b.force, axis=1) / b.mass)
+    fall = np.where(b.fixed, 0.0, np.linalg.norm(scene.gravity))
+    speed = np.linalg.norm(state.velocity, axis=1) + turning + step * (fall + load)
+    return np.maximum(0.5 * default_margin(scene), step * speed)
+
+
+class Neighbours:
+    """Verlet list of a scene: searched with a skin, searched again when a body has moved half.
+
+    The list only decides which pairs are looked at; contacts found with it are those found
+    without it.
+
+    Parameters
+    ----------
+    scene : the bodies.
+    skin : extra distance of the search, m; default twice ``default_margin``.
+
+    Attributes
+    ----------
+    searches : how often the tree was searched so far.
+
+    Raises
+    ------
+    InvalidInput : a negative skin.
+    """
+
+    def __init__(self, scene: Scene, skin: float | None = None) -> None:
+        self.scene = scene
+        wide = 2.0 * default_margin(scene) if skin is None else skin
+        self.skin = checks.scalar("skin", wide, at_least=0.0)
+        self.searches = 0
+        self._walls = unbounded_pairs(scene.bodies)
+        self._bounded = np.isfinite(scene.bodies.reach)
+        self._near: IntArray | None = None
+        self._place: FloatArray = np.empty(0)
+        self._reach = 0.0
+
+    def pairs(self, state: State, margin: float | FloatArray) -> IntArray:
+        """Pairs (np, 2), i < j, among which are all that can be within ``margin`` m of each other.
+
+        ``margin`` is one number, or (nb,) shares of which a pair has both.
+
+        Raises
+        ------
+        InvalidInput : a state of another scene, or a negative margin.
+        """
+        self.scene.check_state(state)
+        wanted, shares = self._wanted(margin)
+        place = state.position[self._bounded]
+        if self._near is None or wanted + 2.0 * self._moved(place) > self._reach:
+            self._reach = wanted + self.skin
+            self._near = near_pairs(self.scene.bodies, state.position, self._reach)
+            self._place = place
+            self.searches += 1
+        if shares is None:
+            return np.concatenate([self._near, self._walls])
+        i, j = self._near.T
+        apart = np.linalg.norm(state.position[j] - state.position[i], axis=1)
+        reach = self.scene.bodies.reach * (1.0 + _ROUND_OFF) + shares
+        return np.concatenate([self._near[apart <= reach[i] + reach[j]], self._walls])
+
+    def _wanted(self, margin: float | FloatArray) -> tuple[float, FloatArray | None]:
+        """The widest margin of any pair, m, and the shares of all bodies where they differ."""
+        if np.ndim(margin) == 0:
+            return checks.scalar("margin", margin, at_least=0.0), None
+        shares = checks.vector("margin", margin, self.scene.nb, "m")
+        if shares.min() < 0.0:
+            raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")
+        return 2.0 * float(shares.max()), shares
+
+    def _moved(self, place: FloatArray) -> float:
+        """The longest way of a bounded body since the last search, m."""
+        return float(np.sqrt(((place - self._place) ** 2).sum(axis=1).max(initial=0.0)))

@@ -1,0 +1,126 @@
+"""Mass matrices: symmetric positive definite, sparse, solved block by block.
+
+Rigid bodies make M block diagonal with blocks of at most six rows; those are factorised all
+at once. A matrix that couples many degrees of freedom is factorised as a whole instead.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only, symmetric
+from cdopt._util.errors import InvalidInput
+
+_SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
+_PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
+_LARGEST_BLOCK = 32  # beyond it a sparse factorisation of the whole is cheaper and leaner
+
+
+class MassMatrix:
+    """A symmetric positive definite M (nv, nv) in kg and kg·m², with M⁻¹ as an operator.
+
+    Raises
+    ------
+    InvalidInput : M is not square, not symmetric, or not positive definite.
+    """
+
+    def __init__(self, M: sp.csr_array) -> None:
+        self.M = symmetric("M", M, _SYMMETRY_TOL)
+        self.diagonal: FloatArray = read_only(self.M.diagonal())
+        bad = np.flatnonzero(~(self.diagonal > 0.0))
+        if bad.size:
+            j = int(bad[0])
+            raise InvalidInput(
+                "M", f"diagonal entry {self.diagonal[j]:.6g} at row {j}", "a positive definite M"
+            )
+        _, label = connected_components(self.M, directed=False)
+        self._blocks = _blocks_by_size(label)
+        self._factor = None
+        if max((rows.shape[1] for rows in self._blocks), default=0) > _LARGEST_BLOCK:
+            self._factor = self._sparse_factor()
+        else:
+            self._inverses = [self._invert(rows) for rows in self._blocks]
+
+    def solve(self, x: FloatArray) -> FloatArray:
+        """M⁻¹ x for a vector x (nv,)."""
+        if self._factor is not None:
+            return np.asarray(self._factor.solve(x))
+        return np.asarray(self.inverse @ x)
+
+    def solve_sparse(self, X: sp.csr_array) -> sp.csr_array:
+        """M⁻¹ X for a sparse X (nv, m)."""
+        if self._factor is not None:
+            return sp.csr_array(self._factor.solve(X.toarray()))
+        return sp.csr_array(self.inverse @ X)
+
+    @cached_property
+    def inverse(self) -> sp.csr_array:
+        """M⁻¹ with the block structure of M (nv, nv)."""
+        if self._factor is not None:
+            return freeze(sp.csr_array(self._factor.solve(np.eye(self.M.shape[0]))))
+        rows, cols, data = [], [], []
+        for index, inverse in zip(self._blocks, self._inverses, strict=True):
+            size = index.shape[1]
+            rows.append(np.repeat(index, size, axis=1).ravel())
+            cols.append(np.tile(index, (1, size)).ravel())
+            data.append(inverse.ravel())
+        if not rows:
+            return freeze(sp.csr_array(self.M.shape))
+        entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols)))
+        return freeze(sp.coo_array(entries, shape=self.M.shape).tocsr())
+
+    def _invert(self, index: IntArray) -> FloatArray:
+        """Inverses (nb, s, s) of all blocks of one size; ``index`` (nb, s) holds their rows."""
+        count, size = index.shape
+        if size == 1:
+            return (1.0 / self.diagonal[index])[:, :, None]
+        rows = np.repeat(index, size, axis=1).ravel()
+        cols = np.tile(index, (1, size)).ravel()
+        dense = np.asarray(self.M[rows, cols]).reshape(count, size, size)
+        root = np.sqrt(self.diagonal[index])
+        scaled = dense / (root[:, :, None] * root[:, None, :])
+        smallest = np.linalg.eigvalsh(scaled)[:, 0]
+        worst = int(np.argmin(smallest))
+        if not smallest[worst] > _PIVOT_TOL * size:
+            raise InvalidInput(
+                "M",
+                f"a singular or indefinite block at rows {index[worst].tolist()}",
+                "a positive definite M",
+            )
+        return np.linalg.inv(scaled) / (root[:, :, None] * root[:, None, :])
+
+    def _sparse_factor(self) -> Any:
+        options = {"SymmetricMode": True}
+        try:
+            factor = splu(
+                self.M.tocsc(),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options=options,
+            )
+        except RuntimeError as error:
+            raise InvalidInput("M", "a singular matrix", "a positive definite M") from error
+        unpivoted = np.array_equal(factor.perm_r, factor.perm_c)
+        pivots = factor.U.diagonal()
+        order = np.argsort(factor.perm_c)
+        if not unpivoted or not np.all(pivots > _PIVOT_TOL * self.diagonal[order]):
+            raise InvalidInput("M", "a singular or indefinite matrix", "a positive definite M")
+        return factor
+
+
+def _blocks_by_size(label: IntArray) -> list[IntArray]:
+    """Rows of each connected block, gathered by block size: arrays of shape (blocks, size)."""
+    order = np.argsort(label, kind="stable")
+    sizes = np.bincount(label)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if sizes.size else sizes
+    groups = []
+    for size in np.unique(sizes):
+        first = starts[sizes == size]
+        groups.append(order[first[:, None] + np.arange(size)[None, :]])
+    return groups

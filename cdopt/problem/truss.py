@@ -1,0 +1,262 @@
+"""The plain data of a no-tension truss, its energies and its characteristic scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.problem import kernels
+from cdopt.problem.bodies import (
+    Bodies,
+    largest_at_bodies,
+    one_body_a_dof,
+    smaller_force,
+    stated_bodies,
+)
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.entries import Entries
+from cdopt.problem.scaling import Parts, column_scale, network_parts
+
+_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_LENT = 1e-3  # of the smallest load, where no load acts
+_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+_NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTruss:
+    """A truss in units of its parts: loads, forces and overlaps of order one.
+
+    Attributes
+    ----------
+    B : (nc, m) gap gradient on the m dofs in play, each in units of its lever.
+    load : F̃ (m,).
+    opening : (nc,) gap that prescribed displacements open: c = −B u − opening.
+    law : stiffness relative to the part's mean.
+    used : (m,) which dofs are in play: free, and touched or loaded.
+    unit : (m,) scaled displacement per physical one.
+    """
+
+    B: sp.csr_array
+    load: FloatArray
+    opening: FloatArray
+    law: PowerLaw
+    used: NDArray[np.intp]
+    unit: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrussData:
+    """A no-tension truss: f ≥ 0, Bᵀf = F̃ on free dofs, f = w′(−B u).
+
+    Attributes
+    ----------
+    B : (nc, nv).
+    contact_load : F̃ (nv,), N and N·m; entries at prescribed dofs are not used.
+    law : stiffness (nc,) and power.
+    free : (nv,) mask of the free dofs Γ_N.
+    prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
+    contact_ids : (nc,) names of the contacts, or None.
+    dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
+    step_bodies : the bodies of the step that the truss comes from, or None; the certificate asks
+        what acts on each. Without them it takes ``dof_body``, or each dof by itself.
+    step_acting : (nv,) N and N·m, what acts on each dof in that step, or None: a falling body whose
+        contacts hardly press is judged by its weight.
+
+    Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
+    """
+
+    B: sp.csr_array
+    contact_load: FloatArray
+    law: PowerLaw
+    free: BoolArray
+    prescribed_u: FloatArray
+    contact_ids: NDArray[Any] | None = None
+    dof_body: IntArray | None = None
+    step_bodies: Bodies | None = None
+    step_acting: FloatArray | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name of the problem kind."""
+        return "truss"
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return int(self.B.shape[0])
+
+    def overlap(self, u: FloatArray) -> FloatArray:
+        """c = −B u (nc,), m."""
+        return -self.entries.times(u)
+
+    def overlap_error(self, u: FloatArray) -> FloatArray:
+        """4ε |B| |u| (nc,), m: round-off of an overlap, from u and from its product with B."""
+        return _ROUND_OFF * self.entries.times_size(u)
+
+    @cached_property
+    def held(self) -> FloatArray:
+        """c (nc,), m, that prescribed displacements make by themselves."""
+        return read_only(self.overlap(self.prescribed_u))
+
+    def reactions(self, f: FloatArray) -> FloatArray:
+        """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
+        return self.load(f)[~self.free]
+
+    # --- what acts ---------------------------------------------------------------------
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bodies that the dofs belong to."""
+        if self.step_bodies is not None:
+            return self.step_bodies
+        nv = int(self.B.shape[1])
+        return one_body_a_dof(nv) if self.dof_body is None else stated_bodies(self.dof_body)
+
+    def exchange(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What acts on dofs, bodies and contacts under forces f (nc,), all in N at a contact.
+
+        Returns
+        -------
+        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or what acts on it in the step; (bodies,) its
+        largest over the body's dofs; (nc,) of what the bodies of a contact exchange the smaller. A
+        body without load takes at
+        least a small share of the smallest load; where nothing acts anywhere it is one newton.
+        """
+        B, bodies, used = self.B, self.bodies, self.in_play
+        loads = np.where(used, np.abs(self.contact_load), 0.0)
+        if self.step_acting is not None:
+            loads = np.maximum(loads, self.step_acting)
+        driven = self.law.force(self.held)
+        applied = np.maximum(
+            bodies.largest(loads / self.dof_lever),
+            largest_at_bodies(B.indptr, B.indices, bodies.label, driven, bodies.count),
+        )
+        least = float(np.min(applied, where=applied > 0.0, initial=np.inf))
+        acting = np.maximum(self.entries.load_size(f), loads) / self.dof_lever
+        exchanged = np.maximum(bodies.largest(acting), applied)
+        floor = _LENT * least if np.isfinite(least) else 1.0
+        exchanged = np.where(applied > 0.0, exchanged, np.maximum(exchanged, floor))
+        free = bodies.largest(used.astype(np.float64)) > 0.0
+        rows = (B.indptr, B.indices, B.data, bodies.label)
+        force = smaller_force(*rows, np.where(free, exchanged, np.inf))
+        return acting, exchanged, np.where(force > 0.0, force, smaller_force(*rows, exchanged))
+
+    # --- energies, by part -------------------------------------------------------------
+
+    def complementary_energy(self, f: FloatArray) -> FloatArray:
+        """Σ w*(f) + fᵀ B u_prescribed (parts,), J: the objective of (33) and (36)."""
+        work = f * self.held
+        return self.parts.total(self.parts.contact, self.law.conjugate(f) - work)
+
+    def potential_energy(self, u: FloatArray) -> FloatArray:
+        """Σ w(−B u) + F̃ᵀ u over free dofs (parts,), J: the corrected objective of (32)."""
+        work = np.where(self.free, self.contact_load * u, 0.0)
+        stored = self.parts.total(self.parts.contact, self.law.energy(self.overlap(u)))
+        return stored + self.parts.total(self.parts.dof, work)
+
+    # --- scales ------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network; prescribed dofs tie nothing together."""
+        return network_parts(self.B, tied=self.free)
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of B."""
+        return Entries(self.B)
+
+    @cached_property
+    def _dofs(self) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """``dof_lever``, ``reached`` and ``in_play``."""
+        beta = column_scale(self.B)
+        lever, reached, played = kernels.dofs_in_play(
+            beta, self.contact_load, self.free, _NO_LEVER, _NO_LOAD
+        )
+        return read_only(lever), read_only(reached), read_only(played)
+
+    @property
+    def dof_lever(self) -> FloatArray:
+        """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
+        return self._dofs[0]
+
+    @property
+    def reached(self) -> BoolArray:
+        """(nv,) free dofs that some contact acts on.
+
+        A column of B whose levers are all round-off beside the largest of B acts on nothing,
+        provided that its load is round-off too (trap 5).
+        """
+        return self._dofs[1]
+
+    @property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
+        return self._dofs[2]
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (nv,), N and N·m."""
+        return self.entries.load(f)
+
+    def scaled(self) -> ScaledTruss:
+        """The same truss in units of each part's force and overlap, made once."""
+        return self._scaled
+
+    @cached_property
+    def _scaled(self) -> ScaledTruss:
+        used = np.flatnonzero(self.in_play)
+        lever, part = self.dof_lever[used], self.parts.dof[used]
+        ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
+        return ScaledTruss(
+            B=self._entries_of(used).scaled(columns=1.0 / lever),
+            load=self.contact_load[used] / (lever * self.part_force[part]),
+            opening=-self.held / self.length,
+            law=PowerLaw(ratio, self.law.power),
+            used=used,
+            unit=lever / self.part_length[part],
+        )
+
+    def _entries_of(self, used: NDArray[np.intp]) -> Entries:
+        """The entries of B in these columns."""
+        return self.entries if used.size == self.free.size else Entries(self.B[:, used])
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the largest load as a contact would feel it.
+
+        With a prescribed displacement that presses, the force that it would cause if larger.
+        Parts without load take the largest of the others.
+        """
+        parts = self.parts
+        loads = np.where(self.in_play, np.abs(self.contact_load / self.dof_lever), 0.0)
+        caused = self.law.force(self.held)
+        force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
+        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def part_stiffness(self) -> FloatArray:
+        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
+        return read_only(self.parts.geometric_mean(self.law.stiffness))
+
+    @cached_property
+    def part_length(self) -> FloatArray:
+        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
+        exponent = 1.0 / (self.law.power - 1.0)
+        return read_only((self.part_force / self.part_stiffness) ** exponent)
+
+    @cached_property
+    def force(self) -> FloatArray:
+        """(nc,) N, the force of each contact's part."""
+        return read_only(self.part_force[self.parts.contact])
+
+    @cached_property
+    def length(self) -> FloatArray:
+        """(nc,) m, the overlap of each contact's part."""
+        return read_only(self.part_length[self.parts.contact])

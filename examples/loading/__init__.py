@@ -1,0 +1,32 @@
+"""Loading experiments without inertia: packings and piles from equilibrium to equilibrium.
+
+``compress`` moves a wall in on a packing, ``biaxial`` shortens a box whose other walls bear a
+constant stress, ``press`` loads a pile until it collapses. Each follows
+``cdopt.dynamics.equilibrium`` and leaves a record of arrays and of how the contact network changed.
+De Klerk et al. (2021), section 2, without inertia and damping.
+"""
+
+from cdopt._util.arguments import guard
+
+from .biaxial import Biaxial, biaxial, confine
+from .compression import Compression, compress
+from .pile import PileLoading, press
+from .record import LoadingFailed, LoadingInterrupted, LoadingPath
+from .samples import disc_box, disc_pile
+
+__all__ = [
+    "Biaxial",
+    "Compression",
+    "LoadingFailed",
+    "LoadingInterrupted",
+    "LoadingPath",
+    "PileLoading",
+    "biaxial",
+    "compress",
+    "confine",
+    "disc_box",
+    "disc_pile",
+    "press",
+]
+
+guard(globals())

@@ -1,0 +1,328 @@
+"""Faces on faces, edges on faces, edges on edges: how many points, where, and how far apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.collision import Contacts, detect
+from cdopt.collision.contacts import FEATURES
+from cdopt.scene import Body, Box, Capsule, Polygon, Polyhedron, Scene, State
+
+GAPS = [0.0, 1e-12, -1e-12, 1e-9, -1e-9, 1e-3, -1e-3, -0.02]
+
+
+def turned(scene: Scene, seed: int) -> State:
+    """The whole scene turned and carried somewhere; from seed 0 as it is."""
+    q = np.array(scene.initial.q)
+    if not seed:
+        return scene.initial
+    rng = np.random.default_rng(seed)
+    shift = rng.uniform(-3.0, 3.0, scene.dim)
+    if scene.dim == 2:
+        angle = rng.uniform(-4.0, 4.0)
+        c, s = np.cos(angle), np.sin(angle)
+        q[:, :2] = q[:, :2] @ np.array([[c, s], [-s, c]]) + shift
+        q[:, 2] += angle
+        return State(0.0, q, scene.initial.v)
+    w, x, y, z = (p := rng.standard_normal(4)) / np.linalg.norm(p)
+    r = np.array([x, y, z])
+    for row in q:
+        row[:3] += 2.0 * np.cross(r, np.cross(r, row[:3]) + w * row[:3])
+        w2, r2 = row[3], row[4:].copy()
+        row[3] = w * w2 - r @ r2
+        row[4:] = w * r2 + w2 * r + np.cross(r, r2)
+        row[:3] += shift
+    return State(0.0, q, scene.initial.v)
+
+
+def pair(lower: object, upper: object, place, angle: float = 0.0) -> Scene:
+    """A fixed body at the origin and another at a place, turned about the upright axis."""
+    dim = len(place)
+    turn = {"orientation": [np.cos(0.5 * angle), 0.0, 0.0, np.sin(0.5 * angle)]} if dim == 3 else {}
+    return Scene(
+        [Body(lower, np.zeros(dim), fixed=True), Body(upper, place, mass=1.0, **turn)],
+        dim=dim,
+        overlap_tol=1.0,
+    )
+
+
+def own_frame(found: Contacts, state: State) -> np.ndarray:
+    """Points in the frame of the first body."""
+    arm = found.points - state.position[0]
+    if state.dim == 2:
+        c, s = np.cos(state.q[0, 2]), np.sin(state.q[0, 2])
+        return arm @ np.array([[c, -s], [s, c]])
+    w, r = state.q[0, 3], -state.q[0, 4:]
+    return arm + 2.0 * np.cross(r, np.cross(r, arm) + w * arm)
+
+
+def corners(found: Contacts, state: State) -> np.ndarray:
+    """Points in the plane of the contact, sorted, in the frame of the first body."""
+    flat = np.round(own_frame(found, state)[:, :-1], 6) + 0.0
+    return flat[np.lexsort(flat.T[::-1])]
+
+
+UNIT = Box([1.0, 1.0, 1.0])
+OVERLAPS = {
+    "aligned": (UNIT, [0.0, 0.0], 0.0, 4),
+    "shifted along one axis": (UNIT, [0.3, 0.0], 0.0, 4),
+    "shifted along both": (UNIT, [0.3, 0.2], 0.0, 4),
+    "turned by an eighth": (UNIT, [0.0, 0.0], np.pi / 4.0, 8),
+    "turned a little": (UNIT, [0.0, 0.0], 0.1, 8),
+    "turned and shifted": (UNIT, [0.6, 0.55], 0.3, 4),
+    "small on large": (Box([0.4, 0.3, 1.0]), [0.1, -0.2], 0.7, 4),
+    "large on small": (Box([3.0, 2.0, 1.0]), [0.1, -0.2], 0.7, 4),
+    "a plank across": (Box([3.0, 0.2, 1.0]), [0.0, 0.1], 0.0, 4),
+    "a plank askew": (Box([3.0, 0.2, 1.0]), [0.0, 0.1], 0.4, 4),
+    "over a corner": (UNIT, [0.5, 0.5], np.pi / 4.0, 3),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_box_on_a_box_touches_at_the_corners_of_what_they_share(name: str, gap: float) -> None:
+    upper, shift, angle, count = OVERLAPS[name]
+    scene = pair(UNIT, upper, [*shift, 1.0 + gap], angle)
+    places = []
+    for seed in range(9):
+        state = turned(scene, seed)
+        found = detect(scene, state, margin=0.05)
+        assert found.nc == count
+        np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
+        places.append(corners(found, state))
+    for place in places[1:]:
+        np.testing.assert_allclose(place, places[0], atol=3e-6)
+    assert len(np.unique(places[0], axis=0)) == count
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize(("shift", "ends"), [(0.0, (-0.5, 0.5)), (0.3, (-0.2, 0.5)),
+                                             (-0.7, (-0.5, -0.2))])  # fmt: skip
+def test_a_box_on_a_box_in_the_plane_touches_at_two_points(gap: float, shift, ends) -> None:
+    scene = pair(Box([1.0, 1.0]), Box([1.0, 1.0]), [shift, 1.0 + gap])
+    for seed in range(9):
+        state = turned(scene, seed)
+        found = detect(scene, state, margin=0.05)
+        np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
+        np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize(("shift", "ends"), [(0.0, (-0.3, 0.3)), (0.4, (0.1, 0.5))])
+def test_a_capsule_lies_on_a_box_at_two_points(dim: int, shift: float, ends) -> None:
+    place = [shift, *([0.1] if dim == 3 else []), 0.5 + 0.2 + 1e-3]
+    scene = pair(Box([1.0] * dim), Capsule(0.2, 0.6), place)
+    for seed in range(9):
+        state = turned(scene, seed)
+        found = detect(scene, state, margin=0.05)
+        np.testing.assert_allclose(found.phi, 1e-3, rtol=0.0, atol=4e-15)
+        np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
+
+
+@pytest.mark.parametrize("gap", [1e-3, -1e-3, 0.0])
+def test_capsules_side_by_side_touch_at_two_points_and_crossed_at_one(gap: float) -> None:
+    for angle, count in ((0.0, 2), (0.3, 1), (1.0, 1), (np.pi / 2.0, 1), (np.pi, 2)):
+        scene = pair(Capsule(0.2, 1.0), Capsule(0.1, 1.0), [0.25, 0.0, 0.3 + gap], angle)
+        for seed in range(5):
+            found = detect(scene, turned(scene, seed), margin=0.01)
+            assert found.nc == count
+            np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
+
+
+def test_capsules_almost_side_by_side_touch_where_they_cross_and_at_their_ends() -> None:
+    scene = pair(Capsule(0.2, 1.0), Capsule(0.2, 1.0), [0.1, 0.0, 0.4], 0.05)
+    found = detect(scene, scene.initial, margin=0.01)
+    crossing = np.argmin(found.phi)
+    assert found.nc == 3
+    np.testing.assert_allclose(found.phi[crossing], 0.0, atol=1e-15)
+    aside = np.delete(found.points, crossing, axis=0)
+    assert (np.delete(found.phi, crossing) > 1e-5).all()
+    np.testing.assert_allclose(np.sort(np.abs(aside[:, 0])), [0.4, 0.5], atol=0.01)
+
+
+def test_end_to_end_capsules_touch_like_spheres() -> None:
+    scene = pair(Capsule(0.2, 1.0), Capsule(0.1, 1.0), [1.301, 0.0, 0.0])
+    found = detect(scene, scene.initial, margin=0.01)
+    np.testing.assert_allclose(found.phi, [1e-3], atol=1e-15)
+    np.testing.assert_allclose(found.points, [[0.7005, 0.0, 0.0]], atol=1e-15)
+
+
+def test_a_ridge_on_a_face_touches_along_its_length() -> None:
+    ridge = Polyhedron([[-1, 0, 0], [1, 0, 0], [-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]])
+    low = float(ridge.centre[2])
+    for shift, ends in ((0.0, (-0.5, 0.5)), (1.2, (0.2, 0.5))):
+        scene = pair(UNIT, ridge, [shift, 0.0, 0.5 + low + 1e-3])
+        for seed in range(5):
+            state = turned(scene, seed)
+            found = detect(scene, state, margin=0.01)
+            np.testing.assert_allclose(found.phi, 1e-3, atol=4e-15)
+            np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
+
+
+def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
+    angle = np.arange(6) * np.pi / 3.0
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    prism = Polyhedron([[x, y, z] for z in (-0.5, 0.5) for x, y in ring])
+    scene = pair(prism, prism, [0.0, 0.0, 1.0])
+    for seed in range(5):
+        assert detect(scene, turned(scene, seed), margin=0.01).nc == 6
+    twisted = pair(prism, prism, [0.0, 0.0, 1.0], np.pi / 6.0)
+    assert detect(twisted, turned(twisted, 3), margin=0.01).nc == 12
+
+
+@pytest.mark.parametrize("tilt", [1e-10, 1e-7, 1e-4, 1e-2])
+def test_a_box_that_leans_is_as_far_away_as_its_corners(tilt: float) -> None:
+    scene = Scene(
+        [Body(UNIT, [0.0] * 3, fixed=True),
+         Body(UNIT, [0.0, 0.0, 1.02], mass=1.0,
+              orientation=[np.cos(0.5 * tilt), 0.0, np.sin(0.5 * tilt), 0.0])],
+        dim=3,
+    )  # fmt: skip
+    found = detect(scene, scene.initial, margin=0.05)
+    assert found.nc == 4
+    by_hand = 0.52 - 0.5 * np.cos(tilt) + np.sign(-found.points[:, 0]) * 0.5 * np.sin(tilt)
+    np.testing.assert_allclose(found.phi, by_hand, atol=1e-9 + 0.6 * tilt**2)
+
+
+@pytest.mark.parametrize("gap", [0.03, 0.001])
+def test_from_corner_to_corner_there_is_one_point(gap: float) -> None:
+    way = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
+    scene = pair(UNIT, UNIT, np.ones(3) + gap * way)
+    for seed in range(5):
+        found = detect(scene, turned(scene, seed), margin=0.05)
+        np.testing.assert_allclose(found.phi, [gap], atol=4e-15)
+
+
+def test_beside_an_edge_there_are_two_points() -> None:
+    scene = pair(UNIT, UNIT, [1.01, 0.2, 1.01])  # edge to edge, side by side
+    for seed in range(5):
+        found = detect(scene, turned(scene, seed), margin=0.05)
+        np.testing.assert_allclose(found.phi, [0.01 * np.sqrt(2.0)] * 2, atol=4e-15)
+
+
+@given(
+    shift=st.tuples(st.floats(-0.7, 0.7), st.floats(-0.7, 0.7)),
+    angle=st.floats(-4.0, 4.0),
+    size=st.tuples(st.floats(0.3, 2.0), st.floats(0.3, 2.0)),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_contact_points_span_what_two_faces_share(shift, angle, size, seed) -> None:
+    """The area of the points' outline against that of a clipped polygon (Sutherland–Hodgman)."""
+    scene = pair(UNIT, Box([*size, 1.0]), [*shift, 1.0], angle)
+    shared = clipped(rectangle((1.0, 1.0), (0.0, 0.0), 0.0), rectangle(size, shift, angle))
+    state = turned(scene, seed)
+    found = detect(scene, state, margin=0.01)
+    area = outline_area(own_frame(found, state)[:, :2]) if found.nc > 2 else 0.0
+    np.testing.assert_allclose(area, outline_area(np.array(shared)) if shared else 0.0, atol=2e-5)
+
+
+def test_names_of_contacts_last_while_a_box_slides() -> None:
+    names = []
+    for shift in (0.2, 0.21, 0.22):
+        scene = pair(UNIT, UNIT, [shift, 0.1, 1.0], 0.2)
+        names.append(detect(scene, scene.initial, margin=0.01).contact_ids)
+    np.testing.assert_array_equal(names[0], names[1])
+    np.testing.assert_array_equal(names[1], names[2])
+    assert len(set(names[0])) == names[0].size
+    assert (names[0] // FEATURES == 1).all()
+
+
+def test_polygons_that_tile_touch_along_their_sides() -> None:
+    angle = np.arange(6) * np.pi / 3.0 + np.pi / 6.0
+    hexagon = Polygon(np.column_stack([np.cos(angle), np.sin(angle)]))
+    width = np.sqrt(3.0)
+    places = [[0.0, 0.0], [width, 0.0], [0.5 * width, 1.5]]
+    scene = Scene([Body(hexagon, place, mass=1.0) for place in places], dim=2)
+    found = detect(scene, scene.initial, margin=1e-6)
+    assert found.nc == 6
+    np.testing.assert_allclose(found.phi, 0.0, atol=1e-15)
+
+
+def test_a_pile_of_polyhedra_has_the_same_contacts_at_any_margin() -> None:
+    rng = np.random.default_rng(5)
+    ball = rng.standard_normal((12, 3))
+    ball /= np.linalg.norm(ball, axis=1, keepdims=True)
+    bodies = [Body(Polyhedron(ball * 0.5), [0.0, 0.0, 3.0 * k], mass=1.0) for k in range(2)]
+    scene = Scene(bodies, dim=3, overlap_tol=1.0)
+    q = np.array(scene.initial.q)
+    for _ in range(40):
+        q[:, :3] = rng.uniform(-0.45, 0.45, (2, 3))
+        state = State(0.0, q, scene.initial.v)
+        wide = detect(scene, state, margin=5.0)
+        close = detect(scene, state, margin=max(0.01, float(wide.phi.min()) + 1e-9))
+        np.testing.assert_allclose(wide.phi.min(), close.phi.min(), atol=1e-14)
+
+
+def rectangle(size, shift, angle: float) -> list[np.ndarray]:
+    c, s = np.cos(angle), np.sin(angle)
+    signs = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+    return [
+        np.array([c * a * size[0] - s * b * size[1], s * a * size[0] + c * b * size[1]]) + shift
+        for a, b in signs
+    ]
+
+
+def clipped(subject: list[np.ndarray], clip: list[np.ndarray]) -> list[np.ndarray]:
+    """What of a polygon lies in a convex one."""
+    for start, end in zip(clip, [*clip[1:], clip[0]], strict=True):
+        inward = np.array([start[1] - end[1], end[0] - start[0]])
+        heights = [float(inward @ (p - start)) for p in subject]
+        kept = []
+        for k, (p, h) in enumerate(zip(subject, heights, strict=True)):
+            before, hb = subject[k - 1], heights[k - 1]
+            if (h >= 0.0) != (hb >= 0.0):
+                kept.append(before + hb / (hb - h) * (p - before))
+            if h >= 0.0:
+                kept.append(p)
+        subject = kept
+    return subject
+
+
+def outline_area(points: np.ndarray) -> float:
+    """Of points in convex position, by their order around the middle."""
+    arm = points - points.mean(axis=0)
+    p = points[np.argsort(np.arctan2(arm[:, 1], arm[:, 0]))]
+    x, y = p.T
+    return 0.5 * abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+
+
+def test_a_redundant_point_is_named() -> None:
+    scene = pair(UNIT, UNIT, [0.0, 0.0, 1.0])
+    found = detect(scene, scene.initial, margin=0.01)
+    assert found.redundant.sum() == 1
+    eight = pair(UNIT, UNIT, [0.0, 0.0, 1.0], np.pi / 4.0)
+    assert detect(eight, eight.initial, margin=0.01).redundant.sum() == 5
+    plane = pair(Box([1.0, 1.0]), Box([1.0, 1.0]), [0.2, 1.0])
+    assert not detect(plane, plane.initial, margin=0.01).redundant.any()
+    beam = cdopt.scene.beam()
+    assert not detect(beam, beam.initial).redundant.any()
+
+
+def test_names_of_flush_corners_do_not_hang_on_round_off() -> None:
+    """Where corners lie on corners, either body's may be found first."""
+    for upper, dim in ((UNIT, 3), (Box([1.0, 1.0]), 2)):
+        names = []
+        for shift in (0.0, 1e-15, -1e-15, 1e-9, -1e-9, 1e-6, -1e-6, 1e-5, -1e-5):
+            place = [*[shift] * (dim - 1), 1.0 + 0.1 * shift]
+            scene = pair(upper, upper, place)
+            found = detect(scene, scene.initial, margin=0.01)
+            names.append(found.contact_ids)
+            assert len(set(names[-1])) == 2 ** (dim - 1)
+        for other in names[1:]:
+            np.testing.assert_array_equal(other, names[0])
+
+
+def test_capsules_in_one_plane_that_are_apart_do_not_touch() -> None:
+    turn = {"orientation": [np.cos(0.15), 0.0, 0.0, np.sin(0.15)]}
+    lying = [Body(Capsule(0.15, 0.5), [0.0, 0.0, 0.0], mass=1.0),
+             Body(Capsule(0.15, 0.5), [0.1, 0.6, 0.0], mass=1.0, **turn)]  # fmt: skip
+    scene = Scene(lying, dim=3)
+    assert detect(scene, scene.initial, margin=0.05).nc == 0
+    wide = detect(scene, scene.initial, margin=1.0)
+    assert (wide.phi > 0.05).all()
+    np.testing.assert_allclose(wide.normals[:, 2], 0.0, atol=1e-15)

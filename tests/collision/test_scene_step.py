@@ -1,0 +1,200 @@
+"""The contact step of a scene: mass, loads, stiffness, and what a solver makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from anyhow import mixed, thrown
+
+import cdopt
+from cdopt import InvalidInput, collision
+from cdopt.geometry.rotations import matrices
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
+
+HALF = np.sqrt(0.5)
+
+
+def test_inertia_turns_with_the_body() -> None:
+    crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, orientation=[HALF, HALF, 0.0, 0.0], mass=12.0)
+    scene = Scene([crate], dim=3)
+    M = collision.mass_matrix(scene, scene.initial).toarray()
+    np.testing.assert_allclose(M, np.diag([12.0, 12.0, 12.0, 13.0, 5.0, 10.0]), atol=1e-14)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_M_gives_the_kinetic_energy(dim: int) -> None:
+    rng = np.random.default_rng(2)
+    scene = mixed(dim, rng)
+    state = thrown(scene, rng)
+    M, v = collision.mass_matrix(scene, state), scene.dofs.gather(state.v)
+    free = ~scene.bodies.fixed
+    energy = 0.5 * scene.bodies.mass[free] @ (state.velocity[free] ** 2).sum(axis=1)
+    if dim == 2:
+        energy += 0.5 * scene.bodies.inertia[0] * state.angular_velocity[0] ** 2
+    else:
+        own = matrices(state.orientation[:1])[0].T @ state.angular_velocity[0]
+        energy += 0.5 * scene.bodies.inertia[0] @ own**2
+    np.testing.assert_allclose(0.5 * v @ M @ v, energy, rtol=1e-13)
+    assert abs(M - M.T).max() < 1e-14
+
+
+def test_loads_are_gravity_what_is_applied_and_the_gyroscopic_term() -> None:
+    omega = np.array([1.0, 2.0, 3.0])
+    crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=omega, mass=12.0,
+                 force=[1.0, 0.0, 0.0], torque=[0.0, 0.5, 0.0])  # fmt: skip
+    ball = Body(Sphere(1.0), [9.0, 0.0, 0.0], mass=2.0, angular_velocity=omega)
+    scene = Scene([crate, ball], dim=3, gravity=[0.0, 0.0, -10.0])
+    J = np.array([13.0, 10.0, 5.0])
+    spin = -np.cross(omega, J * omega)
+    expected = [1.0, 0.0, -120.0, *(spin + np.array([0.0, 0.5, 0.0])), 0.0, 0.0, -20.0]
+    np.testing.assert_allclose(
+        collision.external_forces(scene, scene.initial), expected, rtol=1e-14
+    )
+    flat = Scene([Body(Box([1.0, 1.0]), [0.0, 0.0], mass=2.0, torque=3.0)], dim=2)
+    np.testing.assert_allclose(
+        collision.external_forces(flat, flat.initial), [0.0, -19.62, 3.0], rtol=1e-14
+    )
+
+
+def test_a_top_turned_as_in_the_paper_keeps_its_angular_momentum_to_the_order_of_the_step() -> None:
+    crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=[1.0, 0.1, 0.2], mass=12.0)
+    scene = Scene([crate], dim=3, gravity=[0.0, 0.0, 0.0])
+    drifts = []
+    for dt in (1e-2, 5e-3):
+        state, start = scene.initial, None
+        for _ in range(round(1.0 / dt)):
+            none = collision.detect(scene, state)
+            step = collision.step(scene, state, none, dt, turning="plain")
+            momentum = (step.M @ step.v)[3:]
+            start = momentum if start is None else start
+            state = collision.advance(scene, state, step.v_star, dt, turning="plain")
+        drifts.append(np.linalg.norm(momentum - start))
+    assert 1e-3 < drifts[0] < 0.1
+    assert drifts[1] == pytest.approx(0.5 * drifts[0], rel=0.1)
+
+
+def pair_scene(power: float, **materials) -> Scene:
+    known = [Material(name=name, **kind) for name, kind in materials.items()]
+    names = list(materials)
+    return Scene(
+        [
+            Body(Sphere(0.1), [0.0, 0.0, 0.0], mass=1.0, material=names[0]),
+            Body(Sphere(0.3), [0.5, 0.0, 0.0], mass=1.0, material=names[-1]),
+            Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, -0.4]),
+        ],
+        dim=3,
+        power=power,
+        materials=known,
+    )
+
+
+def test_hooke_stiffness_is_in_series() -> None:
+    scene = pair_scene(2.0, soft={"young": 1.0}, hard={"young": 5.0})
+    found = collision.detect(scene, scene.initial, margin=1.0)
+    np.testing.assert_allclose(found.stiffness, [5.0 / 6.0, 1.0, 5.0], rtol=1e-15)
+    again = pair_scene(3.0, soft={"stiffness": 1.0}, hard={"stiffness": 5.0})
+    other = collision.detect(again, again.initial, margin=1.0)
+    np.testing.assert_allclose(other.stiffness, found.stiffness, rtol=1e-15)
+
+
+def test_hertz_stiffness_combines_moduli_and_radii() -> None:
+    scene = pair_scene(
+        2.5, soft={"young": 2.0, "poisson": 0.3}, hard={"young": 7.0, "poisson": 0.2}
+    )
+    found = collision.detect(scene, scene.initial, margin=1.0)
+    plane = np.array([2.0 / 0.91, 7.0 / 0.96])
+    both = 4.0 / 3.0 / (1.0 / plane).sum() * np.sqrt(0.1 * 0.3 / 0.4)
+    floor = 4.0 / 3.0 * plane * np.sqrt([0.1, 0.3])
+    np.testing.assert_allclose(found.stiffness, [both, *floor], rtol=1e-14)
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_rigid_contacts_have_stiffness_one(power: float) -> None:
+    scene = pair_scene(power, stone={})
+    found = collision.detect(scene, scene.initial, margin=1.0)
+    np.testing.assert_array_equal(found.stiffness, [1.0, 1.0, 1.0])
+
+
+def test_a_contact_takes_the_smaller_restitution() -> None:
+    scene = Scene(
+        [
+            Spheres(centres=[[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], radius=0.4, mass=1.0,
+                    material=["a", "b", ""]),
+            Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]),
+        ],
+        dim=2,
+        restitution=0.5,
+        materials=[Material(name="a", restitution=0.9), Material(name="b", restitution=0.1)],
+    )  # fmt: skip
+    found = collision.detect(scene, scene.initial, margin=0.7)
+    e = {tuple(pair): value for pair, value in zip(found.bodies, found.restitution, strict=True)}
+    assert e == {(0, 1): 0.1, (0, 3): 0.5, (1, 2): 0.1, (1, 3): 0.1, (2, 3): 0.5}
+
+
+def settled(scene: Scene, dt: float = 1e-3, steps: int = 30) -> tuple:
+    """The scene after some steps of classic contact dynamics, and the last step."""
+    state, near = scene.initial, collision.Neighbours(scene)
+    for _ in range(steps):
+        margin = collision.safe_margin(scene, state, dt)
+        found = collision.detect(scene, state, margin, near)
+        step = collision.step(scene, state, found, dt)
+        solution = cdopt.ClassicCD(step).solve("newton")
+        assert solution.ok
+        state = collision.advance(scene, state, solution.v_next, dt)
+    return state, step
+
+
+@pytest.mark.parametrize(("dim", "forces"), [(2, [2, 6, 2]), (3, [1, 3, 1, 1, 3, 1])])
+def test_the_beam_settles_on_compatible_forces(dim: int, forces) -> None:
+    _, step = settled(cdopt.scene.beam(3.0, dim=dim))
+    solution = cdopt.CompatibleCD(step).solve("newton", classic="newton")
+    np.testing.assert_allclose(solution.f, forces, rtol=1e-9)
+    total = step.body_forces(solution.f)
+    np.testing.assert_allclose(total[0], [0.0] * (dim - 1) + [10.0], atol=1e-9)
+    np.testing.assert_allclose(total[1:].sum(axis=0), -total[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_tilted_box_comes_to_lie_flat(dim: int) -> None:
+    state, step = settled(cdopt.scene.box_on_floor(angle=0.2, dim=dim), steps=400)
+    np.testing.assert_allclose(state.position[1, -1], 0.1, atol=1e-12)
+    np.testing.assert_allclose(state.v[1], 0.0, atol=1e-9)
+    assert step.nc == 2 ** (dim - 1)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
+def test_collisions_keep_momentum_and_restitution(dim: int, e: float) -> None:
+    scene = cdopt.scene.collision(e, masses=(1.0, 3.0), offset=0.05, dim=dim)
+    state, _ = settled(scene, steps=60)
+    mass = scene.bodies.mass
+    before, after = (mass @ s.velocity for s in (scene.initial, state))
+    np.testing.assert_allclose(after, before, atol=1e-12)
+    assert np.abs(state.velocity - scene.initial.velocity).max() > 0.1
+
+
+def test_a_rising_floor_lifts_a_ball() -> None:
+    state, step = settled(cdopt.scene.sphere_on_floor(floor_speed=0.2), steps=5)
+    np.testing.assert_allclose(state.velocity[1], [0.0, 0.2], atol=1e-12)
+    np.testing.assert_allclose(state.position[:, 1], [0.001, 0.101], atol=1e-12)
+    np.testing.assert_array_equal(step.gap_rate, [-0.2])
+
+
+def test_spins_of_spheres_and_motions_of_walls_persist() -> None:
+    ball = Body(Sphere(0.1), [0.0, 5.0], angular_velocity=2.0, mass=1.0)
+    wall = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], velocity=[0.0, 0.5])
+    scene = Scene([ball, wall], dim=2)
+    state = collision.advance(scene, scene.initial, np.array([1.0, 2.0]), 0.1)
+    np.testing.assert_allclose(state.v, [[1.0, 2.0, 2.0], [0.0, 0.5, 0.0]])
+    np.testing.assert_allclose(state.q, [[0.1, 5.2, 0.2], [0.0, 0.05, 0.0]])
+    assert state.t == 0.1
+    for v, dt in ((np.ones(3), 0.1), (np.array([1.0, np.nan]), 0.1), (np.ones(2), 0.0)):
+        with pytest.raises(InvalidInput):
+            collision.advance(scene, scene.initial, v, dt)
+
+
+def test_a_step_without_contacts_falls_freely() -> None:
+    scene = Scene([Body(Sphere(0.1), [0.0, 0.0, 5.0], mass=1.0)], dim=3)
+    step = collision.step(scene, scene.initial, collision.detect(scene, scene.initial), 0.1)
+    assert step.nc == 0
+    np.testing.assert_allclose(cdopt.ClassicCD(step).solve("newton").v_next, [0.0, 0.0, -0.981])

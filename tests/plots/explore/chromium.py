@@ -1,0 +1,47 @@
+"""The headless browser of the pictures' tests, for pages to explore."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdopt.plots.explore.page import solver
+
+_SPEC = importlib.util.spec_from_file_location(
+    "browser_of_pages", Path(__file__).parents[1] / "plots" / "browser.py"
+)
+_MODULE: Any = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_MODULE)
+browser, PROGRAM = _MODULE.browser, _MODULE.PROGRAM
+
+needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
+
+# numbers as JSON knows them: infinity and not-a-number as words
+_PLAIN = "(k, v) => typeof v === 'number' && !Number.isFinite(v) ? String(v) : v"
+
+
+def load_solver(view: Any) -> None:
+    """The page's solver alone, in an empty page."""
+    view.run(f"{solver()}\n0")
+
+
+def evaluate(view: Any, expression: str) -> Any:
+    """The value of an expression, with numbers that are not finite."""
+    return revived(json.loads(view.run(f"JSON.stringify({expression}, {_PLAIN})")))
+
+
+def answer(view: Any, **problem: Any) -> dict[str, Any]:
+    """What the solver says of a problem."""
+    return evaluate(view, f"CdoptForces.answer({json.dumps(problem)})")
+
+
+def revived(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: revived(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [revived(entry) for entry in value]
+    return float(value) if value in ("Infinity", "-Infinity", "NaN") else value

@@ -1,0 +1,319 @@
+"""Pages to explore: what they hold, and that they work in a browser, offline, at any slider."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from chromium import browser, evaluate, needs_browser
+from typer.testing import CliRunner
+
+import cdopt
+from cdopt._util.errors import InvalidInput
+from cdopt.cli import scene as cli_scene
+from cdopt.cli.main import app
+from cdopt.hyperstatic import indeterminacy
+from cdopt.plots import explore
+from cdopt.plots.explore.page import page
+
+runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
+
+SCENES = ("beam", "table", "table-six-legs", "pyramid:n=3", "crystal:rows=3,columns=4", "arch")
+PROBLEMS = ("beam-uniform", "table", "tripod", "fan", "crystal-2d:rows=2,columns=3",
+            "supports-delassus")  # fmt: skip
+_MADE: dict[str, explore.Exploration] = {}
+
+
+def made(name: str) -> explore.Exploration:
+    """An exploration, posed once; bank problems under "bank/"."""
+    if name not in _MADE:
+        kind, _, rest = name.partition("/")
+        _MADE[name] = (
+            explore.of_problem(cdopt.bank.load(rest))
+            if kind == "bank"
+            else explore.of_scene(cli_scene.load(name))
+        )
+    return _MADE[name]
+
+
+EVERY = [*SCENES, *(f"bank/{name}" for name in PROBLEMS)]
+QUICK = ("beam", "table", "bank/fan", "bank/supports-delassus")
+QUICK_AND_SLOW = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in EVERY
+]
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+def visit(view, folder, posed, width=1280, height=900, **state) -> dict:
+    """Open a page in a state; what it found."""
+    path = folder / "page.html"
+    explore.save_page(posed, path)
+    view.open(path, width, height)
+    view.until("document.body && document.body.dataset.shown")
+    return move(view, **state) if state else evaluate(view, "cdopt.found")
+
+
+def move(view, **state) -> dict:
+    """Another state by the address, as a copied link has it; what the page then found."""
+    words = "&".join(
+        f"{name}={','.join(str(x) for x in np.atleast_1d(value))}" for name, value in state.items()
+    )
+    before = view.run("document.body.dataset.shown")
+    view.run(f"window.location.hash = {json.dumps('#' + words)}; 0")
+    view.until(f"document.body.dataset.shown !== {json.dumps(before)}")
+    return evaluate(view, "cdopt.found")
+
+
+def rest(posed: explore.Exploration, load) -> cdopt.ContactStep:
+    """Unit masses at rest under a load."""
+    nc, nv = posed.B.shape
+    return cdopt.ContactStep(np.eye(nv), posed.B, np.zeros(nc), np.zeros(nv), -load, 1e-3)
+
+
+def swept_by_cdopt(posed: explore.Exploration, load, order) -> np.ndarray:
+    """What the backend pgs gives on the same Delassus matrix."""
+    N = posed.response @ posed.B.T
+    step = cdopt.ContactStep.from_delassus(0.5 * (N + N.T), -posed.response @ load, 1e-3)
+    backend = cdopt.backends.PGS(order=order, accuracy=1e-12)
+    return cdopt.ClassicCD(step).solve(backend).f
+
+
+# --- what is posed ----------------------------------------------------------------------
+
+
+def test_the_beam_is_posed_at_rest_with_a_weight_that_moves() -> None:
+    posed = made("beam")
+    assert posed.names == ("left", "middle", "right")
+    assert posed.load.kind == "weight"
+    assert posed.load.start == (10.0, 0.5)
+    np.testing.assert_allclose(posed.stiffness, [1.0, 3.0, 1.0])
+    forces = cdopt.NoTensionTruss(posed.B, posed.load.at((10.0, 0.5)), posed.stiffness).solve()
+    np.testing.assert_allclose(forces.f, [2.0, 6.0, 2.0], atol=1e-6)
+    edge = cdopt.NoTensionTruss(posed.B, posed.load.at((20.0, 1.0)), posed.stiffness).solve()
+    np.testing.assert_allclose(edge.f, [0.0, 0.0, 20.0], atol=1e-4)
+
+
+def test_the_load_at_the_start_is_that_of_the_scene() -> None:
+    for name in ("pyramid:n=3", "crystal:rows=3,columns=4", "arch"):
+        posed, scene = made(name), cli_scene.load(name)
+        assert posed.load.kind == "gravity"
+        weight = -cdopt.collision.applied_loads(scene)
+        np.testing.assert_allclose(posed.load.at(posed.load.start), weight, atol=1e-12)
+    beside = made("arch").load.at((2.0, 90.0))  # gravity to the right
+    np.testing.assert_allclose(beside[1::3], 0.0, atol=1e-9)
+    total = 2.0 * 9.81 * cli_scene.load("arch").bodies.mass[1:-1].sum()
+    assert beside[0::3].sum() == pytest.approx(-total)
+
+
+def test_a_bank_table_takes_its_load_anywhere() -> None:
+    posed = made("bank/table")
+    forces = cdopt.NoTensionTruss(posed.B, posed.load.at((8.0, 0.5, -0.5))).solve("newton").f
+    np.testing.assert_allclose(forces, [0.0, 8.0, 0.0, 0.0], atol=1e-6)
+
+
+def test_open_contacts_stay_out() -> None:
+    assert explore.of_problem(cdopt.bank.load("beam-middle-open")).names == ("left", "right")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pyramid-5", "at most 60 of each; .*cdopt show"),
+        ("crystal:rows=8,columns=10", "at most 60"),
+        ("bouncing-ball", "comes to rest"),
+        ("bonded-pair", "bonds"),
+        ("pyramid:n=2,power=4.0", "power: found 4; expected 1.2 to 3"),
+    ],
+)
+def test_scenes_that_no_page_can_show_are_refused(name, words) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        explore.of_scene(cli_scene.load(name))
+
+
+def test_no_contacts_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="no closed contacts"):
+        explore.of_problem(cdopt.bank.load("zero-contacts"))
+
+
+def test_a_page_stands_alone() -> None:
+    posed = made("beam")
+    text = page(type(posed)(**{**vars(posed), "title": "<script>alert(1)</script>[SCRIPT]"}))
+    assert "<script>alert" not in text
+    assert "src=" not in text
+    assert "@import" not in text
+    assert text.count("http") == 1  # the name of SVG's name space
+    assert "[STYLE]" not in text
+    assert "[DRAWN]" not in text
+
+
+def test_pages_are_html_files_in_folders_that_exist(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match=r"\.html"):
+        explore.check_page(tmp_path / "page.htm")
+    with pytest.raises(InvalidInput, match="no folder"):
+        explore.check_page(tmp_path / "none" / "page.html")
+    with pytest.raises(InvalidInput, match="a path"):
+        explore.check_page(3)
+
+
+# --- the command ------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_page(tmp_path) -> None:
+    for name in ("beam", "tripod"):
+        target = tmp_path / f"{name}.html"
+        result = runner.invoke(app, ["explore", name, "--out", str(target)])
+        assert result.exit_code == 0, result.output
+        assert "3 contacts" in result.output
+        assert target.read_text().startswith("<!doctype html>")
+    step = tmp_path / "step.npz"
+    cdopt.bank.load("beam-uniform").step.save(step)
+    result = runner.invoke(app, ["explore", str(step), "--out", str(tmp_path / "c.html")])
+    assert result.exit_code == 0
+
+
+def test_the_command_refuses_in_one_line(tmp_path) -> None:
+    for name, out, words in (
+        ("pyramid-5", "a.html", "cdopt show"),
+        ("beam", "a.png", ".html"),
+        ("baem", "a.html", "did you mean 'beam'"),
+    ):
+        result = runner.invoke(app, ["explore", name, "--out", str(tmp_path / out)])
+        assert result.exit_code == 1
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+# --- in a browser -----------------------------------------------------------------------
+
+
+@needs_browser
+@pytest.mark.parametrize("name", EVERY)
+def test_a_page_finds_what_cdopt_finds(view, tmp_path, name) -> None:
+    """At the start, and with other stiffness, load, power and order."""
+    posed = made(name)
+    rng = np.random.default_rng(len(name))
+    nc = len(posed.names)
+    visit(view, tmp_path, posed)
+    load = np.array(posed.load.start)
+    load[0] *= 1.5
+    if posed.load.kind == "weight":
+        load[1:] += 0.1 * (np.array(posed.load.high[1:]) - load[1:])
+    moved = {"k": rng.uniform(-1.0, 1.0, nc), "load": load, "p": 2.5, "order": rng.permutation(nc)}
+    start = {"k": np.log10(posed.stiffness), "load": posed.load.start, "p": posed.power,
+             "order": np.arange(nc)}  # fmt: skip
+    for state in (start, {key: np.round(value, 6) for key, value in moved.items()}):
+        found = move(view, **state)
+        F = posed.load.at(state["load"])
+        assert found["feasible"]
+        truss = cdopt.NoTensionTruss(posed.B, F, 10.0 ** state["k"], float(state["p"]))
+        known = truss.solve("newton")
+        assert known.ok
+        close = {"rtol": 0.0, "atol": 1e-6 * known.f.max()}
+        np.testing.assert_allclose(found["f"], known.f, **close)
+        report = indeterminacy(rest(posed, F))
+        assert (found["rank"], found["nullity"]) == (report.rank, report.nullity)
+        np.testing.assert_allclose(found["known"]["lower"], report.lower, **close)
+        np.testing.assert_allclose(found["known"]["upper"], report.upper, **close)
+        assert found["swept"]["met"]
+        pgs = swept_by_cdopt(posed, F, state["order"].astype(int))
+        np.testing.assert_allclose(found["swept"]["f"], pgs, **close)
+
+
+@needs_browser
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
+def test_no_slider_leads_to_something_that_is_no_number(view, tmp_path, name) -> None:
+    posed = made(name)
+    nc = len(posed.names)
+    visit(view, tmp_path, posed)
+    ends = [np.full(nc, -3.0), np.full(nc, 3.0), np.where(np.arange(nc) % 2, 3.0, -3.0)]
+    loads = list(itertools.product(*zip(posed.load.low, posed.load.high, strict=True)))
+    states = ((ends[0], 1.2), (ends[2], 3.0), (ends[2], 1.2), (ends[1], 3.0))
+    for n, load in enumerate([*loads, posed.load.start]):
+        for k, power in states[2 * (n % 2) :][:2]:
+            found = move(view, k=k, load=load, p=power, order=np.arange(nc)[::-1], start=1.0)
+            text = view.run("document.body.innerText")
+            assert not any(word in text for word in ("NaN", "undefined", "Infinity"))
+            assert "NaN" not in view.run("document.querySelector('main').innerHTML")
+            if not found["feasible"]:
+                assert "No admissible forces" in text
+                continue
+            values = [*found["f"], *found["least"], *found["swept"]["f"], *found["known"]["lower"]]
+            assert all(math.isfinite(x) and x >= 0.0 for x in values)
+            assert found["residual"] < 1e-6
+
+
+@needs_browser
+def test_a_page_answers_to_hands_and_keys(view, tmp_path) -> None:
+    """Sliders, buttons, keys and the way back; no word of complaint, no request."""
+    view.said.clear()
+    view.asked.clear()
+    first = visit(view, tmp_path, made("beam"))
+    np.testing.assert_allclose(first["f"], [2.0, 6.0, 2.0], atol=1e-7)
+    shown = "document.querySelector('#contacts strong').textContent"
+    assert view.run(shown) == "2 N"
+    view.run(
+        "(() => { const s = document.getElementById('load1'); s.value = 0.25;"
+        " s.dispatchEvent(new Event('input')); })()"
+    )
+    view.until(f"{shown} !== '2 N'")
+    assert evaluate(view, "cdopt.state.load") == [10.0, 0.25]
+    view.run("document.getElementById('reset').click()")
+    view.until(f"{shown} === '2 N'")
+    view.run("document.querySelectorAll('#contacts li')[1].querySelector('button').click()")
+    view.until("document.getElementById('order').value === 'middle'")
+    assert evaluate(view, "cdopt.state.order") == [1, 0, 2]
+    np.testing.assert_allclose(evaluate(view, "cdopt.found.swept.f"), [0.0, 10.0, 0.0], atol=1e-9)
+    address = view.run("window.location.hash")
+    assert "order=1,0,2" in address
+    for _ in range(2):
+        _press(view, "Tab")
+    assert view.run("document.activeElement.id") in ("load0", "load1")
+    before = view.run("JSON.stringify(cdopt.state.load)")
+    _press(view, "ArrowRight")
+    view.until(f"JSON.stringify(cdopt.state.load) !== {json.dumps(before)}")
+    reached = set()
+    for _ in range(40):
+        _press(view, "Tab")
+        reached.add(view.run("document.activeElement.id || document.activeElement.ariaLabel"))
+    wanted = {"power", "hooke", "hertz", "order", "start", "k0", "k2", "reset", "link"}
+    assert wanted | {"visit left later", "visit right earlier"} <= reached
+    move(view, load=[20.0, 1.05])
+    view.until("document.getElementById('summary').textContent.includes('tips the platform')")
+    assert view.said == []
+    assert not [address for address in view.asked if address.startswith(("http", "ws"))]
+
+
+@needs_browser
+def test_pages_fit_wide_and_narrow_windows(view, tmp_path) -> None:
+    for name in ("arch", "table-six-legs", "bank/fan"):
+        for width, height in ((1280, 900), (400, 800)):
+            visit(view, tmp_path, made(name), width, height)
+            assert view.run("document.documentElement.scrollWidth") <= width
+            small = (
+                "[...document.querySelectorAll('button, select, input')]"
+                ".filter((e) => e.getBoundingClientRect().height < 24).length"
+            )
+            assert view.run(small) == 0
+            unnamed = (
+                "[...document.querySelectorAll('input, select')]"
+                ".filter((e) => !e.labels.length && !e.ariaLabel).length"
+            )
+            assert view.run(unnamed) == 0
+            drawn = view.run("document.querySelectorAll('#picture .force').length")
+            assert (drawn > 0) == (name != "bank/fan")
+
+
+def _press(view, key: str) -> None:
+    code = {"Tab": 9, "ArrowRight": 39}[key]
+    for kind in ("rawKeyDown", "keyUp"):
+        view.call(
+            "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
+        )
