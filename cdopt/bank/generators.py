@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from cdopt.bank.few_bodies import ball, impact, rank_deficient, squeezed, zero_contacts
 from cdopt.bank.packings import packing, uneven
-from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling, pyramid_positions, touching
+from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling, touching
 from cdopt.bank.platforms import (
     beam,
     beam_on,
@@ -23,6 +23,7 @@ from cdopt.bank.platforms import (
 )
 from cdopt.bank.trusses import Truss, fan, fan_forces, truss, unreachable_load
 from cdopt.problem.contact_step import ContactStep
+from cdopt.scene.generators.paper import pyramid_positions
 
 GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType({
     function.__name__: function

@@ -14,6 +14,7 @@ from cdopt._util import archive, parameters
 from cdopt._util.checks import FloatArray, choice, describe, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
+from cdopt._util.parameters import Value
 from cdopt.bank import quantities
 from cdopt.bank.generators import GENERATORS, Truss
 from cdopt.bank.manifests import Manifest, Reference, home, manifest
