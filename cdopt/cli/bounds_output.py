@@ -17,13 +17,14 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.documents import csv_text
 from cdopt._util.errors import SolveFailed
 from cdopt._util.files import write_text
+from cdopt._util.formatting import count, one_line, short
 from cdopt.cli import output as cli_output
 from cdopt.cli.problem import Task
 from cdopt.formulations import ClassicCD
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.problem.solution import StepSolution
+from cdopt.study.formatting import verdict
 from cdopt.study.solutions import SolutionSet
-from cdopt.study.words import count, one_line, short, verdict
 
 ROWS_UP_TO = 40  # contacts that are all listed; of more, only the widest intervals
 WIDEST = 10  # of them

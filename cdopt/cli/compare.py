@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.formatting import one_line, seconds, short
 from cdopt._util.progress import Tell
 from cdopt.cli import output as cli_output
 from cdopt.cli.output import NO_ANSWER
@@ -29,7 +30,6 @@ from cdopt.study.runs import problems as problems_of
 from cdopt.study.runs.cluster import dask as cluster
 from cdopt.study.runs.store import place_of
 from cdopt.study.solutions import choose_backends
-from cdopt.study.words import one_line, seconds, short
 
 HELP = (
     "Compare solvers. With one problem and no --out: one table of their answers to a step. With "

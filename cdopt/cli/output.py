@@ -19,12 +19,13 @@ from rich.text import Text
 
 from cdopt import bank
 from cdopt._util.errors import CdoptError
+from cdopt._util.formatting import one_line, plain
 from cdopt.backends import ACCURACY, available, resolve, why_unavailable
 from cdopt.backends.catalogue import TABLE, capability
 from cdopt.backends.registry import NOTES, STRUCTURED, known_names
 from cdopt.study.compare import Comparison
+from cdopt.study.formatting import failure
 from cdopt.study.solutions import COLUMNS, Row, SolutionSet, cells
-from cdopt.study.words import failure, one_line, plain
 
 NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 

@@ -9,9 +9,9 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from cdopt._util.formatting import count, seconds, short
 from cdopt.cli import output as cli_output
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.study.words import count, seconds, short
 
 _ROWS = 12  # of the table over time
 _CARRIES = 1e-6  # share of the largest force from which on a contact carries one
@@ -94,7 +94,7 @@ def print_heading(trajectory: Trajectory) -> None:
     free = int(np.count_nonzero(~scene.bodies.fixed))
     name = ": ".join(filter(None, (scene.name, scene.title))) or "a scene"
     out.print(Text(f"{name}, p = {scene.power:g}", style="bold"))
-    bodies = f"{count(scene.nb, 'body').replace('bodys', 'bodies')} in {scene.dim}D, {free} free"
+    bodies = f"{count(scene.nb, 'body')} in {scene.dim}D, {free} free"
     method = f"{settings.pop('method')}, dt = {settings.pop('dt'):g} s"
     others = ", ".join(f"{key} {value}" for key, value in settings.items() if value is not None)
     out.print(Text(f"{bodies}; {method}; {others}", style="dim"))

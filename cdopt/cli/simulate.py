@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import one_line
 from cdopt._util.progress import Tell
 from cdopt.cli import output as cli_output
 from cdopt.cli import run_output as cli_run_output
@@ -24,7 +25,7 @@ from cdopt.cli.output import INFEASIBLE, NO_ANSWER
 from cdopt.cli.scene import SceneName
 from cdopt.dynamics import METHODS, Interrupted, StepFailed, Trajectory
 from cdopt.dynamics import simulate as run_simulation
-from cdopt.study.words import one_line, proof_in_words
+from cdopt.study.formatting import proof_in_words
 
 HELP = (
     "Let a scene go on in time, by contact dynamics or with elastic contacts (variational, "

@@ -22,7 +22,7 @@ from cdopt.plots.canvas import (
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, Look, look
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
-from cdopt.study.words import verdict
+from cdopt.study.formatting import verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,12 +15,12 @@ import numpy as np
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import one_line
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, look
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.study.solutions import largest_force
-from cdopt.study.words import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cdopt._util.formatting import count
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.bars import force_bars
 from cdopt.plots.chains import force_chains
@@ -14,7 +15,6 @@ from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import DISAGREE, SolutionSet
-from cdopt.study.words import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,6 +23,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
+from cdopt._util.formatting import short
 from cdopt._util.progress import Tell, told
 from cdopt.collision import Contacts, detect, step
 from cdopt.formulations import CompatibleCD
@@ -41,7 +42,6 @@ from cdopt.study.resting import (
     marched,
     settled,
 )
-from cdopt.study.words import short
 
 METHODS = ("quasi-static", *MARCHING)
 OVERLAPS = np.logspace(-2.0, -6.0, 5)  # of the smallest half-width: where κ is looked at

@@ -9,11 +9,11 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.formatting import seconds, short
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene
 from cdopt.study.resting import CLOSED, FAILED, RESTLESS, ROUND_OFF
-from cdopt.study.words import seconds, short
 
 BLUR = 0.05  # of the error: more noise or unrest than this, and a point is not fitted
 _FEWEST = 3  # points of a fit

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt._util import checks
+from cdopt._util import checks, formatting
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, SolveFailed
 from cdopt._util.proof import InfeasibilityProof
@@ -19,7 +19,7 @@ from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
-from cdopt.study import words
+from cdopt.study.formatting import agreement, failure, verdict
 from cdopt.study.solutions import (
     DISAGREE,
     FAILURES,
@@ -134,9 +134,9 @@ class Comparison(SolutionSet):
             return success(self) + "."
         everyone = len(certified) == len(self)
         who = "they agree" if everyone else "those that hold agree"
-        text = f"{success(self)}; {who} on the motion {words.to(self.motion_spread)}"
+        text = f"{success(self)}; {who} on the motion {agreement(self.motion_spread)}"
         if not self.force_spread > DISAGREE:
-            text += f" and on the forces {words.to(self.force_spread)}"
+            text += f" and on the forces {agreement(self.force_spread)}"
             away = [d for s, d in zip(self, self.distances, strict=True) if s.ok]
             if not max(away) > DISAGREE:  # also when there is nothing to measure from
                 return text + ": no sign here of more than one answer."
@@ -156,13 +156,13 @@ class Comparison(SolutionSet):
 
     def _compatible_in_words(self) -> str:
         if self.compatible_failure is not None:
-            return f"There are no compatible forces: {words.failure(self.compatible_failure)}."
+            return f"There are no compatible forces: {failure(self.compatible_failure)}."
         if self.compatible is None:
             return ""
         if self.compatible.ok:
             return "The compatible forces are what elastic contacts would carry."
         return (
-            f"The compatible forces are not certified ({words.verdict(self.compatible)}): try "
+            f"The compatible forces are not certified ({verdict(self.compatible)}): try "
             "another solver for them, or a higher accuracy."
         )
 
@@ -183,9 +183,9 @@ class Comparison(SolutionSet):
             **super().as_dict(forces),
             "motion_spread": self.motion_spread,
             "compatible": compatible,
-            "compatible_failure": None if failed is None else words.failure(failed),
+            "compatible_failure": None if failed is None else failure(failed),
         }
-        result: dict[str, Any] = words.plain(content)
+        result: dict[str, Any] = formatting.plain(content)
         return result
 
     def table_rows(self) -> list[Row]:
@@ -285,7 +285,7 @@ def _compatible(
 
 
 def _title(step: ContactStep, form: str) -> str:
-    size = words.count(step.nc, "contact")
+    size = formatting.count(step.nc, "contact")
     size += (
         ", N and p only"
         if step.nv is None

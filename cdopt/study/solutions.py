@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt._util import checks
+from cdopt._util import checks, formatting
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import (
     BackendUnavailable,
@@ -23,7 +23,7 @@ from cdopt._util.proof import InfeasibilityProof
 from cdopt.backends import Backend, available, resolve
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
-from cdopt.study import words
+from cdopt.study.formatting import agreement, failure, proof_in_words, verdict
 
 # Backends that run out of time or memory beyond so many contacts: (contacts, reason).
 SIZE_LIMITS: dict[str, tuple[int, str]] = {
@@ -143,14 +143,14 @@ class SolutionSet(list[StepSolution]):
     def summary(self) -> str:
         """What the table shows, in plain words."""
         if self.proof is not None:
-            text = words.proof_in_words(self.proof)
+            text = proof_in_words(self.proof)
             claimed = sum(s.claimed for s in self)
             if claimed:
-                text += f" Yet {words.count(claimed, 'solver')} claimed success."
+                text += f" Yet {formatting.count(claimed, 'solver')} claimed success."
             return text
         spread, text = self.force_spread, success(self)
         if len(self.certified) > 1:
-            agree = f"agree {words.to(spread)}"
+            agree = f"agree {agreement(spread)}"
             differ = f"differ by {spread:.0e} of the largest"
             text += f"; the certified forces {differ if spread > DISAGREE else agree}"
         return text + "."
@@ -176,7 +176,7 @@ class SolutionSet(list[StepSolution]):
             "force_spread": self.force_spread,
             "summary": self.summary,
         }
-        result: dict[str, Any] = words.plain(content)
+        result: dict[str, Any] = formatting.plain(content)
         return result
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ class SolutionSet(list[StepSolution]):
             text += [c.rjust(w) for c, w in zip(line[3:], widths[3:], strict=True)]
             lines.append("  ".join(text).rstrip())
         lines.append("")
-        lines += [f"{label}: {words.failure(error)}" for label, error in self.failures.items()]
+        lines += [f"{label}: {failure(error)}" for label, error in self.failures.items()]
         lines += [f"{label}: not asked, {reason}" for label, reason in self.left_out.items()]
         return "\n".join([*lines, self.summary])
 
@@ -201,10 +201,10 @@ def cells(line: Row) -> tuple[str, ...]:
     """A row as text, one entry per entry of ``COLUMNS``."""
     return (
         line.label,
-        words.one_line(line.says, 28),
+        formatting.one_line(line.says, 28),
         line.verdict,
-        words.seconds(line.seconds),
-        words.short(line.largest),
+        formatting.seconds(line.seconds),
+        formatting.short(line.largest),
         f"{line.distance:.1e}" if np.isfinite(line.distance) else "–",
     )
 
@@ -228,7 +228,7 @@ def row(solution: StepSolution, label: str, reference: FloatArray | None) -> Row
         label,
         solution.status,
         solution.ok,
-        words.verdict(solution),
+        verdict(solution),
         solution.seconds,
         largest_force(solution),
         distance(solution.f, reference),
@@ -251,7 +251,7 @@ def success(solutions: SolutionSet) -> str:
     """How many solvers claim success, and how many certificates hold."""
     claimed, held = sum(s.claimed for s in solutions), len(solutions.certified)
     verb = "reports" if claimed <= 1 else "report"
-    text = words.count(claimed, "solver") + f" {verb} success"
+    text = formatting.count(claimed, "solver") + f" {verb} success"
     text = text[0].upper() + text[1:]
     link = "and" if held == claimed else "but only" if held < claimed else "while"
     number = f"{held}" if held else "no"

@@ -10,9 +10,10 @@ import pytest
 
 import cdopt
 from cdopt import bank
+from cdopt._util.formatting import plain
 from cdopt.backends import catalogue
 from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare
-from cdopt.study.words import plain, proof_in_words, verdict
+from cdopt.study.formatting import proof_in_words, verdict
 
 
 def with_forces(solution: cdopt.StepSolution, f, **changes) -> cdopt.StepSolution:

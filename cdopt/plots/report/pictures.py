@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from cdopt._util.formatting import count
 from cdopt.plots.study_lines import accuracy_against_time, growth_with_size, performance_profiles
 from cdopt.study.report import Results, statistics
 from cdopt.study.report.all_tables import FEWEST, growth
 from cdopt.study.report.chosen import asked, solver
-from cdopt.study.words import count
 
 
 @dataclass(frozen=True)

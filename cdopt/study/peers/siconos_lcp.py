@@ -38,10 +38,10 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, Unsupported
+from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
 from cdopt.backends.structured import rigid, scaled_step
 from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.study.words import one_line
 
 SOLVERS = MappingProxyType({
     "LEMKE": "Lemke's pivoting",

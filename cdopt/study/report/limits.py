@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cdopt._util.formatting import count
 from cdopt.study.report.chosen import Results, asked, question, solver
 from cdopt.study.report.table import Cell, Table
-from cdopt.study.words import count
 
 ALWAYS = (
     "Solvers differ in what a tolerance means. One table translates it (cdopt solvers, "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdopt._util import documents
-from cdopt.study.words import short
+from cdopt._util.formatting import short
 
 Cell = str | int | float | bool | None
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from cdopt._util.documents import folder_of_documents
 from cdopt._util.files import write_text
+from cdopt._util.formatting import plain
 from cdopt.plots import save
-from cdopt.study.words import plain
 
 from .figures import Drawn
 from .numbers import Number

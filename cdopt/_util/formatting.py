@@ -1,0 +1,46 @@
+"""Numbers, durations and text as people read them, and values that strict JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def count(number: int, noun: str) -> str:
+    """Number and noun: "1 solver", "7 solvers", "no solver"."""
+    if noun.endswith("y") and number not in (0, 1):
+        noun = noun[:-1] + "ie"
+    return f"{number or 'no'} {noun}{'' if number in (0, 1) else 's'}"
+
+
+def short(number: float, digits: int = 4) -> str:
+    """A number with few digits; a dash for a number that is not finite."""
+    return f"{number:.{digits}g}" if math.isfinite(number) else "–"
+
+
+def seconds(duration: float) -> str:
+    """A duration, s, in milliseconds or seconds."""
+    return f"{duration * 1e3:.0f} ms" if duration < 1.0 else f"{duration:.1f} s"
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Text on one line, cut at ``limit`` characters."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def plain(value: Any) -> Any:
+    """A value that strict JSON can hold: arrays as lists, numbers that are not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else repr(value)
