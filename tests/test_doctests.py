@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
 import cdopt
 
-MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(cdopt.__path__, "cdopt.")
-    if not module.name.endswith("__main__")
-)
+PACKAGE = Path(cdopt.__file__).parent
+WITH_EXAMPLES = sorted(p for p in PACKAGE.rglob("*.py") if ">>> " in p.read_text())
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_of_a_module(name: str) -> None:
-    module = importlib.import_module(name)
-    found = [case for case in doctest.DocTestFinder().find(module, name) if case.examples]
-    runner = doctest.DocTestRunner(verbose=False)
-    for case in found:
-        runner.run(case)
-    assert runner.failures == 0
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_examples_of_a_module(path: Path) -> None:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    name = ".".join(parts).removesuffix(".__init__")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -1,11 +1,10 @@
-"""The arrow of the design: a room imports only rooms above it in the list."""
+"""The structure of the package: a room imports only rooms before it, and no room is nameless."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 import cdopt
 
@@ -14,8 +13,8 @@ ROOMS = [
     "_util", "problem", "backends", "formulations", "interop", "geometry", "scene", "collision",
     "bank", "dynamics", "hyperstatic", "study", "plots", "cli",
 ]  # fmt: skip
-FILES = sorted(PACKAGE.rglob("*.py"))
-PLOTTING = {"matplotlib", "plotly", "k3d"}
+PLOTTING = {"matplotlib", "mpl_toolkits", "plotly", "k3d"}
+TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def room(path: Path) -> str:
@@ -23,60 +22,73 @@ def room(path: Path) -> str:
     return "cli" if first == "__main__" else first
 
 
-def imports(tree: ast.AST) -> list[tuple[str, ast.AST]]:
-    found: list[tuple[str, ast.AST]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "cdopt":
-            found += [(f"cdopt.{alias.name}", node) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            assert node.level == 0, "absolute imports only"
-            found.append((node.module, node))
-        elif isinstance(node, ast.Import):
-            found += [(alias.name, node) for alias in node.names]
-    return found
-
-
-def typing_only(tree: ast.AST) -> set[ast.AST]:
-    """Imports that only a type checker sees."""
-    return {
+def imports(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Modules that a tree imports, those for the type checker alone left out."""
+    unseen = {
         child
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for child in ast.walk(node)
     }
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_room_imports_only_rooms_above_it(path: Path) -> None:
-    if path == PACKAGE / "__init__.py":
-        return
-    tree = ast.parse(path.read_text())
-    assert room(path) in ROOMS, f"{path} is in no room of the list"
-    hidden = typing_only(tree)
-    for module, node in imports(tree):
-        if module.startswith("cdopt.") and node not in hidden:
-            first = module.split(".")[1]
-            assert ROOMS.index(first) <= ROOMS.index(room(path)), f"{path.name} -> {module}"
+    for node in ast.walk(tree):
+        if node in unseen:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, "absolute imports only"
+            names = [alias.name for alias in node.names]
+            yield from ((f"cdopt.{n}", node) for n in names if node.module == "cdopt")
+            if node.module != "cdopt":
+                yield node.module, node
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
 
 
 def compiled(function: ast.FunctionDef) -> bool:
     """Whether a function is decorated as a loop that numba compiles."""
-    words = [ast.unparse(word).partition("(")[0] for word in function.decorator_list]
-    return not {"compiled", "part", "njit"}.isdisjoint(words)
+    names = [ast.unparse(name).partition("(")[0] for name in function.decorator_list]
+    return not {"compiled", "part", "njit"}.isdisjoint(names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_house_rules_that_code_can_check(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    for module, _ in imports(tree):
-        if module.split(".")[0] in PLOTTING:
-            assert room(path) == "plots"
-    for node in ast.walk(tree):
-        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno} assert"
-        if isinstance(node, ast.FunctionDef):
-            inner = [m for m, _ in imports(node)]
-            assert not any(m.startswith("cdopt") for m in inner), f"{path.name}:{node.lineno}"
-            # what is compiled inside a function is not found again by the next process
-            for one in ast.walk(node):
-                nested = isinstance(one, ast.FunctionDef) and one is not node
-                assert not (nested and compiled(one)), f"{path.name}:{one.lineno}"
+def test_the_rooms_are_those_of_the_list_and_each_says_what_it_is() -> None:
+    rooms = {room(path) for path in TREES} - {"__init__"}
+    assert rooms == set(ROOMS)
+    for name in ROOMS:
+        assert ast.get_docstring(TREES[PACKAGE / name / "__init__.py"]), name
+
+
+def test_a_room_imports_only_rooms_before_it() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {module}"
+        for path, tree in TREES.items()
+        if path.parent != PACKAGE
+        for module, _ in imports(tree)
+        if module.startswith("cdopt.")
+        and ROOMS.index(module.split(".")[1]) > ROOMS.index(room(path))
+    ]
+    assert wrong == []
+
+
+def test_only_plots_imports_plotting_libraries() -> None:
+    wrong = [
+        str(path.relative_to(PACKAGE))
+        for path, tree in TREES.items()
+        if room(path) != "plots" and PLOTTING & {m.split(".")[0] for m, _ in imports(tree)}
+    ]
+    assert wrong == []
+
+
+def test_no_assert_no_import_inside_a_function_and_no_compiled_closure() -> None:
+    wrong = []
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Assert):
+                wrong.append(f"{place}: assert")
+            if isinstance(node, ast.FunctionDef):
+                if any(module.startswith("cdopt") for module, _ in imports(node)):
+                    wrong.append(f"{place}: import inside a function")
+                # numba's cache does not find closures again in the next process
+                inner = [f for f in ast.walk(node) if isinstance(f, ast.FunctionDef)]
+                if any(compiled(f) for f in inner if f is not node):
+                    wrong.append(f"{place}: compiled closure")
+    assert wrong == []
