@@ -48,9 +48,14 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.problem import ElasticStepData, ProblemData, RigidStepData, TrussData, kernels
+from cdopt.problem import kernels
 from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.elastic import ElasticStepData
 from cdopt.problem.exchange import Exchange, exchange_of
+from cdopt.problem.rigid import RigidStepData
+from cdopt.problem.truss import TrussData
+
+ProblemData = RigidStepData | ElasticStepData | TrussData
 
 TOLERANCE = 1e-6
 _EPS = 8.0 * float(np.finfo(float).eps)  # round-off of the terms of a sum

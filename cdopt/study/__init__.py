@@ -6,6 +6,7 @@ cdopt.study.read("study")                                   the records of a stu
 """
 
 from cdopt._util.arguments import guard
+from cdopt.study.bridge import bridge
 from cdopt.study.compare import Comparison, compare
 from cdopt.study.plans import plans
 from cdopt.study.runs import Plan, Problem, Record, Run, Study, conduct, problems, read
@@ -21,6 +22,7 @@ __all__ = [
     "SolutionSet",
     "Study",
     "attempt",
+    "bridge",
     "choose_backends",
     "compare",
     "conduct",

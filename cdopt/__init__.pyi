@@ -1,0 +1,88 @@
+# The public names. Each is imported when it is first used: see __init__.py.
+from . import (
+    backends,
+    bank,
+    collision,
+    dynamics,
+    formulations,
+    hyperstatic,
+    interop,
+    plots,
+    scene,
+    study,
+)
+from .dynamics import Trajectory, simulate
+from .formulations import (
+    ClassicCD,
+    CompatibleCD,
+    CompliantCD,
+    NoTensionTruss,
+    QuasiStatic,
+    VariationalStep,
+)
+from .hyperstatic import (
+    Ensemble,
+    Indeterminacy,
+    Sensitivity,
+    ensemble,
+    indeterminacy,
+    recover_stiffness,
+    sensitivity,
+)
+from .problem import (
+    BackendUnavailable,
+    CdoptError,
+    Certificate,
+    ContactStep,
+    InvalidInput,
+    Residual,
+    SaveFailed,
+    SolveFailed,
+    StepSolution,
+    Unsupported,
+    certify,
+)
+from .study import bridge, compare
+
+__version__: str
+
+__all__ = [
+    "BackendUnavailable",
+    "CdoptError",
+    "Certificate",
+    "ClassicCD",
+    "CompatibleCD",
+    "CompliantCD",
+    "ContactStep",
+    "Ensemble",
+    "Indeterminacy",
+    "InvalidInput",
+    "NoTensionTruss",
+    "QuasiStatic",
+    "Residual",
+    "SaveFailed",
+    "Sensitivity",
+    "SolveFailed",
+    "StepSolution",
+    "Trajectory",
+    "Unsupported",
+    "VariationalStep",
+    "backends",
+    "bank",
+    "bridge",
+    "certify",
+    "collision",
+    "compare",
+    "dynamics",
+    "ensemble",
+    "formulations",
+    "hyperstatic",
+    "indeterminacy",
+    "interop",
+    "plots",
+    "recover_stiffness",
+    "scene",
+    "sensitivity",
+    "simulate",
+    "study",
+]
