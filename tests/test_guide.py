@@ -17,7 +17,7 @@ import typer.main
 
 import cdopt
 from cdopt._util.problems_folder import problems_folder
-from cdopt.cli.main import main as cli
+from cdopt.cli.main import app
 from cdopt.scene.files import _Contents
 from cdopt.study.runs.record import OUTCOMES
 
@@ -259,7 +259,7 @@ def test_every_attribute_of_the_symbols_exists() -> None:
 
 @pytest.mark.parametrize("page", sorted(CHECKED | {"index", "symbols"}))
 def test_every_command_and_option_exists(page: str) -> None:
-    known = typer.main.get_command(cli.app).commands
+    known = typer.main.get_command(app).commands
     blocks = re.findall(r"^```bash\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     for line in [*lines, *re.findall(r"`(cdopt [^`]*)`", text(page))]:

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
-import loading
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -184,14 +183,8 @@ def test_the_error_names_the_argument(call: str, changes: dict, argument: str) -
 SCENE, OTHER = specimens.discs(), cdopt.scene.box_on_floor(dim=3)
 STATE, FOREIGN = SCENE.initial, OTHER.initial
 CONTACTS = cdopt.collision.detect(SCENE, STATE)
-BOX, TINY = loading.disc_box(4), 5e-324
 contact = cdopt.collision
 ONCE_ESCAPED = {
-    "a stress of a denormal": lambda: loading.biaxial(BOX, TINY, 1e-3, 1),
-    "a stress of a denormal by wall": lambda: loading.confine(BOX, {"top": TINY}),
-    "a packing confined from elsewhere": lambda: loading.confine(BOX, 1.0, start=FOREIGN),
-    "compressed from elsewhere": lambda: loading.compress(BOX, "top", 1e-3, 1, start=FOREIGN),
-    "ragged strains": lambda: loading.compress(BOX, "top", [[1.0], [1.0, 2.0]]),
     "mass, foreign state": lambda: contact.mass_matrix(OTHER, STATE),
     "mass, foreign dofs": lambda: contact.mass_matrix(SCENE, STATE, OTHER.dofs),
     "forces, foreign state": lambda: contact.external_forces(OTHER, STATE),
@@ -209,9 +202,6 @@ ONCE_ESCAPED = {
     "dofs that do not fit": lambda: dataclasses.replace(SCENE.dofs, body=np.arange(2)),
     "a column that is no array": lambda: dataclasses.replace(
         SCENE.bodies.tables[0], columns={"radius": "no"}
-    ),
-    "an inherited field": lambda: dataclasses.replace(
-        specimens.objects()[loading.Compression], contacts=sp.dok_array((2, 2))
     ),
     "solutions that are a matrix": lambda: cdopt.study.SolutionSet(sp.bsr_array(np.eye(2))),
     "ragged numbers of contacts": lambda: beam().select([[1], [1, 2]]),

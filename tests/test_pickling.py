@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-import loading
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -72,7 +71,8 @@ def test_everything_users_hold_survives_pickle_and_deep_copy() -> None:
 
 def test_errors_keep_their_evidence() -> None:
     error = cdopt.SolveFailed("no", backend="a", status="b", problem=[1], raw={"x": 1})
-    failed = loading.LoadingFailed("no", backend="a", status="b", record=[1, 2])
+    failed = cdopt.dynamics.StepFailed("no", backend="a", status="b")
+    failed.t = 0.5
     for again in ROUNDS.values():
         copied = again(error)
         assert (str(copied), copied.backend, copied.problem, copied.raw) == (
@@ -81,7 +81,7 @@ def test_errors_keep_their_evidence() -> None:
             [1],
             {"x": 1},
         )
-        assert again(failed).record == [1, 2]
+        assert again(failed).t == 0.5
     assert pickle.loads(pickle.dumps(cdopt.SolveFailed("no", backend="a", status="b", raw=len)))
     unpicklable = cdopt.SolveFailed("no", backend="a", status="b", raw=(x for x in ()))
     assert copy.deepcopy(unpicklable).raw is None

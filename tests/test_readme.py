@@ -20,7 +20,6 @@ def test_the_examples_say_what_the_readme_says(
     assert printed.startswith("[2. 6. 2.]")
     assert "minimize" in printed
     assert "rigid step: ok" in printed
-    assert "Solved; polished" in printed
     assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
     assert "[[-0.5  1.  -0.5]]" in printed
     assert re.search(r"106 contacts.* 45 self-stress states. 34 of 106 forces determined", printed)

@@ -11,7 +11,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import loading
 import numpy as np
 
 import cdopt
@@ -23,7 +22,7 @@ ROOMS = (
     cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
     cdopt.interop.fclib, cdopt.interop.fclib_writing, cdopt.interop.quadratic_programs,
     cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
-    cdopt.bank.quantities, loading, cdopt.backends, cdopt.formulations,
+    cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
     "cdopt.bridge", "cdopt.study.conduct", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
@@ -48,8 +47,6 @@ def objects() -> dict[type, Any]:
     trajectory = cdopt.simulate(scene, 1e-3, 2e-3, "classic-cd", backend="pgs")
     ensemble = cdopt.ensemble(report, 8, 2)
     sensitivity = cdopt.sensitivity(step)
-    box = loading.disc_box(4)
-    compression = loading.compress(box, "top", 1e-3, 1)
     family = next(iter(cdopt.bank.families().values()))
     backends = cdopt.backends
     problem = cdopt.bank.load("beam-uniform")
@@ -59,7 +56,7 @@ def objects() -> dict[type, Any]:
         solution.iterate, truss, report, scene, scene.bodies, scene.bodies.tables[0], scene.dofs,
         state, contacts, neighbours, trajectory, trajectory[0], trajectory.diagnostics, ensemble,
         ensemble.place(solution.f), sensitivity, sensitivity.gradient(np.ones(step.nc)),
-        compression, compression.equilibria[0], classic, compatible, comparison,
+        classic, compatible, comparison,
         comparison.rows()[0], cdopt.study.SolutionSet([solution]),
         cdopt.hyperstatic.which_force(report, [solution]),
         cdopt.hyperstatic.which_force(report, [solution]).rows()[0],
@@ -102,8 +99,8 @@ def others() -> list[Any]:
         cdopt.collision.Neighbours(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
         cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc)), cdopt.ClassicCD(step),
         cdopt.bank.generators.zero_contacts(), cdopt.bank.generators.supports_delassus(),
-        cdopt.bank.load("fan"), loading.disc_pile(2), loading.disc_pile(2).initial,
-        loading.disc_box(5), cdopt.sensitivity(step), [], [solution], [solution, None],
+        cdopt.bank.load("fan"),
+        cdopt.sensitivity(step), [], [solution], [solution, None],
     ]  # fmt: skip
 
 
@@ -146,7 +143,7 @@ def by_annotation(annotation: str, name: str, room: str) -> Any:
         "columns": found[cdopt.scene.ShapeTable].columns, "posed": found[cdopt.ClassicCD],
         "problem": found[cdopt.ClassicCD], "quantity": "f_compatible", "size": 5, "n": 5,
         "form": "force", "formulation": "compatible", "backend": "newton", "folder": folder(),
-        "record": found[loading.Compression], "settings": cdopt.backends.Modelled("osqp"),
+        "settings": cdopt.backends.Modelled("osqp"),
         "x": np.zeros((2, 3, 2)), "given": found[cdopt.ContactStep], "h": 1e-3,
         "solutions": [found[cdopt.StepSolution]], "path": folder() / "malformed.npz",
         "strain": 1e-4, "duration": 1e-3, "steps": 1, "wall": "top", "load": [1.0],
@@ -165,16 +162,12 @@ def special() -> dict[str, dict[str, Any]]:
     step, scene = found[cdopt.ContactStep], found[cdopt.scene.Scene]
     state, solution = found[cdopt.scene.State], found[cdopt.StepSolution]
     nb, data = scene.nb, cdopt.ClassicCD(step).data
-    boxed = loading.disc_box(4)
-    pile = loading.disc_pile(2)
     return {
         "cdopt.dynamics.Diagnostics": {"columns": ("time", "kinetic"), "table": np.zeros((3, 2))},
         "cdopt.dynamics.Diagnostics.__getitem__": {"name": "time"},
-        "cdopt.dynamics.equilibrium": {"scene": pile},
         "cdopt.interop.quadratic_programs.write": {"path": folder() / "malformed.mps",
                                                    "problem": found[cdopt.ClassicCD]},
         "cdopt.interop.quadratic_programs.QuadraticProgram.objective": {"x": np.zeros(5)},
-        "loading.LoadingFailed": {"message": "no", "backend": "a", "status": "b"},
         "cdopt.simulate": {"dt": 1.0, "duration": 1.0},  # a hostile 3 s is then 3 steps
         "cdopt.certify": {"data": data, "motion": solution.v_next, "forces": solution.f},
         "cdopt.collision.advance": {"scene": scene, "state": state, "dt": 1e-3,
@@ -193,10 +186,6 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.bank.generators.touching": {"centres": np.zeros((3, 2))},
         "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
         "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
-        "loading.biaxial": {"scene": boxed, "stress": 1.0, "strain": 1e-3, "steps": 1},
-        "loading.confine": {"scene": boxed, "stress": 1.0},
-        "loading.compress": {"scene": boxed, "wall": "top", "strain": 1e-3, "steps": 1},
-        "loading.press": {"scene": pile, "load": [1.0]},
         "cdopt.study.plans": {"name": "quick"},
         "cdopt.study.problems": {"source": "beam-uniform"},
         "cdopt.study.attempt": {"solve": cdopt.ClassicCD(step).solve, "backends": ["newton"]},
