@@ -32,7 +32,7 @@ extensions = [
     "mathml",  # formulas that browsers draw by themselves
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "_ext", "study/*"]
+exclude_patterns = ["_build", "_ext", "study/which-solver.md"]
 suppress_warnings = ["mystnb.mime_priority"]
 
 # --- pages and their code cells --------------------------------------------------------

@@ -17,7 +17,7 @@ import typer
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
-from cdopt.cli.main import main as cli
+from cdopt.cli.main import app
 
 ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
 MARK = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
@@ -91,7 +91,7 @@ def _listing(thing: Any) -> str:
 
 def commands() -> str:
     """The reference of the command line, from the commands themselves."""
-    command = typer.main.get_command(cli.app)
+    command = typer.main.get_command(app)
     context = typer.Context(command, info_name="cdopt")
     return str(get_docs_for_click(obj=command, ctx=context, name="cdopt", title="Command line"))
 
