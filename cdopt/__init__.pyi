@@ -42,7 +42,7 @@ from .problem import (
     Unsupported,
     certify,
 )
-from .study import bridge, compare
+from .study import NamedProblem, bridge, compare, open_problem
 
 __version__: str
 
@@ -57,6 +57,7 @@ __all__ = [
     "Ensemble",
     "Indeterminacy",
     "InvalidInput",
+    "NamedProblem",
     "NoTensionTruss",
     "QuasiStatic",
     "Residual",
@@ -79,6 +80,7 @@ __all__ = [
     "hyperstatic",
     "indeterminacy",
     "interop",
+    "open_problem",
     "plots",
     "recover_stiffness",
     "scene",

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import cdopt
-from cdopt.cli import scene as cli_scene
 from cdopt.cli import simulate as cli_simulate
 from cdopt.cli.main import app
+from cdopt.scene.named import open_scene, shipped_scenes
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 
@@ -39,12 +39,12 @@ def dropped(tmp_path_factory) -> Path:
 
 def test_a_scene_is_a_file_or_ships_with_cdopt_or_is_generated(tmp_path) -> None:
     cdopt.scene.crystal(2, 3).save(tmp_path / "mine.toml")
-    assert cli_scene.load(str(tmp_path / "mine.toml")).nb == 8
-    assert {"beam", "pyramid-5", "table"} <= set(cli_scene.shipped())
-    assert cli_scene.load("pyramid-5").nb == 55
-    assert cli_scene.load("beam").half_stiffness.max() == np.inf
-    assert cli_scene.load("pyramid:n=4,power=2.5").power == 2.5
-    assert cli_scene.load("random-packing:n=7,walls=false,dim=2").nb == 8
+    assert open_scene(str(tmp_path / "mine.toml")).nb == 8
+    assert {"beam", "pyramid-5", "table"} <= set(shipped_scenes())
+    assert open_scene("pyramid-5").nb == 55
+    assert open_scene("beam").half_stiffness.max() == np.inf
+    assert open_scene("pyramid:n=4,power=2.5").power == 2.5
+    assert open_scene("random-packing:n=7,walls=false,dim=2").nb == 8
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
@@ -50,10 +50,7 @@ def merge(
     """
     for key in (*text, *keywords):
         if key not in defaults:
-            close = difflib.get_close_matches(key, defaults, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            takes = f"one of these{hint}: {', '.join(defaults)}"
-            expected = takes if defaults else "no parameters at all"
+            expected = one_of_these(key, defaults) if defaults else "no parameters at all"
             raise InvalidInput(key, f"no parameter of {problem!r}", expected)
         if key in text and key in keywords:
             raise InvalidInput(key, "a value in the name and one beside it", "one value")
@@ -61,6 +58,14 @@ def merge(
     for key, value in {**text, **keywords}.items():
         merged[key] = _typed(key, value, defaults[key], is_text=key in text)
     return merged
+
+
+def one_of_these(text: object, known: Iterable[str]) -> str:
+    """The known names for a message, the one most like the text first."""
+    names = list(known)
+    close = difflib.get_close_matches(text, names, n=1) if isinstance(text, str) else []
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"one of these{hint}: {', '.join(names)}"
 
 
 def canonical(problem: str, defaults: Mapping[str, Value], merged: Mapping[str, Value]) -> str:

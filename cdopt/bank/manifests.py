@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +9,7 @@ import msgspec
 
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
-from cdopt._util.parameters import Value
+from cdopt._util.parameters import Value, one_of_these
 from cdopt._util.problems_folder import problems_folder
 
 Quantity = Literal[
@@ -202,7 +201,5 @@ def home(name: str) -> Path:
     """
     known = names()
     if not isinstance(name, str) or name not in known:
-        close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InvalidInput("name", checks.describe(name), f"one of these{hint}: {', '.join(known)}")
+        raise InvalidInput("name", checks.describe(name), one_of_these(name, known))
     return problems_folder() / name

@@ -18,11 +18,12 @@ from cdopt.cli import bounds_output as cli_bounds_output
 from cdopt.cli import output as cli_output
 from cdopt.cli.bounds_output import CSV_BEGINNING, Findings
 from cdopt.cli.output import INFEASIBLE, NO_ANSWER
-from cdopt.cli.problem import AsJson, PlotFile, ProblemName, Task, load
+from cdopt.cli.problem import AsJson, PlotFile, ProblemName
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
 from cdopt.problem.contact_step import ContactStep
 from cdopt.study.compare import SHARPEST
+from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solutions import SolutionSet, attempt
 
 HELP = (
@@ -78,7 +79,7 @@ def bounds(
         for path, check in ((plot, plots.check_path), (to_csv, _check_csv)):
             if path is not None:
                 check(path)
-        task = load(problem, None)
+        task = open_problem(problem, None)
         if task.step is None:
             raise InvalidInput("problem", f"{task.name}, a truss", "a contact step")
         asked = _asked(contacts, task)
@@ -103,7 +104,7 @@ def bounds(
         raise typer.Exit(NO_ANSWER)
 
 
-def _asked(contacts: str, task: Task) -> Any:
+def _asked(contacts: str, task: NamedProblem) -> Any:
     """What ``indeterminacy`` takes as contacts, from the words of the command line."""
     text = contacts.strip()
     if text == "all":
@@ -164,7 +165,7 @@ def _check_csv(path: str) -> Path:
 
 
 def _findings(
-    task: Task,
+    task: NamedProblem,
     step: ContactStep,
     report: Indeterminacy,
     names: list[str],

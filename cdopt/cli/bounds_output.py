@@ -19,11 +19,11 @@ from cdopt._util.errors import SolveFailed
 from cdopt._util.files import write_text
 from cdopt._util.formatting import count, one_line, short
 from cdopt.cli import output as cli_output
-from cdopt.cli.problem import Task
 from cdopt.formulations import ClassicCD
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import verdict
+from cdopt.study.named_problem import NamedProblem
 from cdopt.study.solutions import SolutionSet
 
 ROWS_UP_TO = 40  # contacts that are all listed; of more, only the widest intervals
@@ -43,7 +43,7 @@ class Findings:
     solutions : of the solvers asked for, and the failures of the others.
     """
 
-    task: Task
+    task: NamedProblem
     report: Indeterminacy
     resolved: StepSolution | None
     solutions: SolutionSet
@@ -211,7 +211,7 @@ def _print_solvers(out: Console, found: Findings) -> None:
     cli_output.print_failures(out, found.solutions)
 
 
-def print_infeasible(task: Task, error: SolveFailed, as_json: bool) -> None:
+def print_infeasible(task: NamedProblem, error: SolveFailed, as_json: bool) -> None:
     """There are no forces to bound: the proof."""
     failed = SolutionSet(failures={error.backend: error}, title=ClassicCD.__name__)
     if as_json:

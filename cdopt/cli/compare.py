@@ -21,9 +21,9 @@ from cdopt._util.formatting import one_line, seconds, short
 from cdopt._util.progress import Tell
 from cdopt.cli import output as cli_output
 from cdopt.cli.output import NO_ANSWER
-from cdopt.cli.problem import load
 from cdopt.cli.simulate import INTERRUPTED
 from cdopt.study.compare import compare as compare_one
+from cdopt.study.named_problem import open_problem
 from cdopt.study.plans import PLANS, plans
 from cdopt.study.runs import Plan, Problem, Record, Study, conduct
 from cdopt.study.runs import problems as problems_of
@@ -146,7 +146,7 @@ def compare(
 
 def _one(problem: str, solvers: list[str], power: float | None, as_json: bool) -> None:
     """The answers of several solvers to one step, side by side, in this process."""
-    task = load(problem, power)
+    task = open_problem(problem, power)
     if task.step is None:
         raise Unsupported("one table", f"{task.name} is a truss", ("cdopt solve", "--out"))
     names, left_out = solvers, dict[str, str]()

@@ -17,11 +17,12 @@ from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.cli import bounds_output as cli_bounds_output
 from cdopt.cli import output as cli_output
 from cdopt.cli.output import INFEASIBLE, NO_ANSWER
-from cdopt.cli.problem import AsJson, PlotFile, ProblemName, Task, load
+from cdopt.cli.problem import AsJson, PlotFile, ProblemName
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import Ensemble, Place, Sensitivity, ensemble, sensitivity
 from cdopt.plots import force_ensemble, stiffness_influence
 from cdopt.study.compare import SHARPEST
+from cdopt.study.named_problem import NamedProblem, open_problem
 
 ENSEMBLE_HELP = (
     "Draw contact forces uniformly from all that are admissible, the force network ensemble: what "
@@ -64,7 +65,7 @@ def sample(
     with cli_output.errors_in_one_line():
         if plot is not None:
             plots.check_path(plot)
-        task = load(problem, None)
+        task = open_problem(problem, None)
         if task.step is None:
             raise InvalidInput("problem", f"{task.name}, a truss", "a contact step")
         with _infeasible_told(task, as_json), cli_output.solvers_kept_quiet(False, as_json):
@@ -95,7 +96,7 @@ def differentiate(
     with cli_output.errors_in_one_line():
         if plot is not None:
             plots.check_path(plot)
-        task = load(problem, power)
+        task = open_problem(problem, power)
         with _infeasible_told(task, as_json), cli_output.solvers_kept_quiet(False, as_json):
             found = _differentiated(task)
         matrix = found.log_stiffness
@@ -113,18 +114,16 @@ def differentiate(
             typer.echo(f"picture: {plot}", err=True)
 
 
-def _differentiated(task: Task) -> Sensitivity:
+def _differentiated(task: NamedProblem) -> Sensitivity:
     if task.step is not None:
         return sensitivity(task.step, task.power)
-    known = task.truss
-    if known is None:
+    if task.truss is None:
         raise InvalidInput("problem", task.name, "a contact step or a truss")
-    truss = NoTensionTruss(known.B, known.contact_load, known.stiffness, task.power)
-    return sensitivity(truss)
+    return sensitivity(NoTensionTruss.of(task.truss))
 
 
 @contextlib.contextmanager
-def _infeasible_told(task: Task, as_json: bool) -> Iterator[None]:
+def _infeasible_told(task: NamedProblem, as_json: bool) -> Iterator[None]:
     """Print a proof that there are no forces, and leave with its exit code."""
     try:
         yield
@@ -138,7 +137,7 @@ def _infeasible_told(task: Task, as_json: bool) -> Iterator[None]:
 # --- words -----------------------------------------------------------------------------
 
 
-def _print(task: Task, found: Ensemble, places: dict[str, Place]) -> None:
+def _print(task: NamedProblem, found: Ensemble, places: dict[str, Place]) -> None:
     out = cli_output.console()
     out.print(Text(f"{task.name}: {task.title}", style="dim"))
     out.print(repr(found), markup=False, highlight=False, soft_wrap=True)
@@ -165,7 +164,7 @@ def _print(task: Task, found: Ensemble, places: dict[str, Place]) -> None:
                    "a typical sample; shares of the samples", style="dim"))  # fmt: skip
 
 
-def _print_influence(task: Task, found: Sensitivity, matrix: FloatArray) -> None:
+def _print_influence(task: NamedProblem, found: Sensitivity, matrix: FloatArray) -> None:
     out = cli_output.console()
     out.print(Text(f"{task.name}: {task.title}", style="dim"))
     out.print(repr(found), markup=False, highlight=False, soft_wrap=True)
@@ -199,12 +198,12 @@ def _shown(size: FloatArray) -> IntArray:
     return np.sort(np.argsort(-size, kind="stable")[:_ROWS])
 
 
-def _name(task: Task, i: int) -> str:
+def _name(task: NamedProblem, i: int) -> str:
     names = task.contact_names
     return names[i] if i < len(names) else str(i)
 
 
-def _record(task: Task, found: Ensemble, places: dict[str, Place]) -> dict[str, Any]:
+def _record(task: NamedProblem, found: Ensemble, places: dict[str, Place]) -> dict[str, Any]:
     """Plain values for JSON; what is unknown or infinite is None."""
     return {
         "problem": task.name,

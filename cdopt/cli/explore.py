@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cdopt import bank
-from cdopt._util.errors import InvalidInput
-from cdopt._util.parameters import split
 from cdopt.cli import output as cli_output
-from cdopt.cli import problem as cli_problem
-from cdopt.cli import scene as cli_scene
-from cdopt.plots.explore import Exploration, check_page, of_problem, of_scene, of_step, save_page
+from cdopt.plots.explore import Exploration, check_page, of_problem, of_scene, save_page
+from cdopt.scene.named import open_scene, shipped_scenes
+from cdopt.study.named_problem import is_scene, open_problem
 
 HELP = (
     "Write one page for teaching, to be opened without a network: sliders for each contact's "
@@ -45,18 +41,12 @@ def explore(scene: _What, out: _Out) -> None:
 
 
 def _posed(text: str) -> Exploration:
-    """What a word of the command line means: a scene first, then a problem.
+    """A scene at rest if the text names one, else a contact problem.
 
     Raises
     ------
     InvalidInput : neither.
     """
-    stored = Path(text).suffix in (".npz", ".hdf5", ".h5")
-    if not stored and text not in cli_scene.shipped() and split(text)[0] in bank.names():
-        return of_problem(bank.load(text))
-    if not stored:
-        return of_scene(cli_scene.load(text))
-    task = cli_problem.load(text, None)
-    if task.step is None:
-        raise InvalidInput("scene", text, "a file with a contact step")
-    return of_step(task.step, task.power, name=task.name, title=task.title)
+    if text in shipped_scenes() or is_scene(text):
+        return of_scene(open_scene(text))
+    return of_problem(open_problem(text))

@@ -24,12 +24,13 @@ from cdopt.cli import show as cli_show
 from cdopt.cli import simulate as cli_simulate
 from cdopt.cli import solvers as cli_solvers
 from cdopt.cli.output import INFEASIBLE, NO_ANSWER
-from cdopt.cli.problem import AsJson, PlotFile, ProblemName, Task, load
+from cdopt.cli.problem import AsJson, PlotFile, ProblemName
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.study.compare import SHARPEST, Comparison, compare
+from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
 
 FORMULATIONS = ("compare", "classic", "compatible", "truss")
@@ -83,7 +84,7 @@ class Request:
         return [self.backend(name) for name in names], left_out
 
 
-def _run(task: Task, request: Request) -> SolutionSet:
+def _run(task: NamedProblem, request: Request) -> SolutionSet:
     """Solve a task in one formulation with each solver."""
     step, known = task.step, task.truss
     if step is not None and request.formulation != "truss":
@@ -92,7 +93,7 @@ def _run(task: Task, request: Request) -> SolutionSet:
         problem_class = "QP" if task.power == HOOKE else "SOCP"
         return _solve_each(CompatibleCD(step, task.power), step.nc, problem_class, request)
     if known is not None and request.formulation == "truss":
-        truss = NoTensionTruss(known.B, known.contact_load, known.stiffness, task.power)
+        truss = NoTensionTruss.of(known)
         return _solve_each(truss, truss.data.nc, truss.problem_class, request)
     can = ("truss",) if step is None else FORMULATIONS[:-1]
     kind = "a truss" if step is None else "a contact step"
@@ -145,7 +146,7 @@ def _exit_code(solutions: SolutionSet, compared: bool) -> int:
     return 0 if solutions.certified else NO_ANSWER
 
 
-def _draw(task: Task, solutions: SolutionSet, path: str) -> None:
+def _draw(task: NamedProblem, solutions: SolutionSet, path: str) -> None:
     """Write the picture; without a single force there is none, which is said on stderr."""
     everything = list(solutions)
     if isinstance(solutions, Comparison) and solutions.compatible is not None:
@@ -209,7 +210,7 @@ def solve(
 ) -> None:
     """Solve a contact problem with several solvers and certify every answer."""
     with cli_output.errors_in_one_line():
-        task = load(problem, power)
+        task = open_problem(problem, power)
         default = "truss" if task.step is None else "compare"
         chosen = checks.choice("--formulation", formulation or default, FORMULATIONS)
         if plot is not None:

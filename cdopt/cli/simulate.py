@@ -20,11 +20,11 @@ from cdopt._util.formatting import one_line
 from cdopt._util.progress import Tell
 from cdopt.cli import output as cli_output
 from cdopt.cli import run_output as cli_run_output
-from cdopt.cli import scene as cli_scene
 from cdopt.cli.output import INFEASIBLE, NO_ANSWER
-from cdopt.cli.scene import SceneName
+from cdopt.cli.problem import SceneName
 from cdopt.dynamics import METHODS, Interrupted, StepFailed, Trajectory
 from cdopt.dynamics import simulate as run_simulation
+from cdopt.scene.named import open_scene
 from cdopt.study.formatting import proof_in_words
 
 HELP = (
@@ -100,7 +100,7 @@ def simulate(
         if out is not None and not resume and Path(out).exists():
             found = f"{out}: a file that exists"
             raise InvalidInput("--out", found, "a new path, or --resume to go on with it")
-        asked = cli_scene.load(scene)
+        asked = open_scene(scene)
         checks.choice("--method", method, METHODS)
         backends = {"backend": backend, "classic_backend": classic_backend}
         options = {name: value for name, value in backends.items() if value is not None}

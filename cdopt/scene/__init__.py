@@ -36,6 +36,7 @@ from cdopt.scene.generators import (
     table_with_legs,
 )
 from cdopt.scene.material import Material
+from cdopt.scene.named import open_scene
 from cdopt.scene.scene import Scene
 from cdopt.scene.shape import Shape
 from cdopt.scene.shapes import SHAPES, Box, Capsule, HalfSpace, Sphere
@@ -73,6 +74,7 @@ __all__ = [
     "crystal",
     "load",
     "loads",
+    "open_scene",
     "polygon_packing",
     "polyhedra_pile",
     "pyramid",

@@ -8,12 +8,14 @@ cdopt.study.read("study")                                   the records of a stu
 from cdopt._util.arguments import guard
 from cdopt.study.bridge import bridge
 from cdopt.study.compare import Comparison, compare
+from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.plans import plans
 from cdopt.study.runs import Plan, Problem, Record, Run, Study, conduct, problems, read
 from cdopt.study.solutions import Row, SolutionSet, attempt, choose_backends
 
 __all__ = [
     "Comparison",
+    "NamedProblem",
     "Plan",
     "Problem",
     "Record",
@@ -26,6 +28,7 @@ __all__ = [
     "choose_backends",
     "compare",
     "conduct",
+    "open_problem",
     "plans",
     "problems",
     "read",

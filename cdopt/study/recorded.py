@@ -10,7 +10,7 @@ from cdopt._util.parameters import whole
 from cdopt.bank import Family
 from cdopt.dynamics import Trajectory
 from cdopt.problem.contact_step import ContactStep
-from cdopt.study.runs.sources import problems, recorded
+from cdopt.study.named_problem import recorded_step, step_numbers
 
 
 def of_run(path: str | Path, every: int = 1) -> Family:
@@ -27,15 +27,15 @@ def of_run(path: str | Path, every: int = 1) -> Family:
     Unsupported : a member is asked of a run by another method.
     """
     stride = whole("every", every, 1, 10**9)
-    numbers = [p.step for p in problems(path) if p.step is not None][::stride]
+    run = Trajectory.load(path)
+    numbers = step_numbers(run)[::stride]
     if not numbers:
         raise InvalidInput("path", str(path), "a recorded run with steps (.vtkhdf)")
-    run = Trajectory.load(path)
 
     def build(number: int) -> ContactStep:
         if number not in numbers:
             raise InvalidInput("size", describe(number), f"a step, one of {numbers[:5]}…")
-        return recorded(run, number)
+        return recorded_step(run, number)
 
     name = Path(path).stem
     return Family(name, f"steps of {Path(path).name}", tuple(numbers), build, run.scene.power)

@@ -8,8 +8,7 @@ from scipy.spatial import ConvexHull
 
 import cdopt
 from cdopt import InvalidInput, scene
-from cdopt.cli.scene import load as of_command_line
-from cdopt.scene import GENERATORS, Box, Compound, Material, Polyhedron
+from cdopt.scene import GENERATORS, Box, Compound, Material, Polyhedron, open_scene
 
 G = 9.81
 
@@ -265,11 +264,11 @@ def test_shipped_scenes_are_those_of_the_generators(name: str) -> None:
 
 
 def test_the_command_line_knows_the_generators() -> None:
-    assert of_command_line("brick-wall:courses=2,bricks=2,dim=3").nb == 6
-    assert of_command_line("arch:voussoirs=5,angle=0.8").nb == 7
-    assert of_command_line("box_stack:n=3").nb == 4
-    assert of_command_line("table_with_legs:legs=5").nb == 6
-    assert of_command_line("table-six-legs").nb == 7
+    assert open_scene("brick-wall:courses=2,bricks=2,dim=3").nb == 6
+    assert open_scene("arch:voussoirs=5,angle=0.8").nb == 7
+    assert open_scene("box_stack:n=3").nb == 4
+    assert open_scene("table_with_legs:legs=5").nb == 6
+    assert open_scene("table-six-legs").nb == 7
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ import pytest
 import cdopt
 from cdopt import InvalidInput, bank
 from cdopt.backends import PGS
+from cdopt.study.named_problem import recorded_step
 from cdopt.study.runs import Problem, Run, problems
 from cdopt.study.runs.measure import difference, measure
 from cdopt.study.runs.memory import peak_memory
 from cdopt.study.runs.record import STAGES, Findings
-from cdopt.study.runs.sources import before, load, recorded
+from cdopt.study.runs.sources import before, load
 
 MISBEHAVING = str(Path(__file__).with_name("misbehaving.py")) + ":factory"
 
@@ -245,7 +246,7 @@ def test_steps_that_a_run_has_not_are_refused(drop: Path, number: str) -> None:
 def test_a_step_made_anew_has_the_answer_of_the_run(drop: Path) -> None:
     trajectory = cdopt.Trajectory.load(drop)
     for number in (2, 4):
-        step = recorded(trajectory, number)
+        step = recorded_step(trajectory, number)
         np.testing.assert_array_equal(step.contact_ids, trajectory[number].contact_ids)
         found = cdopt.ClassicCD(step).solve("newton")
         scene = trajectory.scene

@@ -1,4 +1,4 @@
-"""From a scene, a contact step or a bank problem to what a page explores."""
+"""From a scene, a contact step or a named problem to what a page explores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.bank import BankProblem
 from cdopt.collision import detect
 from cdopt.dynamics.rest import at_rest, closed, contact_names
 from cdopt.formulations import CompatibleCD
@@ -26,6 +25,7 @@ from cdopt.plots.explore.picture import (
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene
+from cdopt.study.named_problem import NamedProblem
 
 _SOLVER = "newton"
 
@@ -58,8 +58,8 @@ def of_scene(scene: Scene) -> Exploration:
     )
 
 
-def of_problem(problem: BankProblem) -> Exploration:
-    """A problem of the bank; platforms are drawn, others are bars alone.
+def of_problem(problem: NamedProblem) -> Exploration:
+    """A problem that was named in words; platforms are drawn, others are bars alone.
 
     Raises
     ------
@@ -67,10 +67,13 @@ def of_problem(problem: BankProblem) -> Exploration:
     """
     if problem.step is not None:
         return of_step(problem.step, problem.power, name=problem.name, title=problem.title)
-    B, k = _dense(problem.B), np.asarray(problem.stiffness)
+    truss = problem.truss
+    if truss is None:
+        raise InvalidInput("problem", problem.name, "a contact step or a truss")
+    B, k = _dense(truss.B), np.asarray(truss.law.stiffness)
     check_size(*B.shape)
     names = tuple(f"contact {i}" for i in range(len(B)))
-    load = loads.factor(np.array(problem.contact_load))
+    load = loads.factor(np.array(truss.contact_load))
     return Exploration(problem.name, problem.title, B, B.copy(), k, problem.power, names, load)
 
 

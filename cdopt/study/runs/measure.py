@@ -20,12 +20,13 @@ from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.infeasibility import prove
 from cdopt.problem.solution import StepSolution
+from cdopt.study.named_problem import NamedProblem
 from cdopt.study.runs.memory import peak_memory
 from cdopt.study.runs.plugins import makers
 from cdopt.study.runs.posed import Question, question, solve, solver
 from cdopt.study.runs.record import Answer, Findings, Forces, Stability, Times
 from cdopt.study.runs.run import Run
-from cdopt.study.runs.sources import Material, before, load
+from cdopt.study.runs.sources import before, load
 
 BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
 _WARM_UPS = ("beam-uniform", "pyramid-hooke:n=5")  # other loops are compiled for the larger one
@@ -113,7 +114,7 @@ class _Beside:
     """What an answer is compared with, once it has been kept."""
 
     asked: Question
-    material: Material
+    material: NamedProblem
     backend: Backend
     tol: float
     stage: Stage
@@ -160,7 +161,7 @@ def _top(f: FloatArray) -> float:
     return float(f.max(initial=0.0))
 
 
-def _warm_up(run: Run, backend: Backend, material: Material) -> None:
+def _warm_up(run: Run, backend: Backend, material: NamedProblem) -> None:
     """Solve small problems of the kind, so that imports and compiling are over; whatever comes.
 
     Backends of plugins are left alone: what they do to other problems is not known.
@@ -170,7 +171,11 @@ def _warm_up(run: Run, backend: Backend, material: Material) -> None:
     for name in _WARM_UPS[: 1 if material.nc <= _SMALL else 2]:
         step = bank.load(name).step
         try:
-            solve(question(run.formulation, Material(material.power, step)), backend, TOLERANCE)
+            solve(
+                question(run.formulation, replace(material, step=step, truss=None)),
+                backend,
+                TOLERANCE,
+            )
         except Exception:  # what the solver does to the run's own problem is told there
             return
 
@@ -221,7 +226,7 @@ def _answer(solution: StepSolution, given: Question, tol: float) -> Answer:
     )
 
 
-def _truss_dofs(material: Material) -> int | None:
+def _truss_dofs(material: NamedProblem) -> int | None:
     return None if material.truss is None else int(material.truss.B.shape[1])
 
 
@@ -248,7 +253,7 @@ def _data(given: Question) -> ProblemData:
     return posed.classic_cd.data if isinstance(posed, CompatibleCD) else posed.data
 
 
-def _reference(material: Material) -> tuple[FloatArray, float] | None:
+def _reference(material: NamedProblem) -> tuple[FloatArray, float] | None:
     """Compatible forces on all contacts by newton, N, and their largest residual; or None."""
     try:
         if material.step is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.problem import TrussData
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.study.named_problem import NamedProblem
 from cdopt.study.runs.direct import Direct
 from cdopt.study.runs.plugins import Maker
 from cdopt.study.runs.record import Times
 from cdopt.study.runs.run import Run
-from cdopt.study.runs.sources import Material
 
 _PARTS = ("compile", "solve", "read", "certify")
 
@@ -38,15 +38,15 @@ class Question:
     """
 
     formulation: str
-    material: Material
+    material: NamedProblem
     contacts: NDArray[np.intp]
     total: int
 
-    def fresh(self) -> Material:
+    def fresh(self) -> NamedProblem:
         """The material made anew: it remembers nothing of an earlier solve."""
         return self.material.in_order(np.arange(self.material.nc))
 
-    def pose(self, made: Material) -> ClassicCD | CompatibleCD | NoTensionTruss:
+    def pose(self, made: NamedProblem) -> ClassicCD | CompatibleCD | NoTensionTruss:
         """The formulation of this material.
 
         Raises
@@ -76,7 +76,7 @@ class Question:
         return Question(self.formulation, made, self.contacts[order], self.total)
 
 
-def question(formulation: str, material: Material) -> Question:
+def question(formulation: str, material: NamedProblem) -> Question:
     """The question in the problem's own order; newton finds what a step's truss is.
 
     Raises
@@ -87,7 +87,7 @@ def question(formulation: str, material: Material) -> Question:
     if material.step is None or not formulation.startswith("truss"):
         return Question(formulation, material, np.arange(total), total)
     data, contacts = _closed(material.step, material.power)
-    return Question(formulation, Material(material.power, truss=data), contacts, total)
+    return Question(formulation, replace(material, step=None, truss=data), contacts, total)
 
 
 def _closed(step: ContactStep, power: float) -> tuple[TrussData, NDArray[np.intp]]:

@@ -12,7 +12,7 @@ import pytest
 from cdopt.plots.explore.page import solver
 
 _SPEC = importlib.util.spec_from_file_location(
-    "browser_of_pages", Path(__file__).parents[1] / "plots" / "browser.py"
+    "browser_of_pages", Path(__file__).parents[1] / "browser.py"
 )
 _MODULE: Any = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_MODULE)

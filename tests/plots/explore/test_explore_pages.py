@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import cdopt
 from cdopt._util.errors import InvalidInput
-from cdopt.cli import scene as cli_scene
 from cdopt.cli.main import app
 from cdopt.hyperstatic import indeterminacy
 from cdopt.plots import explore
 from cdopt.plots.explore.page import page
+from cdopt.scene import open_scene
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 
@@ -32,9 +32,9 @@ def made(name: str) -> explore.Exploration:
     if name not in _MADE:
         kind, _, rest = name.partition("/")
         _MADE[name] = (
-            explore.of_problem(cdopt.bank.load(rest))
+            explore.of_problem(cdopt.open_problem(rest))
             if kind == "bank"
-            else explore.of_scene(cli_scene.load(name))
+            else explore.of_scene(open_scene(name))
         )
     return _MADE[name]
 
@@ -103,13 +103,13 @@ def test_the_beam_is_posed_at_rest_with_a_weight_that_moves() -> None:
 
 def test_the_load_at_the_start_is_that_of_the_scene() -> None:
     for name in ("pyramid:n=3", "crystal:rows=3,columns=4", "arch"):
-        posed, scene = made(name), cli_scene.load(name)
+        posed, scene = made(name), open_scene(name)
         assert posed.load.kind == "gravity"
         weight = -cdopt.collision.applied_loads(scene)
         np.testing.assert_allclose(posed.load.at(posed.load.start), weight, atol=1e-12)
     beside = made("arch").load.at((2.0, 90.0))  # gravity to the right
     np.testing.assert_allclose(beside[1::3], 0.0, atol=1e-9)
-    total = 2.0 * 9.81 * cli_scene.load("arch").bodies.mass[1:-1].sum()
+    total = 2.0 * 9.81 * open_scene("arch").bodies.mass[1:-1].sum()
     assert beside[0::3].sum() == pytest.approx(-total)
 
 
@@ -135,7 +135,7 @@ def test_open_contacts_stay_out() -> None:
 )
 def test_scenes_that_no_page_can_show_are_refused(name, words) -> None:
     with pytest.raises(InvalidInput, match=words):
-        explore.of_scene(cli_scene.load(name))
+        explore.of_scene(open_scene(name))
 
 
 def test_no_contacts_are_refused() -> None:

@@ -1,0 +1,200 @@
+"""Contact problems named in words: the one reader behind every command and every study.
+
+It stands in ``study``, the lowest room above everything that it opens: the bank, scenes, files of
+other codes, and the runs of ``dynamics``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt import bank
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.parameters import one_of_these, split
+from cdopt.collision import detect, safe_margins
+from cdopt.collision import step as contact_step
+from cdopt.dynamics import Trajectory
+from cdopt.dynamics.rest import at_rest, contact_names
+from cdopt.formulations import NoTensionTruss
+from cdopt.interop import fclib
+from cdopt.problem import TrussData
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene.named import names_scene, open_scene, shipped_scenes
+
+STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
+_METHODS = ("classic-cd", "compatible-cd")  # of runs whose steps are rigid contact steps
+
+
+@dataclass(frozen=True, eq=False)
+class NamedProblem:
+    """A contact problem that was named in words: a contact step or a truss.
+
+    Attributes
+    ----------
+    name, title : for headings.
+    power : p of the contact energy.
+    step : the contact step; None for a truss.
+    truss : the data of a truss; None for a step.
+    """
+
+    name: str
+    title: str
+    power: float
+    step: ContactStep | None = None
+    truss: TrussData | None = None
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        data = self.step if self.truss is None else self.truss
+        return 0 if data is None else data.nc
+
+    @property
+    def contact_names(self) -> list[str]:
+        """Names of the contacts; their numbers where they have none."""
+        data = self.step if self.truss is None else self.truss
+        ids = None if data is None else data.contact_ids
+        return [str(name) for name in (range(self.nc) if ids is None else ids)]
+
+    def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
+        """The same problem in new objects, its contacts in this order."""
+        if self.step is not None:
+            return dataclasses.replace(self, step=self.step.select(order))
+        if self.truss is None:
+            return self
+        law, ids = self.truss.law, self.truss.contact_ids
+        truss = dataclasses.replace(
+            self.truss,
+            B=checks.freeze(sp.csr_array(self.truss.B[order])),
+            law=PowerLaw(checks.read_only(law.stiffness[order]), law.power),
+            contact_ids=None if ids is None else checks.read_only(ids[order]),
+        )
+        return dataclasses.replace(self, truss=truss)
+
+
+def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
+    """The contact problem that a text names.
+
+    Parameters
+    ----------
+    text : a bank problem with parameters, ``pyramid-hooke:n=10``; a member of a family,
+        ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), of which the normal
+        rows are taken; one step of a recorded run, ``drop.vtkhdf#12``; or a scene, where it comes
+        to rest: a file (.toml), one that ships with cdopt, or a generator with parameters.
+        ``table`` is both a bank problem and a scene: the bank comes first.
+    power : p of the contact energy; None takes that of the problem, and 2 for files of steps and
+        runs.
+
+    Raises
+    ------
+    InvalidInput : no such problem, parameter, file or step; or a damaged file.
+    Unsupported : a run by a method whose steps are no rigid contact steps.
+
+    >>> import cdopt
+    >>> cdopt.open_problem("supports:n=4").step
+    ContactStep(4 contacts, 2 degrees of freedom, dt=0.001 s)
+    """
+    chosen = None if power is None else checks.power("power", power)
+    path, _, number = text.partition("#")
+    if path.endswith(RUN_SUFFIX):
+        run = Trajectory.load(path)
+        step = recorded_step(run, step_number(run, number))
+        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
+    if text.endswith(STEP_SUFFIX):
+        step = ContactStep.load(text)
+        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
+    if text.endswith(fclib.SUFFIXES):
+        stored = fclib.read(text)
+        title = f"{stored.step!r}; {stored.label}"
+        return NamedProblem(Path(text).name, title, chosen or HOOKE, stored.step)
+    if text.startswith(FAMILY_PREFIX):
+        family, size = family_and_size(text)
+        if size is None:
+            raise InvalidInput("problem", text, f"{text}:SIZE")
+        step = family.member(size).step
+        return NamedProblem(text, family.about, chosen or family.power, step)
+    if is_scene(text):
+        scene = open_scene(text)
+        _, step, _ = at_rest(scene)
+        named = step.replace(contact_ids=list(contact_names(scene, step)))
+        title = f"{scene.title or scene.name or text}, at rest"
+        return NamedProblem(Path(text).name, title, chosen or scene.power, named)
+    if split(text)[0] not in bank.names():
+        known = [*bank.names(), *shipped_scenes()]
+        raise InvalidInput("problem", repr(text), f"a file, or {one_of_these(text, known)}")
+    stated = bank.load(text)
+    exponent = chosen or stated.power
+    if stated.step is not None:
+        return NamedProblem(stated.name, stated.title, exponent, stated.step)
+    truss = NoTensionTruss(stated.B, stated.contact_load, stated.stiffness, exponent)
+    return NamedProblem(stated.name, stated.title, exponent, truss=truss.data)
+
+
+def is_scene(text: str) -> bool:
+    """Whether a text names a scene and no bank problem."""
+    return text.endswith(".toml") or (split(text)[0] not in bank.names() and names_scene(text))
+
+
+def family_and_size(text: str) -> tuple[bank.Family, int | None]:
+    """The family and the size, None if there is none, of ``family:NAME:SIZE``.
+
+    Raises
+    ------
+    InvalidInput : no such family, or a size that is no whole number.
+    """
+    name, _, size = text.removeprefix(FAMILY_PREFIX).partition(":")
+    families = bank.families()
+    if name not in families or not (size.isdigit() or not size):
+        expected = f"{FAMILY_PREFIX}NAME:SIZE, NAME of " + ", ".join(families)
+        raise InvalidInput("problem", text, expected)
+    return families[name], int(size) if size else None
+
+
+def step_numbers(run: Trajectory) -> list[int]:
+    """Numbers of the steps that a run took, and whose starting state it recorded."""
+    frames = run.steps.tolist()
+    return [start + 1 for start in frames if start < frames[-1]]
+
+
+def step_number(run: Trajectory, text: str) -> int:
+    """The number of a recorded step, from its text.
+
+    Raises
+    ------
+    InvalidInput : no such step.
+    """
+    available = step_numbers(run)
+    if not text.isdigit() or int(text) not in available:
+        known = f"{available[0]} to {available[-1]}" if available else "none"
+        name = f"{run.path or 'the run'}#{text}"
+        raise InvalidInput("step", name, f"a step recorded there: {known}")
+    return int(text)
+
+
+def recorded_step(run: Trajectory, number: int) -> ContactStep:
+    """The contact step that a run of contact dynamics solved, from the state before it.
+
+    Parameters
+    ----------
+    number : of the step, from 1; the state before it must be among the frames.
+
+    Raises
+    ------
+    InvalidInput : no such step, or the state before it was not recorded.
+    Unsupported : the run was made by another method.
+    """
+    if run.method not in _METHODS:
+        raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
+    step_number(run, str(number))
+    state = run[run.steps.tolist().index(number - 1)].state
+    settings = {name: run.settings[name] for name in ("v_min", "turning")}
+    contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
+    return contact_step(run.scene, state, contacts, run.dt, **settings)

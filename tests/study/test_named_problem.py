@@ -1,0 +1,98 @@
+"""One reader of problems named in words: every kind of source, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import bank, open_problem
+from cdopt.study.named_problem import recorded_step
+
+FCLIB = bank.problems_folder() / "fclib-boxes" / "local_problem_test.hdf5"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "contacts", "power"),
+    [
+        ("supports:n=4", "supports:n=4", 4, 2.0),
+        (" supports : n = 5", "supports", 5, 2.0),
+        ("table", "table", 4, 2.0),  # the bank's, not the scene
+        ("fan", "fan", 7, 2.5),
+        ("family:chains:8", "family:chains:8", 8, 2.0),
+        ("family:pyramids-hertz:3", "family:pyramids-hertz:3", 24, 2.5),
+        (str(FCLIB), FCLIB.name, 48, 2.0),
+        ("beam", "beam", 3, 2.0),
+        ("problems/beam.toml", "beam.toml", 3, 2.0),
+        ("pyramid:n=3,power=2.5", "pyramid:n=3,power=2.5", 24, 2.5),
+    ],
+)
+def test_every_kind_of_name(text: str, name: str, contacts: int, power: float) -> None:
+    problem = open_problem(text)
+    assert (problem.name, problem.nc, problem.power) == (name, contacts, power)
+    assert problem.title
+    assert (problem.step is None) != (problem.truss is None)
+    assert len(problem.contact_names) == contacts
+    assert open_problem(text, power=3.0).power == 3.0
+
+
+def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
+    step = bank.load("beam-stiff-middle").step
+    step.save(tmp_path / "beam.npz")
+    opened = open_problem(str(tmp_path / "beam.npz"))
+    np.testing.assert_array_equal(opened.step.B.toarray(), step.B.toarray())
+    assert opened.contact_names == ["left", "middle", "right"]
+    fan = open_problem("fan", power=2.0).truss
+    assert fan.law.power == 2.0
+    np.testing.assert_array_equal(fan.contact_load, bank.load("fan").contact_load)
+    assert "frictionless" in open_problem(str(FCLIB)).title
+    assert open_problem("beam").contact_names == ["left", "middle", "right"]
+
+
+def test_a_step_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "drop.vtkhdf"
+    run = cdopt.simulate(
+        cdopt.scene.pyramid(2), 1e-3, 4e-3, method="classic-cd", backend="newton", out=path
+    )
+    opened = open_problem(f"{path}#3")
+    assert opened.name == "drop.vtkhdf#3"
+    np.testing.assert_array_equal(opened.step.phi, recorded_step(run, 3).phi)
+    for number in ("#0", "#5", "#x", "#-1", ""):
+        with pytest.raises(cdopt.InvalidInput, match="1 to 4"):
+            open_problem(f"{path}{number}")
+    fallen = tmp_path / "elastic.vtkhdf"
+    cdopt.simulate(cdopt.scene.load("problems/elastic-impact.toml"), 1e-5, 2e-5,
+                   method="velocity-verlet", out=fallen)  # fmt: skip
+    with pytest.raises(cdopt.Unsupported, match="no rigid contact steps"):
+        open_problem(f"{fallen}#1")
+
+
+@pytest.mark.parametrize("text", ["pyramid-hooke:n=3", "fan"])
+def test_contacts_in_another_order(text: str) -> None:
+    problem = open_problem(text)
+    order = np.arange(problem.nc)[::-1]
+    data, turned = (p.step or p.truss for p in (problem, problem.in_order(order)))
+    np.testing.assert_array_equal(turned.B.toarray(), data.B.toarray()[order])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("beam-unifrom", "did you mean 'beam-uniform'"),
+        ("", "one of these"),
+        ("missing.npz", "no such file"),
+        ("missing.hdf5", "no such file"),
+        ("missing.toml", "no such file"),
+        ("missing.vtkhdf#1", "no such file"),
+        ("family:chians:8", "chains"),
+        ("family:chains", "SIZE"),
+        ("family:chains:x", "SIZE"),
+        ("supports:n=1", "at least 2"),
+        ("pyramid:m=3", "one of these: n"),
+    ],
+)
+def test_what_names_no_problem(text: str, expected: str) -> None:
+    with pytest.raises(cdopt.InvalidInput, match=expected):
+        open_problem(text)
