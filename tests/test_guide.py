@@ -16,7 +16,7 @@ import pytest
 import typer.main
 
 import cdopt
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.cli.main import app
 from cdopt.scene.files import _Contents
 from cdopt.study.runs.record import OUTCOMES

@@ -1,4 +1,4 @@
-"""Arguments, checked once at the door: what passes is finite, of the right shape, read-only."""
+"""Checks of arguments: what passes is finite, of the right shape and read-only."""
 
 from __future__ import annotations
 
@@ -9,45 +9,37 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt._util.arrays import FrozenMatrix, sparse, unmasked
-from cdopt._util.arrays import describe as describe
-from cdopt._util.arrays import freeze as freeze
-from cdopt._util.arrays import read_only as read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import FrozenMatrix
+from cdopt._util.frozen import freeze as freeze
+from cdopt._util.frozen import read_only as read_only
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Shape = tuple[int | None, ...]  # None is any length
 
 _LARGEST = 1e150  # squares of larger entries overflow a double
+_INT64_END = 2**63
 
 
-def array(name: str, value: object, expected: str) -> NDArray[Any]:
-    """Whatever numpy makes an array of, without masked entries."""
-    try:
-        return unmasked(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
-        raise InvalidInput(name, describe(value) + masked, expected) from error
+def describe(value: object) -> str:
+    """A short description of any object, for error messages."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    if sp.issparse(value):
+        return f"a sparse matrix of shape {getattr(value, 'shape', '?')}"
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return "an integer of more than 60 digits"  # Python refuses to print the longest
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"a {type(value).__name__}"
 
 
-def real(name: str, value: object, expected: str) -> NDArray[Any]:
-    """An array of real numbers, of any shape; no flags, objects, words or masked entries."""
-    result = array(name, value, expected)
-    if result.dtype.kind not in "iuf":
-        kind = "" if result.dtype.kind != "c" else " (complex)"
-        raise InvalidInput(name, describe(value) + kind, expected)
-    return result
-
-
-def _finite(name: str, array: FloatArray, expected: str) -> None:
-    size = np.abs(array)
-    if size.max(initial=0.0) <= _LARGEST:  # not-a-number is not
-        return
-    bad = np.flatnonzero(~(size <= _LARGEST))
-    if bad.size:
-        where = f" at index {int(bad[0])}" if array.ndim == 1 else ""
-        raise InvalidInput(name, f"{float(array.ravel()[bad[0]])!r}{where}", expected)
+# --- numbers and words -----------------------------------------------------------------
 
 
 def scalar(
@@ -71,56 +63,140 @@ def scalar(
     number = float(array)
     if above == 0.0 and 0.0 < number < 1.0 / _LARGEST:
         raise InvalidInput(name, repr(number), f"one finite number of at least {1 / _LARGEST:g}")
-    outside = (
-        not abs(number) <= _LARGEST
-        or (above is not None and not number > above)
-        or (at_least is not None and not number >= at_least)
-        or (at_most is not None and not number <= at_most)
+    inside = (
+        abs(number) <= _LARGEST
+        and (above is None or number > above)
+        and (at_least is None or number >= at_least)
+        and (at_most is None or number <= at_most)
     )
-    if outside:
+    if not inside:
         raise InvalidInput(name, repr(number), expected)
     return number
 
 
+def index(name: str, value: object, size: int) -> int:
+    """A position in a sequence of ``size``, counted from the end when negative."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if not whole or not -size <= int(value) < size:  # type: ignore[call-overload]
+        raise InvalidInput(name, describe(value), f"an integer from {-size} to {size - 1}")
+    return int(value)  # type: ignore[call-overload]
+
+
+def dimension(name: str, value: object) -> int:
+    """2 or 3: the plane, or space."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in (2, 3):
+        raise InvalidInput(name, describe(value), "2 or 3")
+    return value
+
+
+def choice(name: str, value: object, options: Iterable[str]) -> str:
+    """One of the stated words."""
+    allowed = list(options)
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInput(name, describe(value), "one of " + ", ".join(map(repr, allowed)))
+    return value
+
+
+def power(name: str, value: object) -> float:
+    """An exponent p > 1 of the contact energy."""
+    one = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
+    if real(name, value, one).ndim > 0:
+        raise InvalidInput(name, describe(value), one)
+    return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
+
+
+Dim = Annotated[int, dimension]
+Power = Annotated[float, power]
+
+
+# --- arrays ----------------------------------------------------------------------------
+
+
+def unmasked(value: object) -> NDArray[Any]:
+    """A plain array of what numpy makes of a value.
+
+    Raises
+    ------
+    ValueError : entries are masked, or numpy makes no array of it.
+    """
+    masked = np.ma.isMaskedArray(value) or (
+        isinstance(value, list | tuple) and any(np.ma.isMaskedArray(entry) for entry in value)
+    )
+    if masked and np.ma.getmaskarray(np.ma.asarray(value)).any():
+        raise ValueError("masked entries")
+    return np.asarray(value)
+
+
+def array(name: str, value: object, expected: str) -> NDArray[Any]:
+    """Whatever numpy makes an array of, without masked entries."""
+    try:
+        return unmasked(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
+        raise InvalidInput(name, describe(value) + masked, expected) from error
+
+
+def real(name: str, value: object, expected: str, shape: Shape | None = None) -> NDArray[Any]:
+    """An array of real numbers; no flags, objects, words or masked entries."""
+    result = array(name, value, expected)
+    if result.dtype.kind not in "iuf":
+        kind = "" if result.dtype.kind != "c" else " (complex)"
+        raise InvalidInput(name, describe(value) + kind, expected)
+    if shape is not None:
+        pairs = zip(shape, result.shape, strict=False)
+        if result.ndim != len(shape) or any(n is not None and n != m for n, m in pairs):
+            raise InvalidInput(name, describe(result), expected)
+    return result
+
+
+def _finite(name: str, values: NDArray[Any], expected: str) -> FloatArray:
+    """A read-only copy in double precision."""
+    result = values.astype(np.float64)
+    _require_finite(name, result, expected)
+    return read_only(result)
+
+
+def _require_finite(name: str, values: FloatArray, expected: str) -> None:
+    size = np.abs(values)
+    if not size.max(initial=0.0) <= _LARGEST:  # not-a-number is not
+        bad = int(np.flatnonzero(~(size <= _LARGEST))[0])
+        where = f" at index {bad}" if values.ndim == 1 else ""
+        raise InvalidInput(name, f"{float(values.ravel()[bad])!r}{where}", expected)
+
+
+def _sizes(shape: Shape) -> str:
+    return "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+
+
+def _length(size: int | None) -> str:
+    return "any length" if size is None else f"length {size}"
+
+
 def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatArray:
     """A read-only finite vector, copied; ``size`` None takes any length."""
-    length = "any length" if size is None else f"length {size}"
-    expected = f"a finite vector of {length}" + (f" in {unit}" if unit else "")
-    array = real(name, value, expected)
-    if array.ndim != 1 or (size is not None and array.shape[0] != size):
-        raise InvalidInput(name, describe(array), expected)
-    result = array.astype(np.float64)
-    _finite(name, result, expected)
-    return read_only(result)
+    expected = f"a finite vector of {_length(size)}" + (f" in {unit}" if unit else "")
+    return _finite(name, real(name, value, expected, (size,)), expected)
 
 
 def answer(name: str, value: object, size: int | None) -> FloatArray:
     """A solver's vector, as it is: real, nothing masked; it may hold not-a-number."""
-    length = "any length" if size is None else f"length {size}"
-    expected = f"a vector of {length}, of real numbers"
-    array = real(name, value, expected)
-    if array.ndim != 1 or (size is not None and array.shape[0] != size):
-        raise InvalidInput(name, describe(array), expected)
-    return array.astype(np.float64)
+    expected = f"a vector of {_length(size)}, of real numbers"
+    return real(name, value, expected, (size,)).astype(np.float64)
 
 
-def numbers(name: str, value: object, shape: tuple[int | None, ...], unit: str = "") -> FloatArray:
+def numbers(name: str, value: object, shape: Shape, unit: str = "") -> FloatArray:
     """A read-only finite array, copied; None in ``shape`` takes any length."""
-    sizes = ", ".join("any" if n is None else str(n) for n in shape)
-    expected = f"a finite array of shape ({sizes})" + (f" in {unit}" if unit else "")
-    array = real(name, value, expected)
-    if not _fits(array, shape):
+    expected = f"a finite array of shape {_sizes(shape)}" + (f" in {unit}" if unit else "")
+    return _finite(name, real(name, value, expected, shape), expected)
+
+
+def table(name: str, value: object, rows: int) -> FloatArray:
+    """A read-only (rows, 2) or (rows, 3) array of plane or space vectors."""
+    expected = f"a finite array of shape ({rows}, 2) or ({rows}, 3)"
+    array = real(name, value, expected, (rows, None))
+    if array.shape[1] not in (2, 3):
         raise InvalidInput(name, describe(array), expected)
-    result = array.astype(np.float64)
-    _finite(name, result, expected)
-    return read_only(result)
-
-
-def _fits(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
-    """Whether an array has a shape, in which None stands for any length."""
-    return array.ndim == len(shape) and all(
-        n is None or n == m for n, m in zip(shape, array.shape, strict=True)
-    )
+    return _finite(name, array, expected)
 
 
 def per_contact(
@@ -133,31 +209,62 @@ def per_contact(
     at_most: float | None = None,
 ) -> FloatArray:
     """A scalar or one number per contact, as a read-only vector of shape (nc,)."""
-    limits = [
-        text
-        for text, wanted in (
-            ("positive", positive),
-            (f"at least {at_least}", at_least is not None),
-            (f"at most {at_most}", at_most is not None),
-        )
-        if wanted
-    ]
-    expected = ", ".join([f"one number, or one per contact ({nc})", *limits])
+    expected = f"one number, or one per contact ({nc})"
+    expected += ", positive" if positive else ""
+    expected += "" if at_least is None else f", at least {at_least}"
+    expected += "" if at_most is None else f", at most {at_most}"
     array = real(name, value, expected)
     if array.ndim == 0:
         array = np.full(nc, float(array))
-    if array.shape != (nc,):
-        raise InvalidInput(name, describe(array), expected)
-    result = array.astype(np.float64)
-    _finite(name, result, expected)
-    low = 1.0 / _LARGEST if positive else -np.inf
-    fit = (result > low) if at_least is None else (result > low) & (result >= at_least)
+    result = _finite(name, real(name, array, expected, (nc,)), expected)
+    fit = result > (1.0 / _LARGEST if positive else -np.inf)
+    if at_least is not None:
+        fit &= result >= at_least
     if at_most is not None:
         fit &= result <= at_most
     if not fit.all():
-        i = int(np.flatnonzero(~fit)[0])
+        i = int(np.argmin(fit))
         raise InvalidInput(name, f"{float(result[i])!r} at contact {i}", expected)
+    return result
+
+
+def integers(
+    name: str,
+    value: object,
+    shape: Shape,
+    *,
+    at_least: int | None = None,
+    below: int | None = None,
+) -> IntArray:
+    """A read-only integer array, copied; None in ``shape`` takes any length."""
+    low = "" if at_least is None else f", at least {at_least}"
+    high = "" if below is None else f", below {below}"
+    expected = f"integers of shape {_sizes(shape)}{low}{high}"
+    array = real(name, value, expected, shape)
+    if array.dtype.kind == "f" and array.size:
+        raise InvalidInput(name, describe(array), expected)
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= _INT64_END:
+        raise InvalidInput(name, "a number beyond 64 bits", expected)
+    result = array.astype(np.int64)
+    if at_least is not None and result.size and int(result.min()) < at_least:
+        raise InvalidInput(name, str(int(result.min())), expected)
+    if below is not None and result.size and int(result.max()) >= below:
+        raise InvalidInput(name, str(int(result.max())), expected)
     return read_only(result)
+
+
+def labels(name: str, value: object, size: int) -> NDArray[Any]:
+    """Read-only contact names: ``size`` distinct integers or strings."""
+    expected = f"{size} distinct integers or strings"
+    result = np.array(array(name, value, expected))
+    if result.shape != (size,) or (size and result.dtype.kind not in "iuU"):
+        raise InvalidInput(name, describe(result), expected)
+    if len(np.unique(result)) != size:
+        raise InvalidInput(name, "the same name twice", expected)
+    return read_only(result)
+
+
+# --- matrices --------------------------------------------------------------------------
 
 
 def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.csr_array:
@@ -165,22 +272,19 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
 
     Copied, unless it is one already.
     """
-    shape = f"({'any' if rows is None else rows}, {'any' if cols is None else cols})"
-    expected = f"a finite matrix of shape {shape}, sparse or dense"
+    expected = f"a finite matrix of shape {_sizes((rows, cols))}, sparse or dense"
     if isinstance(value, FrozenMatrix) and value.sealed:
         result: sp.csr_array = value
     elif sp.issparse(value):
-        result = sparse(name, value)
+        result = _sparse(name, value)
     else:
-        array = real(name, value, expected)
-        if array.ndim != 2:
-            raise InvalidInput(name, describe(array), expected)
+        array = real(name, value, expected, (None, None))
         result = sp.csr_array(array.astype(np.float64))
     if (rows is not None and result.shape[0] != rows) or (
         cols is not None and result.shape[1] != cols
     ):
         raise InvalidInput(name, f"shape {result.shape}", expected)
-    _finite(name, result.data, expected)
+    _require_finite(name, result.data, expected)
     return result if result is value else freeze(result)
 
 
@@ -210,85 +314,39 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
     return freeze(sp.csr_array((value + value.T) * 0.5))
 
 
-def integers(
-    name: str,
-    value: object,
-    shape: tuple[int | None, ...],
-    *,
-    at_least: int | None = None,
-    below: int | None = None,
-) -> IntArray:
-    """A read-only integer array, copied; None in ``shape`` takes any length."""
-    sizes = ", ".join("any" if n is None else str(n) for n in shape)
-    low = "" if at_least is None else f", at least {at_least}"
-    high = "" if below is None else f", below {below}"
-    expected = f"integers of shape ({sizes}){low}{high}"
-    array = real(name, value, expected)
-    if not _fits(array, shape) or (array.dtype.kind == "f" and array.size):
-        raise InvalidInput(name, describe(array), expected)
-    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise InvalidInput(name, "a number beyond 64 bits", expected)
-    result = array.astype(np.int64)
-    if at_least is not None and result.size and int(result.min()) < at_least:
-        raise InvalidInput(name, str(int(result.min())), expected)
-    if below is not None and result.size and int(result.max()) >= below:
-        raise InvalidInput(name, str(int(result.max())), expected)
-    return read_only(result)
+def _sparse(name: str, value: Any) -> sp.csr_array:
+    """A CSR copy of any sparse matrix, its structure checked before compiled code walks it.
+
+    Repeated entries are summed. The caller's object is not touched.
+    """
+    expected = "a sparse matrix of real numbers, every index within its shape"
+    try:
+        if value.format == "lil" and list(map(len, value.rows)) != list(map(len, value.data)):
+            raise ValueError("rows and data of different lengths")
+        if value.format == "dia" and value.offsets.shape != value.data.shape[:1]:
+            raise ValueError("offsets and data of different lengths")
+        parts = value if hasattr(value, "indptr") else value.tocoo()
+        data = unmasked(parts.data)
+        if data.dtype.kind not in "iuf" and data.size:
+            raise ValueError(f"entries of type {data.dtype}")
+        if hasattr(parts, "indptr"):
+            kind = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[parts.format]
+            structure: tuple[Any, ...] = tuple(map(_indices, (parts.indices, parts.indptr)))
+        else:
+            kind, structure = sp.coo_array, (tuple(map(_indices, parts.coords)),)
+        checked = kind((data, *structure), shape=value.shape)
+        if hasattr(parts, "indptr"):  # which the constructor compares with the shape only in part
+            checked.check_format(full_check=True)
+        shape = tuple(int(n) for n in value.shape)
+        return sp.csr_array(checked.tocsr().astype(np.float64), shape=shape, copy=True)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
+        raise InvalidInput(name, f"{describe(value)}: {error}", expected) from error
 
 
-def table(name: str, value: object, rows: int) -> FloatArray:
-    """A read-only (rows, 2) or (rows, 3) array of plane or space vectors."""
-    expected = f"a finite array of shape ({rows}, 2) or ({rows}, 3)"
-    array = real(name, value, expected)
-    if array.ndim != 2 or array.shape[0] != rows or array.shape[1] not in (2, 3):
-        raise InvalidInput(name, describe(array), expected)
-    result = array.astype(np.float64)
-    _finite(name, result, expected)
-    return read_only(result)
-
-
-def labels(name: str, value: object, size: int) -> NDArray[Any]:
-    """Read-only contact names: ``size`` distinct integers or strings."""
-    expected = f"{size} distinct integers or strings"
-    result = np.array(array(name, value, expected))
-    if result.shape != (size,) or (size and result.dtype.kind not in "iuU"):
-        raise InvalidInput(name, describe(result), expected)
-    if len(np.unique(result)) != size:
-        raise InvalidInput(name, "the same name twice", expected)
-    return read_only(result)
-
-
-def index(name: str, value: object, size: int) -> int:
-    """A position in a sequence of ``size``, counted from the end when negative."""
-    expected = f"an integer from {-size} to {size - 1}"
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-    if not whole or not -size <= int(value) < size:  # type: ignore[call-overload]
-        raise InvalidInput(name, describe(value), expected)
-    return int(value)  # type: ignore[call-overload]
-
-
-def dimension(name: str, value: object) -> int:
-    """2 or 3: the plane, or space."""
-    if isinstance(value, bool) or not isinstance(value, int) or value not in (2, 3):
-        raise InvalidInput(name, describe(value), "2 or 3")
-    return value
-
-
-def choice(name: str, value: object, options: Iterable[str]) -> str:
-    """One of the stated words."""
-    allowed = list(options)
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidInput(name, describe(value), "one of " + ", ".join(map(repr, allowed)))
-    return value
-
-
-def power(name: str, value: object) -> float:
-    """An exponent p > 1 of the contact energy."""
-    one = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
-    if real(name, value, one).ndim > 0:
-        raise InvalidInput(name, describe(value), one)
-    return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
-
-
-Dim = Annotated[int, dimension]
-Power = Annotated[float, power]
+def _indices(part: Any) -> IntArray:
+    result = unmasked(part)
+    if result.ndim != 1 or result.dtype.kind not in "iu":
+        raise ValueError(f"indices of type {result.dtype} and shape {result.shape}")
+    if result.dtype.kind == "u" and result.size and int(result.max()) >= _INT64_END:
+        raise ValueError("an index beyond 64 bits")
+    return result

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
-from cdopt._util.proof import InfeasibilityProof
+import numpy as np
+from numpy.typing import NDArray
 
 
 def portable(value: Any) -> Any:
@@ -27,10 +29,10 @@ class CdoptError(Exception):
         state = dict(self.__dict__)
         if "raw" in state:
             state["raw"] = portable(state["raw"])
-        return _again, (type(self), self.args, state)
+        return _restored, (type(self), self.args, state)
 
 
-def _again(kind: type[CdoptError], args: tuple[Any, ...], state: dict[str, Any]) -> CdoptError:
+def _restored(kind: type[CdoptError], args: tuple[Any, ...], state: dict[str, Any]) -> CdoptError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(state)
     return error
@@ -100,6 +102,31 @@ class Unsupported(CdoptError):
         self.what = what
         self.reason = reason
         self.alternatives = alternatives
+
+
+@dataclass(frozen=True, eq=False)
+class InfeasibilityProof:
+    """A certificate of infeasibility.
+
+    Attributes
+    ----------
+    kind : "truss" or "rigid step".
+    vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step.
+    value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s; negative.
+    violation : largest violation of the vector's own conditions, relative; round-off when sound.
+    """
+
+    kind: str
+    vector: NDArray[np.float64]
+    value: float
+    violation: float
+
+    def __str__(self) -> str:
+        if self.kind == "truss":
+            what = "the motion u has B u >= 0 and contact_load @ u"
+        else:
+            what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
+        return f"{self.kind} infeasible: {what} = {self.value:.3g} (to {self.violation:.1e})"
 
 
 class SolveFailed(CdoptError):

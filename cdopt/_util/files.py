@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from cdopt._util.checks import describe
-from cdopt._util.errors import InvalidInput, SaveFailed
+from cdopt._util.errors import CdoptError, InvalidInput, SaveFailed
 
+_PACKAGE = Path(__file__).resolve().parents[1]
 Content = bytes | bytearray | memoryview
 TEXT = 2**26  # bytes of a text file
 WHOLE = 2**31  # bytes of any file that is read as a whole
@@ -242,3 +243,24 @@ def _reason(error: OSError | ValueError) -> str:
 def _fault(path: str | Path, found: str, expected: str, argument: str) -> InvalidInput:
     words = found if argument == str(path) else f"{path}: {found}"
     return InvalidInput(argument, repr(words)[1:-1][:300], expected)
+
+
+# --- the problem bank --------------------------------------------------------------------
+
+
+def problems_folder(package: Path = _PACKAGE) -> Path:
+    """The folder of problems that belongs to a package folder.
+
+    An installed wheel carries it inside the package as ``_problems``; in a checkout or an
+    editable install it is ``problems``, beside the package.
+
+    Raises
+    ------
+    CdoptError : neither is there.
+    """
+    places = (package / "_problems", package.parent / "problems")
+    for place in places:
+        if place.is_dir():
+            return place
+    looked = " and ".join(str(place) for place in places)
+    raise CdoptError(f"the problem bank is missing from this installation: looked for {looked}")

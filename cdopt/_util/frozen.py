@@ -1,4 +1,4 @@
-"""Frozen records of arrays: what is stored is read-only, in copies and pickles too."""
+"""Read-only arrays, sparse matrices and records; copies and pickles of them are read-only too."""
 
 from __future__ import annotations
 
@@ -8,19 +8,85 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from cdopt._util.arrays import FrozenMatrix, freeze, read_only
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, no longer writable."""
+    array.flags.writeable = False
+    return array
+
+
+class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
+    """A CSR array that refuses to be changed; what is computed from it can be.
+
+    ``freeze`` seals it. A copy is an ordinary matrix; pickles and deep copies are sealed.
+    """
+
+    @property
+    def sealed(self) -> bool:
+        """Whether ``freeze`` returned it; what is computed from it is not sealed."""
+        return "_sealed" in self.__dict__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("data", "indices", "indptr", "shape", "_shape"):
+            self._require_unsealed()
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._require_unsealed()
+        super().__setitem__(key, value)
+
+    def _require_unsealed(self) -> None:
+        if self.sealed:
+            raise ValueError("the matrix is read-only; change a copy of it")
+
+    def __copy__(self) -> FrozenMatrix:
+        """One that shares the arrays and can be given others."""
+        result = FrozenMatrix.__new__(FrozenMatrix)
+        result.__dict__.update(self.__dict__)
+        result.__dict__.pop("_sealed", None)
+        return result
+
+    def __deepcopy__(self, memo: Any) -> sp.csr_array:
+        return freeze(self.copy()) if self.sealed else self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.data, self.indices, self.indptr)
+        return _restored, (parts, self.shape, self.sealed)
+
+
+def _restored(parts: Any, shape: tuple[int, int], sealed: bool) -> sp.csr_array:
+    matrix = sp.csr_array(parts, shape=shape)
+    return freeze(matrix) if sealed else matrix
+
+
+def freeze(result: sp.csr_array) -> sp.csr_array:
+    """A FrozenMatrix in canonical order without stored zeros; it takes over the arrays."""
+    if isinstance(result, FrozenMatrix) and result.sealed:
+        return result
+    result.sum_duplicates()
+    result.eliminate_zeros()
+    result.sort_indices()
+    parts = (result.data, result.indices, result.indptr)
+    for part in parts:
+        read_only(part)
+        if isinstance(part.base, np.ndarray):  # what it was cut from
+            read_only(part.base)
+    frozen = FrozenMatrix(parts, shape=result.shape, copy=False)
+    for part in (frozen.data, frozen.indices, frozen.indptr):
+        read_only(part)
+    frozen.has_canonical_format = True
+    frozen.__dict__["_sealed"] = True
+    return frozen
 
 
 def _proxy(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(content)
 
 
-def _proxy_parts(proxy: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
-    return _proxy, (dict(proxy),)
-
-
-copyreg.pickle(MappingProxyType, _proxy_parts)  # read-only dictionaries, which Python leaves out
+# Python itself does not pickle read-only dictionaries
+copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))
 
 
 class Frozen:
@@ -30,33 +96,25 @@ class Frozen:
     """
 
     def __post_init__(self) -> None:
-        self.__setstate__({name: _own(value) for name, value in self.__dict__.items()})
+        for name, value in self.__dict__.items():
+            self.__dict__[name] = _frozen(value, copy=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in list(state.items()):
-            self.__dict__[name] = _sealed(value)
+        for name, value in state.items():
+            self.__dict__[name] = _frozen(value, copy=False)
 
 
-def _own(value: Any) -> Any:
-    """The value, or a read-only copy of it if somebody else can write to it."""
-    if isinstance(value, np.ndarray) and value.flags.writeable:
-        return read_only(value.copy())
-    if isinstance(value, sp.csr_array) and not isinstance(value, FrozenMatrix):
-        return freeze(value.copy())
-    if isinstance(value, dict | MappingProxyType):
-        return type(value)({name: _own(entry) for name, entry in value.items()})
-    return value
-
-
-def _sealed(value: Any) -> Any:
-    """The value itself, no longer writable."""
+def _frozen(value: Any, copy: bool) -> Any:
+    """The value, no longer writable; a copy of it if others can write to it and ``copy``."""
     if isinstance(value, np.ndarray):
-        return read_only(value)
+        return read_only(value.copy() if copy and value.flags.writeable else value)
+    if isinstance(value, FrozenMatrix) and value.sealed:
+        return value
     if isinstance(value, sp.csr_array):
-        return freeze(value)
+        return freeze(value.copy() if copy else value)
     if isinstance(value, dict | MappingProxyType):
-        return type(value)({name: _sealed(entry) for name, entry in value.items()})
+        return type(value)({name: _frozen(entry, copy) for name, entry in value.items()})
     return value

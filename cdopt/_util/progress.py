@@ -1,4 +1,4 @@
-"""How long work tells how far it is: one way for every loop of the library."""
+"""Progress of long work: one way for every loop of the library to report it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 
-Tell = Callable[..., None]  # of (done, total), or of (done, total, text)
+ProgressCallback = Callable[..., None]  # of (done, total), or of (done, total, text)
 
 
 @contextlib.contextmanager
-def told(progress: bool | Tell, what: str) -> Iterator[Tell]:
-    """A function that is told (done, total), and a text if there is more to say, as work goes on.
+def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[ProgressCallback]:
+    """A function to call with (done, total), and a text if there is more to say, as work goes on.
 
     Parameters
     ----------
@@ -30,14 +30,18 @@ def told(progress: bool | Tell, what: str) -> Iterator[Tell]:
     InvalidInput : neither a boolean nor a function.
     """
     if callable(progress):
-        yield progress if _takes_text(progress) else lambda *told: progress(*told[:2])
+        yield progress if _takes_text(progress) else lambda done, total, *_: progress(done, total)
     elif progress is False:
         yield lambda done, total, text="": None
     elif progress is True:
+        texts = TextColumn("{task.fields[text]}", markup=False)
         columns = (
-            TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[text]}", markup=False),
-        )  # fmt: skip
+            TextColumn(what),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            texts,
+        )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None, text="")
             yield lambda done, total, text="": bar.update(
@@ -47,7 +51,7 @@ def told(progress: bool | Tell, what: str) -> Iterator[Tell]:
         raise InvalidInput("progress", checks.describe(progress), "True, False or a function")
 
 
-def _takes_text(function: Tell) -> bool:
+def _takes_text(function: ProgressCallback) -> bool:
     try:
         inspect.signature(function).bind(0, 1, "")
     except (TypeError, ValueError):  # ValueError: built in, without a signature

@@ -10,7 +10,7 @@ array([2., 6., 2.])
 """
 
 from cdopt._util.arguments import guard
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.bank import generators, quantities
 from cdopt.bank.family import Family, Member, families
 from cdopt.bank.manifests import Manifest, manifest, names

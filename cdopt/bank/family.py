@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from cdopt._util.checks import describe
 from cdopt._util.errors import InvalidInput
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.bank.blocks import (
     brick_pyramid,
     chain,

@@ -10,7 +10,7 @@ import msgspec
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import Value, one_of_these
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 
 Quantity = Literal[
     "f_compatible",

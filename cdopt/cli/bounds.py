@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cdopt import plots
-from cdopt._util.documents.pages import begins_with
+from cdopt._util.documents import begins_with
 from cdopt._util.errors import BackendUnavailable, InvalidInput, SolveFailed
 from cdopt.backends import resolve
 from cdopt.cli import bounds_output as cli_bounds_output

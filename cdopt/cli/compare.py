@@ -18,7 +18,7 @@ from rich.text import Text
 
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import one_line, seconds, short
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.cli import output as cli_output
 from cdopt.cli.output import NO_ANSWER
 from cdopt.cli.simulate import INTERRUPTED
@@ -183,7 +183,7 @@ def _conducted(chosen: Sequence[Plan], out: str, address: str | None, quiet: boo
 
 
 @contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[bool | Tell]:
+def _progress(quiet: bool) -> Iterator[bool | ProgressCallback]:
     """A bar on a terminal, a line for each run elsewhere."""
     if quiet or Console(stderr=True).is_terminal:
         yield not quiet

@@ -17,7 +17,7 @@ from rich.text import Text
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.cli import output as cli_output
 from cdopt.cli import run_output as cli_run_output
 from cdopt.cli.output import INFEASIBLE, NO_ANSWER
@@ -185,7 +185,7 @@ def _again(
 
 
 @contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[bool | Tell]:
+def _progress(quiet: bool) -> Iterator[bool | ProgressCallback]:
     """A bar on a terminal; elsewhere a line now and then, and at the end."""
     if quiet or Console(stderr=True).is_terminal:
         yield not quiet

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, Neighbours, detect, safe_margins
 from cdopt.dynamics import diagnostics
 from cdopt.dynamics.frame import Frame
@@ -62,7 +62,7 @@ class Simulation:
 
     def __init__(
         self, scene: Scene, dt: float, steps: int, method: Method | MarchingMethod, every: int,
-        strict: bool, tell: Tell,
+        strict: bool, tell: ProgressCallback,
     ) -> None:  # fmt: skip
         self.scene, self.dt, self.steps, self.method = scene, dt, steps, method
         self.every, self.strict, self.tell = every, strict, tell

@@ -11,7 +11,7 @@ from typing import Any
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.memory import MB, physical_memory
-from cdopt._util.progress import Tell, told
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.method import MarchingMethod, Method
@@ -43,7 +43,7 @@ def simulate(
     resume: bool = False,
     every: int = 1,
     on_failure: str = "stop",
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
     **options: Any,
 ) -> Trajectory:
     """Let a scene go on for a while.
@@ -110,7 +110,7 @@ def simulate(
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
         _require_room(place, chosen, steps, every)
-    with told(progress, "steps") as tell:
+    with progress_bar(progress, "steps") as tell:
         work = Simulation(place, step, steps, chosen, every, strict, tell)
         return work.in_memory() if out is None else work.in_file(_path(out), resume)
 

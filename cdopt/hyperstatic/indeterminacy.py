@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.progress import Tell, told
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD
@@ -36,7 +36,7 @@ def indeterminacy(
     contacts: Any = None,
     tol: float = 1e-9,
     jobs: int = 1,
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
     *,
     closed_tol: float | None = None,
     time_limit: float | None = None,
@@ -113,7 +113,7 @@ def indeterminacy(
     clock.lap("rank")
     networks = free_networks(parts, verdict, forces, unit)
     asked = _asked(contacts, ~verdict.tight)
-    with told(progress, "forces bounded") as tell:
+    with progress_bar(progress, "forces bounded") as tell:
         mask = np.zeros(step.nc, dtype=bool)
         mask[asked] = True
         intervals = bounds_of(networks, forces, mask, int(threads), tell, deadline)

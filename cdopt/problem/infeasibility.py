@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import read_only
+from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.linear_program import linprog
-from cdopt._util.proof import InfeasibilityProof
 from cdopt.problem import ProblemData, RigidStepData, TrussData
 from cdopt.problem.scaling import column_scale
 

@@ -11,7 +11,7 @@ import msgspec
 
 from cdopt._util import files
 from cdopt._util.errors import CdoptError, InvalidInput
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.bonds import BOND_REACH
 from cdopt.scene.convex import Compound, Part

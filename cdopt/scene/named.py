@@ -7,7 +7,7 @@ from typing import Any
 
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.parameters import merge, one_of_these, split
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.scene.files import load
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.scene import Scene

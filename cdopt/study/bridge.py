@@ -24,7 +24,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.formatting import short
-from cdopt._util.progress import Tell, told
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision import Contacts, detect, step
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic import indeterminacy
@@ -60,7 +60,7 @@ def bridge(
     methods: Sequence[str] = METHODS,
     epsilons: Any = None,
     limit: int = 100_000,
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
 ) -> Bridge:
     """Follow elastic contacts at rest to the limit of infinite stiffness.
 
@@ -127,7 +127,7 @@ def bridge(
     apart = contacts.phi > _TOUCHES * _half_width(scene)
     goal = Goal(contacts.contact_ids, f, apart)
     place = float(np.abs(start.position).max())
-    with told(progress, "runs") as tell:
+    with progress_bar(progress, "runs") as tell:
         lines = _lines(scene, start, chosen, ks, goal, law, most, tell)
     return Bridge(
         scene=scene,
@@ -209,7 +209,7 @@ def _positive(name: str, values: Any) -> FloatArray:
 
 def _lines(
     scene: Scene, state: State, names: Sequence[str], kappas: FloatArray, goal: Goal,
-    law: PowerLaw, limit: int, tell: Tell,
+    law: PowerLaw, limit: int, tell: ProgressCallback,
 ) -> tuple[Line, ...]:  # fmt: skip
     """Every method at every κ."""
     done, total = 0, len(names) * kappas.size

@@ -10,8 +10,7 @@ import numpy as np
 
 from cdopt._util import checks, formatting
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import CdoptError, SolveFailed
-from cdopt._util.proof import InfeasibilityProof
+from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed
 from cdopt.backends import Backend, resolve
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem import RigidStepData

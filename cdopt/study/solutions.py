@@ -15,11 +15,11 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import (
     BackendUnavailable,
     CdoptError,
+    InfeasibilityProof,
     InvalidInput,
     SolveFailed,
     Unsupported,
 )
-from cdopt._util.proof import InfeasibilityProof
 from cdopt.backends import Backend, available, resolve
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution

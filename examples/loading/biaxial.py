@@ -18,7 +18,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
@@ -134,7 +134,7 @@ def biaxial(
     limit: int = 400,
     travel: float = np.inf,
     on_failure: str = "stop",
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
 ) -> Biaxial:
     """Shorten a box along one axis while the walls across it bear a constant stress.
 

@@ -9,7 +9,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
@@ -67,7 +67,7 @@ def compress(
     limit: int = 400,
     travel: float = np.inf,
     on_failure: str = "stop",
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
 ) -> Compression:
     """Compress a packing by a wall that moves in along its normal.
 

@@ -12,7 +12,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.progress import Tell
+from cdopt._util.progress import ProgressCallback
 from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
@@ -58,7 +58,7 @@ def press(
     limit: int = 200,
     travel: float = 1.0,
     on_failure: str = "keep",
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
 ) -> PileLoading:
     """Load the top of a pile more and more, from equilibrium to equilibrium.
 

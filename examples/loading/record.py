@@ -12,7 +12,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import SolveFailed
 from cdopt._util.frozen import Frozen
-from cdopt._util.progress import Tell, told
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision import Contacts
 from cdopt.collision import step as contact_step
 from cdopt.dynamics import Equilibrium
@@ -113,7 +113,7 @@ def follow(
     steps: int,
     take: Callable[[int, Equilibrium], Equilibrium],
     written: Callable[[list[Equilibrium], str], Record],
-    progress: bool | Tell,
+    progress: bool | ProgressCallback,
     on_failure: str,
 ) -> Record:
     """From equilibrium to equilibrium.
@@ -130,7 +130,7 @@ def follow(
     """
     strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
     done = [first]
-    with told(progress, "loading steps") as tell:
+    with progress_bar(progress, "loading steps") as tell:
         for k in range(steps):
             try:
                 done.append(take(k, done[-1]))

@@ -9,7 +9,7 @@ import pytest
 
 import cdopt
 from cdopt import bank
-from cdopt._util.problems_folder import problems_folder
+from cdopt._util.files import problems_folder
 from cdopt.bank import manifests, quantities
 
 WANTED = {

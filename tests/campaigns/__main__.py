@@ -6,6 +6,9 @@ import argparse
 import importlib
 import json
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))  # as pytest does
 
 
 def main() -> int:

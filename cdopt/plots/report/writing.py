@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdopt._util import checks, documents
 from cdopt._util.documents import markdown_cell
-from cdopt._util.documents.pages import picture as held_picture
+from cdopt._util.documents import picture as held_picture
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import TEXT as TEXT_SIZE
 from cdopt._util.files import read_bytes, write_text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
-from cdopt._util.progress import Tell, told
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.study.runs.plan import Plan
 from cdopt.study.runs.process import make
 from cdopt.study.runs.record import LIMITED, Record
@@ -38,7 +38,7 @@ def conduct(
     plan: Plan,
     out: str | Path | None = None,
     executor: Executor | None = None,
-    progress: bool | Tell = False,
+    progress: bool | ProgressCallback = False,
 ) -> Study:
     """Make the runs of a plan, each in a process of its own.
 
@@ -66,7 +66,7 @@ def conduct(
             earlier, writer = stack.enter_context(opened(out))
         known = {r.id: r for r in earlier}
         todo = [run for run in plan.runs if not _settled(known.get(run.id), plan)]
-        tell = stack.enter_context(told(progress, "runs"))
+        tell = stack.enter_context(progress_bar(progress, "runs"))
         tell(0, len(todo), "")
         lost: dict[str, str] = {}
         made = 0

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cdopt._util import documents
-from cdopt._util.documents import markdown_cell
-from cdopt._util.documents.pages import picture
+from cdopt._util.documents import markdown_cell, picture
 
 from .numbers import Number
 
