@@ -9,8 +9,8 @@ import msgspec
 
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
-from cdopt._util.parameters import Value, one_of_these
 from cdopt._util.files import problems_folder
+from cdopt._util.parameters import Value, one_of_these
 
 Quantity = Literal[
     "f_compatible",

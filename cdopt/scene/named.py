@@ -6,8 +6,8 @@ import inspect
 from typing import Any
 
 from cdopt._util.errors import CdoptError, InvalidInput
-from cdopt._util.parameters import merge, one_of_these, split
 from cdopt._util.files import problems_folder
+from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.scene.files import load
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.scene import Scene

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from cdopt._util.errors import CdoptError, SolveFailed
+from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed
 from cdopt._util.formatting import one_line
-from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem.solution import StepSolution
 
 _LISTED = 8  # entries of a proof that are written out
