@@ -7,9 +7,8 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt.collision.contacts import Contacts
-from cdopt.collision.gradient import gap_gradient
-from cdopt.collision.turning import MOMENTUM, halfway, inertia, spins, uneven
+from cdopt.collision.contacts import Contacts, gap_gradient
+from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Dofs, Scene, State
 

@@ -1,4 +1,9 @@
-"""Contacts: the gaps of a scene in a state, with all that a contact step wants to know."""
+"""Contacts: the gaps of a scene in a state, and their gradient B = ∂Φ/∂q, dΦ/dt = B v.
+
+A contact with normal n from body i to body j opens at n · (u_j − u_i), where u is the velocity
+of each body's point of contact: n on the translation of body j and r × n on its turn, r from
+its centre to the point; the opposite on body i.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.collision.faces import redundant_points
 from cdopt.collision.neighbours import Neighbours, default_margin
 from cdopt.collision.stiffness import restitution, stiffness
-from cdopt.collision.wrenches import prescribed_rate
 from cdopt.geometry.polytope import LABELS
-from cdopt.scene import Scene, State
-from cdopt.scene.bonds import among
-from cdopt.scene.pairs import Gaps, gaps, ordered
+from cdopt.scene import Dofs, Scene, State
+from cdopt.scene.pairs import gaps, is_among, ordered
 
 FEATURES = LABELS**2  # contact points that a pair of bodies can tell apart
+_RANK = 1e-6  # relative: points of one face differ in direction by less
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +91,7 @@ class Contacts(Frozen):
     @cached_property
     def redundant(self) -> BoolArray:
         """(nc,) points that add no force which the others of their pair cannot give."""
-        return read_only(redundant_points(self.bodies, self.normals, self.points))
+        return read_only(_redundant_points(self.bodies, self.normals, self.points))
 
     def __repr__(self) -> str:
         return f"Contacts({self.nc})"
@@ -114,25 +119,133 @@ def detect(
     if near.scene is not scene:
         raise InvalidInput("neighbours", "those of another scene", "Neighbours(scene)")
     width = default_margin(scene) if margin is None else margin
-    found = _gaps(scene, state, near.pairs(state, width), width)
-    i, j = found.bodies.T
+    pairs = near.pairs(state, width)
+    if scene.bonds.size:
+        loose = gaps(scene.bodies, state, pairs[~is_among(pairs, scene.bonds)], width)
+        points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])
+    else:
+        points = gaps(scene.bodies, state, pairs, width)
+    i, j = points.bodies.T
     return Contacts(
-        bodies=found.bodies,
-        phi=found.phi,
-        normals=found.normals,
-        points=found.points,
-        contact_ids=(i * scene.nb + j) * FEATURES + found.features @ np.array([LABELS, 1]),
-        stiffness=stiffness(scene, found.bodies),
-        restitution=restitution(scene, found.bodies),
-        gap_rate=prescribed_rate(scene, state, found.bodies, found.normals, found.points),
-        bonded=among(found.bodies, scene.bonds),
+        bodies=points.bodies,
+        phi=points.phi,
+        normals=points.normals,
+        points=points.points,
+        contact_ids=(i * scene.nb + j) * FEATURES + points.features @ np.array([LABELS, 1]),
+        stiffness=stiffness(scene, points.bodies),
+        restitution=restitution(scene, points.bodies),
+        gap_rate=_prescribed_rate(scene, state, points.bodies, points.normals, points.points),
+        bonded=is_among(points.bodies, scene.bonds),
     )
 
 
-def _gaps(scene: Scene, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
-    """Gaps up to ``margin`` of these pairs, and those of all bonds."""
-    if not scene.bonds.size:
-        return gaps(scene.bodies, state, pairs, margin)
-    loose = pairs[~among(pairs, scene.bonds)]
-    bonds = gaps(scene.bodies, state, scene.bonds, np.inf)
-    return ordered([gaps(scene.bodies, state, loose, margin), bonds])
+def gap_gradient(
+    scene: Scene, state: State, contacts: Contacts, dofs: Dofs | None = None
+) -> sp.csr_array:
+    """B (nc, nv) sparse, of contacts found in this state; ``B @ v`` is the rate of the gaps, m/s.
+
+    The prescribed motion of fixed bodies is in ``contacts.gap_rate``. No gap depends on the turn
+    of a sphere: on ``scene.full_dofs`` those columns have no entries.
+
+    Parameters
+    ----------
+    dofs : the degrees of freedom, by default ``scene.dofs``.
+
+    Raises
+    ------
+    InvalidInput : a state, contacts or degrees of freedom of another scene.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), section 3.
+    """
+    scene.check_state(state)
+    contacts.check_scene(scene)
+    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
+    number = without_idle_turns(scene, chosen.number)
+    rows = approach_rows(state, contacts.bodies, contacts.normals, contacts.points, number)
+    return sp.csr_array(rows, shape=(contacts.nc, chosen.nv))
+
+
+def without_idle_turns(scene: Scene, number: IntArray) -> IntArray:
+    """Numbers of degrees of freedom, as in ``Dofs``, −1 at turns that change no gap: of spheres."""
+    idle = ~scene.bodies.turns[:, None] & (np.arange(number.shape[1]) >= scene.dim)
+    return np.where(idle, -1, number)
+
+
+def approach_rows(
+    state: State, pairs: IntArray, directions: FloatArray, points: FloatArray, number: IntArray
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows that take velocities to direction · (u_j − u_i), u the velocities at points.
+
+    Parameters
+    ----------
+    pairs : (n, 2) bodies i, j. directions : (n, dim). points : (n, dim) m.
+    number : the column of each entry of State.v, −1 for none, as in ``Dofs``; columns that
+        ascend from i to j.
+
+    Returns
+    -------
+    data, indices and indptr of a CSR matrix with n rows.
+    """
+    cols, data = [], []
+    for side, sign in ((0, -1.0), (1, 1.0)):
+        body = pairs[:, side]
+        cols.append(number[body])
+        data.append(sign * _wrench(state, body, directions, points))
+    columns, entries = np.hstack(cols), np.hstack(data)
+    used = columns >= 0
+    indptr = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
+    return entries[used], columns[used], indptr
+
+
+def _prescribed_rate(
+    scene: Scene, state: State, pairs: IntArray, normals: FloatArray, points: FloatArray
+) -> FloatArray:
+    """Rate (nc,) of the gaps from the velocities that fixed bodies have in this state, m/s."""
+    rate = np.zeros(pairs.shape[0])
+    moving = scene.bodies.fixed & state.v.any(axis=1)
+    for side, sign in ((0, -1.0), (1, 1.0)):
+        k = np.flatnonzero(moving[pairs[:, side]])
+        body = pairs[k, side]
+        rate[k] += sign * (_wrench(state, body, normals[k], points[k]) * state.v[body]).sum(axis=1)
+    return rate
+
+
+def _wrench(state: State, body: IntArray, normals: FloatArray, points: FloatArray) -> FloatArray:
+    """Wrenches (n, 3 or 6) on bodies of unit forces at points."""
+    return _wrenches(normals, points - state.position[body])
+
+
+def _wrenches(forces: FloatArray, arm: FloatArray) -> FloatArray:
+    """Force n and torque r × n (n, 3 or 6) of forces with levers (n, dim)."""
+    if forces.shape[1] == 2:
+        turn = (arm[:, 0] * forces[:, 1] - arm[:, 1] * forces[:, 0])[:, None]
+    else:
+        turn = np.cross(arm, forces)
+    return np.hstack([forces, turn])
+
+
+def _redundant_points(bodies: IntArray, normals: FloatArray, points: FloatArray) -> BoolArray:
+    """Contacts (nc,) whose wrench is a combination of those of their pair's other contacts.
+
+    Of each pair as many points as its wrenches have rank are kept, chosen by pivoted QR; the
+    others are redundant. Levers are taken about the middle of the pair's points, in units of
+    their spread.
+
+    Parameters
+    ----------
+    bodies : (nc, 2). normals : (nc, dim). points : (nc, dim) m.
+    """
+    flags = np.zeros(len(bodies), dtype=bool)
+    _, first, count = np.unique(bodies, axis=0, return_index=True, return_counts=True)
+    for start, many in zip(first[count > 1], count[count > 1], strict=True):
+        of_pair = slice(start, start + many)  # contacts of a pair follow each other
+        arm = points[of_pair] - points[of_pair].mean(axis=0)
+        arm /= np.abs(arm).max() or 1.0
+        wrenches = _wrenches(normals[of_pair], arm)
+        _, R, order = qr(wrenches.T, mode="economic", pivoting=True)
+        size = np.abs(np.diag(R))
+        rank = int(np.count_nonzero(size > _RANK * size[0]))
+        flags[start + order[rank:]] = True
+    return flags

@@ -21,8 +21,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.collision.contacts import Contacts
-from cdopt.collision.gradient import approach_rows, without_idle_turns
+from cdopt.collision.contacts import Contacts, approach_rows, without_idle_turns
 from cdopt.collision.stiffness import effective_mass
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 

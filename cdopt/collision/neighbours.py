@@ -1,4 +1,4 @@
-"""Neighbours: pairs of bodies worth a closer look, kept while nothing has moved far."""
+"""Neighbours: pairs of bodies that may touch, kept until a body has moved far enough."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.scene import SHAPES, Scene, State
-from cdopt.scene.search import near_pairs, unbounded_pairs
+from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
+from cdopt.scene import Scene, State
 
-_ROUND_OFF = 1e-12  # must not hide a pair
-_SHARE = 0.1  # of the smallest half-width: far enough to see a contact come, near enough to be few
+_SHARE = 0.1  # of the smallest half-width
 
 
 def default_margin(scene: Scene) -> float:
@@ -48,8 +47,7 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     scene.check_state(state)
     b = scene.bodies
     turning = np.array(np.abs(state.angular_velocity).reshape(b.nb, -1).sum(axis=1))
-    turns = np.array([shape.turns for shape in SHAPES])[b.kind] & np.isfinite(b.reach)
-    turning *= np.where(turns, b.reach, 0.0)
+    turning *= np.where(b.turns & np.isfinite(b.reach), b.reach, 0.0)
     load = np.where(b.fixed, 0.0, np.linalg.norm(b.force, axis=1) / b.mass)
     fall = np.where(b.fixed, 0.0, np.linalg.norm(scene.gravity))
     speed = np.linalg.norm(state.velocity, axis=1) + turning + step * (fall + load)
@@ -81,10 +79,10 @@ class Neighbours:
         wide = 2.0 * default_margin(scene) if skin is None else skin
         self.skin = checks.scalar("skin", wide, at_least=0.0)
         self.searches = 0
-        self._walls = unbounded_pairs(scene.bodies)
+        self._walls = unbounded_pairs(scene.bodies.reach, scene.bodies.fixed)
         self._bounded = np.isfinite(scene.bodies.reach)
         self._near: IntArray | None = None
-        self._place: FloatArray = np.empty(0)
+        self._searched: FloatArray = np.empty(0)
         self._reach = 0.0
 
     def pairs(self, state: State, margin: float | FloatArray) -> IntArray:
@@ -97,21 +95,22 @@ class Neighbours:
         InvalidInput : a state of another scene, or a negative margin.
         """
         self.scene.check_state(state)
-        wanted, shares = self._wanted(margin)
-        place = state.position[self._bounded]
-        if self._near is None or wanted + 2.0 * self._moved(place) > self._reach:
-            self._reach = wanted + self.skin
-            self._near = near_pairs(self.scene.bodies, state.position, self._reach)
-            self._place = place
+        b = self.scene.bodies
+        widest, shares = self._widest(margin)
+        position = state.position[self._bounded]
+        if self._near is None or widest + 2.0 * self._moved(position) > self._reach:
+            self._reach = widest + self.skin
+            self._near = near_pairs(state.position, b.reach, b.fixed, self._reach)
+            self._searched = position
             self.searches += 1
         if shares is None:
             return np.concatenate([self._near, self._walls])
         i, j = self._near.T
         apart = np.linalg.norm(state.position[j] - state.position[i], axis=1)
-        reach = self.scene.bodies.reach * (1.0 + _ROUND_OFF) + shares
+        reach = b.reach * (1.0 + ROUND_OFF) + shares
         return np.concatenate([self._near[apart <= reach[i] + reach[j]], self._walls])
 
-    def _wanted(self, margin: float | FloatArray) -> tuple[float, FloatArray | None]:
+    def _widest(self, margin: float | FloatArray) -> tuple[float, FloatArray | None]:
         """The widest margin of any pair, m, and the shares of all bodies where they differ."""
         if np.ndim(margin) == 0:
             return checks.scalar("margin", margin, at_least=0.0), None
@@ -120,6 +119,6 @@ class Neighbours:
             raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")
         return 2.0 * float(shares.max()), shares
 
-    def _moved(self, place: FloatArray) -> float:
+    def _moved(self, position: FloatArray) -> float:
         """The longest way of a bounded body since the last search, m."""
-        return float(np.sqrt(((place - self._place) ** 2).sum(axis=1).max(initial=0.0)))
+        return float(np.sqrt(((position - self._searched) ** 2).sum(axis=1).max(initial=0.0)))

@@ -6,9 +6,9 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.scene import SHAPES, Scene
-from cdopt.scene.bonds import among
+from cdopt.scene import Scene
 from cdopt.scene.material import HERTZ
+from cdopt.scene.pairs import is_among
 
 
 def stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
@@ -29,11 +29,11 @@ def stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
         series = 1.0 / (1.0 / scene.half_stiffness[pairs]).sum(axis=1)
     rigid = ~np.isfinite(series)
     if scene.power == HERTZ:
-        curvature = _curvature(scene)[pairs].sum(axis=1)
+        curvature = scene.bodies.curvature[pairs].sum(axis=1)
         series *= 4.0 / 3.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
     series[rigid] = 1.0
     if scene.bond_stiffness is not None:
-        series[among(pairs, scene.bonds)] = scene.bond_stiffness
+        series[is_among(pairs, scene.bonds)] = scene.bond_stiffness
     return np.asarray(series)
 
 
@@ -60,13 +60,3 @@ def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
     inverse = np.where(scene.bodies.fixed, 0.0, 1.0 / scene.bodies.mass)
     with np.errstate(divide="ignore"):
         return np.asarray(1.0 / inverse[numbers].sum(axis=1))
-
-
-def _curvature(scene: Scene) -> FloatArray:
-    """(nb,) 1/R of each body's surface, 1/m."""
-    result = np.zeros(scene.nb)
-    for shape in SHAPES:
-        table = scene.bodies.table(shape)
-        if table is not None:
-            result[table.body] = shape.curvature(table.columns)
-    return result

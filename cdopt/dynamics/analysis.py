@@ -14,7 +14,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.collision.turning import spins
+from cdopt.collision.motion import spins
 from cdopt.dynamics.trajectory import Trajectory
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together

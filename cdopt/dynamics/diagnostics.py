@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.collision.turning import spins
+from cdopt.collision.motion import spins
 from cdopt.scene import Scene, State
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +22,12 @@ class Piece(NamedTuple):
     radius: float
 
 
-class Network(NamedTuple):
-    """What of hulls does not move; numbers of corners and faces count over all pieces.
+class Topology(NamedTuple):
+    """Corners, edges and faces of all pieces, numbered over all pieces.
 
     first_* : (np + 1,) where each piece begins. loop : corners of the faces one after another,
-    from first_loop (nf + 1,). edges, edge_faces : (ne, 2), faces −1 for none. *_label : what a
-    body calls them. radius, size : (np,) roundness and extent, m.
+    from first_loop (nf + 1,). edges, edge_faces : (ne, 2), faces −1 for none. *_label : feature
+    ids, unique within a body. radius, size : (np,) roundness and extent, m.
     """
 
     first_vertex: IntArray
@@ -49,11 +50,11 @@ class Hulls(Frozen):
 
     Attributes
     ----------
-    body : (np,) whose piece. first_piece : (nb + 1,) the pieces of each body.
+    body : (np,) the body of each piece. first_piece : (nb + 1,) the pieces of each body.
     vertex_body, face_body : (nv,), (nf,).
     vertices : (nv, dim) about the body's centre, in its frame, m. normals : (nf, dim).
     centre, reach : (np, dim), (np,) bounding spheres of the pieces, m.
-    network : corners, edges and faces by number.
+    topology : corners, edges and faces by number.
     """
 
     body: IntArray
@@ -64,7 +65,7 @@ class Hulls(Frozen):
     normals: FloatArray
     centre: FloatArray
     reach: FloatArray
-    network: Network
+    topology: Topology
 
     @staticmethod
     def of(pieces: Sequence[Sequence[Piece]], dim: int) -> Hulls:
@@ -74,8 +75,8 @@ class Hulls(Frozen):
         ------
         InvalidInput : a body with more than 1024 corners, edges and faces.
         """
-        flat = [piece for own in pieces for piece in own]
-        counts = np.array([len(own) for own in pieces], dtype=np.int64)
+        flat = list(chain(*pieces))
+        counts = np.array([len(of_body) for of_body in pieces], dtype=np.int64)
         body = np.repeat(np.arange(counts.size), counts)
         solids = [piece.solid for piece in flat]
         first_vertex, first_face, first_edge = (
@@ -88,9 +89,11 @@ class Hulls(Frozen):
         centre = np.array([0.5 * (s.vertices.min(0) + s.vertices.max(0)) for s in solids])
         centre = centre.reshape(len(solids), dim)
         radius = np.array([piece.radius for piece in flat])
-        core = [np.linalg.norm(s.vertices - c, axis=1).max()
-                for s, c in zip(solids, centre, strict=True)]  # fmt: skip
-        network = Network(
+        reach = [
+            np.linalg.norm(solid.vertices - middle, axis=1).max()
+            for solid, middle in zip(solids, centre, strict=True)
+        ]
+        topology = Topology(
             first_vertex=first_vertex,
             first_face=first_face,
             first_edge=first_edge,
@@ -112,25 +115,25 @@ class Hulls(Frozen):
             vertices=vertices,
             normals=_stack([s.normals for s in solids], dim),
             centre=centre,
-            reach=np.array(core).reshape(len(solids)) + radius,
-            network=network,
+            reach=np.array(reach).reshape(len(solids)) + radius,
+            topology=topology,
         )
 
-    def placed(self, position: FloatArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def placed(self, position: FloatArray, rotation: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Corners (nv, dim) m and normals (nf, dim), of bodies in place.
 
-        ``position`` (nb, dim) m; ``turn`` (nb, dim, dim) rotation matrices.
+        ``position`` (nb, dim) m; ``rotation`` (nb, dim, dim) rotation matrices.
         """
         x = position[self.vertex_body]
-        x = x + np.einsum("nij,nj->ni", turn[self.vertex_body], self.vertices)
-        return x, np.einsum("nij,nj->ni", turn[self.face_body], self.normals)
+        x = x + np.einsum("nij,nj->ni", rotation[self.vertex_body], self.vertices)
+        return x, np.einsum("nij,nj->ni", rotation[self.face_body], self.normals)
 
     def pairs(
-        self, pairs: IntArray, position: FloatArray, turn: FloatArray, margin: FloatArray
+        self, pairs: IntArray, position: FloatArray, rotation: FloatArray, margin: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Pairs (n, 2) of pieces of pairs (m, 2) of bodies, and their margins (n,).
+        """Pairs (n, 2) of pieces, of pairs (m, 2) of bodies, and the margins (n,) of these pairs.
 
-        Those whose bounding spheres are within the pair's ``margin`` (m,) m.
+        They are those whose bounding spheres are within the ``margin`` (m,) of the bodies, m.
         """
         count = np.diff(self.first_piece)[pairs]
         many = count.prod(axis=1)
@@ -138,26 +141,27 @@ class Hulls(Frozen):
         rank = np.arange(which.size) - np.repeat(np.cumsum(many) - many, many)
         a = self.first_piece[pairs[which, 0]] + rank // count[which, 1]
         b = self.first_piece[pairs[which, 1]] + rank % count[which, 1]
-        middle = position[self.body] + np.einsum("nij,nj->ni", turn[self.body], self.centre)
+        middle = position[self.body] + np.einsum("nij,nj->ni", rotation[self.body], self.centre)
         apart = np.linalg.norm(middle[b] - middle[a], axis=1) - self.reach[a] - self.reach[b]
         near = apart <= margin[which] + 1e-12 * (self.reach[a] + self.reach[b])
         return np.column_stack([a[near], b[near]]), margin[which[near]]
 
 
 def _labels(pieces: Sequence[Sequence[Piece]]) -> tuple[IntArray, IntArray, IntArray]:
-    """What bodies call their corners, edges and faces: corners of all pieces first."""
-    found: tuple[list[int], list[int], list[int]] = ([], [], [])
-    for number, own in enumerate(pieces):
+    """Feature ids of corners, edges and faces; in a body the corners of all pieces come first."""
+    labels: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for body, of_body in enumerate(pieces):
         begin = 0
         for kind, name in enumerate(("vertices", "edges", "loops")):
-            count = sum(len(getattr(piece.solid, name)) for piece in own)
-            found[kind].extend(range(begin, begin + count))
+            count = sum(len(getattr(piece.solid, name)) for piece in of_body)
+            labels[kind].extend(range(begin, begin + count))
             begin += count
         if begin > LABELS:
             raise InvalidInput(
-                f"bodies[{number}].shape", f"{begin} corners, edges and faces", f"{LABELS} at most"
+                f"bodies[{body}].shape", f"{begin} corners, edges and faces", f"{LABELS} at most"
             )
-    return tuple(np.array(part, dtype=np.int64) for part in found)  # type: ignore[return-value]
+    corners, edges, faces = (np.array(ids, dtype=np.int64) for ids in labels)
+    return corners, edges, faces
 
 
 def _firsts(counts: Sequence[int] | IntArray) -> IntArray:

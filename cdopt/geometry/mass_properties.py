@@ -1,4 +1,4 @@
-"""Volume, centroid and second moments of solids of even density.
+"""Mass properties: volume, centroid and second moments of solids of uniform density.
 
 Mirtich, B., Fast and accurate computation of polyhedral mass properties, Journal of Graphics
 Tools 1 (1996); here by tetrahedra.
@@ -34,11 +34,10 @@ class MassProperties(Frozen):
     centroid: FloatArray
     second: FloatArray
 
-    def placed(self, turn: FloatArray, shift: FloatArray) -> MassProperties:
+    def placed(self, rotation: FloatArray, shift: FloatArray) -> MassProperties:
         """Of the solid turned by a rotation matrix, then shifted by (dim,) m."""
-        return MassProperties(
-            self.volume, turn @ self.centroid + shift, turn @ self.second @ turn.T
-        )
+        second = rotation @ self.second @ rotation.T
+        return MassProperties(self.volume, rotation @ self.centroid + shift, second)
 
     def scaled(self, density: float) -> MassProperties:
         """With another density."""
@@ -72,8 +71,8 @@ def of_capsule(radius: float, length: float, dim: int) -> MassProperties:
     return MassProperties(bar + ends, np.zeros(dim), np.diag([along] + [across] * (dim - 1)))
 
 
-def together(parts: Sequence[MassProperties]) -> MassProperties:
-    """Of several solids as one; where they overlap, matter counts twice."""
+def combined(parts: Sequence[MassProperties]) -> MassProperties:
+    """Of several solids as one; where they overlap, mass counts twice."""
     volume = sum(part.volume for part in parts)
     centroid = np.asarray(sum(part.volume * part.centroid for part in parts) / volume)
     second = np.zeros((centroid.size, centroid.size))
@@ -83,15 +82,15 @@ def together(parts: Sequence[MassProperties]) -> MassProperties:
     return MassProperties(float(volume), centroid, second)
 
 
-def principal(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
+def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Principal moments (3,), and the unit quaternion (4,) from their axes to the given ones.
 
     A matrix that is diagonal to round-off keeps its axes.
     """
-    own = np.diag(inertia)
-    off = np.abs(inertia - np.diag(own)).max()
-    if off <= _ALIKE * own.max():
-        return own.copy(), np.array([1.0, 0.0, 0.0, 0.0])
+    diagonal = np.diag(inertia)
+    off = np.abs(inertia - np.diag(diagonal)).max()
+    if off <= _ALIKE * diagonal.max():
+        return diagonal.copy(), np.array([1.0, 0.0, 0.0, 0.0])
     moments, axes = np.linalg.eigh(inertia)
     if np.ptp(moments) <= _ALIKE * moments.max():
         return np.full(3, moments.mean()), np.array([1.0, 0.0, 0.0, 0.0])

@@ -53,24 +53,14 @@ class Polytope(Frozen):
         return int(self.vertices.shape[1])
 
     @property
-    def features(self) -> int:
-        """How many corners, edges and faces it has together."""
-        return len(self.vertices) + len(self.edges) + len(self.loops)
-
-    @property
     def triangles(self) -> IntArray:
         """(nt, 3) corner numbers of triangles that make up the faces in space."""
         return fans(self.loops)
 
-    def placed(self, turn: FloatArray, shift: FloatArray) -> Polytope:
+    def placed(self, rotation: FloatArray, shift: FloatArray) -> Polytope:
         """The polytope turned by a rotation matrix (dim, dim), then shifted by (dim,) m."""
-        return Polytope(
-            self.vertices @ turn.T + shift,
-            self.loops,
-            self.normals @ turn.T,
-            self.edges,
-            self.edge_faces,
-        )
+        vertices, normals = self.vertices @ rotation.T + shift, self.normals @ rotation.T
+        return dataclasses.replace(self, vertices=vertices, normals=normals)
 
     def shifted(self, shift: FloatArray) -> Polytope:
         """The polytope moved by (dim,) m."""
@@ -281,7 +271,7 @@ def _outline(corners: IntArray, x: FloatArray, normal: FloatArray) -> tuple[int,
     return tuple(loop[turn > FLAT * sides].tolist())
 
 
-def whole_loops(faces: Any) -> tuple[tuple[int, ...], ...]:
+def loops_of(faces: Any) -> tuple[tuple[int, ...], ...]:
     """Lists of corner numbers as tuples of integers.
 
     Raises
@@ -299,7 +289,7 @@ def whole_loops(faces: Any) -> tuple[tuple[int, ...], ...]:
 
 def _given_loops(x: FloatArray, faces: Any) -> tuple[tuple[int, ...], ...]:
     """Loops from what a user wrote."""
-    loops = whole_loops(faces)
+    loops = loops_of(faces)
     for number, loop in enumerate(loops):
         if len(loop) < 3 or len(set(loop)) < len(loop):
             raise InvalidInput(f"faces[{number}]", f"{list(loop)}", "three or more, each once")

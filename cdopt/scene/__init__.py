@@ -1,7 +1,7 @@
 """Scenes: bodies, shapes and materials, from generators or files, in SI units.
 
-A Scene says what there is and never changes; a State says where everything is. Shapes bring
-their own geometry, pair by pair; ``cdopt.collision`` turns it into contact steps.
+A Scene says what there is and never changes; a State says where everything is. ``cdopt.collision``
+finds the contacts of both and makes contact steps of them.
 
 >>> import cdopt
 >>> cdopt.scene.beam()
@@ -9,10 +9,7 @@ Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
 from cdopt._util.arguments import guard
-from cdopt.scene.bodies import Bodies, ShapeTable
-from cdopt.scene.body import Body, Spheres
-from cdopt.scene.convex import Compound, Part, Polygon, Polyhedron
-from cdopt.scene.dofs import Dofs
+from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads
 from cdopt.scene.generators import (
     GENERATORS,
@@ -38,9 +35,19 @@ from cdopt.scene.generators import (
 from cdopt.scene.material import Material
 from cdopt.scene.named import open_scene
 from cdopt.scene.scene import Scene
-from cdopt.scene.shape import Shape
-from cdopt.scene.shapes import SHAPES, Box, Capsule, HalfSpace, Sphere
-from cdopt.scene.state import State
+from cdopt.scene.shapes import (
+    SHAPES,
+    Box,
+    Capsule,
+    Compound,
+    HalfSpace,
+    Part,
+    Polygon,
+    Polyhedron,
+    Shape,
+    Sphere,
+)
+from cdopt.scene.state import Dofs, State
 
 __all__ = [
     "GENERATORS",

@@ -1,29 +1,110 @@
-"""Bodies: all bodies of a scene as columns, their shapes in one table per kind."""
+"""Bodies: what a user writes, one Body or a group of Spheres, and the columns of a whole scene."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.hulls import Hulls, Piece
 from cdopt.geometry.polytope import LABELS, point
 from cdopt.geometry.rotations import unit
-from cdopt.scene import columns as read
-from cdopt.scene.body import Body, Item, Spheres
-from cdopt.scene.shape import Shape
-from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere, fields, gather
+from cdopt.scene.shapes import IDENTITY, SHAPES, HalfSpace, Shape, Sphere, Vector
 from cdopt.scene.state import UNIT_TOL
 
-MOST = isqrt(2**63 // LABELS**2)  # bodies whose contacts can be numbered in 64 bits
+if TYPE_CHECKING:
+    Spin = ArrayLike
+    Table = ArrayLike
+    Spins = ArrayLike
+    Numbers = ArrayLike | None
+    Flags = ArrayLike
+else:  # what a scene file may hold
+    Spin = float | Sequence[float]
+    Table = Sequence[Sequence[float]]
+    Spins = Sequence[float | Sequence[float]]
+    Numbers = float | Sequence[float] | None
+    Flags = bool | Sequence[bool]
+
+MAX_BODIES = isqrt(2**63 // LABELS**2)  # whose contacts can be numbered in 64 bits
+_LARGEST = 1e150
+
+# names of a Body's fields in a group of Spheres
+GROUP_FIELDS = {
+    "position": "centres",
+    "velocity": "velocities",
+    "angular_velocity": "angular_velocities",
+    "name": "names",
+}
+
+
+class Body(msgspec.Struct, frozen=True):
+    """One rigid body.
+
+    Attributes
+    ----------
+    shape : a Sphere, HalfSpace, Box, Capsule, Polygon, Polyhedron or Compound.
+    position : of its centre of mass, or of a point on a half-space's surface, (dim,) m.
+    angle : orientation in the plane, rad.
+    orientation : in space, a unit quaternion (w, x, y, z).
+    velocity : (dim,) m/s.
+    angular_velocity : in the plane a number, in space (3,) in the global frame, rad/s.
+    fixed : carries no degrees of freedom; its velocity, if any, is prescribed. Half-spaces are
+        always fixed.
+    mass, density : one of the two for a free body, kg or kg/m³ (in the plane per 1 m of depth).
+    material : name of a Material of the scene; "" is rigid.
+    force, torque : constant load on a free body in the global frame, beside gravity, N and N·m.
+    name : for messages and results.
+    """
+
+    shape: Shape
+    position: Vector
+    angle: float | None = None
+    orientation: Vector | None = None
+    velocity: Vector | None = None
+    angular_velocity: Spin | None = None
+    fixed: bool | None = None
+    mass: float | None = None
+    density: float | None = None
+    material: str = ""
+    force: Vector | None = None
+    torque: Spin | None = None
+    name: str = ""
+
+
+class Spheres(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Many spheres, in the plane discs; what has one value for all is written once.
+
+    Attributes
+    ----------
+    centres : (n, dim) m.
+    radius : m, one number or (n,); likewise
+    velocities : (n, dim) m/s, fixed, mass [kg] or density [kg/m³], and material.
+    names : (n,) texts.
+    angular_velocities : (n,) in the plane or (n, 3) in the global frame, rad/s.
+    """
+
+    centres: Table
+    radius: Numbers
+    velocities: Table | None = None
+    fixed: Flags = False
+    mass: Numbers = None
+    density: Numbers = None
+    material: str | Sequence[str] = ""
+    names: Sequence[str] | None = None
+    angular_velocities: Spins | None = None
+
+
+Item = Any  # Body | Spheres
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +116,13 @@ class ShapeTable(Frozen):
     shape : the class of the shape.
     body : (n,) their numbers, ascending.
     columns : the shape's numbers by name, (n,) or (n, dim): ``radius``, ``size``, ``normal``.
-    given : (n,) the shapes themselves where they are more than a few numbers.
+    given : (n,) the shapes themselves; none for spheres.
     """
 
     shape: type[Shape]
     body: IntArray
     columns: Mapping[str, FloatArray]
     given: tuple[Any, ...] = ()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for column in self.columns.values():
-            read_only(column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +146,7 @@ class Bodies(Frozen):
     material : (nb,) index into the scene's materials; −1 is rigid.
     force : (nb, dim) N. torque : (nb,) or (nb, 3) N·m: constant loads beside gravity.
     reach, core : (nb,) radii of the bounding sphere, and of one that fits inside, m.
+    curvature : (nb,) 1/R of the surface, 1/m; 0 where flat, nan where it varies.
     hulls : convex pieces of the bounded bodies; none where all of these are spheres.
     names : (nb,) texts, "" for none.
     """
@@ -92,6 +169,7 @@ class Bodies(Frozen):
     torque: FloatArray
     reach: FloatArray
     core: FloatArray
+    curvature: FloatArray
     hulls: Hulls
     names: tuple[str, ...]
 
@@ -99,6 +177,11 @@ class Bodies(Frozen):
     def nb(self) -> int:
         """Number of bodies."""
         return int(self.fixed.size)
+
+    @property
+    def turns(self) -> BoolArray:
+        """(nb,) bodies that frictionless contacts can turn: all but spheres."""
+        return np.array([shape.turns for shape in SHAPES])[self.kind]
 
     def table(self, shape: type[Shape]) -> ShapeTable | None:
         """The bodies of one kind of ``shape``; None if there are none."""
@@ -119,11 +202,8 @@ class Bodies(Frozen):
     def shape(self, body: int) -> Any:
         """The shape of one body, as a user would write it."""
         body = checks.index("body", body, len(self.names))
-        table = self.tables[[t.shape for t in self.tables].index(SHAPES[self.kind[body]])]
-        row = int(self.row[body])
-        if table.given:
-            return table.given[row]
-        return table.shape(*(table.columns[name][row].tolist() for name in fields(table.shape)))
+        table = next(t for t in self.tables if t.shape is SHAPES[self.kind[body]])
+        return table.given[self.row[body]] if table.given else Sphere(float(self.reach[body]))
 
     def label(self, body: int) -> str:
         """A body for messages: its number and name."""
@@ -142,124 +222,256 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
     ------
     InvalidInput : naming the field as ``bodies[k].field``, k counted over all bodies.
     """
-    parts = []
-    first = 0
-    for grouped, run in groupby(items, key=_is_group):
-        members = list(run)
-        for member in members if grouped else [members]:
-            make: Any = read.of_spheres if grouped else read.of_bodies
-            parts.append(make(member, first, dim))
-            first += len(parts[-1]["position"])
-    if not 0 < first <= MOST:
-        raise InvalidInput("bodies", f"{first} bodies", f"at least one, and at most {MOST}")
-    given = {
-        name: np.concatenate([part[name] for part in parts])
-        for name in ("position", "orientation", "velocity", "angular_velocity", "fixed", "mass",
-                     "density", "force", "torque")
-    }  # fmt: skip
-    _require_sound_loads(given)
-    orientation = _orientations(given["orientation"])
-    motion = {name: np.nan_to_num(given[name]) for name in
-              ("velocity", "angular_velocity", "force", "torque")}  # fmt: skip
-    shapes = _shapes([part["shape"] for part in parts], dim, first)
-    mass = _masses(given, shapes.pop("volume"))
-    per_mass = shapes.pop("inertia")
+    for item in items:
+        if not isinstance(item, (Body, Spheres)):
+            raise InvalidInput("bodies", checks.describe(item), "Body or Spheres")
+    parts: list[dict[str, Any]] = []
+    shapes: dict[int, Shape] = {}  # of all bodies but spheres
+    nb = 0
+    for grouped, run in groupby(items, key=lambda item: isinstance(item, Spheres)):
+        members: list[Any] = list(run)
+        for source in members if grouped else [members]:
+            make: Any = _of_spheres if grouped else _of_bodies
+            parts.append(make(source, nb, dim))
+            if not grouped:
+                numbered = enumerate((body.shape for body in source), nb)
+                shapes |= {k: shape for k, shape in numbered if type(shape) is not Sphere}
+            nb += len(parts[-1]["position"])
+    if not 0 < nb <= MAX_BODIES:
+        raise InvalidInput("bodies", f"{nb} bodies", f"at least one, and at most {MAX_BODIES}")
+    names, used = (tuple(chain(*(part.pop(key) for part in parts))) for key in ("name", "material"))
+    given: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+    }
+    _require_free(given)
+    orientation = _orientations(given.pop("orientation"))
+    radius = given.pop("radius")
+    tables, kind, row = _tables(radius, shapes)
+    measures = _measures(radius, shapes, dim)
+    mass = _masses(given, measures.pop("volume"))
+    per_mass = measures.pop("inertia")
+    motion: dict[str, Any] = {
+        name: np.nan_to_num(given[name])
+        for name in ("velocity", "angular_velocity", "force", "torque")
+    }
     return Bodies(
         dim=dim,
+        tables=tables,
+        kind=kind,
+        row=row,
         position=given["position"],
         orientation=orientation,
         fixed=given["fixed"],
         mass=mass,
         density=given["density"],
         inertia=(mass if dim == 2 else mass[:, None]) * per_mass,
-        material=_material_numbers([*chain(*(part["material"] for part in parts))], materials),
-        names=tuple(chain(*(part["name"] for part in parts))),
+        material=_material_numbers(used, materials),
+        hulls=Hulls.of(_pieces(radius, shapes, dim), dim),
+        names=names,
         **motion,
-        **shapes,
+        **measures,
     )
 
 
-def _is_group(item: Item) -> bool:
-    if not isinstance(item, (Body, Spheres)):
-        raise InvalidInput("bodies", checks.describe(item), "Body or Spheres")
-    return isinstance(item, Spheres)
+# --- columns of what a user wrote; values not given are nan -------------------------------------
 
 
-def _shapes(parts: Sequence[Any], dim: int, nb: int) -> dict[str, Any]:
-    """Tables by kind, and what the shapes say of every body."""
-    result: dict[str, Any] = {
-        "kind": np.zeros(nb, dtype=np.int64), "row": np.zeros(nb, dtype=np.int64),
-        "volume": np.zeros(nb), "reach": np.zeros(nb), "core": np.zeros(nb),
-        "inertia": np.zeros(nb if dim == 2 else (nb, 3)), "principal": np.zeros((nb, 4)),
-    }  # fmt: skip
+def _of_bodies(bodies: Sequence[Body], first: int, dim: int) -> dict[str, Any]:
+    """Columns of single bodies numbered from ``first``; ``radius`` is that of spheres."""
+    turn = 0 if dim == 2 else 3
+    for k, body in enumerate(bodies, first):
+        _check_body(body, k, dim)
+    columns: dict[str, Any] = {
+        name: _numbers(name, [getattr(body, name) for body in bodies], width, first)
+        for name, width in (
+            ("position", dim),
+            ("velocity", dim),
+            ("force", dim),
+            ("angular_velocity", turn),
+            ("torque", turn),
+            ("mass", 0),
+            ("density", 0),
+            ("angle", 0) if dim == 2 else ("orientation", 4),
+        )
+    }
+    if dim == 2:
+        columns["orientation"] = columns.pop("angle")
+    columns["fixed"] = np.array([bool(b.fixed) or type(b.shape).always_fixed for b in bodies])
+    columns["material"] = _texts("material", [body.material for body in bodies], first)
+    columns["name"] = _texts("name", [body.name for body in bodies], first)
+    columns["radius"] = np.array([getattr(body.shape, "radius", np.nan) for body in bodies])
+    return columns
+
+
+def _check_body(body: Body, k: int, dim: int) -> None:
+    """A shape that lives in this dimension, and fields of the right kind."""
+    if type(body.shape) not in SHAPES:
+        raise InvalidInput(f"bodies[{k}].shape", checks.describe(body.shape), "a Shape")
+    other = "orientation" if dim == 2 else "angle"
+    if getattr(body, other) is not None:
+        expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
+        raise InvalidInput(f"bodies[{k}].{other}", "a value", expected)
+    if not (body.fixed is None or isinstance(body.fixed, (bool, np.bool_))):
+        raise InvalidInput(f"bodies[{k}].fixed", checks.describe(body.fixed), "true or false")
+    if body.fixed is not None and not body.fixed and type(body.shape).always_fixed:
+        raise InvalidInput(f"bodies[{k}].fixed", "false", "a fixed half-space")
+    if body.position is None:
+        raise InvalidInput(f"bodies[{k}].position", "nothing", f"{dim} finite numbers")
+    if dim not in body.shape.dims or getattr(body.shape, "dim", dim) != dim:
+        found = f"a {body.shape.kind} of {5 - dim}D"
+        raise InvalidInput(f"bodies[{k}].shape", found, f"a shape of {dim}D")
+    for name in body.shape.vectors:
+        size = np.size(getattr(body.shape, name))
+        if size != dim:
+            raise InvalidInput(f"bodies[{k}].{name}", f"{size} numbers", f"{dim} in {dim}D")
+
+
+def _of_spheres(group: Spheres, first: int, dim: int) -> dict[str, Any]:
+    """Columns of a group of spheres numbered from ``first``."""
+    centres = _numbers("position", group.centres, dim, first)
+    n = len(centres)
+    flags = np.asarray(group.fixed)
+    if flags.dtype.kind != "b" or flags.shape not in ((), (n,)):
+        raise InvalidInput(f"bodies[{first}:].fixed", checks.describe(flags), f"one flag or {n}")
+    single = isinstance(group.material, str)
+    columns: dict[str, Any] = {
+        "position": centres,
+        "fixed": np.broadcast_to(flags, n),
+        "material": [group.material] * n if single else _texts("material", group.material, first),
+        "name": [""] * n if group.names is None else _texts("name", group.names, first),
+    }
+    for name in ("radius", "mass", "density"):
+        value = getattr(group, name)
+        single = value is None or np.ndim(value) == 0
+        column = _numbers(name, [value] if single else value, 0, first)
+        columns[name] = np.broadcast_to(column, n) if single else column
+    turn = 0 if dim == 2 else 3
+    for name, value, width in (
+        ("velocity", group.velocities, dim),
+        ("angular_velocity", group.angular_velocities, turn),
+        ("orientation", None, 0 if dim == 2 else 4),
+        ("force", None, dim),
+        ("torque", None, turn),
+    ):
+        empty = np.full(n if width == 0 else (n, width), np.nan)
+        columns[name] = empty if value is None else _numbers(name, value, width, first)
+    for name, column in columns.items():
+        if len(column) != n:
+            raise InvalidInput(f"bodies[{first}:].{name}", f"{len(column)} values", f"one or {n}")
+    radius = columns["radius"]
+    bad = np.flatnonzero(~(radius > 0.0))
+    if bad.size:
+        k = int(bad[0])
+        raise InvalidInput(f"bodies[{first + k}].radius", repr(float(radius[k])), "above 0")
+    return columns
+
+
+def _numbers(name: str, values: Any, width: int, first: int) -> FloatArray:
+    """A finite column (n,) for width 0, else a table (n, width); rows of nan where None."""
+    expected = "one finite number" if width == 0 else f"{width} finite numbers"
+    if isinstance(values, str) or not np.iterable(values):
+        raise InvalidInput(f"bodies[{first}:].{name}", checks.describe(values), expected)
+    rows: Any = values if isinstance(values, np.ndarray) else list(values)
+    shape = (len(rows),) if width == 0 else (len(rows), width)
+    missing = np.zeros(len(rows), dtype=bool)
+    if isinstance(rows, list):
+        empty = np.nan if width == 0 else [np.nan] * width
+        missing = np.array([row is None for row in rows], dtype=bool)
+        rows = [empty if row is None else row for row in rows]
+    table = _real_array(rows, shape) if len(rows) else np.empty(shape)
+    if table is not None:
+        finite = (np.abs(table.reshape(len(rows), -1)) <= _LARGEST).all(axis=1)
+        if (missing | finite).all():
+            return table
+    for k, row in enumerate(rows):
+        array = _real_array(row, shape[1:])
+        if not missing[k] and (array is None or not np.all(np.abs(array) <= _LARGEST)):
+            short = isinstance(row, (list, tuple)) and len(row) <= 7
+            found = repr(list(row)) if short else checks.describe(row)
+            raise InvalidInput(f"bodies[{first + k}].{name}", found, expected)
+    raise InvalidInput(f"bodies[{first}:].{name}", "values that do not fit together", expected)
+
+
+def _real_array(values: Any, shape: tuple[int, ...]) -> FloatArray | None:
+    """Numbers as an array of this shape, copied; None if they are not that."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    fits = array.shape == shape and array.dtype.kind in "iuf"
+    return np.array(array, dtype=np.float64) if fits else None
+
+
+def _texts(name: str, values: Any, first: int) -> list[str]:
+    for k, value in enumerate(values, first):
+        if not isinstance(value, str):
+            raise InvalidInput(f"bodies[{k}].{name}", checks.describe(value), "a text")
+    return list(values)
+
+
+# --- columns that follow from the shapes --------------------------------------------------------
+
+
+def _tables(
+    radius: FloatArray, shapes: Mapping[int, Shape]
+) -> tuple[tuple[ShapeTable, ...], IntArray, IntArray]:
+    """Tables by kind, and each body's kind and row; ``shapes`` of all bodies but spheres."""
+    kind, row = np.zeros((2, radius.size), dtype=np.int64)
+    for k, shape in shapes.items():
+        kind[k] = SHAPES.index(type(shape))
     tables = []
-    for number, shape in enumerate(SHAPES):
-        chunks = [chunk for chunk in _chunks(parts, shape, dim) if chunk[0].size]
-        if not chunks:
-            continue
-        body = np.concatenate([chunk[0] for chunk in chunks])
-        values = {
-            name: np.concatenate([chunk[1][name] for chunk in chunks]) for name in chunks[0][1]
+    for number in np.unique(kind):
+        body, shape_type = np.flatnonzero(kind == number), SHAPES[number]
+        given = () if shape_type is Sphere else tuple(shapes[k] for k in body.tolist())
+        columns = {
+            name: np.array([getattr(shape, name) for shape in given]) for name in shape_type.numbers
         }
-        given = () if shape.numbers else tuple(chain(*(chunk[2] for chunk in chunks)))
-        tables.append(ShapeTable(shape=shape, body=body, columns=values, given=given))
-        result["kind"][body] = number
-        result["row"][body] = np.arange(body.size)
-        result["volume"][body] = shape.volume(values, dim)
-        result["inertia"][body] = shape.inertia(values, dim)
-        result["principal"][body] = shape.principal(values)
-        result["reach"][body] = shape.reach(values)
-        result["core"][body] = shape.core(values)
-    result["tables"] = tuple(tables)
-    result["hulls"] = Hulls.of(_pieces(parts, dim), dim)
-    return result
+        if shape_type is Sphere:
+            columns = {"radius": radius[body]}
+        tables.append(ShapeTable(shape_type, body, columns, given))
+        row[body] = np.arange(body.size)
+    return tuple(tables), kind, row
 
 
-def _pieces(parts: Sequence[Any], dim: int) -> list[tuple[Piece, ...]]:
+def _measures(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> dict[str, FloatArray]:
+    """Columns of the measures of all bodies."""
+    nb, sphere = radius.size, np.ones(radius.size, dtype=bool)
+    sphere[list(shapes)] = False
+    wide = {"inertia": (nb,) if dim == 2 else (nb, 3), "principal": (nb, 4)}
+    of_spheres = Sphere.measures_of(radius[sphere], dim)
+    columns = {}
+    for name, values in zip(of_spheres._fields, of_spheres, strict=True):
+        columns[name] = np.zeros(wide.get(name, (nb,)))
+        columns[name][sphere] = values
+    for k, shape in shapes.items():
+        measures = shape.measures(dim)
+        for name, value in zip(measures._fields, measures, strict=True):
+            columns[name][k] = value
+    return columns
+
+
+def _pieces(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> list[tuple[Piece, ...]]:
     """Convex pieces of every body; none at all where bodies are spheres and half-spaces."""
-    plain = (Sphere, HalfSpace)
-    if all(isinstance(part, np.ndarray) or all(type(one) in plain for one in part)
-           for part in parts):  # fmt: skip
+    if all(isinstance(shape, HalfSpace) for shape in shapes.values()):
         return []
-    pieces: list[tuple[Piece, ...]] = []
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            pieces += [(Piece(point(dim), radius),) for radius in part.tolist()]
-        else:
-            pieces += [one.pieces(dim) for one in part]
-    return pieces
-
-
-def _chunks(
-    parts: Sequence[Any], shape: type[Shape], dim: int
-) -> Iterator[tuple[IntArray, dict[str, FloatArray], list[Any]]]:
-    """Numbers, columns and shapes of the bodies of one kind, part by part; radii for spheres."""
-    first = 0
-    for part in parts:
-        numbers = np.arange(first, first + len(part))
-        first += len(part)
-        if isinstance(part, np.ndarray):
-            if shape is Sphere:
-                yield numbers, {"radius": part}, []
-            continue
-        mine = [k for k, one in enumerate(part) if type(one) is shape]
-        if mine:
-            given = [part[k] if shape.numbers else part[k].plain() for k in mine]
-            yield numbers[mine], gather(shape, given, dim), given
+    centre = point(dim)
+    return [
+        shapes[k].pieces(dim) if k in shapes else (Piece(centre, r),)
+        for k, r in enumerate(radius.tolist())
+    ]
 
 
 def _orientations(given: FloatArray) -> FloatArray:
-    """Identity where nothing is given; unit quaternions to round-off."""
+    """The identity where nothing is given; quaternions at unit length."""
     if given.ndim == 1:
         return np.nan_to_num(given)
-    result = np.where(np.isnan(given), [1.0, 0.0, 0.0, 0.0], given)
+    result = np.where(np.isnan(given), IDENTITY, given)
     length = np.linalg.norm(result, axis=1)
     bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
     if bad.size:
         k = int(bad[0])
-        raise InvalidInput(
-            f"bodies[{k}].orientation", f"a quaternion of length {length[k]:.6g}", "length 1"
-        )
+        found = f"a quaternion of length {length[k]:.6g}"
+        raise InvalidInput(f"bodies[{k}].orientation", found, "length 1")
     return unit(result)
 
 
@@ -279,22 +491,21 @@ def _masses(given: dict[str, Any], volume: FloatArray) -> FloatArray:
     return np.where(has_mass, mass, np.where(has_density, density * volume, np.inf))
 
 
-def _require_sound_loads(given: dict[str, Any]) -> None:
+def _require_free(given: dict[str, Any]) -> None:
+    """No loads on fixed bodies."""
+    fixed = given["fixed"]
     for name in ("force", "torque"):
-        table = given[name].reshape(given["fixed"].size, -1)
-        bad = np.flatnonzero(given["fixed"] & ~np.isnan(table).all(axis=1))
+        loaded = ~np.isnan(given[name].reshape(fixed.size, -1)).all(axis=1)
+        bad = np.flatnonzero(fixed & loaded)
         if bad.size:
-            raise InvalidInput(
-                f"bodies[{int(bad[0])}].{name}", "a load on a fixed body", "none, or a free body"
-            )
+            expected = "none, or a free body"
+            raise InvalidInput(f"bodies[{int(bad[0])}].{name}", "a load on a fixed body", expected)
 
 
 def _material_numbers(used: Sequence[str], known: Sequence[str]) -> IntArray:
     number = {name: k for k, name in enumerate(known)} | {"": -1}
     for k, name in enumerate(used):
         if name not in number:
-            expected = "one of " + (
-                ", ".join(map(repr, known)) or "none: the scene has no materials"
-            )
-            raise InvalidInput(f"bodies[{k}].material", repr(name), expected)
+            names = ", ".join(map(repr, known)) or "none: the scene has no materials"
+            raise InvalidInput(f"bodies[{k}].material", repr(name), f"one of {names}")
     return np.array([number[name] for name in used], dtype=np.int64)

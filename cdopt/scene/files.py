@@ -12,31 +12,27 @@ import msgspec
 from cdopt._util import files
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
-from cdopt.scene.body import GROUP_FIELDS, Body, Spheres
-from cdopt.scene.bonds import BOND_REACH
-from cdopt.scene.convex import Compound, Part
-from cdopt.scene.lines import line_of
+from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.material import Material
+from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, Scene
-from cdopt.scene.shape import Shape
-from cdopt.scene.shapes import KINDS, SHAPES, fields
+from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
 
-_SHARED = tuple(name for name in Body.__struct_fields__ if name != "shape")
-_PLACE = tuple(name for name in Part.__struct_fields__ if name != "shape")
+_BODY_FIELDS = tuple(name for name in Body.__struct_fields__ if name != "shape")
+_PART_FIELDS = tuple(name for name in Part.__struct_fields__ if name != "shape")
 
 
 def _record(shape: type[Shape], holder: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """A body or part of one shape as it stands in a file: fields of holder and shape, flat."""
-    shared = {f.name: f for f in msgspec.structs.fields(holder) if f.name != "shape"}
-    own = [
+    fields = [
         (f.name, list[_ANY_PART] if f.name == "parts" else f.type, f.default)  # type: ignore[valid-type]
-        for f in msgspec.structs.fields(shape)
+        for f in (*msgspec.structs.fields(shape), *msgspec.structs.fields(holder))
+        if f.name != "shape"
     ]
-    both = [*own, *((f.name, f.type, f.default) for f in shared.values())]
-    both.sort(key=lambda field: field[2] is not msgspec.NODEFAULT)  # those without come first
+    fields.sort(key=lambda field: field[2] is not msgspec.NODEFAULT)  # those without come first
     return msgspec.defstruct(
         f"{shape.__name__}{holder.__name__}",
-        [field[:2] if field[2] is msgspec.NODEFAULT else field for field in both],
+        [field[:2] if field[2] is msgspec.NODEFAULT else field for field in fields],
         frozen=True,
         forbid_unknown_fields=True,
         tag=shape.kind,
@@ -51,7 +47,7 @@ _PARTS = {
 }
 _ANY_PART = Union[tuple(_PARTS.values())]  # type: ignore[valid-type]  # noqa: UP007
 _RECORDS = {shape: _record(shape, Body) for shape in SHAPES}
-_SHAPE_OF = {record: shape for found in (_PARTS, _RECORDS) for shape, record in found.items()}
+_SHAPE_OF = {record: shape for kinds in (_PARTS, _RECORDS) for shape, record in kinds.items()}
 
 
 class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +80,7 @@ def load(path: str | Path) -> Scene:
     InvalidInput : no such file, not TOML, or a field that is unknown, missing, of the wrong type
         or out of range, bodies that overlap. Named as ``file, line 12, bodies[3].radius``.
     """
-    place = _find(Path(path))
+    place = _shipped(Path(path))
     return loads(files.read_text(place, "a scene file", str(path)), str(path))
 
 
@@ -103,12 +99,12 @@ def loads(text: str, source: str = "scene") -> Scene:
     try:
         return _scene(contents)
     except InvalidInput as error:
-        words = (error.argument, error.found, error.expected)
-        path, found, expected = (_in_groups(word, contents) for word in words)
+        parts = (error.argument, error.found, error.expected)
+        path, found, expected = (_in_groups(part, contents) for part in parts)
         raise _placed(path, found, expected, text, source) from error
 
 
-def _find(path: Path) -> Path:
+def _shipped(path: Path) -> Path:
     """The path itself, or the file of this name that ships with cdopt."""
     if len(path.parts) != 2 or path.parts[0] != "problems":
         return path
@@ -125,37 +121,34 @@ def _scene(contents: _Contents) -> Scene:
     bodies = []
     for k, record in enumerate(contents.bodies):
         given = _shape(record, f"bodies[{k}]")
-        bodies.append(Body(given, *(getattr(record, name) for name in _SHARED)))
-    return Scene(
-        [*bodies, *contents.spheres],
-        dim=contents.dim,
-        gravity=contents.gravity,
-        power=contents.power,
-        restitution=contents.restitution,
-        materials=contents.materials,
-        overlap_tol=contents.overlap_tol,
-        damping=contents.damping,
-        tangential_damping=contents.tangential_damping,
-        bond_stiffness=contents.bond_stiffness,
-        bond_reach=contents.bond_reach,
-        name=contents.name,
-        title=contents.title,
-    )
+        bodies.append(Body(given, *_values(record, _BODY_FIELDS)))
+    fields = {
+        name: getattr(contents, name)
+        for name in contents.__struct_fields__
+        if name not in ("bodies", "spheres")
+    }
+    return Scene([*bodies, *contents.spheres], **fields)
 
 
 def _shape(record: Any, path: str) -> Shape:
     """The shape in a record, and of a compound those in its parts."""
     shape = _SHAPE_OF[type(record)]
-    values = {name: getattr(record, name) for name in fields(shape)}
+    values = {name: getattr(record, name) for name in shape.__struct_fields__}
     if shape is Compound:
         values["parts"] = [
-            Part(_shape(part, f"{path}.parts[{k}]"), *(getattr(part, name) for name in _PLACE))
+            Part(
+                _shape(part, f"{path}.parts[{k}]"), *(getattr(part, name) for name in _PART_FIELDS)
+            )
             for k, part in enumerate(values["parts"])
         ]
     try:
         return shape(**values)
     except InvalidInput as error:
         raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
+
+
+def _values(record: Any, names: Sequence[str]) -> list[Any]:
+    return [getattr(record, name) for name in names]
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:
@@ -189,14 +182,13 @@ def _expected(path: str) -> str:
     return f"a field of {holder}" if field else "a scene"
 
 
-def _in_groups(words: str, contents: _Contents) -> str:
+def _in_groups(message: str, contents: _Contents) -> str:
     """Bodies beyond the single ones as members of their groups: bodies[7] as spheres[0][2]."""
-
-    sizes = [len(_centres(group)) for group in contents.spheres]
 
     def member(match: re.Match[str]) -> str:
         k = int(match[1]) - len(contents.bodies)
-        for number, (group, size) in enumerate(zip(contents.spheres, sizes, strict=True)):
+        for number, group in enumerate(contents.spheres):
+            size = len(list(group.centres))  # type: ignore[arg-type]
             if 0 <= k < size or (match[2] and k == 0):
                 name = GROUP_FIELDS.get(match[3] or "", match[3])
                 if not name:
@@ -206,13 +198,68 @@ def _in_groups(words: str, contents: _Contents) -> str:
             k -= size
         return match[0]
 
-    return re.sub(r"bodies\[(\d+)(:?)\](?:\.(\w+))?", member, words)
-
-
-def _centres(group: Any) -> list[Any]:
-    return list(group.centres)
+    return re.sub(r"bodies\[(\d+)(:?)\](?:\.(\w+))?", member, message)
 
 
 def _placed(path: str, found: str, expected: str, text: str, source: str) -> InvalidInput:
     where = f"{source}, line {line_of(text, path)}" if path else source
     return InvalidInput(f"{where}, {path}" if path else where, found, expected)
+
+
+# --- lines of a TOML text: tomllib gives values without their lines -----------------------------
+
+_LONG_TEXT = re.compile(r'"""[\s\S]*?"""|' + r"'''[\s\S]*?'''")
+_HEADER = re.compile(r"^[ \t]*(\[{1,2})[ \t]*([\w.\"'-]+)[ \t]*\]{1,2}[ \t]*(?:#.*)?$", re.M)
+_TOKEN = re.compile(r"#.*|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|[\[\]{},]")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def line_of(text: str, path: str) -> int:
+    """The line, from 1, of a field such as ``bodies[17].position[1]``.
+
+    As much of the path as can be found is followed: an entry of a list that has its own lines,
+    else the key, else the header of its table.
+    """
+    text = _LONG_TEXT.sub(lambda m: "\n" * m.group().count("\n"), text.replace("\r\n", "\n"))
+    steps = [(name, int(index or 0)) for name, index in _STEP.findall(path)]
+    headers = list(_HEADER.finditer(text))
+    start, end = 0, headers[0].start() if headers else len(text)
+    position = start
+    if steps and any(_name(h) == steps[0][0] for h in headers):
+        (name, _), *steps = steps
+        index = steps.pop(0)[1] if steps and not steps[0][0] else 0
+        same = [k for k, header in enumerate(headers) if _name(header) == name]
+        k = same[min(index, len(same) - 1)]
+        position = start = headers[k].start()
+        end = headers[k + 1].start() if k + 1 < len(headers) else len(text)
+    if steps:
+        key = re.compile(rf"^[ \t]*[\"']?{re.escape(steps[0][0])}[\"']?[ \t]*=", re.M)
+        match = key.search(text, start, end)
+        if match:
+            position = match.start()
+            if len(steps) > 1 and not steps[1][0]:
+                position = _entry(text, match.end(), end, steps[1][1]) or position
+    return text.count("\n", 0, position) + 1
+
+
+def _name(header: re.Match[str]) -> str:
+    return header.group(2).strip("\"'")
+
+
+def _entry(text: str, start: int, end: int, index: int) -> int | None:
+    """Where entry ``index`` of the list after ``start`` begins; None if there is no such list."""
+    depth, count = 0, 0
+    for token in _TOKEN.finditer(text, start, end):
+        word = token.group()
+        if word in "[{":
+            depth += 1
+        elif word in "]}":
+            depth -= 1
+        if depth == 1 and (word == "," or (word == "[" and index == 0)):
+            count += word == ","
+            if count == index:
+                rest = re.compile(r"(?:\s|#.*)*").match(text, token.end(), end)
+                return rest.end() if rest else token.end()
+        if depth == 0 and word[0] not in "#\"'":
+            return None
+    return None

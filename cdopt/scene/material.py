@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import msgspec
+import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt.scene.bodies import Bodies
+
+HERTZ = 2.5  # the power of Hertz contacts
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,4 +64,77 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return self.young / (1.0 - self.poisson**2) if power == HERTZ else self.young
 
 
-HERTZ = 2.5  # the power of Hertz contacts
+Materials = tuple[Material, ...]
+
+
+def checked(given: Sequence[Material]) -> Materials:
+    """Materials of different names, their stiffness in one kind of number.
+
+    Raises
+    ------
+    InvalidInput : something else.
+    """
+    kinds: dict[str, str] = {}
+    names: set[str] = set()
+    for k, material in enumerate(given):
+        if not isinstance(material, Material):
+            raise InvalidInput(f"materials[{k}]", checks.describe(material), "a Material")
+        if material.name in names:
+            raise InvalidInput(f"materials[{k}].name", repr(material.name), "a name of its own")
+        names.add(material.name)
+        if not material.rigid:
+            kind = "young" if material.stiffness is None else "stiffness"
+            kinds.setdefault(kind, material.name)
+            if len(kinds) == 2:
+                other = next(word for word in kinds if word != kind)
+                raise InvalidInput(
+                    f"materials[{k}].{kind}",
+                    f"{kind} here and {other} of {kinds[other]!r}",
+                    "young or stiffness throughout: the two have different units",
+                )
+    return tuple(given)
+
+
+def stiffer(
+    materials: Materials, bodies: Bodies, power: float, factor: float
+) -> tuple[Materials, Bodies]:
+    """Materials with ``factor`` times their stiffness, and the bodies that refer to them.
+
+    Where none states a stiffness, all get the one that gives every contact ``factor`` N/m^(p−1),
+    and bodies without a material get a new one.
+
+    Raises
+    ------
+    InvalidInput : Hertz contacts of several curvatures, which no one modulus gives one stiffness.
+    """
+    if any(not material.rigid for material in materials):
+        return tuple(_scaled(material, factor) for material in materials), bodies
+    half = 2.0 * factor
+    if power == HERTZ:  # E* for which k = (4/3) E* √R* is one, √(1/m)
+        if np.ptp(bodies.curvature) > 0.0:
+            raise InvalidInput(
+                "scene",
+                "no material with a stiffness, and Hertz contacts of several curvatures",
+                "materials with a stiffness: no one modulus gives all contacts one stiffness",
+            )
+        half *= 0.75 * float(np.sqrt(2.0 * bodies.curvature[0] or 1.0))
+    stiff = tuple(msgspec.structs.replace(m, stiffness=half) for m in materials)
+    if not (bodies.material < 0).any():
+        return stiff, bodies
+    taken = {material.name for material in stiff}
+    name = "elastic"
+    while name in taken:
+        name += "'"
+    index = np.where(bodies.material < 0, len(stiff), bodies.material)
+    return (
+        (*stiff, Material(name=name, stiffness=half)),
+        dataclasses.replace(bodies, material=index),
+    )
+
+
+def _scaled(material: Material, factor: float) -> Material:
+    """The material with its E or its half-stiffness times a factor; a rigid one as it is."""
+    if material.rigid:
+        return material
+    field = "young" if material.stiffness is None else "stiffness"
+    return msgspec.structs.replace(material, **{field: factor * getattr(material, field)})

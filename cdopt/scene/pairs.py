@@ -1,7 +1,8 @@
-"""Narrow phase: gaps, normals and points of pairs of bodies, many pairs at a time.
+"""Pairs of bodies: their contact points, and the bonds between them.
 
-One function per pair of families of shapes: balls, planes, and hulls of convex pieces. A gap is
-the distance of two features of the bodies along the normal, m; negative is penetration.
+Spheres, half-spaces and bodies made of convex pieces are three families of shapes, and each pair
+of families has one function. A gap is the distance of two features of the bodies along the normal,
+m; negative is penetration.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
-from cdopt.geometry.narrow import contact_points
+from cdopt.geometry.broad_phase import near_pairs
+from cdopt.geometry.narrow_phase import contact_points
 from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere
 from cdopt.scene.state import State
 
-BALL, HULL, PLANE = 0, 1, 2  # families of shapes
+SPHERE, HULL, PLANE = 0, 1, 2  # families of shapes
+BOND_REACH = 0.01  # of the mean diameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +54,85 @@ class Gaps(Frozen):
         )
 
 
+def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
+    """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
+
+    Parameters
+    ----------
+    pairs : (np, 2) different pairs with i < j.
+    margin : m, one number or (nb,) the share of each body, of which a pair has both.
+    """
+    half = 0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin
+    shares = np.broadcast_to(half, bodies.nb)
+    parts = [_empty(bodies.dim)]
+    family = _FAMILY[bodies.kind[pairs]]
+    for (first, second), function in _FUNCTIONS.items():
+        for swapped in (0, 1) if first != second else (0,):
+            of_these = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
+            if of_these.any():
+                a, b = pairs[of_these, swapped], pairs[of_these, 1 - swapped]
+                part = function(bodies, state, a, b, shares[a] + shares[b])
+                within = shares[part.bodies].sum(axis=1)
+                parts.append(part.select(np.flatnonzero(part.phi <= within)))
+    return ordered(parts)
+
+
+def ordered(parts: list[Gaps]) -> Gaps:
+    """All contact points, first body numbers smaller than second, in lexicographic order."""
+    bodies = np.concatenate([part.bodies for part in parts])
+    normals = np.concatenate([part.normals for part in parts])
+    features = np.concatenate([part.features for part in parts])
+    swap = bodies[:, 0] > bodies[:, 1]
+    bodies[swap] = bodies[swap, ::-1]
+    features[swap] = features[swap, ::-1]
+    normals[swap] *= -1.0
+    normals += 0.0  # no negative zeros
+    phi = np.concatenate([part.phi for part in parts])
+    points = np.concatenate([part.points for part in parts])
+    order = np.lexsort((features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0]))
+    return Gaps(bodies, phi, normals, points, features).select(order)
+
+
+def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:
+    """Pairs of spheres, at least one of them free, with |δ| < reach · d.
+
+    Parameters
+    ----------
+    position : (nb, dim) m.
+    reach : share of d = r_i + r_j, the mean diameter of the two; δ = d − |x_i − x_j|.
+
+    Returns
+    -------
+    (n, 2) with i < j, in lexicographic order.
+
+    Notes
+    -----
+    De Klerk et al. (2021), section 3.3.
+    """
+    # with radii this much larger, the spheres that may be bonded are those that overlap
+    pairs = near_pairs(position, bodies.reach * (1.0 + reach), bodies.fixed, 0.0)
+    spheres = (bodies.kind[pairs] == SHAPES.index(Sphere)).all(axis=1)
+    i, j = pairs[spheres].T
+    d = bodies.reach[i] + bodies.reach[j]
+    overlap = d - np.linalg.norm(position[j] - position[i], axis=1)
+    tied = np.abs(overlap) < reach * d
+    i, j = i[tied], j[tied]
+    order = np.lexsort((j, i))
+    return np.column_stack([i[order], j[order]])
+
+
+def is_among(pairs: IntArray, bonds: IntArray) -> BoolArray:
+    """(n,) which of these pairs (n, 2), i < j, are bonds (m, 2)."""
+    base = 1 + max(int(pairs.max(initial=0)), int(bonds.max(initial=0)))
+    return np.isin(pairs[:, 0] * base + pairs[:, 1], bonds[:, 0] * base + bonds[:, 1])
+
+
 PairFunction = Callable[[Bodies, State, IntArray, IntArray, FloatArray], Gaps]
 
 
-def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _sphere_sphere(
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray
+) -> Gaps:
     """Distance of centres less the radii; concentric spheres part along the first axis."""
     x = state.position
     radius = bodies.reach
@@ -68,7 +146,9 @@ def ball_ball(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: Fl
     return _gaps(a, b, phi, normal, points)
 
 
-def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _sphere_plane(
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray
+) -> Gaps:
     """Height of the centre over the plane less the radius."""
     x = state.position
     out = _outward(bodies, state, b)
@@ -78,94 +158,44 @@ def ball_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: F
     return _gaps(a, b, height - radius, -out, points)
 
 
-def hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Heights of the corners over the plane less the roundness around them."""
     x, hulls = state.position, bodies.hulls
-    first = hulls.network.first_vertex[hulls.first_piece]  # of every body
-    which = np.repeat(np.arange(a.size), np.diff(first)[a])
-    begin = np.repeat(np.cumsum(np.diff(first)[a]) - np.diff(first)[a], np.diff(first)[a])
-    corner = first[a][which] + np.arange(which.size) - begin
-    place = np.einsum("nij,nj->ni", matrices(state.orientation[a])[which], hulls.vertices[corner])
+    net = hulls.topology
+    first = net.first_vertex[hulls.first_piece]  # of every body
+    count = np.diff(first)[a]
+    which = np.repeat(np.arange(a.size), count)
+    rank = np.arange(which.size) - np.repeat(np.cumsum(count) - count, count)
+    corner = first[a][which] + rank
+    rotation = matrices(state.orientation[a])[which]
+    place = np.einsum("nij,nj->ni", rotation, hulls.vertices[corner])
     place += x[a][which]
     out = _outward(bodies, state, b)[which]
-    piece = np.searchsorted(hulls.network.first_vertex, corner, side="right") - 1
-    radius = hulls.network.radius[piece]
+    piece = np.searchsorted(net.first_vertex, corner, side="right") - 1
+    radius = net.radius[piece]
     height = ((place - x[b][which]) * out).sum(axis=1)
     points = place - out * (0.5 * (height + radius))[:, None]
-    marks = np.column_stack([hulls.network.vertex_label[corner], np.zeros_like(corner)])
-    return _gaps(a[which], b[which], height - radius, -out, points, marks)
+    features = np.column_stack([net.vertex_label[corner], np.zeros_like(corner)])
+    return _gaps(a[which], b[which], height - radius, -out, points, features)
 
 
-def hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
     """Every pair of corners, edges and faces of the two that touch, piece by piece."""
-    turn, hulls = matrices(state.orientation), bodies.hulls
-    pieces, near = hulls.pairs(np.column_stack([a, b]), state.position, turn, margin)
-    found = contact_points(hulls, pieces, state.position, turn, near)
-    first, second = hulls.body[pieces[found.pair]].T
-    return _gaps(first, second, found.gap, found.normals, found.places, found.labels)
+    rotation, hulls = matrices(state.orientation), bodies.hulls
+    pieces, margins = hulls.pairs(np.column_stack([a, b]), state.position, rotation, margin)
+    points = contact_points(hulls, pieces, state.position, rotation, margins)
+    first, second = hulls.body[pieces[points.pair]].T
+    return _gaps(first, second, points.gap, points.normals, points.positions, points.features)
 
 
-GAPS: dict[tuple[int, int], PairFunction] = {
-    (BALL, BALL): ball_ball,
-    (BALL, PLANE): ball_plane,
-    (BALL, HULL): hull_hull,
-    (HULL, HULL): hull_hull,
-    (HULL, PLANE): hull_plane,
+_FUNCTIONS: dict[tuple[int, int], PairFunction] = {
+    (SPHERE, SPHERE): _sphere_sphere,
+    (SPHERE, PLANE): _sphere_plane,
+    (SPHERE, HULL): _hull_hull,
+    (HULL, HULL): _hull_hull,
+    (HULL, PLANE): _hull_plane,
 }
-_FAMILY = np.array([
-    {Sphere: BALL, HalfSpace: PLANE}.get(shape, HULL) for shape in SHAPES
-])  # fmt: skip
-
-
-def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
-    """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
-
-    Parameters
-    ----------
-    pairs : (np, 2) different pairs with i < j.
-    margin : m, one number or (nb,) the share of each body, of which a pair has both.
-    """
-    shares = np.broadcast_to(
-        0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin, bodies.nb
-    )
-    found = [_empty(bodies.dim)]
-    family = _FAMILY[bodies.kind[pairs]]
-    for (first, second), function in GAPS.items():
-        for swapped in (0, 1) if first != second else (0,):
-            mine = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
-            if mine.any():
-                a, b = pairs[mine, swapped], pairs[mine, 1 - swapped]
-                part = function(bodies, state, a, b, shares[a] + shares[b])
-                within = shares[part.bodies].sum(axis=1)
-                found.append(part.select(np.flatnonzero(part.phi <= within)))
-    return ordered(found)
-
-
-def overlaps(bodies: Bodies, state: State, pairs: IntArray) -> Gaps:
-    """Like ``gaps``, of the pairs that overlap."""
-    found = gaps(bodies, state, pairs, 0.0)
-    return found.select(np.flatnonzero(found.phi < 0.0))
-
-
-def ordered(found: list[Gaps]) -> Gaps:
-    """Everything found, first body numbers smaller than second, in lexicographic order."""
-    bodies = np.concatenate([part.bodies for part in found])
-    normals = np.concatenate([part.normals for part in found])
-    features = np.concatenate([part.features for part in found])
-    swap = bodies[:, 0] > bodies[:, 1]
-    bodies[swap] = bodies[swap, ::-1]
-    features[swap] = features[swap, ::-1]
-    normals[swap] *= -1.0
-    normals += 0.0  # no negative zeros
-    together = Gaps(
-        bodies=bodies,
-        phi=np.concatenate([part.phi for part in found]),
-        normals=normals,
-        points=np.concatenate([part.points for part in found]),
-        features=features,
-    )
-    order = (features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0])
-    return together.select(np.lexsort(order))
+_FAMILY = np.array([{Sphere: SPHERE, HalfSpace: PLANE}.get(shape, HULL) for shape in SHAPES])
 
 
 def _gaps(
@@ -176,8 +206,8 @@ def _gaps(
     points: FloatArray,
     features: IntArray | None = None,
 ) -> Gaps:
-    marks = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
-    return Gaps(np.column_stack([a, b]), phi, normals, points, marks)
+    ids = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
+    return Gaps(np.column_stack([a, b]), phi, normals, points, ids)
 
 
 def _empty(dim: int) -> Gaps:

@@ -13,16 +13,11 @@ from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.scene.bodies import Bodies, assemble
-from cdopt.scene.body import Item
-from cdopt.scene.bonds import BOND_REACH, among, bonded_pairs
-from cdopt.scene.dofs import Dofs
-from cdopt.scene.material import HERTZ, Material
-from cdopt.scene.pairs import overlaps
-from cdopt.scene.search import near_pairs, unbounded_pairs
-from cdopt.scene.shapes import SHAPES
-from cdopt.scene.state import State
-from cdopt.scene.stiffening import stiffer
+from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
+from cdopt.scene.bodies import Bodies, Item, assemble
+from cdopt.scene.material import HERTZ, Material, checked, stiffer
+from cdopt.scene.pairs import BOND_REACH, bonded_pairs, gaps, is_among
+from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml
 
 GRAVITY = 9.81  # m/s²
@@ -106,32 +101,34 @@ class Scene(Frozen):
         for field, text in (("name", name), ("title", title)):
             if not isinstance(text, str):
                 raise InvalidInput(field, checks.describe(text), "a text")
-        tolerance = checks.scalar("overlap_tol", overlap_tol, at_least=0.0)
-        self.__setstate__({
+        if tangential_damping is not None:
+            tangential_damping = checks.scalar(
+                "tangential_damping", tangential_damping, at_least=0.0
+            )
+        if bond_stiffness is not None:
+            bond_stiffness = checks.scalar("bond_stiffness", bond_stiffness, above=0.0)
+        fields = {
             "dim": int(dim),
             "gravity": checks.vector("gravity", down, dim, "m/s²"),
             "power": checks.power("power", power),
             "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
-            "materials": _materials(materials),
-            "overlap_tol": tolerance,
+            "materials": checked(materials),
+            "overlap_tol": checks.scalar("overlap_tol", overlap_tol, at_least=0.0),
             "damping": checks.scalar("damping", damping, at_least=0.0),
-            "tangential_damping": None if tangential_damping is None else checks.scalar(
-                "tangential_damping", tangential_damping, at_least=0.0
-            ),
-            "bond_stiffness": None if bond_stiffness is None else checks.scalar(
-                "bond_stiffness", bond_stiffness, above=0.0
-            ),
+            "tangential_damping": tangential_damping,
+            "bond_stiffness": bond_stiffness,
             "bond_reach": checks.scalar("bond_reach", bond_reach, above=0.0, at_most=1.0),
             "name": name,
             "title": title,
-        })  # fmt: skip
+        }
+        self.__setstate__(fields)
         self.__dict__["bodies"] = assemble(bodies, self.dim, [m.name for m in self.materials])
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
         _require_stiffness(self.bodies, self.materials)
         if self.power == HERTZ:
             _require_one_curvature(self.bodies)
-        _require_apart(self.bodies, self.initial, self.bonds, tolerance)
+        _require_apart(self.bodies, self.initial, self.bonds, self.overlap_tol)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a Scene is frozen: make a new one")
@@ -151,8 +148,7 @@ class Scene(Frozen):
     @cached_property
     def dofs(self) -> Dofs:
         """The degrees of freedom of a contact step."""
-        turns = np.array([shape.turns for shape in SHAPES])[self.bodies.kind]
-        return Dofs.of(~self.bodies.fixed, turns, self.dim)
+        return Dofs.of(~self.bodies.fixed, self.bodies.turns, self.dim)
 
     @cached_property
     def full_dofs(self) -> Dofs:
@@ -233,21 +229,34 @@ class Scene(Frozen):
         array([1000000., 1000000., 1000000.])
         """
         factor = checks.scalar("kappa", kappa, above=0.0)
-        made = object.__new__(Scene)
-        made.__setstate__(self.__dict__)
-        for name in ("half_stiffness", "body_restitution"):  # of materials, made when asked for
-            made.__dict__.pop(name, None)
         materials, bodies = stiffer(self.materials, self.bodies, self.power, factor)
-        made.__dict__.update(materials=materials, bodies=bodies)
+        fields = {**self.__dict__, "materials": materials, "bodies": bodies}
+        for name in ("half_stiffness", "body_restitution"):  # cached values of the old materials
+            fields.pop(name, None)
         if self.bond_stiffness is not None:
-            made.__dict__["bond_stiffness"] = factor * self.bond_stiffness
+            fields["bond_stiffness"] = factor * self.bond_stiffness
         if damping is not None:
-            made.__dict__["damping"] = checks.scalar("damping", damping, at_least=0.0)
-        return made
+            fields["damping"] = checks.scalar("damping", damping, at_least=0.0)
+        scene = object.__new__(Scene)
+        scene.__setstate__(fields)
+        return scene
 
     def to_toml(self) -> str:
         """The scene as the text of a scene file; ``cdopt.scene.load`` reads it without loss."""
-        return to_toml(self)
+        head = {
+            "name": self.name or None,
+            "title": self.title or None,
+            "dim": self.dim,
+            "gravity": self.gravity.tolist(),
+            "power": self.power,
+            "restitution": self.restitution,
+            "overlap_tol": self.overlap_tol,
+            "damping": self.damping or None,
+            "tangential_damping": self.tangential_damping,
+            "bond_stiffness": self.bond_stiffness,
+            "bond_reach": self.bond_reach if self.bond_reach != BOND_REACH else None,
+        }
+        return to_toml(head, self.materials, self.bodies)
 
     def save(self, path: str | Path) -> None:
         """Write the scene to a TOML file, without loss.
@@ -263,29 +272,6 @@ class Scene(Frozen):
         free = int(np.count_nonzero(~self.bodies.fixed))
         name = f"{self.name!r}: " if self.name else ""
         return f"Scene({name}{self.nb} bodies in {self.dim}D, {free} free, power {self.power:g})"
-
-
-def _materials(given: Sequence[Material]) -> tuple[Material, ...]:
-    """Materials of different names, their stiffness in one kind of number."""
-    kinds: dict[str, str] = {}
-    names: set[str] = set()
-    for k, material in enumerate(given):
-        if not isinstance(material, Material):
-            raise InvalidInput(f"materials[{k}]", checks.describe(material), "a Material")
-        if material.name in names:
-            raise InvalidInput(f"materials[{k}].name", repr(material.name), "a name of its own")
-        names.add(material.name)
-        if not material.rigid:
-            kind = "young" if material.stiffness is None else "stiffness"
-            kinds.setdefault(kind, material.name)
-            if len(kinds) == 2:
-                other = next(word for word in kinds if word != kind)
-                raise InvalidInput(
-                    f"materials[{k}].{kind}",
-                    f"{kind} here and {other} of {kinds[other]!r}",
-                    "young or stiffness throughout: the two have different units",
-                )
-    return tuple(given)
 
 
 def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
@@ -304,27 +290,25 @@ def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
 
 def _require_one_curvature(bodies: Bodies) -> None:
     """No body is flat here and round there: Hertz contacts would need to know where they are."""
-    for table in bodies.tables:
-        mixed = np.flatnonzero(np.isnan(table.shape.curvature(table.columns)))
-        if mixed.size:
-            raise InvalidInput(
-                f"bodies[{table.body[mixed[0]]}].shape", "parts of several radii in Hertz contacts",
-                "parts alike, or another power",
-            )  # fmt: skip
+    mixed = np.flatnonzero(np.isnan(bodies.curvature))
+    if mixed.size:
+        found, expected = "parts of several radii in Hertz contacts", "parts alike, another power"
+        raise InvalidInput(f"bodies[{mixed[0]}].shape", found, expected)
 
 
 def _require_apart(bodies: Bodies, state: State, bonds: IntArray, tolerance: float) -> None:
     """No two bodies overlap, bonded ones excepted."""
-    pairs = np.concatenate([near_pairs(bodies, state.position, 0.0), unbounded_pairs(bodies)])
-    found = overlaps(bodies, state, pairs[~among(pairs, bonds)] if bonds.size else pairs)
-    excess = -found.phi - tolerance * bodies.core[found.bodies].min(axis=1)
+    near = near_pairs(state.position, bodies.reach, bodies.fixed, 0.0)
+    pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
+    contacts = gaps(bodies, state, pairs[~is_among(pairs, bonds)] if bonds.size else pairs, 0.0)
+    excess = -contacts.phi - tolerance * bodies.core[contacts.bodies].min(axis=1)
     deep = np.flatnonzero(excess > 0.0)
     if deep.size:
-        worst = deep[np.argmin(found.phi[deep])]
-        i, j = (int(k) for k in found.bodies[worst])
+        worst = deep[np.argmin(contacts.phi[deep])]
+        i, j = (int(k) for k in contacts.bodies[worst])
         raise InvalidInput(
             f"bodies[{j}].position",
-            f"{-found.phi[worst]:.6g} m inside {bodies.label(i)}"
+            f"{-contacts.phi[worst]:.6g} m inside {bodies.label(i)}"
             + (f", the deepest of {deep.size} overlaps" if deep.size > 1 else ""),
             "bodies that start apart",
         )

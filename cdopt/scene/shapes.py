@@ -1,25 +1,117 @@
-"""Shapes of bodies: each a small class whose formulas work on columns of many at a time.
+"""Shapes of bodies.
 
-A new shape is one class, added to SHAPES. Its fields are those of a body in a scene file; its
-convex pieces bring it into contact with all others.
+A new shape is one class, added to SHAPES. Its fields are those of a body in a scene file. Its mass
+properties and its convex pieces say everything else that is needed of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.checks import Dim, FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.geometry import polytope
 from cdopt.geometry.hulls import Piece
-from cdopt.geometry.mass_properties import MassProperties, of_capsule, of_polytope
-from cdopt.geometry.polytope import LARGEST, SMALLEST, box, point, segment
-from cdopt.geometry.rotations import unit
-from cdopt.scene.convex import Compound, Polygon, Polyhedron, derived
-from cdopt.scene.shape import Columns, Dim, Shape, Vector, column, positive
+from cdopt.geometry.mass_properties import (
+    MassProperties,
+    combined,
+    of_capsule,
+    of_polytope,
+    principal_axes,
+)
+from cdopt.geometry.polytope import LARGEST, SMALLEST, Polytope
+from cdopt.geometry.rotations import matrices, unit
+from cdopt.scene.state import UNIT_TOL
+
+if TYPE_CHECKING:
+    Vector = ArrayLike
+    Corners = ArrayLike
+else:  # what a scene file may hold
+    Vector = Sequence[float]
+    Corners = Sequence[Sequence[float]]
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0)  # the quaternion that turns nothing
+
+
+class Measures(NamedTuple):
+    """Numbers of a shape; of many spheres at once, arrays.
+
+    volume : m³; in the plane area × 1 m of depth.
+    inertia : per mass, m²: a number in the plane, (3,) about the principal axes in space.
+    principal : (4,) unit quaternion from the principal axes to the body's own.
+    reach, core : radii of the bounding sphere about the centre of mass, and of a sphere that fits
+        inside in the thinnest part, m.
+    curvature : 1/R of the surface for Hertz contacts, 1/m; 0 where flat, nan where it varies.
+    """
+
+    volume: Any
+    inertia: Any
+    principal: Any
+    reach: Any
+    core: Any
+    curvature: Any
+
+
+class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every shape says of itself. Fields are stored as numbers and tuples, in copies.
+
+    Attributes
+    ----------
+    kind : its name in scene files.
+    numbers : fields that ``Bodies`` keeps as columns of many bodies.
+    vectors : fields with one number per axis.
+    dims : where it lives: in the plane, in space, or both.
+    always_fixed : bodies of this shape never move freely.
+    turns : frictionless contacts can turn a body of this shape.
+    """
+
+    kind: ClassVar[str] = ""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    vectors: ClassVar[tuple[str, ...]] = ()
+    dims: ClassVar[tuple[int, ...]] = (2, 3)
+    always_fixed: ClassVar[bool] = False
+    turns: ClassVar[bool] = True
+
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:
+        """Convex pieces about the centre of mass; none for a shape without bounds."""
+        return ()
+
+    def mass_properties(self, dim: Dim) -> MassProperties:
+        """Mass properties at density 1, in the coordinates of the shape's fields.
+
+        Raises
+        ------
+        Unsupported : a shape without bounds.
+        """
+        raise Unsupported(type(self).__name__, "a shape without bounds has no mass")
+
+    def measures(self, dim: Dim) -> Measures:
+        """Volume, inertia and extents, by default from the mass properties and the pieces."""
+        solid, pieces = self.mass_properties(dim), self.pieces(dim)
+        inertia = solid.inertia()
+        moments, frame = (inertia[0, 0], IDENTITY) if dim == 2 else principal_axes(inertia)
+        radii = {piece.radius for piece in pieces}
+        radius = radii.pop() if len(radii) == 1 else float("nan")
+        return Measures(
+            volume=solid.volume,
+            inertia=moments,
+            principal=frame,
+            reach=max(_reach(piece) for piece in pieces),
+            core=min(_half_width(piece) for piece in pieces),
+            curvature=0.0 if radius == 0.0 else 1.0 / radius,
+        )
+
+    def _store(self, **values: Any) -> None:
+        """Replace fields by their checked copies."""
+        for name, value in values.items():
+            msgspec.structs.force_setattr(self, name, value)
 
 
 class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
@@ -33,44 +125,38 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
     radius: float
 
     kind: ClassVar[str] = "sphere"
+    numbers: ClassVar[tuple[str, ...]] = ("radius",)
     turns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
+        if not (type(self.radius) is float and 1e-100 < self.radius < 1e100):  # quick for many
+            self._store(radius=checks.scalar("radius", self.radius, above=0.0))
 
-    @classmethod
-    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        radius = column(columns, "radius")
-        return np.pi * radius**2 if dim == 2 else 4.0 / 3.0 * np.pi * radius**3
-
-    @classmethod
-    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        square = column(columns, "radius") ** 2
-        return 0.5 * square if dim == 2 else np.tile(0.4 * square[:, None], (1, 3))
-
-    @classmethod
-    def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return column(columns, "radius").copy()
-
-    @classmethod
-    def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return column(columns, "radius").copy()
-
-    @classmethod
-    def curvature(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 1.0 / column(columns, "radius")
+    @staticmethod
+    def measures_of(radius: FloatArray, dim: Dim) -> Measures:
+        """Measures of many spheres of ``radius`` (n,) m."""
+        square = radius**2
+        flat = dim == 2
+        return Measures(
+            volume=np.pi * square if flat else 4.0 / 3.0 * np.pi * radius**3,
+            inertia=0.5 * square if flat else np.tile(0.4 * square[:, None], (1, 3)),
+            principal=IDENTITY,
+            reach=radius,
+            core=radius,
+            curvature=1.0 / radius,
+        )
 
     def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
-        return (Piece(point(dim), float(self.radius)),)
+        return (Piece(polytope.point(dim), self.radius),)
 
-    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
-        return of_capsule(float(self.radius), 0.0, dim)
+    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+        return of_capsule(self.radius, 0.0, dim)
 
 
 class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
     """A floor or a wall: everything behind a plane through the body's position. Always fixed.
 
-    ``normal`` points out of the solid, towards the bodies it holds; its length does not matter.
+    ``normal`` points out of the solid, towards the bodies it holds; it is stored at length one.
     A velocity given to the body makes it a moving wall.
 
     Raises
@@ -81,6 +167,7 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
     normal: Vector
 
     kind: ClassVar[str] = "half-space"
+    numbers: ClassVar[tuple[str, ...]] = ("normal",)
     vectors: ClassVar[tuple[str, ...]] = ("normal",)
     always_fixed: ClassVar[bool] = True
 
@@ -88,23 +175,12 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
         direction = checks.vector("normal", self.normal, None)
         if not np.linalg.norm(direction) > 0.0:
             raise InvalidInput("normal", "length 0", "a direction")
+        self._store(normal=tuple(unit(direction[None])[0].tolist()))
 
-    @classmethod
-    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        return np.full(column(columns, "normal").shape[0], np.inf)
-
-    @classmethod
-    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        count = column(columns, "normal").shape[0]
-        return np.full(count if dim == 2 else (count, 3), np.inf)
-
-    @classmethod
-    def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.full(column(columns, "normal").shape[0], np.inf)
-
-    @classmethod
-    def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.full(column(columns, "normal").shape[0], np.inf)
+    def measures(self, dim: Dim) -> Measures:
+        """Infinite, and flat."""
+        infinite = float("inf")
+        return Measures(infinite, infinite, IDENTITY, infinite, infinite, 0.0)
 
 
 class Box(Shape, frozen=True, forbid_unknown_fields=True):
@@ -120,35 +196,34 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
     size: Vector
 
     kind: ClassVar[str] = "box"
+    numbers: ClassVar[tuple[str, ...]] = ("size",)
     vectors: ClassVar[tuple[str, ...]] = ("size",)
 
     def __post_init__(self) -> None:
-        for length in checks.vector("size", self.size, None):
-            positive("size", float(length))
-
-    @classmethod
-    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        return np.asarray(column(columns, "size").prod(axis=1))
-
-    @classmethod
-    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        square = column(columns, "size") ** 2
-        total = square.sum(axis=1)
-        return total / 12.0 if dim == 2 else (total[:, None] - square) / 12.0
-
-    @classmethod
-    def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 0.5 * np.linalg.norm(column(columns, "size"), axis=1)
-
-    @classmethod
-    def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return 0.5 * column(columns, "size").min(axis=1)
+        size = checks.vector("size", self.size, None).tolist()
+        for length in size:
+            checks.scalar("size", length, above=0.0)
+        self._store(size=tuple(size))
 
     def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
-        return (Piece(box(np.asarray(self.size, dtype=np.float64)), 0.0),)
+        return (Piece(polytope.box(np.array(self.size)), 0.0),)
 
-    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
-        return of_polytope(box(np.asarray(self.size, dtype=np.float64)))
+    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+        return of_polytope(polytope.box(np.array(self.size)))
+
+    def measures(self, dim: Dim) -> Measures:
+        """In closed form."""
+        size = np.array(self.size)
+        square = size**2
+        total = square.sum()
+        return Measures(
+            volume=size.prod(),
+            inertia=total / 12.0 if dim == 2 else (total - square) / 12.0,
+            principal=IDENTITY,
+            reach=0.5 * np.linalg.norm(size, axis=0),
+            core=0.5 * size.min(),
+            curvature=0.0,
+        )
 
 
 class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
@@ -166,63 +241,249 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
     length: float
 
     kind: ClassVar[str] = "capsule"
+    numbers: ClassVar[tuple[str, ...]] = ("radius", "length")
 
     def __post_init__(self) -> None:
-        for name in ("radius", "length"):
-            checks.scalar(name, getattr(self, name), at_least=SMALLEST, at_most=LARGEST)
-
-    @classmethod
-    def volume(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        return np.array([solid.volume for solid in cls._solids(columns, dim)])
-
-    @classmethod
-    def inertia(cls, columns: Columns, dim: Dim) -> FloatArray:  # noqa: D102
-        own = [np.diag(solid.inertia()) for solid in cls._solids(columns, dim)]
-        return np.array(own).reshape(len(own), -1)[:, 0] if dim == 2 else np.array(own)
-
-    @classmethod
-    def reach(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return np.asarray(column(columns, "radius") + 0.5 * column(columns, "length"))
-
-    @classmethod
-    def core(cls, columns: Columns) -> FloatArray:  # noqa: D102
-        return column(columns, "radius").copy()
-
-    @classmethod
-    def curvature(cls, columns: Columns) -> FloatArray:
-        """1/radius, of the round ends."""
-        return 1.0 / column(columns, "radius")
-
-    @staticmethod
-    def _solids(columns: Columns, dim: Dim) -> list[MassProperties]:
-        radii, lengths = (column(columns, name).tolist() for name in ("radius", "length"))
-        sizes = zip(radii, lengths, strict=True)
-        return [of_capsule(radius, length, dim) for radius, length in sizes]
+        limits = {"at_least": SMALLEST, "at_most": LARGEST}
+        radius = checks.scalar("radius", self.radius, **limits)
+        self._store(radius=radius, length=checks.scalar("length", self.length, **limits))
 
     def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
-        return (Piece(segment(float(self.length), dim), float(self.radius)),)
+        return (Piece(polytope.segment(self.length, dim), self.radius),)
 
-    def matter(self, dim: Dim) -> MassProperties:  # noqa: D102
-        return of_capsule(float(self.radius), float(self.length), dim)
+    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+        return of_capsule(self.radius, self.length, dim)
+
+
+class _Convex(Shape, frozen=True, forbid_unknown_fields=True):
+    """A polytope drawn about any origin."""
+
+    def _polytope(self) -> Polytope:
+        raise NotImplementedError
+
+    @property
+    def centre(self) -> FloatArray:
+        """(dim,) the centre of mass in the coordinates of the fields, m.
+
+        It comes to the body's position: a shape drawn in place stands at ``position=shape.centre``.
+        """
+        return of_polytope(self._polytope()).centroid
+
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:
+        return (Piece(self._polytope().shifted(-self.centre), 0.0),)
+
+    def mass_properties(self, dim: Dim) -> MassProperties:
+        return of_polytope(self._polytope())
+
+
+class Polygon(_Convex, frozen=True, forbid_unknown_fields=True):
+    """A convex polygon, in the plane.
+
+    ``vertices`` (n, 2) in m, anticlockwise, about any origin: their centroid comes to the body's
+    position.
+
+    Raises
+    ------
+    InvalidInput : fewer than three corners, no area, clockwise order (inverted), not convex, or
+        corners in one place or on a line.
+    """
+
+    vertices: Corners
+
+    kind: ClassVar[str] = "polygon"
+    dims: ClassVar[tuple[int, ...]] = (2,)
+
+    def __post_init__(self) -> None:
+        self._store(vertices=_rows(self.vertices))
+        self._polytope()
+
+    def _polytope(self) -> Polytope:
+        return _polygon(self.vertices)  # type: ignore[arg-type]
+
+
+class Polyhedron(_Convex, frozen=True, forbid_unknown_fields=True):
+    """A convex polyhedron, in space.
+
+    ``vertices`` (n, 3) in m about any origin: their solid's centroid comes to the body's position.
+    ``faces`` lists the corners of each face, anticlockwise seen from outside; by default faces are
+    those of the convex hull, and every vertex must be a corner of it.
+
+    Raises
+    ------
+    InvalidInput : fewer than four corners, no volume, not convex, corners that do not stick out,
+        and of faces: not flat, not closed, inverted, numbers out of range.
+    """
+
+    vertices: Corners
+    faces: Sequence[Sequence[int]] | None = None
+
+    kind: ClassVar[str] = "polyhedron"
+    dims: ClassVar[tuple[int, ...]] = (3,)
+
+    def __post_init__(self) -> None:
+        faces = None if self.faces is None else polytope.loops_of(self.faces)
+        self._store(vertices=_rows(self.vertices), faces=faces)
+        self._polytope()
+
+    def _polytope(self) -> Polytope:
+        return _polyhedron(self.vertices, self.faces)  # type: ignore[arg-type]
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A convex part of a compound body.
+
+    Attributes
+    ----------
+    shape : any but half-spaces and compounds.
+    position : of its centre of mass in the compound's coordinates, (dim,) m.
+    angle, orientation : rad in the plane; a unit quaternion (w, x, y, z) in space.
+    density : relative to the body's.
+    """
+
+    shape: Shape
+    position: Vector
+    angle: float | None = None
+    orientation: Vector | None = None
+    density: float = 1.0
+
+
+class Compound(Shape, frozen=True, forbid_unknown_fields=True):
+    """Several convex parts that move as one; together they need not be convex.
+
+    Parts may touch. Where they overlap, their mass counts twice. The centre of mass of all comes
+    to the body's position.
+
+    Raises
+    ------
+    InvalidInput : no parts, or one named as ``parts[k].field`` that is not as Part says.
+    """
+
+    parts: Sequence[Part]
+
+    kind: ClassVar[str] = "compound"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, (list, tuple)):
+            raise InvalidInput("parts", checks.describe(self.parts), "a list of Part")
+        if not self.parts:
+            raise InvalidInput("parts", "none", "at least one part")
+        if not isinstance(self.parts[0], Part):
+            raise InvalidInput("parts[0]", checks.describe(self.parts[0]), "a Part")
+        dim = checks.vector("parts[0].position", self.parts[0].position, None).size
+        if dim not in (2, 3):
+            raise InvalidInput("parts[0].position", f"{dim} numbers", "2 or 3")
+        self._store(parts=tuple(_checked_part(part, k, dim) for k, part in enumerate(self.parts)))
+
+    @property
+    def dim(self) -> int:
+        """2 or 3, as the position of the first part says."""
+        return np.size(self.parts[0].position)
+
+    @property
+    def centre(self) -> FloatArray:
+        """(dim,) the centre of mass in the coordinates of the parts, m."""
+        return self.mass_properties(self.dim).centroid
+
+    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
+        centre = self.mass_properties(dim).centroid
+        return tuple(
+            Piece(piece.solid.placed(rotation, position - centre), piece.radius)
+            for part, rotation, position in self._placed_parts()
+            for piece in part.shape.pieces(dim)
+        )
+
+    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+        solids = []
+        for part, rotation, position in self._placed_parts():
+            solid = part.shape.mass_properties(dim)
+            placed = solid.placed(rotation, position - rotation @ solid.centroid)
+            solids.append(placed.scaled(part.density))
+        return combined(solids)
+
+    def _placed_parts(self) -> list[tuple[Part, FloatArray, FloatArray]]:
+        """Parts with their rotation matrices (dim, dim) and positions (dim,)."""
+        return [(part, _rotation(part), np.array(part.position)) for part in self.parts]
 
 
 SHAPES: tuple[type[Shape], ...] = (
-    Sphere, HalfSpace, Box, Capsule, Polygon, Polyhedron, Compound,
-)  # fmt: skip
+    Sphere,
+    HalfSpace,
+    Box,
+    Capsule,
+    Polygon,
+    Polyhedron,
+    Compound,
+)
 KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 
 
-def fields(shape: type[Shape]) -> tuple[str, ...]:
-    """Names of the fields that make a shape, as in scene files."""
-    return tuple(shape.__struct_fields__)
+def _checked_part(part: Any, k: int, dim: int) -> Part:
+    """A copy of part k, of plain numbers."""
+    name = f"parts[{k}]"
+    if not isinstance(part, Part):
+        raise InvalidInput(name, checks.describe(part), "a Part")
+    shape = part.shape
+    if not isinstance(shape, Shape) or shape.always_fixed or isinstance(shape, Compound):
+        kind = getattr(shape, "kind", checks.describe(shape))
+        raise InvalidInput(f"{name}.shape", kind, "a bounded convex shape")
+    other = "orientation" if dim == 2 else "angle"
+    if getattr(part, other) is not None:
+        expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
+        raise InvalidInput(f"{name}.{other}", "a value", expected)
+    if dim not in shape.dims:
+        raise InvalidInput(f"{name}.shape", shape.kind, f"a shape of {dim}D")
+    for field in shape.vectors:
+        checks.vector(f"{name}.{field}", getattr(shape, field), dim)
+    angle = None if part.angle is None else checks.scalar(f"{name}.angle", part.angle)
+    orientation = None
+    if part.orientation is not None:
+        q = checks.vector(f"{name}.orientation", part.orientation, 4)
+        length = float(np.linalg.norm(q))
+        if abs(length - 1.0) > UNIT_TOL:
+            found = f"a quaternion of length {length:.6g}"
+            raise InvalidInput(f"{name}.orientation", found, "length 1")
+        orientation = tuple(q.tolist())
+    position = checks.vector(f"{name}.position", part.position, dim)
+    density = checks.scalar(f"{name}.density", part.density, above=0.0)
+    return Part(shape, tuple(position.tolist()), angle, orientation, density)
 
 
-def gather(shape: type[Shape], given: Sequence[Any], dim: Dim) -> dict[str, FloatArray]:
-    """Columns (n,) or (n, dim) of the numbers of many shapes of one kind; normals at length 1."""
-    if not shape.numbers:
-        return derived(given, dim)
-    columns = {}
-    for name in fields(shape):
-        column = np.array([getattr(one, name) for one in given], dtype=np.float64)
-        columns[name] = unit(column) if name == "normal" else column
-    return columns
+def _rotation(part: Part) -> FloatArray:
+    """The rotation matrix (dim, dim) of a part."""
+    if np.size(part.position) == 2:
+        return np.asarray(matrices(np.array([part.angle or 0.0]))[0])
+    if part.orientation is None:
+        return np.eye(3)
+    return np.asarray(matrices(unit(np.array([part.orientation])))[0])
+
+
+def _reach(piece: Piece) -> float:
+    return float(np.linalg.norm(piece.solid.vertices, axis=1).max()) + piece.radius
+
+
+def _half_width(piece: Piece) -> float:
+    """Least distance from the mean of the corners to a face, and the roundness."""
+    solid = piece.solid
+    if not solid.loops:
+        return piece.radius
+    base = solid.vertices[[loop[0] for loop in solid.loops]]
+    depth = ((base - solid.vertices.mean(axis=0)) * solid.normals).sum(axis=1)
+    return float(depth.min()) + piece.radius
+
+
+def _rows(vertices: Any) -> tuple[tuple[float, ...], ...]:
+    """A table of corners as tuples, a copy that nobody can change."""
+    table = polytope.table("vertices", vertices)
+    if table.ndim != 2:
+        raise InvalidInput("vertices", checks.describe(vertices), "a table of corners")
+    return tuple(map(tuple, table.tolist()))
+
+
+@lru_cache(maxsize=4096)
+def _polygon(vertices: Any) -> Polytope:
+    return polytope.polygon(vertices)
+
+
+@lru_cache(maxsize=4096)
+def _polyhedron(vertices: Any, faces: tuple[tuple[int, ...], ...] | None) -> Polytope:
+    return polytope.polyhedron(vertices, faces)

@@ -1,13 +1,14 @@
-"""State: where all bodies are and how they move at one instant."""
+"""State: positions and velocities of all bodies. Dofs: the velocities that a solver may change."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 
@@ -36,18 +37,18 @@ class State(Frozen):
     v: FloatArray
 
     def __init__(self, t: Any, q: Any, v: Any) -> None:
-        place = _table("q", q, WIDTH_Q.values())
-        dim = 2 if place.shape[1] == WIDTH_Q[2] else 3
-        motion = _table("v", v, (WIDTH_V[dim],))
-        if motion.shape[0] != place.shape[0]:
-            raise InvalidInput("v", f"{motion.shape[0]} rows", f"{place.shape[0]} rows, as in q")
+        q = _table("q", q, tuple(WIDTH_Q.values()))
+        dim = 2 if q.shape[1] == WIDTH_Q[2] else 3
+        v = _table("v", v, (WIDTH_V[dim],))
+        if v.shape[0] != q.shape[0]:
+            raise InvalidInput("v", f"{v.shape[0]} rows", f"{q.shape[0]} rows, as in q")
         if dim == 3:
-            length = np.linalg.norm(place[:, 3:], axis=1)
+            length = np.linalg.norm(q[:, 3:], axis=1)
             bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
             if bad.size:
                 found = f"a quaternion of length {length[bad[0]]:.9g} in row {int(bad[0])}"
                 raise InvalidInput("q", found, "unit quaternions")
-        self.__setstate__({"t": checks.scalar("t", t), "q": place, "v": motion})
+        self.__setstate__({"t": checks.scalar("t", t), "q": q, "v": v})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a State is frozen: make a new one")
@@ -86,11 +87,95 @@ class State(Frozen):
         return f"State(t={self.t:g} s, {self.nb} bodies in {self.dim}D)"
 
 
-def _table(name: str, value: object, widths: Any) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Dofs(Frozen):
+    """Translations of free bodies, and turns of some of them.
+
+    Without friction nothing turns a sphere, so that its spin is constant and no degree of
+    freedom of a contact step (``Scene.dofs``); a rotational column of zeros in B would only make
+    step 2 harder. Tangential damping turns spheres, and ``Scene.full_dofs`` has their turns.
+
+    Attributes
+    ----------
+    number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom behind each entry of
+        State.v; −1 for none. Numbered body by body, translations first.
+    body, column : (nv,) where each degree of freedom stands in State.v.
+
+    Raises
+    ------
+    InvalidInput : another shape, or ``body`` and ``column`` that do not invert ``number``.
+    """
+
+    number: IntArray
+    body: IntArray
+    column: IntArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.number.ndim != 2 or self.number.shape[1] not in WIDTH_V.values():
+            raise InvalidInput("number", f"shape {self.number.shape}", "(bodies, 3) or (bodies, 6)")
+        body, column = np.nonzero(self.number >= 0)
+        order = np.argsort(self.number[body, column])
+        counted = np.array_equal(self.number[body, column][order], np.arange(order.size))
+        if not (
+            counted
+            and np.array_equal(body[order], self.body)
+            and np.array_equal(column[order], self.column)
+        ):
+            raise InvalidInput("number", "other places", "those that body and column state")
+
+    @classmethod
+    def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:
+        """From flags (nb,): bodies that move, and bodies whose turns count."""
+        width = 3 if dim == 2 else 6
+        mask = free[:, None] & ((np.arange(width) < dim) | turns[:, None])
+        number = np.full(mask.shape, -1, dtype=np.int64)
+        number[mask] = np.arange(np.count_nonzero(mask))
+        body, column = np.nonzero(mask)
+        return cls(number=number, body=body.astype(np.int64), column=column.astype(np.int64))
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return int(self.body.size)
+
+    def gather(self, v: FloatArray) -> FloatArray:
+        """The (nv,) entries of a table like State.v that are degrees of freedom.
+
+        Raises
+        ------
+        InvalidInput : the table is not of State.v's shape.
+        """
+        self._like_state(v)
+        return np.asarray(v[self.body, self.column])
+
+    def scatter(self, values: FloatArray, base: FloatArray) -> FloatArray:
+        """A copy of ``base``, a table like State.v, with these (nv,) degrees of freedom in it.
+
+        Raises
+        ------
+        InvalidInput : ``values`` is not (nv,), or ``base`` not of State.v's shape.
+        """
+        self._like_state(base)
+        if np.shape(values) != (self.nv,):
+            raise InvalidInput("values", f"shape {np.shape(values)}", f"shape ({self.nv},)")
+        table = np.array(base, dtype=np.float64)
+        table[self.body, self.column] = values
+        return table
+
+    def _like_state(self, table: FloatArray) -> None:
+        if np.shape(table) != self.number.shape:
+            raise InvalidInput("v", f"shape {np.shape(table)}", f"shape {self.number.shape}")
+
+    def __repr__(self) -> str:
+        return f"Dofs({self.nv} of {self.number.shape[0]} bodies)"
+
+
+def _table(name: str, value: object, widths: tuple[int, ...]) -> FloatArray:
     """A finite (nb, width) table, copied."""
     allowed = " or ".join(f"(bodies, {width})" for width in widths)
     array = checks.real(name, value, f"numbers of shape {allowed}")
-    if array.ndim != 2 or array.shape[1] not in tuple(widths):
+    if array.ndim != 2 or array.shape[1] not in widths:
         raise InvalidInput(name, checks.describe(array), f"numbers of shape {allowed}")
     result = np.array(array, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(result).all(axis=1))

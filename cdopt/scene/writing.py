@@ -3,152 +3,116 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray
-from cdopt.scene.bodies import Bodies
-from cdopt.scene.body import GROUP_FIELDS
-from cdopt.scene.bonds import BOND_REACH
+from cdopt._util.checks import BoolArray
+from cdopt.scene.bodies import GROUP_FIELDS, Bodies
 from cdopt.scene.material import Material
-from cdopt.scene.shape import Shape
-from cdopt.scene.shapes import SHAPES, Sphere, fields
+from cdopt.scene.shapes import IDENTITY, SHAPES, Shape, Sphere
 
 _PER_LINE = 100  # a list longer than this gets a line for every entry
 
 
-class Written(Protocol):
-    """What of a scene stands in its file."""
+def to_toml(head: Mapping[str, Any], materials: Sequence[Material], bodies: Bodies) -> str:
+    """A scene's text: single bodies first, then the spheres at the end of the list in groups.
 
-    name: str
-    title: str
-    dim: int
-    gravity: FloatArray
-    power: float
-    restitution: float
-    overlap_tol: float
-    damping: float
-    tangential_damping: float | None
-    bond_stiffness: float | None
-    bond_reach: float
-    materials: tuple[Material, ...]
-    bodies: Bodies
-
-
-def to_toml(scene: Written) -> str:
-    """A scene's text: single bodies first, then the spheres at the end of the list in groups."""
-    bodies = scene.bodies
-    head: dict[str, Any] = {
-        "name": scene.name or None,
-        "title": scene.title or None,
-        "dim": scene.dim,
-        "gravity": scene.gravity.tolist(),
-        "power": scene.power,
-        "restitution": scene.restitution,
-        "overlap_tol": scene.overlap_tol,
-        "damping": scene.damping or None,
-        "tangential_damping": scene.tangential_damping,
-        "bond_stiffness": scene.bond_stiffness,
-        "bond_reach": scene.bond_reach if scene.bond_reach != BOND_REACH else None,
-    }
+    Parameters
+    ----------
+    head : the scene's own fields; None for those that are left out.
+    """
     parts = [_lines(head)]
-    for material in scene.materials:
-        stated = {name: getattr(material, name) for name in material.__struct_fields__}
-        parts.append("[[materials]]\n" + _lines(stated))
-    plain = _plain_spheres(scene)
+    parts += ["[[materials]]\n" + _lines(_fields(material)) for material in materials]
+    names = [material.name for material in materials]
+    plain = _plain_spheres(bodies)
     tail = int(bodies.nb - np.argmin(plain[::-1])) if not plain.all() else 0
     tail = tail if bodies.nb - tail > 1 else bodies.nb
-    parts += ["[[bodies]]\n" + _lines(_body(scene, k)) for k in range(tail)]
-    groups = groupby(range(tail, bodies.nb), lambda k: _alike(scene, k))
-    parts += ["[[spheres]]\n" + _lines(_group(scene, list(members))) for _, members in groups]
+    parts += ["[[bodies]]\n" + _lines(_body(bodies, k, names)) for k in range(tail)]
+    for _, members in groupby(range(tail, bodies.nb), lambda k: _alike(bodies, k)):
+        parts.append("[[spheres]]\n" + _lines(_group(bodies, list(members), names)))
     return "\n".join(parts)
 
 
-def _plain_spheres(scene: Written) -> BoolArray:
+def _plain_spheres(b: Bodies) -> BoolArray:
     """(nb,) bodies that a group of spheres can hold: neither turned nor loaded."""
-    b = scene.bodies
-    identity = 0.0 if scene.dim == 2 else np.array([1.0, 0.0, 0.0, 0.0])
+    identity = 0.0 if b.dim == 2 else IDENTITY
     unturned = (b.orientation == identity).reshape(b.nb, -1).all(axis=1)
     loads = np.column_stack([b.force, b.torque])
     return np.asarray((b.kind == SHAPES.index(Sphere)) & unturned & ~loads.any(axis=1))
 
 
-def _body(scene: Written, k: int) -> dict[str, Any]:
-    b = scene.bodies
-    shape = SHAPES[b.kind[k]]
-    mass, density = _weight(scene, k)
-    turned = b.orientation[k].tolist()
-    moves = {
+def _body(b: Bodies, k: int, materials: Sequence[str]) -> dict[str, Any]:
+    shape = b.shape(k)
+    orientation = b.orientation[k].tolist()
+    turned = orientation not in (0.0, list(IDENTITY))
+    mass, density = _weight(b, k)
+    vectors = {
         name: getattr(b, name)[k].tolist() if np.any(getattr(b, name)[k]) else None
         for name in ("velocity", "angular_velocity", "force", "torque")
     }
     return {
         "name": b.names[k] or None,
-        **_shape(b.shape(k)),
+        **_shape(shape),
         "position": b.position[k].tolist(),
-        "angle": turned if scene.dim == 2 and turned != 0.0 else None,
-        "orientation": turned if scene.dim == 3 and turned != [1.0, 0.0, 0.0, 0.0] else None,
-        "velocity": moves["velocity"],
-        "angular_velocity": moves["angular_velocity"],
+        "angle" if b.dim == 2 else "orientation": orientation if turned else None,
+        "velocity": vectors["velocity"],
+        "angular_velocity": vectors["angular_velocity"],
         "fixed": True if b.fixed[k] and not shape.always_fixed else None,
         "mass": mass,
         "density": density,
-        "material": _material(scene, k) or None,
-        "force": moves["force"],
-        "torque": moves["torque"],
+        "material": _material(b, k, materials) or None,
+        "force": vectors["force"],
+        "torque": vectors["torque"],
     }
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
     """A shape's kind and fields; parts of a compound as tables in a list."""
-    stated = {name: getattr(shape, name) for name in fields(type(shape))}
-    if "parts" in stated:
-        stated["parts"] = [
-            {**_shape(part.shape), "position": part.position, "angle": part.angle,
-             "orientation": part.orientation, "density": part.density}
-            for part in stated["parts"]
-        ]  # fmt: skip
-    return {"shape": shape.kind, **stated}
+    fields = _fields(shape)
+    if "parts" in fields:
+        fields["parts"] = [
+            {**_shape(part.shape), **{n: v for n, v in _fields(part).items() if n != "shape"}}
+            for part in fields["parts"]
+        ]
+    return {"shape": shape.kind, **fields}
 
 
-def _group(scene: Written, members: list[int]) -> dict[str, Any]:
-    b = scene.bodies
-    weights = [_weight(scene, k) for k in members]
+def _group(b: Bodies, members: list[int], materials: Sequence[str]) -> dict[str, Any]:
+    weights = [_weight(b, k) for k in members]
     names = [b.names[k] for k in members]
     velocity, spin = b.velocity[members], b.angular_velocity[members]
-    stated = {
+    fields = {
         "radius": _shared(b.reach[members].tolist()),
         "fixed": bool(b.fixed[members[0]]),
         "mass": _shared([mass for mass, _ in weights]),
         "density": _shared([density for _, density in weights]),
-        "material": _shared([_material(scene, k) for k in members]),
+        "material": _shared([_material(b, k, materials) for k in members]),
         GROUP_FIELDS["name"]: names if any(names) else None,
         GROUP_FIELDS["velocity"]: velocity.tolist() if velocity.any() else None,
         GROUP_FIELDS["angular_velocity"]: spin.tolist() if spin.any() else None,
         GROUP_FIELDS["position"]: b.position[members].tolist(),
     }
-    return {name: None if value in (False, "") else value for name, value in stated.items()}
+    return {name: None if value in (False, "") else value for name, value in fields.items()}
 
 
-def _alike(scene: Written, k: int) -> tuple[bool, ...]:
+def _alike(b: Bodies, k: int) -> tuple[bool, ...]:
     """What the spheres of a group share: whether they are fixed, and how their mass is given."""
-    return bool(scene.bodies.fixed[k]), *(weight is None for weight in _weight(scene, k))
+    return bool(b.fixed[k]), *(weight is None for weight in _weight(b, k))
 
 
-def _weight(scene: Written, k: int) -> tuple[float | None, float | None]:
+def _weight(b: Bodies, k: int) -> tuple[float | None, float | None]:
     """Mass and density of a body as they were given."""
-    mass, density = float(scene.bodies.mass[k]), float(scene.bodies.density[k])
+    mass, density = float(b.mass[k]), float(b.density[k])
     if not np.isnan(density):
         return None, density
     return (mass if np.isfinite(mass) else None), None
 
 
-def _material(scene: Written, k: int) -> str:
-    number = int(scene.bodies.material[k])
-    return scene.materials[number].name if number >= 0 else ""
+def _material(b: Bodies, k: int, materials: Sequence[str]) -> str:
+    return materials[b.material[k]] if b.material[k] >= 0 else ""
 
 
 def _shared(values: list[Any]) -> Any:
@@ -156,8 +120,12 @@ def _shared(values: list[Any]) -> Any:
     return values[0] if all(value == values[0] for value in values) else values
 
 
-def _lines(stated: Mapping[str, Any]) -> str:
-    return "".join(f"{name} = {_text(v)}\n" for name, v in stated.items() if v is not None)
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def _lines(fields: Mapping[str, Any]) -> str:
+    return "".join(f"{name} = {_text(v)}\n" for name, v in fields.items() if v is not None)
 
 
 def _text(value: Any) -> str:
@@ -165,13 +133,13 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list):
-        inner = [_text(entry) for entry in value]
-        broken = len(value) > _PER_LINE or (value and isinstance(value[0], (list, Mapping)))
-        return "[\n" + "".join(f"  {entry},\n" for entry in inner) + "]" if broken else (
-            "[" + ", ".join(inner) + "]"
-        )  # fmt: skip
+    if isinstance(value, (list, tuple)):
+        entries = [_text(entry) for entry in value]
+        nested = bool(value) and isinstance(value[0], (list, tuple, Mapping))
+        if nested or len(value) > _PER_LINE:
+            return "[\n" + "".join(f"  {entry},\n" for entry in entries) + "]"
+        return "[" + ", ".join(entries) + "]"
     if isinstance(value, Mapping):
-        inner = [f"{name} = {_text(entry)}" for name, entry in value.items() if entry is not None]
-        return "{ " + ", ".join(inner) + " }"
+        pairs = (f"{name} = {_text(entry)}" for name, entry in value.items() if entry is not None)
+        return "{ " + ", ".join(pairs) + " }"
     return repr(value)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cdopt import InvalidInput
 from cdopt.collision import Neighbours, default_margin, detect, safe_margin
+from cdopt.geometry.broad_phase import near_pairs
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, Spheres, State, pyramid
-from cdopt.scene.search import near_pairs
 
 
 def cloud(dim: int, seed: int, n: int = 60, ratio: float = 30.0) -> Scene:
@@ -44,7 +44,7 @@ def test_the_search_finds_all_pairs(dim, seed, margin, ratio) -> None:
     bounded = np.isfinite(gap) & ~(bodies.fixed[i] & bodies.fixed[j])
     expected = {(a, b) for a, b, g in zip(i, j, gap, strict=True) if g <= margin}
     expected &= {(a, b) for a, b, k in zip(i, j, bounded, strict=True) if k}
-    found = near_pairs(bodies, x, margin)
+    found = near_pairs(x, bodies.reach, bodies.fixed, margin)
     assert len(found) == len(set(map(tuple, found)))
     assert set(map(tuple, found)) == expected
 

@@ -99,7 +99,9 @@ def test_a_needle_is_a_solid_whichever_shape_it_is_made_of() -> None:
     width = 1e-5
     corners = [[x, y, z] for z in (0.0, 1.0) for y in (0.0, width) for x in (0.0, width)]
     box = Box([width, width, 1.0])
-    assert Polyhedron(corners).matter(3).volume == pytest.approx(box.matter(3).volume)
+    assert Polyhedron(corners).mass_properties(3).volume == pytest.approx(
+        box.mass_properties(3).volume
+    )
 
 
 @pytest.mark.parametrize("beyond", [0.0, 4e-9, 4e-8, 4e-7])

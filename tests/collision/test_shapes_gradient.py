@@ -78,7 +78,7 @@ def test_B_of_faces_that_lie_on_each_other_almost_flat(dim: int, other: str, til
     q = np.array(state.q)
     up = np.eye(dim)[-1]
     hulls = scene.bodies.hulls
-    own = slice(*hulls.network.first_face[1:3])
+    own = slice(*hulls.topology.first_face[1:3])
     face = hulls.normals[own][-1] if own.stop > own.start else up  # to be turned down
     if dim == 2:
         q[0, 2], q[1, 2] = 0.0, np.arctan2(-1.0, 0.0) - np.arctan2(face[1], face[0]) + tilt

@@ -26,7 +26,7 @@ from turning_tops import (
 
 import cdopt
 from cdopt import collision
-from cdopt.collision.turning import TURNINGS, halfway
+from cdopt.collision.motion import TURNINGS, halfway
 from cdopt.dynamics import diagnostics
 from cdopt.scene import Body, Box, HalfSpace, Polyhedron, Scene, Sphere, State
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cdopt.geometry.mass_properties import of_capsule, of_polytope, principal
+from cdopt.geometry.mass_properties import of_capsule, of_polytope, principal_axes
 from cdopt.geometry.polytope import box, polygon, polyhedron
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Body, Box, Capsule, Compound, Part, Polygon, Polyhedron, Scene, Sphere
@@ -123,7 +123,7 @@ def test_principal_axes_turn_with_the_shape() -> None:
 
 
 def test_a_diagonal_inertia_keeps_its_axes() -> None:
-    moments, axes = principal(np.diag([3.0, 1.0, 2.0]))
+    moments, axes = principal_axes(np.diag([3.0, 1.0, 2.0]))
     np.testing.assert_array_equal(moments, [3.0, 1.0, 2.0])
     np.testing.assert_array_equal(axes, [1.0, 0.0, 0.0, 0.0])
 

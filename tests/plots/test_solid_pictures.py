@@ -65,7 +65,7 @@ def test_meshes_hold_as_much_as_their_bodies(make) -> None:
 
 
 def columns(shape, dim: int) -> dict[str, np.ndarray]:
-    solid = shape.matter(dim)
+    solid = shape.mass_properties(dim)
     values = {"volume": np.array(solid.volume)}
     for name in ("size", "radius", "length"):
         if hasattr(shape, name):
@@ -97,7 +97,7 @@ def test_corners_are_drawn_where_the_body_has_them(make) -> None:
     """Corners of a piece without roundness are those of its hull, in place, and no others."""
     scene = make()
     state, hulls = ran(make).final.state, scene.bodies.hulls
-    meshes, net = drawn(scene), hulls.network
+    meshes, net = drawn(scene), hulls.topology
     corners = meshes.placed(state)[:, : scene.dim]
     true, _ = hulls.placed(state.position, matrices(state.orientation))
     balls = scene.bodies.table(Sphere).body

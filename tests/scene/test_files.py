@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cdopt
 from cdopt import InvalidInput
 from cdopt.scene import GENERATORS, Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
-from cdopt.scene.lines import line_of
+from cdopt.scene.files import line_of
 
 TEXT = """\
 dim = 2

@@ -14,9 +14,9 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.collision import effective_mass
 from cdopt.collision.stiffness import stiffness
+from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene import Scene
-from cdopt.scene.bonds import among
-from cdopt.scene.search import near_pairs, unbounded_pairs
+from cdopt.scene.pairs import is_among
 
 
 class Links(NamedTuple):
@@ -53,10 +53,10 @@ def links(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> Links
     """
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
-    near = near_pairs(b, x[:, : scene.dim], skin)
+    near = near_pairs(x[:, : scene.dim], b.reach, b.fixed, skin)
     against = _against_walls(scene, x, normal, skin)
     pairs = np.unique(np.concatenate([near, against, scene.bonds]), axis=0)
-    bonded = among(pairs, scene.bonds)
+    bonded = is_among(pairs, scene.bonds)
     mass = effective_mass(scene, pairs)
     k = stiffness(scene, pairs)
     swap = is_wall[pairs[:, 0]]
@@ -78,7 +78,7 @@ def links(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> Links
 
 def _against_walls(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> IntArray:
     """Pairs (n, 2) of free spheres with walls within ``skin``."""
-    pairs = unbounded_pairs(scene.bodies)
+    pairs = unbounded_pairs(scene.bodies.reach, scene.bodies.fixed)
     is_wall = np.asarray(normal.any(axis=1))
     swap = is_wall[pairs[:, 0]]
     sphere = np.where(swap, pairs[:, 1], pairs[:, 0])

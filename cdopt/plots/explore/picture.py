@@ -146,11 +146,11 @@ def _corners(scene: Scene, state: State, body: int) -> list[tuple[FloatArray, fl
     if len(hulls.first_piece) <= body + 1:
         return []
     turn = _turn(state, body)
-    first = hulls.network.first_vertex
+    first = hulls.topology.first_vertex
     return [
         (
             hulls.vertices[first[k] : first[k + 1]] @ turn.T + state.position[body],
-            float(hulls.network.radius[k]),
+            float(hulls.topology.radius[k]),
             k,
         )
         for k in range(hulls.first_piece[body], hulls.first_piece[body + 1])
@@ -198,7 +198,7 @@ def _body(scene: Scene, state: State, body: int, view: FloatArray) -> list[dict[
 
 def _faces(scene: Scene, state: State, body: int, piece: int, eye: FloatArray) -> list[FloatArray]:
     """Corners (n, 3) m of the faces of a polyhedron that the eye sees."""
-    hulls, net = scene.bodies.hulls, scene.bodies.hulls.network
+    hulls, net = scene.bodies.hulls, scene.bodies.hulls.topology
     turn = _turn(state, body)
     seen = []
     for face in range(net.first_face[piece], net.first_face[piece + 1]):

@@ -10,11 +10,11 @@ from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body
-from cdopt.scene.convex import Polygon, Polyhedron
+from cdopt.scene.bodies import Body
 from cdopt.scene.generators.masonry import cycled
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
+from cdopt.scene.shapes import Polygon, Polyhedron
 
 
 def arch(

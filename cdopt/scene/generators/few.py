@@ -7,7 +7,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.scene.body import Body
+from cdopt.scene.bodies import Body
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import Box, HalfSpace, Sphere
 

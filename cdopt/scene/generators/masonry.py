@@ -10,7 +10,7 @@ from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body
+from cdopt.scene.bodies import Body
 from cdopt.scene.generators.few import floor, over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene

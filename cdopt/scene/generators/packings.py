@@ -8,7 +8,7 @@ from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body, Spheres
+from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators.few import floor
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import HalfSpace

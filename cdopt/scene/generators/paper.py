@@ -8,7 +8,7 @@ from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, IntArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body, Spheres
+from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Box, Sphere

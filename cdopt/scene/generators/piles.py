@@ -10,13 +10,13 @@ from scipy.spatial.transform import Rotation
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, Power
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body
-from cdopt.scene.convex import Polygon, Polyhedron
+from cdopt.scene.bodies import Body
 from cdopt.scene.generators.few import floor
 from cdopt.scene.generators.masonry import cycled
 from cdopt.scene.generators.packings import walls_at
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
+from cdopt.scene.shapes import Polygon, Polyhedron
 
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
 

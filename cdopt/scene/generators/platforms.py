@@ -10,12 +10,11 @@ from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
-from cdopt.scene.body import Body
-from cdopt.scene.convex import Compound, Part
+from cdopt.scene.bodies import Body
 from cdopt.scene.generators.few import over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
-from cdopt.scene.shapes import Box, Capsule, Sphere
+from cdopt.scene.shapes import Box, Capsule, Compound, Part, Sphere
 
 RODS = ("box", "capsule")
 _ROUND_OFF = 1e-9  # share by which supports that touch may seem to overlap

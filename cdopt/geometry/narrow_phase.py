@@ -1,0 +1,651 @@
+"""Narrow phase: contact points of pairs of convex pieces; in the plane they lie at z = 0.
+
+A contact point is a pair of features: a corner over a face, two edges that cross, or, where
+nothing is flat, a corner and an edge or two corners. Its gap is their distance along its normal:
+that of the face, that across both edges, or the line from corner to corner. So every gap is a
+smooth function of the motion, and its gradient is that of two points pressed together along the
+normal. Where faces lie on each other, the points are the corners of the area they share.
+
+The axis of least penetration is searched among the normals of the faces of both pieces and the
+cross products of pairs of edges that make a face of their Minkowski difference. It gives the
+distance of two polytopes unless their nearest points are two corners or a corner and an edge; then
+it gives a lower bound. Gottschalk, S., Separating axis theorem, technical report (1996); the test
+on pairs of edges by Gauss arcs: Gregorius, D., GDC (2013).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
+from cdopt.geometry.hulls import Hulls, Topology
+from cdopt.geometry.polytope import LABELS
+from cdopt.geometry.segments import (
+    Vector,
+    along,
+    cross,
+    dot,
+    line_crossing,
+    minus,
+    row,
+    segment_distance,
+    times,
+)
+
+NO_AXIS, FACE_OF_FIRST, FACE_OF_SECOND, EDGES = 0, 1, 2, 3  # kinds of separating axes
+COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of Buffer.tally
+
+ROOM_PER_PAIR = 4  # contact points per pair that there is room for at first
+FACE_FIRST = 1e-6  # of the size: an edge axis must be better than a face axis by more
+PARALLEL = 1e-6  # rad
+SAME_PLACE = 1e-6  # of the smaller piece: points nearer to each other are one
+ON_FEATURE = 1e-3  # of the size: a point nearer than this to a corner or an edge has its id
+FLAT = 0.98  # cosine: a face turned less from the axis lies in the contact
+OPPOSITE = -0.9999  # cosine: faces turned against each other that may lie in one plane
+SIDE_BY_SIDE = 0.2  # rad: nearest edges turned less touch along their length
+FACING = -0.1  # cosine: features of faces turned less towards the other are not in its way
+INSIDE = 1e-9  # of the size: how far outside a face a corner still is over it
+
+
+class ContactPoints(NamedTuple):
+    """Contact points of pairs of pieces.
+
+    pair : (n,) numbers of the pairs.
+    features : (n, 2) ids of the corner, edge or face of either body.
+    gap : (n,) m.
+    normals : (n, dim) unit vectors from first to second.
+    positions : (n, dim) m, halfway across the gap.
+    """
+
+    pair: IntArray
+    features: IntArray
+    gap: FloatArray
+    normals: FloatArray
+    positions: FloatArray
+
+
+class Buffer(NamedTuple):
+    """Contact points as the compiled loop fills them in, with room for a limited number.
+
+    tally : (3,) points so far, including those without room; where those of this pair of pieces
+        begin; where those of its two bodies begin. The others are as in ContactPoints, in space.
+    """
+
+    tally: IntArray
+    pair: IntArray
+    features: IntArray
+    gap: FloatArray
+    normals: FloatArray
+    positions: FloatArray
+
+
+class Pair(NamedTuple):
+    """Two pieces, and all that the functions below need to know.
+
+    number, a, b : of the pair and of its pieces. x, normals : (nv, 3), (nf, 3) corners, m, and
+    normals of faces of all pieces, in place. margin : largest gap that counts, m.
+    """
+
+    number: int
+    a: int
+    b: int
+    topology: Topology
+    x: FloatArray
+    normals: FloatArray
+    margin: float
+    buffer: Buffer
+
+
+def contact_points(
+    hulls: Hulls, pairs: IntArray, position: FloatArray, rotation: FloatArray, margin: FloatArray
+) -> ContactPoints:
+    """Contact points with gaps up to ``margin`` (m,) m, of pairs (m, 2) of pieces.
+
+    Parameters
+    ----------
+    pairs : those of the same two bodies one after another.
+    position : (nb, dim) of bodies, m. rotation : (nb, dim, dim) their rotation matrices.
+    """
+    dim = position.shape[1]
+    x, normals = hulls.placed(position, rotation)
+    if dim == 2:
+        x, normals = (np.column_stack([table, np.zeros(len(table))]) for table in (x, normals))
+    bodies = hulls.body[pairs]
+    new_bodies = np.append(True, (bodies[1:] != bodies[:-1]).any(axis=1))[: len(pairs)]
+    pairs = np.ascontiguousarray(pairs)
+    room = 64 + ROOM_PER_PAIR * len(pairs)
+    while True:
+        buffer = Buffer(
+            tally=np.zeros(3, dtype=np.int64),
+            pair=np.zeros(room, dtype=np.int64),
+            features=np.zeros((room, 2), dtype=np.int64),
+            gap=np.zeros(room),
+            normals=np.zeros((room, 3)),
+            positions=np.zeros((room, 3)),
+        )
+        _find_points(pairs, new_bodies, hulls.topology, x, normals, margin, buffer)
+        count = int(buffer.tally[COUNT])
+        if count <= room:
+            return ContactPoints(
+                pair=buffer.pair[:count],
+                features=buffer.features[:count],
+                gap=buffer.gap[:count],
+                normals=buffer.normals[:count, :dim],
+                positions=buffer.positions[:count, :dim],
+            )
+        room = count
+
+
+@compiled()
+def _find_points(
+    pairs: IntArray,
+    new_bodies: BoolArray,
+    topology: Topology,
+    x: FloatArray,
+    normals: FloatArray,
+    margin: FloatArray,
+    buffer: Buffer,
+) -> None:
+    """Fill the buffer; ``new_bodies`` (n,): pairs of other bodies than the pair before."""
+    buffer.tally[COUNT] = 0
+    for k in range(pairs.shape[0]):
+        buffer.tally[PIECES_START] = buffer.tally[COUNT]
+        if new_bodies[k]:
+            buffer.tally[BODIES_START] = buffer.tally[COUNT]
+        _touch(Pair(k, pairs[k, 0], pairs[k, 1], topology, x, normals, margin[k], buffer))
+
+
+@part()
+def _touch(pair: Pair) -> None:
+    """All contact points of a pair."""
+    net, a, b = pair.topology, pair.a, pair.b
+    rounding = net.radius[a] + net.radius[b]
+    best, kind, first, second, n = _separating_axis(pair, pair.margin + rounding)
+    if best - rounding > pair.margin or (
+        kind != NO_AXIS and rounding == 0.0 and _rim_to_rim(pair, n, best)
+    ):
+        return
+    if kind != NO_AXIS:
+        wide = 4.0 * FACE_FIRST
+        least = _face_points(pair, n, INSIDE)
+        if least <= best + wide * min(net.size[a], net.size[b]):
+            return  # the nearest point of all is among them
+        both_thin = _thin(net, a) and _thin(net, b)
+        if kind == EDGES:
+            t, u = _edges_crossing(pair, first, second)
+            if (not both_thin and best <= 0.0) or (0.0 <= t <= 1.0 and 0.0 <= u <= 1.0):
+                p = row(pair.x, net.edges[first, 0])
+                at = along(p, t, minus(row(pair.x, net.edges[first, 1]), p))
+                _add(pair, net.edge_label[first], net.edge_label[second], best, n, at)
+                if not both_thin:
+                    return
+        elif best <= 0.0 and not (both_thin and _nearest_edges(pair) > 0.0):
+            if _face_points(pair, n, wide) == np.inf:
+                _deepest_corner(pair, kind, first if kind == FACE_OF_FIRST else second, best, n)
+            return
+    _nearest_points(pair)
+
+
+# --- the separating axis -----------------------------------------------------------------------
+
+
+@part()
+def _separating_axis(pair: Pair, limit: float) -> tuple[float, int, int, int, Vector]:
+    """Separation along the best axis, m; its kind; the faces or edges; the axis from a to b.
+
+    Once an axis separates the pieces by more than ``limit`` m, that axis is returned.
+    """
+    net, x, normals, a, b = pair.topology, pair.x, pair.normals, pair.a, pair.b
+    best, kind, first, second = -np.inf, NO_AXIS, -1, -1
+    axis = (1.0, 0.0, 0.0)
+    clearly = FACE_FIRST * min(net.size[a], net.size[b])
+    for side in range(2):
+        piece, other = (a, b) if side == 0 else (b, a)
+        for f in range(net.first_face[piece], net.first_face[piece + 1]):
+            n = row(normals, f)
+            apart = _lowest(pair, other, n) - dot(n, row(x, net.loop[net.first_loop[f]]))
+            if apart > best + (clearly if side == 1 else 0.0):
+                best = apart
+                if side == 0:
+                    kind, first, axis = FACE_OF_FIRST, f, n
+                else:
+                    kind, second, axis = FACE_OF_SECOND, f, times(-1.0, n)
+                if best > limit:
+                    return best, kind, first, second, axis
+    edges, faces = net.edges, net.edge_faces
+    for ea in range(net.first_edge[a], net.first_edge[a + 1]):
+        start = row(x, edges[ea, 0])
+        da = minus(row(x, edges[ea, 1]), start)
+        left, right = _edge_normals(normals, faces[ea, 0], faces[ea, 1])
+        for eb in range(net.first_edge[b], net.first_edge[b + 1]):
+            other_start = row(x, edges[eb, 0])
+            db = minus(row(x, edges[eb, 1]), other_start)
+            under, over = _edge_normals(normals, faces[eb, 0], faces[eb, 1])
+            between = minus(other_start, start)
+            q = r = 0.0
+            sided, other_sided = faces[ea, 0] >= 0, faces[eb, 0] >= 0
+            if sided:
+                q = dot(right, db)
+                if dot(left, db) * q >= 0.0:
+                    continue
+            if other_sided:
+                r = dot(under, da)
+                if r * dot(over, da) >= 0.0 or (sided and r * q >= 0.0):
+                    continue
+            c = cross(da, db)  # the two edges make a face of the Minkowski difference
+            square = dot(c, c)
+            if square <= PARALLEL**2 * dot(da, da) * dot(db, db):
+                continue
+            n = times(1.0 / np.sqrt(square), c)
+            out = 0.0
+            if sided:
+                out += dot(n, left) + dot(n, right)
+            if other_sided:
+                out -= dot(n, under) + dot(n, over)
+            if not sided and not other_sided:  # two segments: from one line to the other
+                out = dot(n, between)
+            if out < 0.0:
+                n = times(-1.0, n)
+            apart = dot(n, between)
+            if apart > best + clearly:
+                best, kind, first, second, axis = apart, EDGES, ea, eb, n
+                if best > limit:
+                    return best, kind, first, second, axis
+    return best, kind, first, second, axis
+
+
+@part()
+def _lowest(pair: Pair, piece: int, n: Vector) -> float:
+    """The least of n · x over the corners of a piece."""
+    least = np.inf
+    for v in range(pair.topology.first_vertex[piece], pair.topology.first_vertex[piece + 1]):
+        least = min(least, dot(n, row(pair.x, v)))
+    return least
+
+
+@part()
+def _edge_normals(normals: FloatArray, left: int, right: int) -> tuple[Vector, Vector]:
+    """Normals of the faces beside an edge; zeros where there are none."""
+    if left < 0:
+        return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    return row(normals, left), row(normals, right)
+
+
+# --- degenerate cases --------------------------------------------------------------------------
+
+
+@part()
+def _thin(net: Topology, piece: int) -> bool:
+    """Whether a piece is a point or a segment; in the plane a segment has two sides."""
+    return bool(net.first_face[piece + 1] - net.first_face[piece] <= 2)
+
+
+@part()
+def _rim_to_rim(pair: Pair, n: Vector, best: float) -> bool:
+    """Whether two pieces are flush across n and apart, or just touching, along it.
+
+    A box that slides over flush tiles has the next tile ahead of it, with which it shares the
+    height of the tiles' tops and nothing more. They do not touch: the tile is no step. The same
+    holds for bricks that meet corner to corner across a joint.
+    """
+    net, normals = pair.topology, pair.normals
+    tol = SAME_PLACE * min(net.size[pair.a], net.size[pair.b])
+    if best < -tol:
+        return False
+    for side in range(2):
+        piece, other = (pair.a, pair.b) if side == 0 else (pair.b, pair.a)
+        sign = 1.0 if side == 0 else -1.0
+        for f in range(net.first_face[piece], net.first_face[piece + 1]):
+            m = row(normals, f)
+            if sign * dot(m, n) > FLAT:
+                continue
+            level = dot(m, row(pair.x, net.loop[net.first_loop[f]]))
+            if abs(_lowest(pair, other, m) - level) > tol:
+                continue
+            for g in range(net.first_face[other], net.first_face[other + 1]):
+                if dot(row(normals, g), m) < OPPOSITE:
+                    return True
+    return False
+
+
+@part()
+def _deepest_corner(pair: Pair, kind: int, face: int, depth: float, n: Vector) -> None:
+    """The corner that is deepest behind a face, where no corner lies over the face."""
+    net = pair.topology
+    other = pair.b if kind == FACE_OF_FIRST else pair.a
+    sign = 1.0 if kind == FACE_OF_FIRST else -1.0
+    best, corner = np.inf, net.first_vertex[other]
+    for v in range(net.first_vertex[other], net.first_vertex[other + 1]):
+        height = sign * dot(n, row(pair.x, v))
+        if height < best:
+            best, corner = height, v
+    p = row(pair.x, corner)
+    if kind == FACE_OF_FIRST:
+        at = along(p, -depth, n)
+        _add(pair, net.face_label[face], net.vertex_label[corner], depth, n, at)
+    else:
+        _add(pair, net.vertex_label[corner], net.face_label[face], depth, n, p)
+
+
+# --- points of faces ---------------------------------------------------------------------------
+
+
+@part()
+def _face_points(pair: Pair, n: Vector, inside: float) -> float:
+    """Points on faces that lie flat across n; the least distance among them."""
+    first = _flat_face(pair, pair.a, n)
+    second = _flat_face(pair, pair.b, times(-1.0, n))
+    least = min(
+        _corners_over_face(pair, 0, first, n, inside),
+        _corners_over_face(pair, 1, second, n, inside),
+    )
+    if first >= 0 or second >= 0:
+        least = min(least, _crossing_edges(pair, first, second, n, inside))
+    return least
+
+
+@part()
+def _flat_face(pair: Pair, piece: int, n: Vector) -> int:
+    """The face that lies most squarely across n; −1 if none lies flat."""
+    best, chosen = FLAT, -1
+    for f in range(pair.topology.first_face[piece], pair.topology.first_face[piece + 1]):
+        cosine = dot(row(pair.normals, f), n)
+        if cosine > best:
+            best, chosen = cosine, f
+    return chosen
+
+
+@part()
+def _corners_over_face(pair: Pair, side: int, face: int, n: Vector, inside: float) -> float:
+    """Corners of one piece over a face of the other; ``side`` 0: the face is the first's."""
+    least = np.inf
+    if face < 0:
+        return least
+    net, x = pair.topology, pair.x
+    piece, other = (pair.a, pair.b) if side == 0 else (pair.b, pair.a)
+    m = row(pair.normals, face)
+    base = row(x, net.loop[net.first_loop[face]])
+    rounding = net.radius[piece] + net.radius[other]
+    towards_face = times(-1.0 if side == 0 else 1.0, n)
+    for v in range(net.first_vertex[other], net.first_vertex[other + 1]):
+        p = row(x, v)
+        height = dot(m, minus(p, base))
+        if height - rounding > pair.margin or not _over(pair, piece, face, m, p, inside):
+            continue
+        if not _corner_faces(pair, other, v, towards_face):
+            continue
+        if side == 0:
+            at = along(p, -height, m)
+            near = _add(pair, net.face_label[face], net.vertex_label[v], height, m, at)
+        else:
+            back = times(-1.0, m)
+            near = _add(pair, net.vertex_label[v], net.face_label[face], height, back, p)
+        least = min(least, near)
+    return least
+
+
+@part()
+def _over(pair: Pair, piece: int, face: int, m: Vector, p: Vector, inside: float) -> bool:
+    """Whether a point lies over a face of a piece with normal m."""
+    net, x = pair.topology, pair.x
+    begin, end = net.first_loop[face], net.first_loop[face + 1]
+    if end - begin == 2:  # a side, in the plane
+        u = row(x, net.loop[begin])
+        side = minus(row(x, net.loop[begin + 1]), u)
+        share = dot(minus(p, u), side) / dot(side, side)
+        return -inside <= share <= 1.0 + inside
+    for j in range(begin, end):
+        u = row(x, net.loop[j])
+        side = minus(row(x, net.loop[j + 1 if j + 1 < end else begin]), u)
+        out = cross(side, m)
+        if dot(minus(p, u), out) > inside * net.size[piece] * np.sqrt(dot(out, out)):
+            return False
+    return True
+
+
+@part()
+def _corner_faces(pair: Pair, piece: int, v: int, direction: Vector) -> bool:
+    """Whether a corner is on the side of a direction: the furthest, or of a face on that side."""
+    net, x = pair.topology, pair.x
+    for f in range(net.first_face[piece], net.first_face[piece + 1]):
+        if dot(row(pair.normals, f), direction) > -FACING:
+            for j in range(net.first_loop[f], net.first_loop[f + 1]):
+                if net.loop[j] == v:
+                    return True
+    if net.first_face[piece + 1] == net.first_face[piece]:
+        return True
+    height = dot(row(x, v), direction)
+    for w in range(net.first_vertex[piece], net.first_vertex[piece + 1]):
+        if dot(row(x, w), direction) > height + SAME_PLACE * net.size[piece]:
+            return False
+    return True
+
+
+@part()
+def _edge_counts(pair: Pair, face: int, e: int, direction: Vector) -> bool:
+    """Whether an edge borders the flat face; without one, whether it is on the side of n."""
+    left, right = pair.topology.edge_faces[e, 0], pair.topology.edge_faces[e, 1]
+    if face >= 0:
+        return left == face or right == face
+    if left < 0:
+        return True
+    normals = pair.normals
+    return max(dot(row(normals, left), direction), dot(row(normals, right), direction)) > -FACING
+
+
+@part()
+def _crossing_edges(pair: Pair, first: int, second: int, n: Vector, inside: float) -> float:
+    """Least distance of edges of the two that cross, seen along n; faces −1 where none is flat."""
+    net, x, a, b = pair.topology, pair.x, pair.a, pair.b
+    least, back = np.inf, times(-1.0, n)
+    for ea in range(net.first_edge[a], net.first_edge[a + 1]):
+        if not _edge_counts(pair, first, ea, n):
+            continue
+        p = row(x, net.edges[ea, 0])
+        d = minus(row(x, net.edges[ea, 1]), p)
+        for eb in range(net.first_edge[b], net.first_edge[b + 1]):
+            if not _edge_counts(pair, second, eb, back):
+                continue
+            r = row(x, net.edges[eb, 0])
+            e = minus(row(x, net.edges[eb, 1]), r)
+            c = cross(d, e)
+            square = dot(c, c)
+            if square <= PARALLEL**2 * dot(d, d) * dot(e, e):
+                continue
+            m = times((1.0 if dot(c, n) > 0.0 else -1.0) / np.sqrt(square), c)
+            if dot(m, n) < FLAT:
+                continue
+            t, u = _edges_crossing(pair, ea, eb)
+            if not (-inside <= t <= 1.0 + inside and -inside <= u <= 1.0 + inside):
+                continue
+            distance, at = dot(m, minus(r, p)), along(p, t, d)
+            near = _add(pair, net.edge_label[ea], net.edge_label[eb], distance, m, at)
+            least = min(least, near)
+    return least
+
+
+@part()
+def _edges_crossing(pair: Pair, ea: int, eb: int) -> tuple[float, float]:
+    """Where the lines of two edges are nearest, in shares of the edges."""
+    x, edges = pair.x, pair.topology.edges
+    return line_crossing(
+        row(x, edges[ea, 0]), row(x, edges[ea, 1]), row(x, edges[eb, 0]), row(x, edges[eb, 1])
+    )
+
+
+# --- points of edges and corners ---------------------------------------------------------------
+
+
+@part()
+def _edge_count(net: Topology, piece: int) -> int:
+    """Edges of a piece; a point is an edge from itself to itself."""
+    return max(1, net.first_edge[piece + 1] - net.first_edge[piece])
+
+
+@part()
+def _edge_ends(net: Topology, piece: int, k: int) -> tuple[int, int]:
+    """Corner numbers of edge k of a piece."""
+    e = net.first_edge[piece]
+    if net.first_edge[piece + 1] == e:
+        return net.first_vertex[piece], net.first_vertex[piece]
+    return net.edges[e + k, 0], net.edges[e + k, 1]
+
+
+@part()
+def _nearest_edges(pair: Pair) -> float:
+    """Least distance between edges of the two, m."""
+    net, x = pair.topology, pair.x
+    best = np.inf
+    for ka in range(_edge_count(net, pair.a)):
+        a0, a1 = _edge_ends(net, pair.a, ka)
+        p, q = row(x, a0), row(x, a1)
+        for kb in range(_edge_count(net, pair.b)):
+            b0, b1 = _edge_ends(net, pair.b, kb)
+            best = min(best, segment_distance(p, q, row(x, b0), row(x, b1))[0])
+    return best
+
+
+@part()
+def _nearest_points(pair: Pair) -> None:
+    """The nearest points of edges and corners, and of all that are as near."""
+    net, x = pair.topology, pair.x
+    least = _nearest_edges(pair)
+    if least - net.radius[pair.a] - net.radius[pair.b] > pair.margin:
+        return
+    limit = least + SAME_PLACE * min(net.size[pair.a], net.size[pair.b])
+    for ka in range(_edge_count(net, pair.a)):
+        a0, a1 = _edge_ends(net, pair.a, ka)
+        p, q = row(x, a0), row(x, a1)
+        for kb in range(_edge_count(net, pair.b)):
+            b0, b1 = _edge_ends(net, pair.b, kb)
+            distance, t, u = segment_distance(p, q, row(x, b0), row(x, b1))
+            if distance <= limit:
+                _along_edges(pair, ka, kb, t, u)
+
+
+@part()
+def _along_edges(pair: Pair, ka: int, kb: int, t: float, u: float) -> None:
+    """Where two edges are nearest; side by side they touch at the ends of what they share."""
+    net, x = pair.topology, pair.x
+    a0, a1 = _edge_ends(net, pair.a, ka)
+    b0, b1 = _edge_ends(net, pair.b, kb)
+    p, r = row(x, a0), row(x, b0)
+    d, e = minus(row(x, a1), p), minus(row(x, b1), r)
+    c = cross(d, e)
+    askew = a0 == a1 or b0 == b1 or dot(c, c) > SIDE_BY_SIDE**2 * dot(d, d) * dot(e, e)
+    if not askew:
+        for end in range(2):
+            v = a0 if end == 0 else a1
+            s = dot(minus(row(x, v), r), e) / dot(e, e)
+            if 0.0 < s < 1.0:
+                label = _label(net, pair.b, kb, s)
+                _add_between(pair, net.vertex_label[v], label, row(x, v), along(r, s, e))
+            v = b0 if end == 0 else b1
+            s = dot(minus(row(x, v), p), d) / dot(d, d)
+            if 0.0 < s < 1.0:
+                label = _label(net, pair.a, ka, s)
+                _add_between(pair, label, net.vertex_label[v], along(p, s, d), row(x, v))
+    if (
+        askew
+        or dot(c, c) > PARALLEL**2 * dot(d, d) * dot(e, e)
+        or t in (0.0, 1.0)
+        or u in (0.0, 1.0)
+    ):
+        la, lb = _label(net, pair.a, ka, t), _label(net, pair.b, kb, u)
+        _add_between(pair, la, lb, along(p, t, d), along(r, u, e))
+
+
+@part()
+def _label(net: Topology, piece: int, edge: int, t: float) -> int:
+    """Feature id of a point on an edge of a piece: the edge, or the corner at its end."""
+    v0, v1 = _edge_ends(net, piece, edge)
+    if t <= 0.0 or v0 == v1:
+        return net.vertex_label[v0]
+    if t >= 1.0:
+        return net.vertex_label[v1]
+    return net.edge_label[net.first_edge[piece] + edge]
+
+
+@part()
+def _add_between(pair: Pair, la: int, lb: int, p: Vector, r: Vector) -> None:
+    """A contact of two points, along the line between them; in one place along the first axis."""
+    off = minus(r, p)
+    distance = np.sqrt(dot(off, off))
+    n = times(1.0 / distance, off) if distance > 0.0 else (1.0, 0.0, 0.0)
+    _add(pair, la, lb, distance, n, p)
+
+
+# --- the list of points ------------------------------------------------------------------------
+
+
+@part()
+def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -> float:
+    """Store a contact point unless it is known already; its distance, or infinity beyond margin.
+
+    Parameters
+    ----------
+    la, lb : ids of the two features.
+    distance : between the cores of the two along n, m; ``at`` is the point on the first core.
+    """
+    net, buffer, a, b = pair.topology, pair.buffer, pair.a, pair.b
+    ra, rb = net.radius[a], net.radius[b]
+    if distance - ra - rb > pair.margin:
+        return np.inf
+    ida = _feature_id(pair, a, at, la)
+    idb = _feature_id(pair, b, along(at, distance, n), lb)
+    if _known(buffer, ida, idb):  # as where a small corner is cut off
+        ida, idb = la, lb
+        while _known(buffer, ida, idb):
+            idb = LABELS - 1 if idb == lb else idb - 1
+    place = along(at, 0.5 * (distance + ra - rb), n)
+    same = SAME_PLACE * min(net.size[a], net.size[b])
+    for k in range(buffer.tally[PIECES_START], min(buffer.tally[COUNT], buffer.pair.size)):
+        off = minus(row(buffer.positions, k), place)
+        if dot(off, off) <= same * same:
+            return distance
+    k = buffer.tally[COUNT]
+    buffer.tally[COUNT] += 1
+    if k < buffer.pair.size:
+        buffer.pair[k] = pair.number
+        buffer.features[k, 0], buffer.features[k, 1] = ida, idb
+        buffer.gap[k] = distance - ra - rb
+        for axis in range(3):
+            buffer.normals[k, axis] = n[axis]
+            buffer.positions[k, axis] = place[axis]
+    return distance
+
+
+@part()
+def _known(buffer: Buffer, ida: int, idb: int) -> bool:
+    """Whether a point of these two bodies has these feature ids already."""
+    for k in range(buffer.tally[BODIES_START], min(buffer.tally[COUNT], buffer.pair.size)):
+        if buffer.features[k, 0] == ida and buffer.features[k, 1] == idb:
+            return True
+    return False
+
+
+@part()
+def _feature_id(pair: Pair, piece: int, p: Vector, label: int) -> int:
+    """The corner or else the edge of a piece on which a point of it lies; ``label`` if on none.
+
+    Boxes that stand flush on each other meet where a corner of one lies on a corner of the other.
+    Round-off decides whether that is found as a corner over a face or as two edges that cross.
+    The id must not depend on it, because forces are carried from step to step by id.
+    """
+    net, x = pair.topology, pair.x
+    limit = (ON_FEATURE * net.size[piece]) ** 2
+    for v in range(net.first_vertex[piece], net.first_vertex[piece + 1]):
+        off = minus(p, row(x, v))
+        if dot(off, off) <= limit:
+            return net.vertex_label[v]
+    for e in range(net.first_edge[piece], net.first_edge[piece + 1]):
+        q = row(x, net.edges[e, 0])
+        d = minus(row(x, net.edges[e, 1]), q)
+        share = min(max(dot(minus(p, q), d) / dot(d, d), 0.0), 1.0)
+        off = minus(p, along(q, share, d))
+        if dot(off, off) <= limit:
+            return net.edge_label[e]
+    return label
