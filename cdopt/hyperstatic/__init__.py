@@ -5,19 +5,20 @@ answer changes of stiffness and load.
 """
 
 from cdopt._util.arguments import guard
-from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
+from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
-from cdopt.hyperstatic.indeterminacy import indeterminacy
-from cdopt.hyperstatic.report import Indeterminacy, Tolerances
-from cdopt.hyperstatic.sampling import Ensemble, Place, UnboundedForces, ensemble
-from cdopt.hyperstatic.selection import Selected, Selection, which_force
-from cdopt.hyperstatic.sensitivities import (
-    Gradient,
-    RecoveredStiffness,
-    Sensitivity,
-    recover_stiffness,
-    sensitivity,
+from cdopt.hyperstatic.indeterminacy import Indeterminacy, Tolerances, indeterminacy
+from cdopt.hyperstatic.polytope import UnboundedForces
+from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
+from cdopt.hyperstatic.selection import (
+    Centre,
+    Selected,
+    Selection,
+    analytic_centre,
+    minimum_norm,
+    which_force,
 )
+from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 
 __all__ = [
     "Centre",

@@ -1,10 +1,15 @@
-"""Exact lower and upper bounds of contact forces over the admissible ones.
+"""Exact lower and upper bounds of contact forces over the admissible ones, with certificates.
 
-Contacts that take no part in any self-stress state are taken to the right-hand side first; what
-is left falls into independent networks, each in units of its own largest force. Contacts that
-take part by 1e-7 or less (the points of a face contact in another code's file are such) are
-measured in units of what they can do: their force matters where it may vanish, their stiffness
-in Bᵀf is beyond a linear program's tolerances.
+Contacts that take part in no self-stress state are moved to the right-hand side first. What is
+left falls into independent networks, each in units of its own largest force. Contacts that take
+part by 1e-7 or less (for example the points of a face contact in another code's file) are
+measured in units of what they can do: their force matters where it may vanish, but their
+stiffness in Bᵀf is below a linear program's tolerances.
+
+max f_i subject to Bᵀf = F, f ≥ 0 has the dual min Fᵀu subject to B u ≥ e_i: a motion that opens
+contact i by one and closes none. The pair (f, u) certifies the bound and is checked here from
+the data, whatever the solver says. HiGHS solves the programs by primal simplex, each from the
+last one's vertex, which stays feasible because only the objective changes.
 """
 
 from __future__ import annotations
@@ -13,7 +18,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
+import highspy
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
@@ -22,19 +29,29 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_onl
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.hyperstatic.admissible import Block, Verdict
-from cdopt.hyperstatic.linear_programs import CERTIFIED, Extreme, ForceRange
 from cdopt.hyperstatic.rank import states
 from cdopt.problem.scaling import column_scale, network_parts
 
+CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
+_FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
+_SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
-_FAR = 1e6  # a tight contact farther from zero than so many times its reach is out of it
-_CHUNK = 200  # contacts in one go of a thread
-_NONE = np.zeros(0)
+_FAR = 1e6  # a tight contact farther from zero than so many times its reach is left out
+_CHUNK = 200  # contacts of one task of a thread
+
+# What is tried until a bound is certified: HiGHS options, and whether to start from nothing.
+_ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
+    ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, False),
+    ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, True),
+    ({"simplex_strategy": 1, "solver": "simplex", "presolve": "on"}, True),
+    ({"simplex_strategy": 1, "solver": "simplex", "presolve": "off"}, True),
+    ({"simplex_strategy": 1, "solver": "ipm", "presolve": "off"}, True),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Free(Frozen):
+class FreeNetwork(Frozen):
     """A network of contacts whose forces can differ, in its own units.
 
     Attributes
@@ -63,7 +80,7 @@ class Bounds(Frozen):
     pull : (nc,) how far the bounds move, at most, with one unit of load on every dof.
     rays : directions (nc,) of forces that load nothing, f ≥ 0 and Bᵀf = 0, largest entry one;
         along them forces grow without bound.
-    failures : what went wrong, in words, by contact.
+    failures : what went wrong, by contact.
     programs : number of linear programs that were solved.
     """
 
@@ -76,16 +93,7 @@ class Bounds(Frozen):
     programs: int
 
 
-@dataclass(frozen=True)
-class _Interval:
-    """Both bounds of a contact, without the vectors that attain them."""
-
-    contact: int
-    lower: float
-    upper: float
-    residual: float
-    pull: float
-    failure: str
+# --- the networks ----------------------------------------------------------------------------
 
 
 def free_networks(
@@ -93,7 +101,7 @@ def free_networks(
     verdict: Verdict,
     forces: FloatArray,
     acting: FloatArray,
-) -> list[Free]:
+) -> list[FreeNetwork]:
     """The independent networks of contacts whose forces can differ.
 
     Parameters
@@ -103,16 +111,22 @@ def free_networks(
     acting : (nc,) N, what acts on each contact: the unit of its force, unless all forces of its
         network are smaller.
     """
-    moving, found = verdict.moving, []
+    networks = []
     for part in parts:
-        rows = np.flatnonzero(moving[part.contacts])
+        rows = np.flatnonzero(verdict.moving[part.contacts])
         if rows.size:
-            rows, gradient, ratio = _posed(part, rows, verdict, forces)
-            found += _split(gradient, part.contacts[rows], forces, acting, ratio)
-    return found
+            rows, gradient, ratio = _equations(part, rows, verdict, forces)
+            label = network_parts(gradient).contact
+            for k in np.unique(label):
+                i = np.flatnonzero(label == k)
+                contacts = part.contacts[rows[i]]
+                networks.append(
+                    _scaled(gradient[i], contacts, forces[contacts], acting[contacts], ratio[i])
+                )
+    return networks
 
 
-def _posed(
+def _equations(
     part: Block, rows: IntArray, verdict: Verdict, forces: FloatArray
 ) -> tuple[IntArray, sp.csr_array, FloatArray]:
     """Rows of a part to bound, what their forces must keep, and each one's share of the unit.
@@ -120,61 +134,57 @@ def _posed(
     Where some take part in the states by very little, the equations are written anew: the loose
     forces keep the complement of the states, and each tight one follows them.
     """
-    plain = sp.csr_array(part.B[rows] * part.length[rows][:, None])
     tight = verdict.tight[part.contacts[rows]]
     can = np.flatnonzero(verdict.loadable[part.contacts])
     basis = states(sp.csr_array(part.B[can]), verdict.rank_tol) if tight.any() else None
     if basis is None or tight.all():
-        return rows, plain, np.ones(rows.size)
+        return rows, sp.csr_array(part.B[rows] * part.length[rows][:, None]), np.ones(rows.size)
     loose, stiff = rows[~tight], rows[tight]
-    own, others = basis[np.searchsorted(can, loose)], basis[np.searchsorted(can, stiff)]
-    follow = others @ np.linalg.pinv(own)
+    of_loose, of_stiff = (basis[np.searchsorted(can, chosen)] for chosen in (loose, stiff))
+    follow = of_stiff @ np.linalg.pinv(of_loose)
     size = np.linalg.norm(follow, axis=1)
     ratio = size / part.length[stiff]
     top = float(forces[part.contacts[loose]].max(initial=0.0))
     near = (size > 0.0) & (forces[part.contacts[stiff]] <= _FAR * top * ratio)
     stiff, follow, size, ratio = stiff[near], follow[near], size[near], ratio[near]
     length = part.length[loose][:, None]
-    upper = [sp.csr_array(scipy.linalg.null_space(own.T) * length)]
+    upper = [sp.csr_array(scipy.linalg.null_space(of_loose.T) * length)]
     upper.append(sp.csr_array((follow / size[:, None]).T * length))
     lower = [sp.csr_array((stiff.size, upper[0].shape[1])), -sp.eye_array(stiff.size)]
     gradient = sp.csr_array(sp.block_array([upper, lower]))
     return np.append(loose, stiff), gradient, np.append(np.ones(loose.size), ratio)
 
 
-def _split(
+def _scaled(
     gradient: sp.csr_array,
     contacts: IntArray,
     forces: FloatArray,
     acting: FloatArray,
     ratio: FloatArray,
-) -> list[Free]:
-    """The independent networks of some rows, in units of what acts times the rows' ``ratio``."""
-    label = network_parts(gradient).contact
-    found = []
-    for part in np.unique(label):
-        own = np.flatnonzero(label == part)
-        block = sp.csr_array(gradient[own])
-        B = sp.csr_array(block[:, np.unique(block.indices)])
-        here, plain = contacts[own], ratio[own] == 1.0
-        top = float(forces[here[plain]].max(initial=0.0))
-        unit = np.minimum(acting[here], top) if top > 0.0 else acting[here]
-        unit = np.where(plain, unit, top or float(acting[here].max()))
-        B = sp.csr_array(B * unit[:, None])  # the other rows are in shares of their own already
-        unit = unit * ratio[own]
-        force = forces[here] / unit
-        B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
-        load = read_only(np.asarray(B.T @ force))
-        found.append(Free(read_only(here), freeze(B), load, read_only(force), read_only(unit)))
-    return found
+) -> FreeNetwork:
+    """One network in units of what acts, times the contacts' ``ratio``."""
+    gradient = sp.csr_array(gradient)
+    B = sp.csr_array(gradient[:, np.unique(gradient.indices)])
+    plain = ratio == 1.0  # the other rows are in shares of their own already
+    top = float(forces[plain].max(initial=0.0))
+    unit = np.minimum(acting, top) if top > 0.0 else acting
+    unit = np.where(plain, unit, top or float(acting.max()))
+    B = sp.csr_array(B * unit[:, None])
+    B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
+    force = forces / (unit * ratio)
+    load = np.asarray(B.T @ force)
+    return FreeNetwork(contacts, freeze(B), load, force, unit * ratio)
+
+
+# --- the bounds ------------------------------------------------------------------------------
 
 
 def bounds_of(
-    networks: list[Free],
+    networks: list[FreeNetwork],
     forces: FloatArray,
     asked: BoolArray,
     jobs: int,
-    tell: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
     deadline: Deadline = NEVER,
 ) -> Bounds:
     """Bounds of the contacts asked for.
@@ -184,110 +194,94 @@ def bounds_of(
     networks : from ``free_networks``. forces : (nc,) N, admissible.
     asked : (nc,) which bounds are wanted.
     jobs : threads, each with linear programs of its own.
-    tell : called with the number of contacts done and in all.
+    progress : called with the number of contacts done and in all.
     deadline : when the linear programs must end; bounds not found by then are failures.
     """
-    free = np.zeros(forces.shape, dtype=bool)
+    lower, upper = np.array(forces), np.array(forces)
     for network in networks:
-        free[network.contacts] = True
-    lower, upper = np.where(free, np.nan, forces), np.where(free, np.nan, forces)
+        lower[network.contacts] = upper[network.contacts] = np.nan
     residual, pull = np.zeros(forces.shape), np.zeros(forces.shape)
     rays: list[FloatArray] = []
     failures: dict[int, str] = {}
     tasks = _tasks(networks, asked, jobs)
     total, done, programs = sum(chunk.size for _, chunk in tasks), 0, 0
     with ThreadPoolExecutor(jobs) as pool:
-        searches = pool.map(lambda task: _searched(task, deadline), tasks)
-        for (network, _), search in zip(tasks, searches, strict=True):
-            done += len(search.found)
-            programs += search.programs
-            rays += [_on_all(network, ray, forces.size) for ray in search.rays]
-            for one in search.found:
-                if one.failure:
-                    failures[one.contact] = one.failure
+        searches = pool.map(lambda task: _Search(task[0], task[1], deadline), tasks)
+        for (network, wanted), search in zip(tasks, searches, strict=True):
+            for column, low, high in zip(wanted, search.least, search.largest, strict=True):
+                i, unit = int(network.contacts[column]), network.unit[column]
+                worst = max(low, high, key=lambda extreme: extreme.residual)
+                if not worst.ok:
+                    failures[i] = _failure(worst)
                     continue
-                lower[one.contact], upper[one.contact] = one.lower, one.upper
-                residual[one.contact], pull[one.contact] = one.residual, one.pull
-            tell(done, total)
-    return Bounds(
-        read_only(lower), read_only(upper), read_only(residual), read_only(pull),
-        tuple(read_only(ray) for ray in rays), failures, programs,
-    )  # fmt: skip
+                lower[i], upper[i] = low.value * unit, high.value * unit
+                residual[i], pull[i] = worst.residual, max(low.pull, high.pull)
+            for ray in search.rays:
+                everywhere = np.zeros(forces.size)
+                everywhere[network.contacts] = ray * network.unit
+                rays.append(read_only(everywhere / everywhere.max()))
+            programs += search.programs
+            done += wanted.size
+            progress(done, total)
+    return Bounds(lower, upper, residual, pull, tuple(rays), failures, programs)
 
 
-def _tasks(networks: list[Free], asked: BoolArray, jobs: int) -> list[tuple[Free, IntArray]]:
+def _tasks(
+    networks: list[FreeNetwork], asked: BoolArray, jobs: int
+) -> list[tuple[FreeNetwork, IntArray]]:
     """The contacts asked for, in chunks that keep the threads busy and progress moving."""
-    found = []
+    tasks = []
     for network in networks:
         wanted = np.flatnonzero(asked[network.contacts])
         pieces = max(4 * jobs if jobs > 1 else 1, -(-wanted.size // _CHUNK))
         chunks = np.array_split(wanted, min(pieces, max(wanted.size, 1)))
-        found += [(network, chunk) for chunk in chunks if chunk.size]
-    return found
-
-
-def _on_all(network: Free, forces: FloatArray, nc: int) -> FloatArray:
-    everywhere = np.zeros(nc)
-    everywhere[network.contacts] = forces * network.unit
-    return everywhere / everywhere.max()
-
-
-def _searched(task: tuple[Free, IntArray], deadline: Deadline) -> _Search:
-    network, wanted = task
-    search = _Search(network, deadline)
-    search.run(wanted)
-    return search
+        tasks += [(network, chunk) for chunk in chunks if chunk.size]
+    return tasks
 
 
 def _failure(worst: Extreme) -> str:
-    if worst.words == TIME_LIMIT:
+    if worst.status == TIME_LIMIT:
         return TIME_LIMIT
-    return f"HiGHS: {worst.words}; certificate {worst.residual:.1e}, above {CERTIFIED:g}"
+    return f"HiGHS: {worst.status}; certificate {worst.residual:.1e}, above {CERTIFIED:g}"
 
 
 class _Search:
-    """Bounds of some contacts of one network, remembering what earlier vertices showed.
+    """Bounds of some contacts of one network, using what earlier vertices showed.
 
     A contact that is idle in an admissible answer already met has the lower bound zero; one
-    that a ray already met loads has no upper bound.
+    that a ray already met loads has no upper bound. The largest forces come first: their
+    vertices settle most of the least ones.
     """
 
-    def __init__(self, network: Free, deadline: Deadline) -> None:
-        self.network = network
+    def __init__(self, network: FreeNetwork, wanted: IntArray, deadline: Deadline) -> None:
         self.problem = ForceRange(network.B, network.load, deadline)
         self.rays: list[FloatArray] = []
-        self.found: list[_Interval] = []
         self.programs = 0
         n = network.contacts.size
         self._idle = np.full(n, np.inf)  # residual of the proof that the least force is zero
         self._endless = np.full(n, np.inf)  # residual of the ray along which a force grows
         self._remember(network.force, 0.0)
-
-    def run(self, wanted: IntArray) -> None:
-        """Largest forces first: their vertices settle most of the least ones."""
-        highest = [self._largest(int(column)) for column in wanted]
-        for column, high in zip(wanted, highest, strict=True):
-            self.found.append(self._interval(int(column), self._least(int(column)), high))
+        self.largest = [self._largest(int(column)) for column in wanted]
+        self.least = [self._least(int(column)) for column in wanted]
 
     def _largest(self, column: int) -> Extreme:
         if self._endless[column] <= CERTIFIED:
-            return Extreme(np.inf, float(self._endless[column]), _NONE, "by a ray already met")
-        high = self.problem.largest(column)
+            return Extreme(np.inf, float(self._endless[column]))
         self.programs += 1
+        high = self.problem.largest(column)
         if high.ok and np.isinf(high.value):
             self.rays.append(high.forces)
             share = high.forces / high.forces.max()
             along = share > _ALONG
-            self._endless[along] = np.minimum(
-                self._endless[along], high.residual / np.minimum(share[along], 1.0)
-            )
+            proof = high.residual / np.minimum(share[along], 1.0)
+            self._endless[along] = np.minimum(self._endless[along], proof)
         elif high.ok:
             self._remember(high.forces, high.residual)
         return dataclasses.replace(high, forces=_NONE)
 
     def _least(self, column: int) -> Extreme:
         if self._idle[column] <= CERTIFIED:
-            return Extreme(0.0, float(self._idle[column]), _NONE, "zero in an answer already met")
+            return Extreme(0.0, float(self._idle[column]))
         self.programs += 1
         return dataclasses.replace(self.problem.least(column), forces=_NONE)
 
@@ -296,13 +290,139 @@ class _Search:
         proof = np.maximum(residual, np.abs(forces[idle]))
         self._idle[idle] = np.minimum(self._idle[idle], proof)
 
-    def _interval(self, column: int, low: Extreme, high: Extreme) -> _Interval:
-        worst, unit = max(low, high, key=lambda bound: bound.residual), self.network.unit[column]
-        return _Interval(
-            contact=int(self.network.contacts[column]),
-            lower=float(low.value * unit),
-            upper=float(high.value * unit),
-            residual=worst.residual,
-            pull=max(low.pull, high.pull),
-            failure="" if low.ok and high.ok else _failure(worst),
-        )
+
+# --- one linear program ----------------------------------------------------------------------
+
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Extreme:
+    """One bound.
+
+    Attributes
+    ----------
+    value : the least or largest force, infinite when unbounded.
+    residual : the worst of f's and u's infeasibility and their gap, or of the ray's.
+    forces : f (n,) that attains it; when unbounded, the ray f ≥ 0, Bᵀf = 0, its entry one.
+    status : HiGHS's own words for the run that the bound is from.
+    pull : Σ|u|: how far the bound moves, at most, with one unit of load on every dof.
+    """
+
+    value: float = np.nan
+    residual: float = np.inf
+    forces: FloatArray = dataclasses.field(default_factory=lambda: _NONE)
+    status: str = ""
+    pull: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the bound is certified."""
+        return self.residual <= CERTIFIED
+
+
+class ForceRange:
+    """The linear programs of one set {f ≥ 0, Bᵀf = F}, its forces of order one.
+
+    Parameters
+    ----------
+    B : (n, m), entries of order one. load : F (m,).
+    deadline : when the last linear program must end.
+    """
+
+    def __init__(self, B: sp.csr_array, load: FloatArray, deadline: Deadline = NEVER) -> None:
+        self.B, self.load, self.deadline = B, load, deadline
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        for name, value in (
+            ("output_flag", False),
+            ("small_matrix_value", 1e-12),
+            ("threads", 1),
+            ("primal_feasibility_tolerance", _FEASIBLE),
+            ("dual_feasibility_tolerance", _FEASIBLE),
+        ):
+            self._highs.setOptionValue(name, value)
+        self._highs.passModel(_model(B, load))
+
+    def least(self, column: int) -> Extreme:
+        """The least force of a contact."""
+        return self._extreme(column, 1.0)
+
+    def largest(self, column: int) -> Extreme:
+        """The largest force of a contact."""
+        if self.B.indptr[column] == self.B.indptr[column + 1]:  # it acts on nothing
+            ray = np.zeros(self.B.shape[0])
+            ray[column] = 1.0
+            return Extreme(np.inf, 0.0, ray, "no motion opens or closes it")
+        return self._extreme(column, -1.0)
+
+    def _extreme(self, column: int, sense: float) -> Extreme:
+        best = Extreme(status=TIME_LIMIT)
+        self._highs.changeColCost(column, sense)
+        for options, afresh in _ATTEMPTS:
+            if best.ok or self.deadline.passed:
+                break
+            result = self._run(column, sense, options, afresh)
+            best = best if best.residual < result.residual else result
+        self._highs.changeColCost(column, 0.0)
+        return best
+
+    def _run(self, column: int, sense: float, options: dict[str, Any], afresh: bool) -> Extreme:
+        highs = self._highs
+        for name, value in options.items():
+            highs.setOptionValue(name, value)
+        if afresh:
+            highs.clearSolver()
+        seconds = min(_SECONDS, self.deadline.left)
+        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)  # its clock runs on
+        highs.run()
+        status = str(highs.modelStatusToString(highs.getModelStatus()))
+        if highs.getModelStatus() == highspy.HighsModelStatus.kUnbounded and sense < 0.0:
+            return self._ray(column, status)
+        solution = highs.getSolution()
+        f, y = np.asarray(solution.col_value), np.asarray(solution.row_dual)
+        if f.shape != (self.B.shape[0],) or y.shape != (self.B.shape[1],):
+            return Extreme(status=status)
+        return self._certified(column, sense, f, y, status)
+
+    def _certified(
+        self, column: int, sense: float, f: FloatArray, y: FloatArray, status: str
+    ) -> Extreme:
+        """A bound with its residual: feasibility of f and of its dual, and the gap."""
+        reduced = -(self.B @ y)
+        reduced[column] += sense
+        value = float(f[column])
+        gap = abs(sense * value - float(self.load @ y)) / max(1.0, abs(value))
+        tension = -float(f.min(initial=0.0))
+        closing = -float(reduced.min(initial=0.0))
+        worst = max(self._unbalanced(f, self.load), tension, closing, gap)
+        worst = worst if np.isfinite(worst) else np.inf
+        return Extreme(max(value, 0.0), worst, f, status, float(np.abs(y).sum()))
+
+    def _ray(self, column: int, status: str) -> Extreme:
+        """A direction of forces that load nothing, along which the contact's force grows."""
+        _, exists, values = self._highs.getPrimalRay()
+        ray = np.asarray(values, dtype=np.float64)
+        if not exists or ray.shape != (self.B.shape[0],) or not ray[column] > 0.0:
+            return Extreme(np.inf, status=status)
+        ray = ray / ray[column]
+        tension = -float(ray.min(initial=0.0))
+        worst = max(self._unbalanced(ray, np.zeros_like(self.load)), tension)
+        return Extreme(np.inf, worst / max(1.0, float(ray.max())), ray, status)
+
+    def _unbalanced(self, f: FloatArray, load: FloatArray) -> float:
+        return float(np.abs(self.B.T @ f - load).max(initial=0.0))
+
+
+def _model(B: sp.csr_array, load: FloatArray) -> highspy.HighsLp:
+    """Bᵀf = F, f ≥ 0 for HiGHS: the rows of B are the columns of Bᵀ."""
+    n, m = B.shape
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = n, m
+    model.col_cost_ = np.zeros(n)
+    model.col_lower_, model.col_upper_ = np.zeros(n), np.full(n, highspy.kHighsInf)
+    model.row_lower_ = model.row_upper_ = np.asarray(load, dtype=np.float64)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = B.indptr
+    model.a_matrix_.index_ = B.indices
+    model.a_matrix_.value_ = B.data
+    return model

@@ -18,7 +18,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
-from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.hyperstatic.indeterminacy import Indeterminacy
 
 LARGEST = 40  # closed contacts; rational simplex tableaux grow quickly
 

@@ -1,16 +1,18 @@
-"""indeterminacy(): which forces of a contact step are determined, which not, and how far."""
+"""indeterminacy(): which forces of a contact step are determined, and how far the others range."""
 
 from __future__ import annotations
 
 import time
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
@@ -18,8 +20,8 @@ from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
-from cdopt.hyperstatic.bounds import bounds_of, free_networks
-from cdopt.hyperstatic.report import Indeterminacy, Tolerances
+from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, bounds_of, free_networks
+from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.exchange import exchange_of
 from cdopt.problem.solution import StepSolution
@@ -28,6 +30,314 @@ _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be t
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
+_STAGES = ("classic", "compatible", "rank", "bounds")
+_WIDE = 1e-7  # an interval wider than this share of what acts on its contact is one
+_ROWS = 12  # contacts that printing a report shows
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The verdict at one pair of tolerances.
+
+    Attributes
+    ----------
+    closed_tol : a contact is closed when its gap speed is within this share of its network's.
+    rank_tol : share of the largest singular value below which others are zero.
+    closed, rank, nullity, dimension : as in ``Indeterminacy``.
+    unique : number of closed contacts with a unique force.
+    """
+
+    closed_tol: float
+    rank_tol: float
+    closed: int
+    rank: int
+    nullity: int
+    dimension: int
+    unique: int
+
+
+@dataclass(frozen=True, eq=False)
+class Indeterminacy(Verdict, Bounds):
+    """Which contact forces of a step are determined, and the exact range of the others.
+
+    The admissible forces are {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}, the set of all answers
+    to the classic contact dynamics step; F̃ is what one certified answer delivers.
+
+    Attributes
+    ----------
+    step : the step. classic : the certified classic solution behind F̃.
+    network : the closed contacts, with their tolerances.
+    rank : of the closed network's B, the number of equations that bind its forces.
+    nullity : number of independent self-stress states of the closed network, dim null(Bᵀ).
+    dimension : of the set of admissible forces, at most the nullity.
+    closed : (nc,) gap zero at the end of the step, within ``network.tol``.
+    loadable : (nc,) carries force in some admissible answer.
+    looseness : (nc,) in [0, 1], length of a unit force's projection onto the self-stress states;
+        zero where the force is unique, estimated for large networks (``cdopt.hyperstatic.rank``).
+    rank_tol : share of the largest singular value below which others are zero.
+    force : (nc,) N, an admissible answer: the compatible force for Hooke contacts.
+    lower, upper : (nc,) N, least and largest admissible force, infinite when unbounded; the force
+        where it cannot differ at all; otherwise not-a-number where not asked for.
+    residual : (nc,) certificate of the bounds, in units of what acts on their network's contacts.
+    pull : (nc,) how far the bounds move, at most, with one unit of load on every dof.
+    rays : forces (nc,) ≥ 0 that load nothing, Bᵀf = 0: along them the admissible ones grow.
+    failures : contacts whose bounds were asked for and not certified, and why.
+    programs : number of linear programs that were solved.
+    tol : share of what acts on a contact below which its force is zero, and the rank's tolerance.
+    contacts : (n,) indices of the contacts whose bounds were asked for.
+    floor : (nc,) N, below which a force is zero.
+    blocks, free : the independent networks, and what is not determined in them.
+    seconds : time of each stage.
+
+    Notes
+    -----
+    Three words for a contact: *closed*, its gap is zero at the end of the step; *loaded*, it
+    carries force in ``force``; *loadable*, it carries force in some admissible answer.
+    """
+
+    step: ContactStep
+    classic: StepSolution
+    network: ClosedNetwork
+    force: FloatArray
+    tol: float
+    contacts: IntArray
+    floor: FloatArray
+    blocks: tuple[Block, ...]
+    free: tuple[FreeNetwork, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    # --- counting ----------------------------------------------------------------------
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.step.nc
+
+    @property
+    def closed_count(self) -> int:
+        """Number of closed contacts: rank + nullity."""
+        return int(np.count_nonzero(self.closed))
+
+    # --- contact by contact ------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The contacts' names: their ids, or their numbers."""
+        ids = self.step.contact_ids
+        return [str(name) for name in (range(self.nc) if ids is None else ids.tolist())]
+
+    @property
+    def loaded(self) -> BoolArray:
+        """(nc,) carries force in ``force``."""
+        return self.force > self.floor
+
+    @property
+    def unique(self) -> BoolArray:
+        """(nc,) same force in every admissible answer; open contacts, with none, included.
+
+        Where the bounds are known, because they are less than 1e-7 of what acts on the contact
+        (``unit``) apart (or 100 times the classic step's residual); elsewhere by linear algebra: no
+        self-stress state involves the contact by more than 1e-7 of its other forces.
+        """
+        certificate = self.classic.certificate
+        blur = _WIDE if certificate is None else max(_WIDE, 100.0 * certificate.worst)
+        with np.errstate(invalid="ignore"):
+            narrow = self.width <= blur * self.unit
+        return read_only(np.where(self.bounded & self.moving, narrow, self.tight))
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """(nc,) N, what acts on each contact, at most the largest force of its network."""
+        result = np.ones(self.nc)
+        for network in self.free:
+            result[network.contacts] = network.unit
+        return read_only(result)
+
+    @property
+    def unbounded(self) -> BoolArray:
+        """(nc,) known to have no upper bound."""
+        along = np.isposinf(self.upper)
+        return along if not self.rays else along | (np.max(self.rays, axis=0) > 1e-3)
+
+    @property
+    def width(self) -> FloatArray:
+        """(nc,) N, upper minus lower."""
+        return self.upper - self.lower
+
+    @property
+    def bounded(self) -> BoolArray:
+        """(nc,) whether both bounds are known; the upper one may be infinite."""
+        return ~np.isnan(self.lower)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every bound that was asked for is certified."""
+        return not self.failures
+
+    # --- answers against the bounds ----------------------------------------------------
+
+    def position(self, f: Any) -> FloatArray:
+        """(nc,) where forces f (nc,) lie: 0 at the lower bound, 1 at the upper one.
+
+        Not-a-number where the force is unique, the bounds unknown, or the upper one infinite.
+        """
+        forces = checks.vector("f", f, self.nc, "N")
+        width = np.where(np.isfinite(self.width) & ~self.unique, self.width, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(width > 0.0, (forces - self.lower) / width, np.nan)
+
+    def outside(self, f: Any) -> FloatArray:
+        """(nc,) N, how far forces f (nc,) are outside their bounds; not-a-number if unknown."""
+        forces = checks.vector("f", f, self.nc, "N")
+        return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
+
+    def slack(self, f: Any) -> FloatArray:
+        """(nc,) N, how far f (nc,) may be outside because it is admissible only so nearly.
+
+        By duality a force exceeds its bound by at most Σ|u| times the largest error of load,
+        tension included. Not-a-number for contacts that no self-stress state involves: what
+        their forces miss of F̃ is not known contact by contact.
+        """
+        forces = checks.vector("f", f, self.nc, "N")
+        result = np.full(self.nc, np.nan)
+        for network in self.free:
+            scaled = forces[network.contacts] / network.unit
+            missed = float(np.abs(network.B.T @ scaled - network.load).max(initial=0.0))
+            missed += float(np.maximum(-scaled, 0.0).sum())
+            pull = self.pull[network.contacts] + 1.0
+            result[network.contacts] = missed * pull * network.unit
+        return result
+
+    # --- lazily ------------------------------------------------------------------------
+
+    @cached_property
+    def self_stress(self) -> sp.csr_array:
+        """(nullity, nc) local self-stress states: forces s with Bᵀs = 0, largest entry one.
+
+        Linearly independent rows, each of few neighbouring contacts, none with a part that is a
+        self-stress state itself.
+
+        Raises
+        ------
+        Unsupported : the states found do not come to the nullity.
+        """
+        return freeze(self_stress_states(self.blocks, self.nc, self.rank_tol))
+
+    @cached_property
+    def by_tolerance(self) -> tuple[Tolerances, ...]:
+        """The verdict at tolerances a hundred times smaller and larger than those used."""
+        factors = ((0.01, 1.0), (1.0, 1.0), (100.0, 1.0), (1.0, 0.01), (1.0, 100.0))
+        return tuple(
+            self._at(min(self.network.tol * c, 1.0), min(self.rank_tol * r, 0.1))
+            for c, r in factors
+        )
+
+    def _at(self, closed_tol: float, rank_tol: float) -> Tolerances:
+        problem = CompatibleCD(self.step, closed_tol=closed_tol)
+        network = problem.network(self.classic)
+        parts, _, floor = _parts_of(problem, self.classic, network, self.tol)
+        verdict = judge(parts, np.maximum(self.force, network.forces), floor, rank_tol)
+        unique = int(np.count_nonzero(verdict.closed & verdict.tight))
+        closed = int(np.count_nonzero(verdict.closed))
+        counts = (closed, verdict.rank, verdict.nullity, verdict.dimension, unique)
+        return Tolerances(closed_tol, rank_tol, *counts)
+
+    # --- words -------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        """What is determined and what is not, in plain words."""
+        shut = self.closed_count
+        text = f"{_count(self.nc, 'contact')}, {shut:,} closed, bound by "
+        text += f"{_count(self.rank, 'equation')}: {_count(self.nullity, 'self-stress state')}. "
+        apart = int(np.count_nonzero(self.closed & ~self.unique))
+        if not apart:
+            return text + "Every force is determined."
+        text += f"{shut - apart:,} of {_count(shut, 'force')} determined, {apart:,} not"
+        widest = self._widest()
+        if widest is not None:
+            low, high = self.lower[widest], self.upper[widest]
+            where = f"[{low:.4g}, {high:.4g}] N, at contact {self.names[widest]}"
+            text += f"; the widest interval is {where}"
+        endless = int(np.count_nonzero(self.unbounded))
+        if endless:
+            text += f"; {_count(endless, 'force')} without upper bound"
+        failed = len(self.failures)
+        return text + (f". The bounds of {_count(failed, 'contact')} failed." if failed else ".")
+
+    def _widest(self) -> int | None:
+        width = np.where(np.isfinite(self.width) & ~self.unique, self.width, -1.0)
+        most = float(width.max(initial=-1.0))
+        return int(np.argmax(width >= most * (1.0 - 1e-6))) if most > 0.0 else None
+
+    def verdict_of(self, contact: int) -> str:
+        """One word for a contact: open, unique, unbounded, undetermined or failed."""
+        contact = checks.index("contact", contact, self.nc)
+        if not self.closed[contact]:
+            return "open"
+        if self.unique[contact]:
+            return "unique"
+        if contact in self.failures:
+            return "failed"
+        return "unbounded" if self.unbounded[contact] else "undetermined"
+
+    def as_dict(self, contacts: bool = True) -> dict[str, Any]:
+        """Plain values for JSON; what is unknown or infinite is None.
+
+        Parameters
+        ----------
+        contacts : whether to include one record per contact.
+        """
+        content: dict[str, Any] = {
+            "contacts": self.nc,
+            "closed": self.closed_count,
+            "closed_tol": self.network.tol,
+            "rank": self.rank,
+            "rank_tol": self.rank_tol,
+            "nullity": self.nullity,
+            "dimension": self.dimension,
+            "unique": int(np.count_nonzero(self.closed & self.unique)),
+            "linear_programs": self.programs,
+            "failures": {self.names[i]: why for i, why in self.failures.items()},
+            "classic": self.classic.backend,
+            "seconds": dict(self.seconds),
+            "summary": self.summary,
+        }
+        if contacts:
+            content["forces"] = [self._record(i) for i in range(self.nc)]
+        return content
+
+    def _record(self, i: int) -> dict[str, Any]:
+        numbers = {"lower": self.lower[i], "upper": self.upper[i], "force": self.force[i]}
+        return {
+            "contact": self.names[i],
+            "verdict": self.verdict_of(i),
+            **{name: float(x) if np.isfinite(x) else None for name, x in numbers.items()},
+            "looseness": float(self.looseness[i]),
+            "residual": float(self.residual[i]),
+        }
+
+    def __str__(self) -> str:
+        shown = np.flatnonzero(self.bounded | ~self.unique)
+        width = np.where(np.isnan(self.width[shown]), -1.0, self.width[shown])
+        first = np.sort(shown[np.argsort(-width, kind="stable")[:_ROWS]])
+        lines = [self.summary, "", f"{'contact':<14}{'lower':>12}{'upper':>12}  [N]"]
+        for i in first.tolist():
+            ends = "".join(f"{x:>12.5g}" for x in (self.lower[i], self.upper[i]))
+            lines.append(f"{self.names[i]:<14}{ends}  {self.verdict_of(i)}")
+        if shown.size > first.size:
+            lines.append(f"and {shown.size - first.size} more")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Indeterminacy({self.summary})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+# --- the analysis ----------------------------------------------------------------------------
 
 
 def indeterminacy(
@@ -72,17 +382,16 @@ def indeterminacy(
     Notes
     -----
     Only null(Bᵀ) matters for counting, Olsen & Kamrin (2018), section 4; bounds are linear
-    programs over the answers' face, certified by their duals (``linear_programs``). The load F̃
-    is that of the classic answer: what its certificate leaves open (the force on a body beside
-    one 1e10 times as heavy, or on a lever of 1e-5) the bounds inherit, so that a sharp classic
-    answer is worth its time.
+    programs over the set of answers, certified by their duals. The load F̃ is that of the classic
+    answer. The bounds inherit what its certificate leaves open (the force on a body beside one
+    1e10 times as heavy, or on a lever of 1e-5), so that a sharp classic answer is worth its time.
 
     >>> import cdopt
     >>> report = cdopt.indeterminacy(cdopt.bank.load("beam-uniform").step)
     >>> report.nullity, report.lower.round(6), report.upper.round(6)
     (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
     """
-    clock = _Clock()
+    times = [time.perf_counter()]
     problem = CompatibleCD(step, closed_tol=closed_tol)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     threads = checks.scalar("jobs", jobs, at_least=1.0, at_most=1024.0)
@@ -92,9 +401,9 @@ def indeterminacy(
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
     first = _certified(problem, classic, deadline)
-    clock.lap("classic")
+    times.append(time.perf_counter())
     resolved = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
-    clock.lap("compatible")
+    times.append(time.perf_counter())
     if deadline.passed:
         raise SolveFailed(
             "time limit: it passed before the rank of the network; the classic forces are in raw",
@@ -110,29 +419,27 @@ def indeterminacy(
     parts, unit, floor = _parts_of(problem, first, network, tol)
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
-    clock.lap("rank")
+    times.append(time.perf_counter())
     networks = free_networks(parts, verdict, forces, unit)
     asked = _asked(contacts, ~verdict.tight)
-    with progress_bar(progress, "forces bounded") as tell:
-        mask = np.zeros(step.nc, dtype=bool)
-        mask[asked] = True
-        intervals = bounds_of(networks, forces, mask, int(threads), tell, deadline)
-    clock.lap("bounds")
-
+    mask = np.zeros(step.nc, dtype=bool)
+    mask[asked] = True
+    with progress_bar(progress, "forces bounded") as update:
+        bounds = bounds_of(networks, forces, mask, int(threads), update, deadline)
+    times.append(time.perf_counter())
     return Indeterminacy(
+        **vars(verdict),
+        **vars(bounds),
         step=step,
         classic=first,
         network=network,
-        force=read_only(np.array(forces)),
-        verdict=verdict,
-        intervals=intervals,
+        force=forces,
         tol=tol,
-        contacts=read_only(asked),
-        floor=read_only(floor),
+        contacts=asked,
+        floor=floor,
         blocks=tuple(parts),
         free=tuple(networks),
-        weigh=partial(_weighed, step, first, resolved.f, tol),
-        seconds=clock.laps,
+        seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
     )
 
 
@@ -148,8 +455,8 @@ def _certified(
         first = problem.classic_cd.solve(backend, time_limit=deadline.time_limit)
     if first.ok:
         return first
-    held = first.certificate
-    found = f"{first.backend} left a residual of {held.worst if held else np.nan:.1e}"
+    worst = first.certificate.worst if first.certificate else np.nan
+    found = f"{first.backend} left a residual of {worst:.1e}"
     if first.status.startswith(TIME_LIMIT):
         found += f" at its {first.status}"
     if given:
@@ -199,8 +506,8 @@ def _parts_of(
     """
     data, index = problem.classic_cd.data, network.contacts
     scale = np.full(problem.step.nc, np.inf)
-    held = first.certificate
-    tol = max(tol, _BLUR * held.worst) if held is not None else tol
+    worst = first.certificate.worst if first.certificate else 0.0
+    tol = max(tol, _BLUR * worst)
     gradient = sp.csr_array((0, 1))
     if index.size:
         truss = problem.truss(network).data
@@ -213,7 +520,6 @@ def _parts_of(
     exchange = exchange_of(data, first.v_next, np.asarray(first.f))
     acting = exchange.force()
     unit = np.where(acting > 0.0, np.minimum(acting, scale), scale)
-    worst = 0.0 if held is None else held.worst
     blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, scale)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
@@ -241,36 +547,3 @@ def _asked(contacts: Any, free: Any) -> IntArray:
     if index.min() < 0 or index.max() >= nc:
         raise InvalidInput("contacts", "an index out of range", f"0 to {nc - 1}")
     return np.unique(index.astype(np.int64))
-
-
-def _weighed(
-    step: ContactStep,
-    first: StepSolution,
-    forces: FloatArray | None,
-    tol: float,
-    closing: float,
-    rank_tol: float,
-) -> Tolerances:
-    """The verdict at other tolerances."""
-    problem = CompatibleCD(step, closed_tol=closing)
-    network = problem.network(first)
-    parts, _, floor = _parts_of(problem, first, network, tol)
-    held = network.forces if forces is None else np.maximum(forces, network.forces)
-    verdict: Verdict = judge(parts, held, floor, rank_tol)
-    shut = int(np.count_nonzero(verdict.closed))
-    unique = int(np.count_nonzero(verdict.closed & verdict.tight))
-    return Tolerances(
-        closing, rank_tol, shut, verdict.rank, verdict.nullity, verdict.dimension, unique
-    )
-
-
-class _Clock:
-    """Seconds of each stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps[name], self._since = now - self._since, now

@@ -1,22 +1,136 @@
-"""Which force did I get? A solver's answer among all that are admissible."""
+"""Which force did I get? A solver's answer among all that are admissible.
+
+Two distinguished answers serve for comparison; neither has a physical claim. The minimum norm is
+what a Krylov or gradient method from zero tends to, and what equal linear springs would carry.
+The analytic centre, max Σ log f, is where an interior point method that stops at no particular
+objective comes to rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD
-from cdopt.hyperstatic.centres import Centre, analytic_centre, minimum_norm
-from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.hyperstatic.bounds import FreeNetwork
+from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
+TOL = 1e-6  # what a centre's optimality conditions are held to
+_STEPS = 30
+_DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
+
+
+# --- distinguished answers -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Centre(Frozen):
+    """A distinguished admissible force vector.
+
+    Attributes
+    ----------
+    name : which one. f : (nc,) N.
+    residual : worst of its optimality conditions, relative, computed from the data.
+    """
+
+    name: str
+    f: FloatArray
+    residual: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the optimality conditions hold."""
+        return self.residual <= TOL
+
+
+def minimum_norm(report: Indeterminacy) -> Centre | None:
+    """min Σ f² over the admissible forces; None when it was not found.
+
+    Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton.
+    """
+    return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
+
+
+def _truss_answer(
+    name: str, report: Indeterminacy, step: ContactStep, power: float
+) -> Centre | None:
+    problem = CompatibleCD(step, power, closed_tol=report.network.tol)
+    solution = problem.solve("newton", classic=report.classic, check=False)
+    if solution.f is None or solution.certificate is None:
+        return None
+    return Centre(name, solution.f, solution.certificate.worst)
+
+
+def analytic_centre(report: Indeterminacy) -> Centre | None:
+    """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
+
+    Those of a ``report``. Posed in CVXPY with logarithms, solved by Clarabel, and finished by
+    Newton's method on the optimality conditions 1/f = B u, Bᵀf = F.
+    """
+    if report.rays:
+        return None
+    f, worst = np.array(report.force), 0.0
+    for network in report.free:
+        start = _by_cvxpy(network)
+        if start is None:
+            return None
+        forces, residual = _newton(network, start)
+        if not residual <= TOL:  # the barrier runs away along unbounded forces
+            return None
+        f[network.contacts] = forces * network.unit
+        worst = max(worst, residual)
+    return Centre("analytic centre", read_only(f), worst)
+
+
+def _by_cvxpy(network: FreeNetwork) -> FloatArray | None:
+    f = cp.Variable(network.contacts.size, name="f")
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.log(f))), [network.B.T @ f == network.load])
+    try:
+        problem.solve(solver=cp.CLARABEL)
+    except cp.SolverError:
+        return None
+    if f.value is None or problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        return None
+    value = np.asarray(f.value, dtype=np.float64)
+    return value if float(value.min()) > 0.0 else None
+
+
+def _newton(network: FreeNetwork, f: FloatArray) -> tuple[FloatArray, float]:
+    """Newton's method from a point near the centre; the best point met, with its residual."""
+    B, load = network.B, network.load
+    best, least = f, np.inf
+    eye = sp.eye_array(B.shape[1], format="csc")
+    for _ in range(_STEPS):
+        weighted = sp.csr_array(B * (f**2)[:, None])
+        normal = sp.csc_matrix(B.T @ weighted)
+        normal = normal + _DAMPING * max(float(abs(normal).max()), 1e-300) * eye
+        missed = load - B.T @ f
+        u = np.atleast_1d(spsolve(normal, B.T @ f - missed))  # from f + d with d = f − f² B u
+        gradient = f * np.asarray(B @ u) - 1.0
+        residual = max(float(np.abs(gradient).max()), float(np.abs(missed).max(initial=0.0)))
+        if not residual < least:
+            break
+        best, least = f, residual
+        step = -f * gradient
+        shrink = float(np.max(-step / f, initial=0.0))
+        f = f + step * min(1.0, 0.9 / shrink if shrink > 0.0 else 1.0)
+    return best, least
+
+
+# --- solutions among the admissible forces ---------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -67,8 +181,8 @@ class Selection:
     @property
     def forces(self) -> FloatArray:
         """(solutions, nc) N."""
-        found = [s.f for s in self.solutions if s.f is not None]
-        return np.stack(found) if found else np.zeros((0, self.report.nc))
+        forces = [s.f for s in self.solutions if s.f is not None]
+        return np.stack(forces) if forces else np.zeros((0, self.report.nc))
 
     @property
     def position(self) -> FloatArray:
@@ -79,17 +193,17 @@ class Selection:
     @property
     def spread(self) -> FloatArray:
         """(nc,) N, largest minus smallest force of the certified solutions."""
-        kept = self.forces[[s.ok for s in self.solutions]]
-        return np.ptp(kept, axis=0) if kept.shape[0] else np.full(self.report.nc, np.nan)
+        certified = self.forces[[s.ok for s in self.solutions]]
+        return np.ptp(certified, axis=0) if len(certified) else np.full(self.report.nc, np.nan)
 
     def rows(self) -> list[Selected]:
         """A record for each solution, then one for each distinguished answer."""
-        found = [
+        rows = [
             self._row(label, s.ok, f)
             for label, s, f in zip(self.labels, self.solutions, self.forces, strict=True)
         ]
-        named = (self.compatible, self.minimum_norm, self.analytic_centre)
-        return found + [self._row(c.name, c.ok, c.f) for c in named if c is not None]
+        centres = (self.compatible, self.minimum_norm, self.analytic_centre)
+        return rows + [self._row(c.name, c.ok, c.f) for c in centres if c is not None]
 
     def _row(self, label: str, ok: bool, f: FloatArray) -> Selected:
         place, outside = self.report.position(f), self.report.outside(f)
@@ -143,12 +257,6 @@ def which_force(
     >>> chosen.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """
-    if not isinstance(report, Indeterminacy):
-        raise InvalidInput("report", checks.describe(report), "an Indeterminacy")
-    if not isinstance(solutions, Sequence) or any(
-        not isinstance(s, StepSolution) for s in solutions
-    ):
-        raise InvalidInput("solutions", checks.describe(solutions), "a list of StepSolution")
     kept = tuple(s for s in solutions if s.f is not None)
     for solution in kept:
         if solution.f is not None and solution.f.shape != (report.nc,):
@@ -157,18 +265,10 @@ def which_force(
         report=report,
         solutions=kept,
         labels=_labels(kept),
-        compatible=_compatible(report, checks.power("power", power)),
+        compatible=_truss_answer("compatible", report, report.step, checks.power("power", power)),
         minimum_norm=minimum_norm(report),
         analytic_centre=analytic_centre(report),
     )
-
-
-def _compatible(report: Indeterminacy, power: float) -> Centre | None:
-    problem = CompatibleCD(report.step, power, closed_tol=report.network.tol)
-    found = problem.solve("newton", classic=report.classic, check=False)
-    if found.f is None or found.certificate is None:
-        return None
-    return Centre("compatible", found.f, found.certificate.worst)
 
 
 def _labels(solutions: Sequence[StepSolution]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import cdopt
 from cdopt.hyperstatic import exact_bounds
-from cdopt.hyperstatic.linear_programs import CERTIFIED
+from cdopt.hyperstatic.bounds import CERTIFIED
 
 STEPS = [name for name in cdopt.bank.names() if cdopt.bank.load(name).step is not None]
 FEASIBLE = [name for name in STEPS if cdopt.bank.manifest(name).feasible]

@@ -15,7 +15,7 @@ from scipy.stats import kstest
 
 import cdopt
 from cdopt.hyperstatic import UnboundedForces, ensemble
-from cdopt.hyperstatic.sampling.polytope import polytopes
+from cdopt.hyperstatic.polytope import polytopes
 
 SIGMAS = 5.0  # of the Monte Carlo error: what a mean may be off
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivities import tangent as sensitivity_tangent
+from cdopt.hyperstatic import tangent as sensitivity_tangent
 
 POWERS = [2.0, 2.5, 1.5]
 SUPPORTS = np.array([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]])

@@ -14,8 +14,7 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations import CompatibleCD, NoTensionTruss
-from cdopt.hyperstatic.sensitivities.one_sided import one_sided
-from cdopt.hyperstatic.sensitivities.tangent import TOUCHING, Tangent
+from cdopt.hyperstatic.tangent import TOUCHING, Tangent, one_sided
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution

@@ -4,6 +4,12 @@ Each network of contacts whose forces can differ (``cdopt.hyperstatic.bounds``) 
 its own, f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); all admissible forces are the
 product of these, beside the forces that cannot differ. The analytic centre of a polytope lies
 inside, and the curvature of the logarithmic barrier there says how long it is in each direction.
+
+``walk`` is hit-and-run: from a point inside, a direction is drawn, and then a point uniformly on
+the chord through it. The uniform distribution over the polytope stays as it is: Smith, Operations
+Research 32 (1984); Lovász, Mathematical Programming 86 (1999). Directions are the axes, which cost
+one column each, and one from the sphere after as many as there are axes, which leads out of
+corners.
 """
 
 from __future__ import annotations
@@ -16,12 +22,13 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
 from cdopt.hyperstatic import rank
-from cdopt.hyperstatic.bounds import Free
-from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.hyperstatic.bounds import FreeNetwork
+from cdopt.hyperstatic.indeterminacy import Indeterminacy
 
 _RAY = 1e-7  # a ray has a force above this, its largest being one
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
@@ -30,6 +37,7 @@ _SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1
 _STEPS = 200  # of Newton's method to the analytic centre
 _CENTRED = 1e-10  # Newton decrement of the centre
 _ARMIJO = 0.1
+_TINY = 1e-200  # a force of zero, to divide by
 
 
 class UnboundedForces(Unsupported):
@@ -89,7 +97,14 @@ class Polytope(Frozen):
         SolveFailed : the linear program failed.
         """
         push = rng.standard_normal(self.dimension)
-        z = _solved(push, -self.states, self.centre, "a corner of the admissible forces")
+        z = _solved(
+            push,
+            "a corner of the admissible forces",
+            A_ub=-self.states,
+            b_ub=self.centre,
+            bounds=(None, None),
+            options=_SHARP,
+        )
         return np.asarray(z)
 
 
@@ -105,39 +120,33 @@ def polytopes(report: Indeterminacy) -> list[Polytope]:
     return [_polytope(network, report) for network in report.free]
 
 
-def _polytope(network: Free, report: Indeterminacy) -> Polytope:
-    own, length = rank.equilibrated(network.B)
-    _require_bounded(network, report.nc, own, length)
-    basis = rank.states(own, report.verdict.rank_tol)
+def _polytope(network: FreeNetwork, report: Indeterminacy) -> Polytope:
+    B, length = rank.equilibrated(network.B)
+    _require_bounded(network, report.nc, B, length)
+    basis = rank.states(B, report.rank_tol)
     if basis is None:
         size = network.contacts.size
         raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
     states, _ = np.linalg.qr(basis / length[:, None])
-    inside = _inside(states, network.force)
-    centre = _centred(states, inside)
+    centre = _centred(states, _inside(states, network.force))
     _, root = np.linalg.qr(states / centre[:, None])
     rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
-    parts = (network.contacts, network.unit, states, centre, rounding)
-    return Polytope(*(read_only(np.array(part)) for part in parts))
+    return Polytope(network.contacts, network.unit, states, centre, rounding)
 
 
-def _require_bounded(network: Free, nc: int, own: sp.csr_array, length: FloatArray) -> None:
+def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: FloatArray) -> None:
     """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero.
 
     Raises
     ------
     UnboundedForces, SolveFailed : as in ``polytopes``.
     """
-    n, m = own.shape
-    answer = linprog(
-        -np.ones(n), A_eq=own.T if m else None, b_eq=np.zeros(m) if m else None,
-        bounds=(0.0, 1.0),
-    )  # fmt: skip
-    if answer.x is None or answer.status != 0:
-        raise _failed("whether forces are bounded", str(answer.message))
-    ray = np.maximum(answer.x, 0.0)
+    n, m = B.shape
+    equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
+    ray = _solved(-np.ones(n), "whether forces are bounded", bounds=(0.0, 1.0), **equations)
+    ray = np.maximum(ray, 0.0)
     if ray.max(initial=0.0) > _RAY:
-        left = float(np.abs(own.T @ ray).max(initial=0.0)) / float(ray.max())
+        left = float(np.abs(B.T @ ray).max(initial=0.0)) / float(ray.max())
         everywhere = np.zeros(nc)
         everywhere[network.contacts] = ray / length * network.unit
         raise UnboundedForces(everywhere / everywhere.max(), left)
@@ -152,17 +161,22 @@ def _inside(states: FloatArray, force: FloatArray) -> FloatArray:
     SolveFailed : the linear program failed.
     """
     k = states.shape[1]
-    reach = np.linalg.norm(states, axis=1)
-    cost = np.append(np.zeros(k), -1.0)
-    walls = np.column_stack([-states, reach])
-    found = _solved(cost, walls, force, "a point inside the admissible forces")
-    if not found[-1] > _THIN:
+    walls = np.column_stack([-states, np.linalg.norm(states, axis=1)])
+    *z, radius = _solved(
+        np.append(np.zeros(k), -1.0),
+        "a point inside the admissible forces",
+        A_ub=walls,
+        b_ub=force,
+        bounds=(None, None),
+        options=_SHARP,
+    )
+    if not radius > _THIN:
         raise Unsupported(
             "the force network ensemble",
             f"its {k}-dimensional polytope is too thin: it holds no ball of more than "
-            f"{found[-1]:.1e} times what acts on its contacts",
+            f"{radius:.1e} times what acts on its contacts",
         )
-    return force + states @ found[:k]
+    return force + states @ np.array(z)
 
 
 def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
@@ -175,7 +189,7 @@ def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
         decrement = float(gradient @ step)
         if not decrement > _CENTRED**2:
             break
-        move, share = states @ step, 1.0
+        move = states @ step
         least = float(np.min(move / f))
         share = min(1.0, 0.9 / -least) if least < 0.0 else 1.0
         while share > 1e-12:
@@ -187,13 +201,76 @@ def _centred(states: FloatArray, f: FloatArray) -> FloatArray:
     return f
 
 
-def _solved(cost: FloatArray, walls: FloatArray, room: FloatArray, what: str) -> FloatArray:
-    """min cost · x subject to walls x ≤ room."""
-    answer = linprog(cost, A_ub=walls, b_ub=room, bounds=(None, None), options=_SHARP)
+def _solved(cost: FloatArray, what: str, **program: Any) -> FloatArray:
+    """The solution of a linear program that decides ``what``."""
+    answer = linprog(cost, **program)
     if answer.x is None or answer.status != 0:
-        raise _failed(what, str(answer.message))
+        raise SolveFailed(f"no verdict on {what}", backend="highs", status=str(answer.message))
     return np.asarray(answer.x)
 
 
-def _failed(what: str, words: str) -> SolveFailed:
-    return SolveFailed(f"no verdict on {what}", backend="highs", status=words)
+# --- hit-and-run -----------------------------------------------------------------------------
+
+
+@compiled()
+def walk(
+    centre: FloatArray,
+    columns: FloatArray,
+    y: FloatArray,
+    draws: int,
+    thin: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Points y (draws, k) of one chain in {y : centre + columnsᵀ y ≥ 0}.
+
+    Parameters
+    ----------
+    centre : (n,) positive. columns : (k, n), how each coordinate changes the forces.
+    y : (k,) where it starts, overwritten by where it ends.
+    draws : points that are kept. thin : sweeps of k + 1 directions before each.
+    """
+    k, n = columns.shape
+    kept = np.empty((draws, k))
+    f, along, turn = np.empty(n), np.empty(n), np.empty(k)
+    for draw in range(draws):
+        for _ in range(thin):
+            _combined(centre, columns, y, f)
+            for _ in range(k):
+                axis = min(int(rng.random() * k), k - 1)
+                t = _chord(f, columns[axis], rng.random())
+                y[axis] += t
+                _add(f, t, columns[axis])
+            for axis in range(k):
+                turn[axis] = rng.standard_normal()
+            _combined(np.zeros(n), columns, turn, along)
+            _add(y, _chord(f, along, rng.random()), turn)
+        kept[draw] = y
+    return kept
+
+
+@part()
+def _combined(start: FloatArray, columns: FloatArray, y: FloatArray, f: FloatArray) -> None:
+    """f = start + columnsᵀ y, anew, so that no round-off gathers."""
+    f[:] = start
+    for axis in range(y.size):
+        _add(f, y[axis], columns[axis])
+
+
+@part()
+def _add(f: FloatArray, t: float, along: FloatArray) -> None:
+    """f += t · along, in place."""
+    for i in range(f.size):
+        f[i] += t * along[i]
+
+
+@part(fastmath={"nnan", "nsz", "reassoc"})
+def _chord(f: FloatArray, along: FloatArray, place: float) -> float:
+    """The step to ``place`` in [0, 1] of the chord f + t · along ≥ 0; none where it is no chord."""
+    up, down = 0.0, 0.0  # the fastest that a force grows and falls, relative to itself
+    for i in range(f.size):
+        rate = along[i] / max(f[i], _TINY)
+        up, down = max(up, rate), min(down, rate)
+    if up == 0.0 or down == 0.0:
+        return 0.0
+    low, high = -1.0 / up, -1.0 / down
+    return low + place * (high - low)

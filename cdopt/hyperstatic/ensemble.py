@@ -1,7 +1,8 @@
-"""What ensemble() finds: samples of the admissible forces, and where an answer lies in them."""
+"""ensemble(): the force network ensemble, uniform over all admissible forces of a step."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +14,21 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.hyperstatic.report import Indeterminacy
-from cdopt.hyperstatic.sampling.diagnostics import PER_CHAIN, RHAT
-from cdopt.hyperstatic.sampling.polytope import Polytope
+from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
+from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
+from cdopt.hyperstatic.polytope import Polytope, polytopes, walk
 from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
 _SAME = 1e-9  # energies this close, relative, are equal
+_TOWARDS = 0.95  # how far from the centre to a corner each chain begins
+_PILOTS = 4  # rounds, at most, of walking and rounding anew
+_PILOT = (100, 20)  # draws of the first, and more per dimension; twice as many each next time
+_ROUND = 2.0  # the longest over the shortest axis of the draws, in their own units, that is round
+_STAGES = ("polytope", "walk", "diagnostics")
+_WIDEST = 300  # dimensions above which a covariance takes too many draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +220,7 @@ class Ensemble(Frozen):
         forces = checks.vector("f", values, self.samples.shape[2], "N")
         law = PowerLaw(self.report.step.stiffness, checks.power("power", power))
         stored = law.conjugate(self.forces).sum(axis=1)
-        own = float(law.conjugate(forces).sum())
+        energy = float(law.conjugate(forces).sum())
         below = np.mean(self.forces < forces, axis=0)
         distance, depth = self._distance(forces)
         return Place(
@@ -220,8 +228,8 @@ class Ensemble(Frozen):
             quantile=read_only(np.where(self.loose, below, np.nan)),
             distance=distance,
             depth=depth,
-            energy=own,
-            less_energy=float(np.mean(stored < own * (1.0 - _SAME))),
+            energy=energy,
+            less_energy=float(np.mean(stored < energy * (1.0 - _SAME))),
             outside=self._outside(forces),
         )
 
@@ -250,11 +258,12 @@ class Ensemble(Frozen):
     def _outside(self, forces: FloatArray) -> float:
         off = forces - self.mean
         for part in self.parts:
-            own = off[part.contacts] / part.unit
-            off[part.contacts] = (own - part.states @ (part.states.T @ own)) * part.unit
+            scaled = off[part.contacts] / part.unit
+            along = part.states @ (part.states.T @ scaled)
+            off[part.contacts] = (scaled - along) * part.unit
         return float(np.maximum(np.abs(off), -forces).max(initial=0.0))
 
-    # --- words -------------------------------------------------------------------------
+    # --- text -------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         chains, draws, nc = self.samples.shape
@@ -262,3 +271,137 @@ class Ensemble(Frozen):
             return f"Ensemble({nc} contacts, one point: {self.verdict})"
         what = f"{chains} chains of {draws:,} draws in {self.dimension} dimensions, {nc} contacts"
         return f"Ensemble({what}; {self.verdict})"
+
+
+# --- sampling --------------------------------------------------------------------------------
+
+
+def ensemble(
+    problem: ContactStep | Indeterminacy,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    *,
+    thin: int = 10,
+    warm_up: int | None = None,
+) -> Ensemble:
+    """Draw forces uniformly from all that are admissible.
+
+    The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope; every point of it holds the
+    bodies as well as any other. Each network of contacts whose forces can differ is sampled by
+    hit-and-run in coordinates that make it round: first those of the analytic centre, then those
+    of a pilot's covariance.
+
+    Parameters
+    ----------
+    problem : a contact step, or its ``indeterminacy`` (bounds are not needed: ``contacts=[]``).
+    draws : kept points of each chain. chains : independent ones, each begun near a corner.
+    seed : of the random numbers; the same seed gives the same samples.
+    thin : sweeps before each kept point; a sweep of k dimensions is k + 1 directions.
+    warm_up : points thrown away at the start of each chain, after the pilot; default half of
+        ``draws``.
+
+    Returns
+    -------
+    Ensemble : samples, their statistics and diagnostics. Where every force is determined it
+        holds the one point. Look at ``converged`` before using it.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    UnboundedForces : forces without upper bound; carries the ray that shows it.
+    SolveFailed : the classic step has no certified answer, or a linear program failed.
+    Unsupported : a network too large for dense algebra, or its polytope too thin.
+
+    Notes
+    -----
+    Ensemble: Snoeijer and others, Physical Review Letters 92, 054302 (2004). Hit-and-run: Smith,
+    Operations Research 32 (1984); Lovász, Mathematical Programming 86 (1999). Diagnostics: Vehtari
+    and others, Bayesian Analysis 16 (2021). Uniform means uniform in f: no contact law enters. The
+    load on the contacts is that of a certified classic answer, as for ``indeterminacy``: where it
+    is known to few digits, so is the ensemble, and no diagnostic of the walk can tell.
+
+    >>> import cdopt
+    >>> found = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)
+    >>> found.dimension, found.converged, bool(abs(found.mean - [2.5, 5, 2.5]).max() < 0.3)
+    (1, True, True)
+    """
+    for name, value in (("draws", draws), ("chains", chains), ("thin", thin)):
+        checks.scalar(name, value, at_least=1)
+    checks.scalar("seed", seed, at_least=0)
+    skipped = draws // 2 if warm_up is None else warm_up
+    checks.scalar("warm_up", skipped, at_least=0)
+    times = [time.perf_counter()]
+    report = problem if isinstance(problem, Indeterminacy) else indeterminacy(problem, contacts=[])
+    bodies = tuple(polytopes(report))
+    times.append(time.perf_counter())
+    # where every force is determined, one draw of one chain
+    samples = np.empty((chains if bodies else 1, draws if bodies else 1, report.nc))
+    samples[:] = report.force
+    seeds = np.random.SeedSequence(seed).spawn(len(bodies))
+    for part, source in zip(bodies, seeds, strict=True):
+        chains_of = [np.random.default_rng(child) for child in source.spawn(chains)]
+        samples[:, :, part.contacts] = part.unit * _walked(part, chains_of, draws, thin, skipped)
+    times.append(time.perf_counter())
+    mixed = np.tile([[1.0], [np.inf], [np.inf]], report.nc)
+    for part in bodies:
+        for contact in part.contacts:
+            mixed[:, contact] = mixing(samples[:, :, contact])
+    times.append(time.perf_counter())
+    seconds = dict(zip(_STAGES, np.diff(times).tolist(), strict=True))
+    return Ensemble(
+        report=report,
+        samples=read_only(samples),
+        rhat=mixed[0],
+        bulk=mixed[1],
+        tail=mixed[2],
+        seed=seed,
+        thin=thin,
+        warm_up=skipped,
+        parts=bodies,
+        seconds=seconds,
+    )
+
+
+def _walked(
+    part: Polytope, chains: list[np.random.Generator], draws: int, thin: int, skipped: int
+) -> FloatArray:
+    """(chains, draws, n) forces of one polytope, in its units."""
+    places = [_TOWARDS * part.corner(rng) for rng in chains]
+    shape = _rounded(part, places, chains)
+    columns = np.ascontiguousarray((part.states @ shape).T)
+    forces = np.empty((len(chains), draws, part.contacts.size))
+    for place, rng, result in zip(places, chains, forces, strict=True):
+        y = np.linalg.solve(shape, place).astype(np.float64)
+        if skipped:
+            walk(part.centre, columns, y, 1, skipped * thin, rng)
+        np.matmul(walk(part.centre, columns, y, draws, thin, rng), columns, out=result)
+    forces += part.centre
+    return np.maximum(forces, 0.0, out=forces)
+
+
+def _rounded(
+    part: Polytope, places: list[FloatArray], chains: list[np.random.Generator]
+) -> FloatArray:
+    """(k, k) A with z = A y in which the draws of a pilot have nearly the same spread everywhere.
+
+    ``places`` z of the chains move along.
+    """
+    shape, k = np.array(part.rounding), part.dimension
+    if k == 1 or k > _WIDEST:
+        return shape
+    for trial in range(_PILOTS):
+        draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(chains))
+        columns, met = np.ascontiguousarray((part.states @ shape).T), []
+        for chain, rng in enumerate(chains):
+            y = np.linalg.solve(shape, places[chain]).astype(np.float64)
+            met.append(walk(part.centre, columns, y, draws, 1, rng)[draws // 4 :])
+            places[chain] = shape @ y
+        spread = np.atleast_2d(np.cov(np.concatenate(met), rowvar=False))
+        axes = np.linalg.eigvalsh(spread)
+        if not axes[0] > 0.0:
+            break
+        shape = shape @ np.linalg.cholesky(spread)
+        if axes[-1] <= _ROUND**2 * axes[0]:
+            break
+    return shape

@@ -8,7 +8,7 @@ autocorrelation time, from Geyer's initial monotone sequence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -22,8 +22,7 @@ _TAILS = (0.05, 0.95)
 _FEWEST = 4  # draws of a chain, so that its halves have a variance
 
 
-@dataclass(frozen=True)
-class Mixing:
+class Mixing(NamedTuple):
     """How well chains of one number have mixed.
 
     Attributes

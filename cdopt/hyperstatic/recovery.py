@@ -20,7 +20,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivities.sensitivity import Sensitivity, at_solution
+from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
