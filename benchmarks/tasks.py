@@ -159,8 +159,6 @@ def _made(text: str) -> tuple[Problem, Row]:
 
 def _truss(made: Problem, form: str) -> cdopt.NoTensionTruss:
     step = made.step
-    if step.B is None or step.F_ext is None:
-        raise cdopt.InvalidInput("problem", "no matrices", "a step with B")
     return cdopt.NoTensionTruss(
         step.B, -step.F_ext, step.stiffness, made.power, form, dof_body=step.dof_body
     )

@@ -19,7 +19,7 @@ VERSIONS = {  # of the packages, for each Python
 }
 # each dependency is at work: solvers, compiled loops, files, the command line, pictures, pages
 CHOSEN = (
-    "tests/test_mass.py",
+    "tests/problem/test_mass.py",
     "tests/test_linear_program.py",
     "tests/test_cli_bounds.py::test_picture",
     "tests/backends/test_modelled.py",

@@ -31,7 +31,8 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import threads_for
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LOG = logging.getLogger("cdopt.backends.apgd")
 
@@ -73,7 +74,7 @@ class APGD:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -85,7 +86,7 @@ class APGD:
         )  # fmt: skip
 
     def _run(
-        self, posed: Posed, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+        self, posed: Posed, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
     ) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)

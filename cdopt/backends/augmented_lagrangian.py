@@ -44,7 +44,8 @@ from cdopt.backends.structured import (
 )
 from cdopt.backends.threads import threads_for
 from cdopt.problem import ScaledTruss, TrussData
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LOG = logging.getLogger("cdopt.backends.augmented-lagrangian")
 
@@ -94,7 +95,7 @@ class AugmentedLagrangian:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -114,7 +115,7 @@ class AugmentedLagrangian:
         )  # fmt: skip
 
     def _run(
-        self, data: TrussData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+        self, data: TrussData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
     ) -> RunResult:
         started = time.perf_counter()
         scaled = data.scaled()
@@ -220,8 +221,9 @@ def _times(rows: Rows, factor: float) -> Rows:
     return rows[0], rows[1], rows[2] * factor
 
 
-def _start_u(scaled: ScaledTruss, start: StepSolution | None) -> FloatArray:
+def _start_u(scaled: ScaledTruss, start: WarmStart | None) -> FloatArray:
     """Scaled displacements (m,) to start from: zero, or those of an earlier solution that fit."""
-    if start is None or start.u is None or start.u.size <= int(scaled.used.max(initial=-1)):
+    earlier = None if start is None else start.motion
+    if earlier is None or earlier.size <= int(scaled.used.max(initial=-1)):
         return np.zeros(scaled.used.size)
-    return np.asarray(start.u[scaled.used] * scaled.unit)
+    return np.asarray(earlier[scaled.used] * scaled.unit)

@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import cvxpy as cp
 
 from cdopt.problem import ProblemData
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 ProblemClass = Literal["QP", "SOCP"]
 Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]
@@ -55,7 +56,7 @@ class Posed(Protocol):
     def iterate(self) -> Iterate | None:
         """The primal–dual pair now held by the CVXPY variables, in physical units."""
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write a previous solution into the CVXPY variables."""
 
 
@@ -104,7 +105,7 @@ class Backend(Protocol):
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:

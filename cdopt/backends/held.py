@@ -17,9 +17,9 @@ from cdopt.backends.base import Posed, RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.structured import History, safely, settings_of
 from cdopt.problem.certificate import certify
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.warm_start import WarmStart
 
-Attempt = Callable[[Any, StepSolution | None], RunResult]
+Attempt = Callable[[Any, WarmStart | None], RunResult]
 
 HELD_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
 _ROUNDS = 4  # certificates at most
@@ -29,7 +29,7 @@ _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 def held(
     backend: Any,
     posed: Posed,
-    start: StepSolution | None,
+    start: WarmStart | None,
     limit: str,
     deadline: Deadline,
     attempt: Attempt,
@@ -51,7 +51,7 @@ def held(
 
 
 def _held(
-    backend: Any, posed: Posed, start: StepSolution | None, limit: str, attempt: Attempt
+    backend: Any, posed: Posed, start: WarmStart | None, limit: str, attempt: Attempt
 ) -> RunResult:
     result = attempt(backend, start)
     if backend.accuracy < HELD_FROM or result.claim != "solved":
@@ -69,20 +69,13 @@ def _held(
             break
         sharper *= max(_MARGIN * asked / worst, 1e-3)
         settings = dataclasses.replace(backend, accuracy=sharper, **{limit: left})
-        again = attempt(settings, _as_start(backend, posed, iterate))
+        start = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
+        again = attempt(settings, start)
         result = _joined(backend, result, again)
     if result.out_of_time:
         return result
     status = "solved by a residual of its own, not by the certificate"
     return dataclasses.replace(result, claim="inaccurate", status=status)
-
-
-def _as_start(backend: Any, posed: Posed, iterate: Iterate) -> StepSolution:
-    return StepSolution(
-        f=iterate.forces, v_next=None, u=iterate.motion, gap=None, dual=None, certificates={},
-        status="", claimed=False, backend=backend.name, formulation="", iterate=iterate,
-        contact_ids=posed.data.contact_ids,
-    )  # fmt: skip
 
 
 def _joined(backend: Any, first: RunResult, then: RunResult) -> RunResult:

@@ -36,8 +36,9 @@ from cdopt.backends.structured import (
     settings_of,
     tell,
 )
-from cdopt.problem import RigidStepData
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem import DelassusStepData, RigidStepData
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LOG = logging.getLogger("cdopt.backends.lcp")
 
@@ -91,7 +92,7 @@ class LCP:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -110,7 +111,9 @@ class LCP:
             )
         return safely(self, data, deadline, lambda: self._run(data, verbose, deadline))
 
-    def _run(self, data: RigidStepData, verbose: bool, deadline: Deadline) -> RunResult:
+    def _run(
+        self, data: RigidStepData | DelassusStepData, verbose: bool, deadline: Deadline
+    ) -> RunResult:
         started = time.perf_counter()
         step = scaled_step(data)
         acting = np.flatnonzero(step.own > 0.0)

@@ -25,7 +25,7 @@ from cdopt.backends.accuracy import ACCURACY, options_for, time_limit_for
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.posing import POSING
-from cdopt.problem.solution import StepSolution
+from cdopt.problem.warm_start import WarmStart
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     words.OPTIMAL: "solved",
@@ -105,7 +105,7 @@ class Modelled:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:

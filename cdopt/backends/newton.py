@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import Unsupported
 from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
 from cdopt.backends.base import Capability, Posed, RunResult
 from cdopt.backends.deadline import Deadline
@@ -37,9 +38,17 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import threads_for
-from cdopt.problem import ElasticStepData, ProblemData, RigidStepData, TrussData, delassus
+from cdopt.problem import (
+    DelassusStepData,
+    ElasticStepData,
+    ProblemData,
+    RigidStepData,
+    TrussData,
+    delassus,
+)
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
@@ -91,7 +100,7 @@ class Newton:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -103,29 +112,31 @@ class Newton:
         )  # fmt: skip
 
     def _run(
-        self, data: ProblemData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+        self, data: ProblemData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
     ) -> RunResult:
         if isinstance(data, RigidStepData) and newton_small.takes(data):
             result = self._few_dofs(data, warm_start, verbose, deadline)
             if result is not None:
                 return result
-        with threads_for(data.nc, _dofs(data)):
-            if isinstance(data, RigidStepData):
+        with threads_for(data.nc, data.nc if isinstance(data, DelassusStepData) else data.nv):
+            if isinstance(data, RigidStepData | DelassusStepData):
                 return self._rigid(data, warm_start, verbose, deadline)
             if isinstance(data, ElasticStepData):
                 return self._elastic(data, verbose, deadline)
-            return self._truss(data, warm_start, verbose, deadline)
+            if isinstance(data, TrussData):
+                return self._truss(data, warm_start, verbose, deadline)
+        raise Unsupported(self.name, f"it does not solve a {data.kind}")
 
     # --- trusses -----------------------------------------------------------------------
 
     def _truss(
-        self, data: TrussData, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+        self, data: TrussData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
     ) -> RunResult:
         started = time.perf_counter()
         scaled = data.scaled()
         net = network(scaled.B, None if data.dof_body is None else data.dof_body[scaled.used])
         start = None
-        earlier = None if warm_start is None else warm_start.u
+        earlier = None if warm_start is None else warm_start.motion
         if earlier is not None and earlier.shape == data.prescribed_u.shape:
             start = net.arranged(earlier[scaled.used] * scaled.unit)
         ready = time.perf_counter()
@@ -145,25 +156,25 @@ class Newton:
     def _elastic(self, data: ElasticStepData, verbose: bool, deadline: Deadline) -> RunResult:
         """The truss's minimisation with inertia: w = v⁺ − v*, in scaled units, for u."""
         started = time.perf_counter()
-        B, mass, body = _scaled(data.rigid)
-        net = network(B, body, mass)
+        step = data.scaled()
+        net = network(step.B, data.step.dof_body, step.M)
         ready = time.perf_counter()
-        posed = Potential(
-            net, np.zeros(net.m), net.in_rows(data.scaled_opening), _in_rows(data.scaled_law, net)
-        )
+        law = _in_rows(step.law or data.law, net)
+        posed = Potential(net, np.zeros(net.m), net.in_rows(step.p), law)
         run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps, deadline)
         w = run.u[net.place]
-        free = data.rigid.step.v_star
-        motion = None if free is None else free + data.rigid.dof_speed * w
         return self._result(
-            Iterate(motion, net.in_given_order(run.f) * data.rigid.force),
+            Iterate(
+                data.free_motion + data.rigid.dof_speed * w,
+                net.in_given_order(run.f) * data.force,
+            ),
             run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
         )  # fmt: skip
 
     # --- rigid steps -------------------------------------------------------------------
 
     def _few_dofs(
-        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool,
+        self, data: RigidStepData, warm_start: WarmStart | None, verbose: bool,
         deadline: Deadline,
     ) -> RunResult | None:  # fmt: skip
         """The step in one compiled run; None where that does not reach the accuracy."""
@@ -173,7 +184,7 @@ class Newton:
         run = newton_small.solve(
             data, start, self.accuracy, self.max_steps, warm_start is not None, tally, deadline
         )
-        if run is None or data.step.v_star is None:
+        if run is None:
             return None
         return self._result(
             Iterate(data.step.v_star + data.dof_speed * run.w, run.f * data.force),
@@ -181,7 +192,7 @@ class Newton:
         )  # fmt: skip
 
     def _rigid(
-        self, data: RigidStepData, warm_start: StepSolution | None, verbose: bool,
+        self, data: RigidStepData | DelassusStepData, warm_start: WarmStart | None, verbose: bool,
         deadline: Deadline,
     ) -> RunResult:  # fmt: skip
         started = time.perf_counter()
@@ -195,7 +206,7 @@ class Newton:
         start = net.in_rows(starting_forces(data, warm_start))
         run = self._solved(posed, start, warm_start is not None, deadline)
         motion = None
-        if data.step.v_star is not None:
+        if isinstance(data, RigidStepData):
             motion = data.step.v_star + data.dof_speed * run.w[net.place]
         return self._result(
             Iterate(motion, net.in_given_order(run.f) * data.force),
@@ -264,22 +275,16 @@ def _in_rows(law: PowerLaw, net: Network) -> PowerLaw:
     return PowerLaw(net.in_rows(law.stiffness), law.power)
 
 
-def _dofs(data: ProblemData) -> int:
-    """Number of dofs; contacts stand for them where only N and p are known."""
-    if isinstance(data, TrussData):
-        return int(data.B.shape[1])
-    step = data.step if isinstance(data, RigidStepData) else data.rigid.step
-    return data.nc if step.nv is None else step.nv
-
-
-def _scaled(data: RigidStepData) -> tuple[sp.csr_array, sp.csr_array, IntArray | None]:
+def _scaled(
+    data: RigidStepData | DelassusStepData,
+) -> tuple[sp.csr_array, sp.csr_array, IntArray | None]:
     """B and M in units of the step's parts, and the bodies of the dofs.
 
     With N alone, a root of N is the gap gradient of bodies of unit mass.
     """
-    if data.B is None or data.mass is None:
+    if isinstance(data, DelassusStepData):
         unit = np.sqrt(data.force / data.speed)
         L = delassus.root(data.step.N, _RANK_TOL)
         return sp.csr_array(L * unit[:, None]), sp.csr_array(sp.eye_array(L.shape[1])), None
-    mass, B = data.scaled_matrices
-    return B, mass, data.step.dof_body
+    step = data.scaled()
+    return step.B, step.M, data.step.dof_body

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
-from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.base import Tally
 from cdopt.backends.linalg.network import DENSE_UP_TO
@@ -47,8 +46,8 @@ _MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on
 
 
 def takes(data: RigidStepData) -> bool:
-    """Whether the step has matrices, and few enough dofs."""
-    return data.step.B is not None and data.step.B.shape[1] <= DENSE_UP_TO
+    """Whether the step has few enough dofs."""
+    return data.nv <= DENSE_UP_TO
 
 
 def solve(
@@ -59,13 +58,7 @@ def solve(
 
     Where the deadline passes, the best iterate. None where the accuracy is not reached, a
     factorisation breaks down or a number overflows: all that is judged by the general way.
-
-    Raises
-    ------
-    InvalidInput : the step is known by N and p alone.
     """
-    if data.B is None or data.mass is None:
-        raise InvalidInput("step", "no matrices", "a step with M and B")
     slowness, unit = 1.0 / data.speed, data.dof_speed
     motions, forces = np.zeros((2, data.dof_speed.size)), np.stack([start, start])
     state, record = np.zeros(_PLACES), np.empty((min(limit, _MOST_UPDATES), 3))

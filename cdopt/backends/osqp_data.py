@@ -133,7 +133,7 @@ class Canonical:
 
 def _bodies(plain: ProblemData) -> IntArray | None:
     """The body of each dof (nv,); dofs that move no gap stand alone. None where it is not known."""
-    if not isinstance(plain, RigidStepData) or plain.B is None or plain.step.dof_body is None:
+    if not isinstance(plain, RigidStepData) or plain.step.dof_body is None:
         return None
     body = plain.step.dof_body
     idle = np.bincount(plain.B.indices, minlength=body.size) == 0

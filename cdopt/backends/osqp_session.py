@@ -39,7 +39,8 @@ from cdopt.backends.modelled import (
 from cdopt.backends.osqp_data import Canonical
 from cdopt.backends.posing import POSING
 from cdopt.problem import ProblemData
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 _CVXPY = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}
 _ENDLESS = 1e10  # seconds, OSQP's own default
@@ -99,7 +100,7 @@ class OSQPSession:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -158,7 +159,7 @@ class OSQPSession:
         self._solver = self._held = self._last = None
 
     def _point(
-        self, new: Canonical, posed: Posed, given: StepSolution | None, how: str
+        self, new: Canonical, posed: Posed, given: WarmStart | None, how: str
     ) -> tuple[FloatArray, FloatArray] | None:
         """x and y to start from: OSQP's own where they follow, or those of forces by name."""
         last = self._last
@@ -209,20 +210,16 @@ class _Last:
     kind: str
     point: tuple[FloatArray, FloatArray]
 
-    def left(self, start: StepSolution) -> bool:
+    def left(self, start: WarmStart) -> bool:
         """Whether a start holds the forces of this solution."""
-        return start.f is not None and np.array_equal(start.f, self.iterate.forces)
+        return np.array_equal(start.forces, self.iterate.forces)
 
-    def start(self, data: ProblemData) -> StepSolution | None:
+    def start(self, data: ProblemData) -> WarmStart | None:
         """Its forces as a start of another problem; None where they do not fit."""
         named = self.ids is not None and data.contact_ids is not None
         if self.kind != data.kind or not (named or self.iterate.forces.size == data.nc):
             return None
-        motion = self.iterate.motion
-        return StepSolution(
-            f=self.iterate.forces, v_next=motion, u=motion, gap=None, dual=None, certificates={},
-            status="", claimed=True, backend="", formulation="", contact_ids=self.ids,
-        )  # fmt: skip
+        return WarmStart(self.iterate.forces, self.iterate.motion, self.ids)
 
 
 def osqp_session(accuracy: float | None = None, **options: Any) -> OSQPSession:

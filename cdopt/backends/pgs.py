@@ -69,8 +69,9 @@ from cdopt.backends.structured import (
     tell,
 )
 from cdopt.backends.threads import several, threads_for
-from cdopt.problem import RigidStepData
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem import RigidData, RigidStepData
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LOG = logging.getLogger("cdopt.backends.pgs")
 
@@ -133,7 +134,7 @@ class PGS:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
@@ -145,7 +146,7 @@ class PGS:
         )  # fmt: skip
 
     def _run(
-        self, posed: Posed, warm_start: StepSolution | None, verbose: bool, deadline: Deadline
+        self, posed: Posed, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
     ) -> RunResult:
         started = time.perf_counter()
         data = rigid(posed, self.name)
@@ -164,7 +165,7 @@ class PGS:
         clock = (started, prepared, solved)
         return finished(self, run.met, iterate, clock, run.sweeps, run.residuals, deadline=deadline)
 
-    def _visits(self, data: RigidStepData) -> NDArray[np.intp]:
+    def _visits(self, data: RigidData) -> NDArray[np.intp]:
         if self.order == "given":
             return np.arange(data.nc)
         if self.order == "reversed":
@@ -233,9 +234,9 @@ def _plain(step: ScaledStep) -> tuple[Rows, Rows]:
     return rows, rows if step.spread is step.rows else kernels.plain(step.spread)
 
 
-def _colours(data: RigidStepData, step: ScaledStep) -> Colouring:
+def _colours(data: RigidData, step: ScaledStep) -> Colouring:
     """Colours of the contacts; a dof without a known body, and each contact of N, stands alone."""
-    body = None if data.B is None else data.step.dof_body
+    body = data.step.dof_body if isinstance(data, RigidStepData) else None
     return coloured(*_plain(step), np.arange(step.rows.shape[1]) if body is None else body)
 
 

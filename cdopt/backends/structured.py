@@ -17,8 +17,9 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Posed, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.problem import ElasticStepData, ProblemData, RigidStepData
-from cdopt.problem.solution import Iterate, StepSolution, matched
+from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
 IN_LOOPS = "the clock, between iterations"
@@ -64,14 +65,14 @@ class ScaledStep:
         return ScaledStep(rows, spread, self.p[order], self.own[order], self.force[order])
 
 
-def scaled_step(data: RigidStepData) -> ScaledStep:
+def scaled_step(data: RigidStepData | DelassusStepData) -> ScaledStep:
     """The step of ``data`` in scaled units; N is not formed when B and M are there."""
     root = np.sqrt(data.force / data.speed)
-    if data.B is None or data.mass is None:
+    if isinstance(data, DelassusStepData):
         rows = sp.csr_array(data.step.N * root[:, None] * root[None, :])
         spread = sp.csr_array(sp.eye_array(data.nc))
         own = rows.diagonal()
-    elif data.mass.M.nnz == data.mass.diagonal.size:
+    elif data.mass.is_diagonal:
         column = np.sqrt(data.dt / data.mass.diagonal)
         rows = spread = sp.csr_array(data.B * root[:, None] * column[None, :])
         own = _row_products(rows, spread)
@@ -87,23 +88,23 @@ def _row_products(left: sp.csr_array, right: sp.csr_array) -> FloatArray:
     return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
 
 
-def rigid(posed: Posed, name: str) -> RigidStepData:
+def rigid(posed: Posed, name: str) -> RigidStepData | DelassusStepData:
     """The posed problem as a rigid step.
 
     Raises
     ------
     Unsupported : it is something else.
     """
-    if not isinstance(posed.data, RigidStepData):
+    if not isinstance(posed.data, RigidStepData | DelassusStepData):
         raise Unsupported(name, f"it solves rigid steps, not a {posed.data.kind}")
     return posed.data
 
 
-def starting_forces(data: Any, start: StepSolution | None) -> FloatArray:
+def starting_forces(data: ProblemData, start: WarmStart | None) -> FloatArray:
     """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name."""
     if start is None:
         return np.zeros(data.nc)
-    return np.maximum(matched(start.f, start, data.contact_ids, data.nc) / data.force, 0.0)
+    return np.maximum(start.forces_on(data.contact_ids, data.nc) / data.force, 0.0)
 
 
 def check_common(accuracy: object, limit: tuple[str, object], history: object) -> None:
@@ -215,12 +216,7 @@ def _timings(solve: float) -> dict[str, float]:
 
 def _without_forces(data: ProblemData) -> Iterate:
     """No forces, and the motion without them."""
-    nothing = np.zeros(data.nc)
-    if isinstance(data, RigidStepData):
-        return Iterate(data.step.v_star, nothing)
-    if isinstance(data, ElasticStepData):
-        return Iterate(data.free_motion, nothing)
-    return Iterate(np.array(data.prescribed_u), nothing)
+    return Iterate(data.free_motion, np.zeros(data.nc))
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:

@@ -29,7 +29,7 @@ from cdopt.bank.packings import packing, uneven
 from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling
 from cdopt.bank.platforms import supports
 from cdopt.interop import fclib
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
 _SEED = 1805
@@ -49,7 +49,7 @@ class Member:
     family: str
     size: int
     power: float
-    step: ContactStep
+    step: Step
     source: str = ""
 
     @property
@@ -84,7 +84,7 @@ class Family:
     name: str
     about: str
     sizes: tuple[int, ...]
-    build: Callable[[int], ContactStep]
+    build: Callable[[int], Step]
     power: float = 2.0
     difficult: bool = False
     source: str = ""
@@ -123,15 +123,15 @@ def of_files(name: str, paths: Iterable[str | Path], about: str = "", power: flo
     ------
     InvalidInput : no file, one that is damaged or of another kind.
     """
-    steps: dict[int, ContactStep] = {}
+    steps: dict[int, Step] = {}
     for path in paths:
-        loaded = fclib.load_step if Path(path).suffix in fclib.SUFFIXES else ContactStep.load
+        loaded = fclib.load_step if Path(path).suffix in fclib.SUFFIXES else Step.load
         step = loaded(path)
         steps.setdefault(step.nc, step)
     if not steps:
         raise InvalidInput("paths", "none", "at least one file")
 
-    def build(size: int) -> ContactStep:
+    def build(size: int) -> Step:
         if size not in steps:
             raise InvalidInput("size", describe(size), f"one of {sorted(steps)}")
         return steps[size]

@@ -22,10 +22,10 @@ from cdopt.bank.platforms import (
     tripod,
 )
 from cdopt.bank.trusses import Truss, fan, fan_forces, truss, unreachable_load
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.scene.generators.paper import pyramid_positions
 
-GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType({
+GENERATORS: Mapping[str, Callable[..., Step | Truss]] = MappingProxyType({
     function.__name__: function
     for function in (
         ball,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.parameters import whole
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, DelassusStep
 
 GRAVITY = 9.81  # m/s²
 DT = 1e-3  # s
@@ -99,7 +99,7 @@ def supports(n: int = 5) -> ContactStep:
     return beam_on(0.5 * (x - x[::-1]))
 
 
-def supports_delassus(n: int = 5) -> ContactStep:
+def supports_delassus(n: int = 5) -> DelassusStep:
     """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
 
     N has rank 2, so that the program (22) is bound-constrained with a singular Hessian.
@@ -109,7 +109,7 @@ def supports_delassus(n: int = 5) -> ContactStep:
     InvalidInput : n is not an integer from 2 to 3000.
     """
     known = supports(whole("n", n, 2, 3000))
-    return ContactStep.from_delassus(
+    return DelassusStep(
         known.N,
         known.p_vec,
         known.dt,

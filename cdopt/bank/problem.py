@@ -20,7 +20,7 @@ from cdopt.bank.generators import GENERATORS, Truss
 from cdopt.bank.manifests import Manifest, Reference, home, manifest
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.interop import fclib
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
 _OFFERED = {"step": ("classic", "compatible"), "truss": ("truss",)}
@@ -55,7 +55,7 @@ class BankProblem(Frozen):
     parameters: Mapping[str, Value]
     references: Mapping[str, FloatArray | float]
     stated: Mapping[str, Reference]
-    step: ContactStep | None = None
+    step: Step | None = None
     B: sp.csr_array | None = None
     contact_load: FloatArray | None = None
     stiffness: FloatArray | None = None
@@ -90,7 +90,7 @@ class BankProblem(Frozen):
         """
         gradient = self.B
         if self.step is not None:
-            gradient = self.step.N if self.step.B is None else self.step.B
+            gradient = self.step.B if isinstance(self.step, ContactStep) else self.step.N
         return quantities.measure(quantity, solution, self.step, gradient)
 
     def error(self, quantity: str, solution: StepSolution) -> float:
@@ -157,17 +157,17 @@ def load(name: str, **changes: Value) -> BankProblem:
     )
 
 
-def _build(folder: Path, known: Manifest, merged: Mapping[str, Value]) -> ContactStep | Truss:
+def _build(folder: Path, known: Manifest, merged: Mapping[str, Value]) -> Step | Truss:
     if known.fclib is not None:
         return fclib.load_step(folder / known.fclib)
     if known.generator is None:
-        return ContactStep.load(folder / str(known.step))
+        return Step.load(folder / str(known.step))
     build = GENERATORS.get(known.generator.name)
     if build is None:
         raise InvalidInput(
             f"generator.name of {folder.name}", repr(known.generator.name), "a known generator"
         )
-    built: ContactStep | Truss = build(**known.generator.fixed, **merged)
+    built: Step | Truss = build(**known.generator.fixed, **merged)
     if isinstance(built, Truss) != (known.kind == "truss"):
         raise InvalidInput(f"kind of {folder.name}", repr(known.kind), "what its generator builds")
     return built

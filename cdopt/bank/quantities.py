@@ -22,7 +22,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _LOADED = 1e-6  # share of the largest force above which a contact counts as loaded
@@ -30,7 +30,7 @@ _DENSE_LIMIT = 3000  # the nullity is found by dense linear algebra
 
 
 def measure(
-    quantity: str, solution: StepSolution, step: ContactStep | None, gradient: Any
+    quantity: str, solution: StepSolution, step: Step | None, gradient: Any
 ) -> float | FloatArray:
     """The value of a quantity in a solution.
 
@@ -87,13 +87,13 @@ def nullity(gradient: Any) -> float:
     return float(gradient.shape[0] - np.linalg.matrix_rank(scaled))
 
 
-def base_reactions(step: ContactStep, f: FloatArray) -> FloatArray:
+def base_reactions(step: Step, f: FloatArray) -> FloatArray:
     """Force of all contacts on each body without degrees of freedom (bodies, 2 or 3), N."""
     total = step.body_forces(f)
     return total[~_movable(step, total.shape[0])]
 
 
-def supported(step: ContactStep, f: FloatArray) -> float:
+def supported(step: Step, f: FloatArray) -> float:
     """Force along the last axis that fixed bodies and the world exert on movable ones, N."""
     f = checks.vector("f", f, step.nc, "N")
     if step.bodies is None or step.normals is None:
@@ -103,7 +103,7 @@ def supported(step: ContactStep, f: FloatArray) -> float:
     return float(sign * f @ step.normals[:, -1])
 
 
-def _movable(step: ContactStep, count: int) -> BoolArray:
+def _movable(step: Step, count: int) -> BoolArray:
     """(count,) whether each body has degrees of freedom."""
     if step.dof_body is None:
         raise Unsupported("the reactions", "the step does not say which body moves")

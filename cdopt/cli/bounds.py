@@ -21,7 +21,7 @@ from cdopt.cli.output import INFEASIBLE, NO_ANSWER
 from cdopt.cli.problem import AsJson, PlotFile, ProblemName
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.hyperstatic import Indeterminacy, indeterminacy
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.study.compare import SHARPEST
 from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solutions import SolutionSet, attempt
@@ -133,7 +133,7 @@ def _known(names: list[str]) -> list[str]:
 
 
 def _report(
-    step: ContactStep,
+    step: Step,
     classic: str,
     contacts: Any,
     tol: float,
@@ -166,7 +166,7 @@ def _check_csv(path: str) -> Path:
 
 def _findings(
     task: NamedProblem,
-    step: ContactStep,
+    step: Step,
     report: Indeterminacy,
     names: list[str],
     tell: Callable[[str], None],

@@ -28,7 +28,7 @@ from cdopt.cli.problem import AsJson, PlotFile, ProblemName
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.study.compare import SHARPEST, Comparison, compare
 from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solutions import SolutionSet, attempt, choose_backends
@@ -118,7 +118,7 @@ def _solve_each(
     )
 
 
-def _compare(step: ContactStep, power: float, request: Request) -> Comparison:
+def _compare(step: Step, power: float, request: Request) -> Comparison:
     """Classic contact dynamics by each solver, and the compatible forces unless unwanted."""
     backends, left_out = request.backends(step.nc, "QP", "rigid step")
     wanted = request.formulation == "compare"

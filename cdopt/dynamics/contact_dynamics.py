@@ -26,6 +26,7 @@ from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.warm_start import WarmStart
 from cdopt.scene import State
 
 FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
@@ -62,14 +63,11 @@ class _ContactDynamics:
         checks.scalar("v_min", self.v_min, at_least=0.0)
         checks.choice("turning", self.turning, TURNINGS)
 
-    def _start(self, run: Run, name: str) -> StepSolution | None:
+    def _start(self, run: Run, name: str) -> WarmStart | None:
         """Forces of the step before as a start; their motion belongs to another network."""
         if not self.warm_start or name not in run.memory:
             return None
-        return StepSolution(
-            f=run.memory[name], v_next=None, u=None, gap=None, dual=None, certificates={},
-            status="", claimed=True, backend="", formulation="", contact_ids=run.memory["ids"],
-        )  # fmt: skip
+        return WarmStart(run.memory[name], contact_ids=run.memory["ids"])
 
     def _first(self, run: Run, backend: Backend) -> Backend:
         """What solves the first problem of each step; with warm starts it may have a memory."""

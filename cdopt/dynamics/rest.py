@@ -12,7 +12,7 @@ from cdopt.collision import detect, step
 from cdopt.dynamics.simulate import simulate
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
 
@@ -62,7 +62,7 @@ def _states(scene: Scene) -> Iterator[State]:
     yield fallen.final.state
 
 
-def closed(given: ContactStep) -> tuple[StepSolution, ClosedNetwork]:
+def closed(given: Step) -> tuple[StepSolution, ClosedNetwork]:
     """The classic answer of a step, and its closed contacts.
 
     Raises

@@ -24,9 +24,8 @@ from cdopt.backends.registry import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.infeasibility import prove
 from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.solution import matched as matched
+from cdopt.problem.warm_start import WarmStart
 
 Self = TypeVar("Self", bound="Formulation")
 
@@ -83,7 +82,7 @@ class Formulation(ABC):
         """The primal–dual pair that the CVXPY variables hold, in physical units."""
         return self.statement.iterate()
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write a previous solution, ``start``, into the CVXPY variables."""
         self.statement.seed(start)
 
@@ -130,7 +129,7 @@ class Formulation(ABC):
         backend: str | Backend = "clarabel",
         *,
         tol: float = TOLERANCE,
-        warm_start: StepSolution | None = None,
+        warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
         time_limit: float | None = None,
@@ -142,7 +141,7 @@ class Formulation(ABC):
         ----------
         backend : a name of ``cdopt.backends.available()`` or a settings object.
         tol : tolerance of the certificate; the solver does not see it.
-        warm_start : a solution to start from, matched by ``contact_ids`` when present. Backends
+        warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
         verbose : let the solver print.
         check : when False, a failed solve returns a solution without f instead of raising.
@@ -160,15 +159,16 @@ class Formulation(ABC):
         """
         chosen = resolve(backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
-        if warm_start is not None and not isinstance(warm_start, StepSolution):
-            raise InvalidInput("warm_start", checks.describe(warm_start), "a StepSolution")
+        start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
+        if start is not None and not isinstance(start, WarmStart):
+            raise InvalidInput("warm_start", checks.describe(start), "a StepSolution or WarmStart")
         require_capable(chosen, self, self.name)
         if time_limit is None:
-            result = chosen.run(self, warm_start, verbose)
+            result = chosen.run(self, start, verbose)
         else:
             limit = checks.scalar("time_limit", time_limit, at_least=0.0)
-            result = chosen.run(self, warm_start, verbose, limit)
-        solution = self._judge(chosen, result, tol, warm_start is not None, time_limit)
+            result = chosen.run(self, start, verbose, limit)
+        solution = self._judge(chosen, result, tol, start is not None, time_limit)
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
@@ -190,7 +190,8 @@ class Formulation(ABC):
             raise InvalidInput("solution", checks.describe(solution), "a solution with an iterate")
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
-        start = dataclasses.replace(solution, f=solution.iterate.forces, u=solution.iterate.motion)
+        iterate = solution.iterate
+        start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
         result = newton.run(self, start, False)
         better = self._judge(newton, result, checks.scalar("tol", tol, above=0.0), True)
         before = np.inf if solution.certificate is None else solution.certificate.worst
@@ -209,7 +210,7 @@ class Formulation(ABC):
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
         """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""
-        proof = None if self.extended or result.out_of_time else prove(self.data)
+        proof = None if self.extended or result.out_of_time else self.data.prove_infeasible()
         if proof is None and result.iterate is not None:
             return
         why = str(proof) if proof else "no iterate, and infeasibility is not proven"

@@ -18,18 +18,17 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.base import Formulation, matched
+from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import Statement, momentum, seed_dual, weighted
-from cdopt.problem import RigidStepData
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.entries import Entries
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem import DelassusStepData, RigidData, RigidStepData, rigid_data
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 FORMS = ("force", "velocity")
 
@@ -49,7 +48,7 @@ class ClassicCD(Formulation):
 
     Raises
     ------
-    InvalidInput : not a ContactStep, or no such form.
+    InvalidInput : not a step, or no such form.
     Unsupported : the velocity form of a step known only by N and p.
 
     Notes
@@ -65,24 +64,25 @@ class ClassicCD(Formulation):
     (True, 10.0)
     """
 
-    data: RigidStepData
+    data: RigidData
 
-    def __init__(self, step: ContactStep, form: str = "force") -> None:
-        if not isinstance(step, ContactStep):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+    def __init__(self, step: Step, form: str = "force") -> None:
+        if not isinstance(step, Step):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
         self.form = checks.choice("form", form, FORMS)
         self.step = step
-        self.data = RigidStepData(step)
-        if step.delassus_only:
+        self.data = data = rigid_data(step)
+        self.statement: Statement
+        if isinstance(data, RigidStepData):
+            self.statement = (_Force if form == "force" else _Velocity)(data)
+        else:
             if form == "velocity":
                 raise Unsupported(
                     "velocity form",
                     "the step is known by N and p alone, which hold no velocity",
                     ("form='force'",),
                 )
-            self.statement: Statement = _Delassus(self.data)
-        else:
-            self.statement = (_Force if form == "force" else _Velocity)(self.data)
+            self.statement = _Delassus(data)
 
     @property
     def name(self) -> str:
@@ -115,8 +115,9 @@ class ClassicCD(Formulation):
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        nc, nv = self.data.nc, self.step.nv
-        moved = bool(self.step.impacting.any() or self.step.gap_rate.any())
+        nc, nv, step = self.data.nc, self.data.nv, self.step
+        plain = isinstance(step, DelassusStep)
+        moved = isinstance(step, ContactStep) and bool(step.impacting.any() or step.gap_rate.any())
         if self.form == "velocity":
             return (
                 r"\begin{align*}"
@@ -129,9 +130,7 @@ class ClassicCD(Formulation):
                 r"\end{align*}"
             )
         given = (
-            ""
-            if self.step.delassus_only
-            else (r", \qquad N = \Delta t\, B M^{-1} B^\mathsf{T}, \quad p = B v^* + b")
+            "" if plain else (r", \qquad N = \Delta t\, B M^{-1} B^\mathsf{T}, \quad p = B v^* + b")
         )
         return (
             r"\begin{align*}"
@@ -148,10 +147,10 @@ class ClassicCD(Formulation):
 # --- the three statements --------------------------------------------------------------
 
 
-class _Delassus(Statement):
-    """(22) as it is printed, in f alone."""
+class _ForceForm(Statement):
+    """(22): what its two statements share."""
 
-    data: RigidStepData
+    data: RigidData
 
     @posed_once
     def f(self) -> cp.Variable:
@@ -163,6 +162,28 @@ class _Delassus(Statement):
         """f (nc,), N."""
         return cp.multiply(self.data.force, self.f[: self.data.nc])
 
+    def iterate(self) -> Iterate | None:
+        """f, and the v⁺ that follows from it."""
+        if self.f.value is None:
+            return None
+        data = self.data
+        forces = data.force * np.asarray(self.f.value, dtype=float).ravel()[: data.nc]
+        return Iterate(data.velocity(forces), forces)
+
+    def seed(self, start: WarmStart) -> None:
+        """Write forces."""
+        self._write(start.forces_on(self.data.contact_ids, self.data.nc))
+
+    def _write(self, forces: FloatArray) -> None:
+        if self.data.nc:
+            self.f.value = np.maximum(forces / self.data.force, 0.0)
+
+
+class _Delassus(_ForceForm):
+    """(22) as it is printed, in f alone."""
+
+    data: DelassusStepData
+
     @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """None but the sign of f."""
@@ -173,31 +194,16 @@ class _Delassus(Statement):
         data = self.data
         if data.nc == 0:
             return cp.sum(self.f)
-        own = self.weight[data.parts.contact]
-        N = Entries(data.step.N).scaled(data.force, 1.0 / data.speed)
-        N = weighted(sp.csr_array((N + N.T) * 0.5), own)
-        p = own * (data.step.p_vec / data.speed)
+        scaled, own = data.scaled(), self.weight[data.parts.contact]
+        N = cp.Constant(weighted(scaled.N, own), name="N")
+        p = cp.Constant(own * scaled.p, name="p")
         return 0.5 * cp.quad_form(self.f, N, assume_PSD=True) + p @ self.f
 
-    def iterate(self) -> Iterate | None:
-        """f, and the v⁺ that follows from it."""
-        if self.f.value is None:
-            return None
-        data = self.data
-        forces = data.force * np.asarray(self.f.value, dtype=float).ravel()[: data.nc]
-        return Iterate(data.velocity(forces), forces)
 
-    def seed(self, start: StepSolution) -> None:
-        """Write forces."""
-        self._write(matched(start.f, start, self.data.contact_ids, self.data.nc))
-
-    def _write(self, forces: FloatArray) -> None:
-        if self.data.nc:
-            self.f.value = np.maximum(forces / self.data.force, 0.0)
-
-
-class _Force(_Delassus):
+class _Force(_ForceForm):
     """(22) with w = v⁺ − v* as a second variable and M w = Δt Bᵀf: N is never formed."""
+
+    data: RigidStepData
 
     @posed_once
     def f(self) -> cp.Variable:
@@ -207,29 +213,27 @@ class _Force(_Delassus):
     @posed_once
     def w(self) -> cp.Variable:
         """Scaled v⁺ − v*."""
-        return cp.Variable(self.data.dof_speed.size, name="w")
+        return cp.Variable(self.data.nv, name="w")
 
     @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """M w = Δt Bᵀf."""
-        return [momentum(*self.data.scaled_matrices, self.w, self.f)]
+        scaled = self.data.scaled()
+        return [momentum(scaled.M, scaled.B, self.w, self.f)]
 
     def objective(self) -> cp.Expression:
         """½ wᵀM w / Δt + pᵀf."""
-        data = self.data
-        mass = weighted(data.scaled_matrices[0], self.weight[data.parts.dof])
-        linear = self.weight[data.parts.contact] * (data.step.p_vec / data.speed)
-        return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True) + linear @ self.f
+        data, scaled = self.data, self.data.scaled()
+        M = cp.Constant(weighted(scaled.M, self.weight[data.parts.dof]), name="M")
+        p = cp.Constant(self.weight[data.parts.contact] * scaled.p, name="p")
+        return 0.5 * cp.quad_form(self.w, M, assume_PSD=True) + p @ self.f
 
     def _write(self, forces: FloatArray) -> None:
         """Write forces and the motion they cause."""
         data = self.data
         super()._write(forces)
-        motion = data.velocity(forces)
-        if motion is None or data.step.v_star is None:
-            return
-        self.w.value = (motion - data.step.v_star) / data.dof_speed
-        pace = self.w.value * data.scaled_matrices[0].diagonal()
+        self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+        pace = self.w.value * data.scaled().M.diagonal()
         seed_dual(self.constraints[0], -self.weight[data.parts.dof] * pace)
 
 
@@ -241,40 +245,38 @@ class _Velocity(Statement):
     @posed_once
     def w(self) -> cp.Variable:
         """Scaled v⁺ − v*."""
-        return cp.Variable(self.data.dof_speed.size, name="w")
+        return cp.Variable(self.data.nv, name="w")
 
     @posed_once
     def velocity(self) -> cp.Expression:
         """v⁺ (nv,), m/s."""
-        return cp.multiply(self.data.dof_speed, self.w) + self.data.step.v_star
+        return cp.multiply(self.data.dof_speed, self.w) + self.data.free_motion
 
     @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """B v⁺ + bias ≥ 0."""
-        data = self.data
-        return [data.scaled_matrices[1] @ self.w + data.step.p_vec / data.speed >= 0]
+        scaled = self.data.scaled()
+        return [cp.Constant(scaled.B, name="B") @ self.w + scaled.p >= 0]
 
     def objective(self) -> cp.Expression:
         """½ ‖v⁺ − v*‖²_M."""
-        mass = weighted(self.data.scaled_matrices[0], self.weight[self.data.parts.dof])
-        return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True)
+        mass = weighted(self.data.scaled().M, self.weight[self.data.parts.dof])
+        return 0.5 * cp.quad_form(self.w, cp.Constant(mass, name="M"), assume_PSD=True)
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f from the multipliers."""
         data, impulses = self.data, self.constraints[0].dual_value
-        if self.w.value is None or impulses is None or data.step.v_star is None:
+        if self.w.value is None or impulses is None:
             return None
-        motion = data.step.v_star + data.dof_speed * np.asarray(self.w.value, dtype=float)
+        motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
         unit = data.force / self.weight[data.parts.contact]
         return Iterate(motion, unit * np.asarray(impulses, dtype=float).reshape(data.nc))
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write the motion that forces cause, and forces as multipliers."""
         data = self.data
-        f = matched(start.f, start, data.contact_ids, data.nc)
-        motion = data.velocity(f)
-        if motion is not None and data.step.v_star is not None:
-            self.w.value = (motion - data.step.v_star) / data.dof_speed
+        f = start.forces_on(data.contact_ids, data.nc)
+        self.w.value = (data.velocity(f) - data.free_motion) / data.dof_speed
         impulses = self.weight[data.parts.contact] * np.maximum(f / data.force, 0.0)
         seed_dual(self.constraints[0], impulses)
 

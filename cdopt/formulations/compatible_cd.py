@@ -28,17 +28,16 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.registry import resolve
-from cdopt.formulations.base import matched
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.problem import TrussData, delassus
+from cdopt.problem import RigidStepData, TrussData, delassus
 from cdopt.problem.certificate import TOLERANCE, certify
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.entries import Entries
-from cdopt.problem.exchange import exchange_of
 from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.warm_start import WarmStart
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
@@ -106,7 +105,7 @@ class CompatibleCD:
 
     def __init__(
         self,
-        step: ContactStep,
+        step: Step,
         power: checks.Power = HOOKE,
         form: str = "potential",
         classic_form: str = "force",
@@ -114,8 +113,8 @@ class CompatibleCD:
         method: str = "two-step",
         epsilon: float | None = None,
     ) -> None:
-        if not isinstance(step, ContactStep):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+        if not isinstance(step, Step):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
         self.step = step
         self.power = checks.power("power", power)
         self.form = checks.choice("form", form, ("complementary", "potential"))
@@ -153,7 +152,7 @@ class CompatibleCD:
         classic: str | Backend | StepSolution | None = None,
         *,
         tol: float = TOLERANCE,
-        warm_start: StepSolution | None = None,
+        warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
         time_limit: float | None = None,
@@ -215,20 +214,20 @@ class CompatibleCD:
         ------
         InvalidInput : the solution holds no forces on the contacts of this step.
         """
-        f, gap, motion, nv = classic.f, classic.gap, classic.v_next, self.step.nv
-        foreign = nv is not None and motion is not None and motion.shape != (nv,)
+        data = self.classic_cd.data
+        f, gap, motion = classic.f, classic.gap, classic.v_next
+        foreign = motion is not None and motion.shape != (data.nv,)
         if f is None or gap is None or foreign or not f.shape == gap.shape == (self.step.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
-        data = self.classic_cd.data
         tol = self.closed_tol
         if tol is None:
             held = classic.certificate
             worst = held.worst if held is not None and np.isfinite(held.worst) else 0.0
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
-        exchange = exchange_of(data, classic.v_next, f)
+        exchange = data.exchange(motion, f)
         gap_tol = tol * exchange.speed + data.position_round_off
         force_tol = gap_tol / data.mobility
-        entries = Entries(self.step.N) if data.B is None else data.entries
+        entries = data.entries if isinstance(data, RigidStepData) else Entries(self.step.N)
         moving = np.diff(entries.matrix.indptr) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > force_tol)) & moving
         kept = np.where(closed, np.maximum(f, 0.0), 0.0)
@@ -249,27 +248,29 @@ class CompatibleCD:
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
         """Equation (36) on the closed network; with N alone, N f = N f_classic (trap 9)."""
         step, contacts = self.step, network.contacts
-        B, every = self.classic_cd.data.B, contacts.size == step.nc
-        if B is not None:
+        data, body, bodies, acting = self.classic_cd.data, None, None, None
+        if isinstance(data, RigidStepData):
+            B, every = data.B, contacts.size == step.nc
             gradient = B if every else checks.freeze(B[contacts])
             load = network.contact_load
+            body, bodies, acting = data.step.dof_body, data.bodies, network.acting
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])
             gradient = checks.gap_gradient(delassus.root(closed, _RANK_TOL))
             load = np.asarray(gradient.T @ network.forces[contacts])
         nv = gradient.shape[1]
-        data = TrussData(
+        truss = TrussData(
             gradient,
             checks.vector("contact_load", load, nv, "N"),
             PowerLaw(read_only(step.stiffness[contacts]), self.power),
             read_only(np.ones(nv, dtype=bool)),
             read_only(np.zeros(nv)),
             None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
-            step.dof_body,
-            None if B is None else self.classic_cd.data.bodies,
-            None if B is None else network.acting,
+            body,
+            bodies,
+            acting,
         )
-        return NoTensionTruss.of(data, self.form)
+        return NoTensionTruss.of(truss, self.form)
 
     def latex(self) -> str:
         """Both problems as mathematics, or the one."""
@@ -299,7 +300,7 @@ class CompatibleCD:
     def _first(
         self,
         classic: str | Backend | StepSolution,
-        warm_start: StepSolution | None,
+        warm_start: StepSolution | WarmStart | None,
         check: bool,
         tol: float,
         verbose: bool,
@@ -307,7 +308,9 @@ class CompatibleCD:
     ) -> StepSolution:
         if isinstance(classic, StepSolution):
             return self.certified_here(classic, tol)
-        earlier = None if warm_start is None else (warm_start.classic or warm_start)
+        earlier = warm_start
+        if isinstance(warm_start, StepSolution):
+            earlier = warm_start.classic or warm_start
         return self.classic_cd.solve(
             classic, tol=tol, warm_start=earlier, verbose=verbose, check=check,
             time_limit=time_limit,
@@ -326,7 +329,7 @@ class CompatibleCD:
         if classic.f is None or classic.f.shape != (data.nc,):
             raise InvalidInput("classic", repr(classic), f"forces on {data.nc} contacts")
         motion = classic.v_next
-        if (motion is None) != (data.B is None):
+        if (motion is None) == isinstance(data, RigidStepData):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
         held = certify(data, motion, classic.f, tol)
         gap = data.gap(motion, classic.f)
@@ -339,12 +342,16 @@ class CompatibleCD:
             first, formulation=self.name, classic=first, certificates=certificates
         )
 
-    def _restrict(self, start: StepSolution, network: ClosedNetwork) -> StepSolution | None:
+    def _restrict(
+        self, earlier: StepSolution | WarmStart, network: ClosedNetwork
+    ) -> WarmStart | None:
         """A previous solution on today's closed contacts; None when it holds no forces."""
-        if start.f is None:
-            return None
-        forces = matched(start.f, start, self.step.contact_ids, self.step.nc)
-        return dataclasses.replace(start, f=forces[network.contacts], contact_ids=None)
+        if isinstance(earlier, StepSolution):
+            if earlier.f is None:
+                return None
+            earlier = earlier.warm_start()
+        forces = earlier.forces_on(self.step.contact_ids, self.step.nc)
+        return WarmStart(forces[network.contacts], earlier.motion)
 
     def _combine(
         self, first: StepSolution, second: StepSolution, network: ClosedNetwork

@@ -23,7 +23,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.formulations.elastic import ElasticStep
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import Iterate
 
 
@@ -59,12 +59,12 @@ class CompliantCD(ElasticStep):
 
     def __init__(
         self,
-        step: ContactStep,
+        step: Step,
         power: checks.Power = HOOKE,
         kappa: float = 1.0,
         form: str = "force",
     ) -> None:
-        self._take(step, form)
+        step = self._take(step, form)
         self.kappa = checks.scalar("kappa", kappa, above=0.0)
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):

@@ -16,13 +16,14 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.base import Formulation, matched
+from cdopt.formulations.base import Formulation
 from cdopt.formulations.classic_cd import FORMS
 from cdopt.formulations.statement import Statement, momentum, weighted
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 
 class ElasticStep(Formulation):
@@ -39,7 +40,7 @@ class ElasticStep(Formulation):
     step: ContactStep
     statement: ElasticStatement
 
-    def _take(self, step: ContactStep, form: str) -> None:
+    def _take(self, step: Step, form: str) -> ContactStep:
         """Keep the step and the form asked for.
 
         Raises
@@ -47,12 +48,13 @@ class ElasticStep(Formulation):
         InvalidInput : not a ContactStep, or no such form.
         Unsupported : a step known by N and p alone.
         """
+        if isinstance(step, DelassusStep):
+            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         if not isinstance(step, ContactStep):
             raise InvalidInput("step", checks.describe(step), "a ContactStep")
         self.form = checks.choice("form", form, FORMS)
-        if step.delassus_only:
-            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         self.step = step
+        return step
 
     def _pose(self, data: ElasticStepData) -> None:
         """State the problem of these data in the form asked for."""
@@ -109,26 +111,24 @@ class ElasticStatement(Statement):
 
     def kinetic(self) -> cp.Expression:
         """½ wᵀM w."""
-        mass = weighted(self.data.scaled_matrices[0], self.weight[self.data.parts.dof])
+        mass = weighted(self.data.scaled().M, self.weight[self.data.parts.dof])
         return 0.5 * cp.quad_form(self.w, mass, assume_PSD=True)
 
     def padded(self) -> tuple[PowerLaw, FloatArray, FloatArray]:
         """The scaled law, gaps and weights; an idle contact stands for none (CVXPY needs one)."""
-        data = self.data
-        if data.nc == 0:
+        data, scaled = self.data, self.data.scaled()
+        if data.nc == 0 or scaled.law is None:
             return PowerLaw(np.ones(1), HOOKE), np.ones(1), np.ones(1)
-        return data.scaled_law, data.scaled_opening, self.weight[data.parts.contact]
+        return scaled.law, scaled.p, self.weight[data.parts.contact]
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause."""
-        self.write(matched(start.f, start, self.data.contact_ids, self.data.nc))
+        self.write(start.forces_on(self.data.contact_ids, self.data.nc))
 
     def write(self, forces: FloatArray) -> None:
         """Write forces (nc,), N, and the motion they cause."""
         data, f = self.data, np.maximum(forces, 0.0)
-        motion = data.rigid.velocity(f)
-        if motion is not None:
-            self.w.value = (motion - data.free_motion) / data.rigid.dof_speed
+        self.w.value = (data.rigid.velocity(f) - data.free_motion) / data.rigid.dof_speed
         if data.nc:
             self._write(f / data.rigid.force)
 
@@ -153,7 +153,8 @@ class _Force(ElasticStatement):
     @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """M w = Δt Bᵀf."""
-        return [momentum(*self.data.scaled_matrices, self.w, self.f[: self.data.nc])]
+        scaled = self.data.scaled()
+        return [momentum(scaled.M, scaled.B, self.w, self.f[: self.data.nc])]
 
     def objective(self) -> cp.Expression:
         """½ wᵀM w / Δt + pᵀf + (1/Δt) Σ w*(f)."""
@@ -188,7 +189,7 @@ class _Velocity(ElasticStatement):
     @posed_once
     def constraints(self) -> list[cp.Constraint]:
         """c ≥ −Δt (B v⁺ + bias)."""
-        B = self.data.scaled_matrices[1]
+        B = self.data.scaled().B
         if self.data.nc == 0:
             B = sp.csr_array((1, B.shape[1]))
         return [B @ self.w + self.padded()[1] + self.c >= 0]
@@ -208,4 +209,4 @@ class _Velocity(ElasticStatement):
         return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
 
     def _write(self, scaled: FloatArray) -> None:
-        self.c.value = self.data.scaled_law.overlap(scaled)
+        self.c.value = self.padded()[0].overlap(scaled)

@@ -26,11 +26,12 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.base import Formulation, matched
+from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import Statement, seed_dual
 from cdopt.problem import ScaledTruss, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 FORMS = ("complementary", "potential")
 
@@ -231,17 +232,17 @@ class _TrussStatement(Statement):
         """(m,) weight of each dof in play."""
         return self.weight[self.data.parts.dof][self.scaled.used]
 
-    def matched(self, start: StepSolution) -> FloatArray:
+    def matched(self, start: WarmStart) -> FloatArray:
         """Scaled forces of a previous solution."""
         data = self.data
-        f = matched(start.f, start, data.contact_ids, data.nc)
+        f = start.forces_on(data.contact_ids, data.nc)
         return np.maximum(f / data.force, 0.0) if data.nc else np.zeros(1)
 
-    def moved(self, start: StepSolution) -> FloatArray | None:
+    def moved(self, start: WarmStart) -> FloatArray | None:
         """Scaled displacement of a previous solution, if it has one of this length."""
-        if start.u is None or start.u.shape != self.data.prescribed_u.shape:
+        if start.motion is None or start.motion.shape != (self.data.nv,):
             return None
-        return start.u[self.scaled.used] * self.scaled.unit
+        return start.motion[self.scaled.used] * self.scaled.unit
 
     def pair(self, u: Any, f: Any) -> Iterate:
         """The iterate of scaled u and f, in physical units."""
@@ -281,7 +282,7 @@ class _Complementary(_TrussStatement):
         u, f = self.constraints[0].dual_value, self.f.value
         return None if u is None or f is None else self.pair(u / self.borne, f)
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write forces, and the displacement as multipliers."""
         self.f.value = self.matched(start)
         u = self.moved(start)
@@ -326,13 +327,13 @@ class _Potential(_TrussStatement):
         u, f = self.u.value, self.constraints[0].dual_value
         return None if u is None or f is None else self.pair(u, f / self.own)
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write the displacement, overlaps, and forces as multipliers."""
         u = self.moved(start)
-        if u is None or start.u is None:
+        if u is None or start.motion is None:
             return
         self.u.value = u
-        overlap = np.maximum(self.data.overlap(start.u) / self.data.length, 0.0)
+        overlap = np.maximum(self.data.overlap(start.motion) / self.data.length, 0.0)
         self.c.value = overlap if self.data.nc else np.zeros(1)
         seed_dual(self.constraints[0], self.own * self.matched(start))
 

@@ -14,7 +14,8 @@ from cdopt._util.checks import FloatArray
 from cdopt.backends.posing import posed_once
 from cdopt.problem import ProblemData
 from cdopt.problem.entries import Entries
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 Self = TypeVar("Self", bound="Statement")
 
@@ -77,7 +78,7 @@ class Statement(ABC):
         """The primal–dual pair that the variables hold, in physical units."""
 
     @abstractmethod
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write a previous solution into the variables."""
 
     def with_constraints(self: Self, weight: FloatArray, *constraints: cp.Constraint) -> Self:

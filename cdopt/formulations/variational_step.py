@@ -34,13 +34,13 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.base import matched
 from cdopt.formulations.elastic import ElasticStep
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
 
@@ -101,7 +101,7 @@ class VariationalStep(ElasticStep):
 
     def __init__(
         self,
-        step: ContactStep,
+        step: Step,
         mom: Any,
         alpha: float = 0.5,
         power: checks.Power = HOOKE,
@@ -116,7 +116,7 @@ class VariationalStep(ElasticStep):
         damping_drive_start: Any = None,
         damping_drive_end: Any = None,
     ) -> None:
-        self._take(step, form)
+        step = self._take(step, form)
         if np.any(step.restitution):
             raise Unsupported(
                 "VariationalStep",
@@ -124,8 +124,8 @@ class VariationalStep(ElasticStep):
                 "contacts rebound by their energy, less what damping takes",
             )
         self.alpha = _fraction(alpha)
-        self._M, self._B, self._load, phi = _matrices(step)
-        self.gaps = read_only(phi + self.alpha * step.dt * step.gap_rate)
+        self._M, self._B, self._load = step.M, step.B, step.F_ext
+        self.gaps = read_only(step.phi + self.alpha * step.dt * step.gap_rate)
         nv = self._load.size
         self.mom = checks.vector("mom", mom, nv, "kg m/s")
         self.law = PowerLaw(step.stiffness, checks.power("power", power))
@@ -177,7 +177,7 @@ class VariationalStep(ElasticStep):
         return ContactStep(
             M=A,
             B=B[one],
-            phi=np.zeros(one.size) if step.phi is None else step.phi[one],
+            phi=step.phi[one],
             v=start,
             F_ext=push,  # v* = A⁻¹b
             dt=duration,
@@ -195,7 +195,7 @@ class VariationalStep(ElasticStep):
 
     def _velocity(self, mom: FloatArray) -> FloatArray:
         """M⁻¹ mom (nv,), m/s."""
-        return mom if self.step.mass is None else self.step.mass.solve(mom)
+        return self.step.mass.solve(mom)
 
     def _force(self, overlap: FloatArray) -> FloatArray:
         """f (nc,), N, at overlaps (nc,) in m: w′(c), or k c of two-sided contacts."""
@@ -266,9 +266,9 @@ class VariationalStep(ElasticStep):
         """Names of all contacts of the step, two-sided ones included."""
         return self.step.contact_ids
 
-    def seed(self, start: StepSolution) -> None:
+    def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
-        f = matched(start.f, start, self.contact_ids, self.step.nc)
+        f = start.forces_on(self.contact_ids, self.step.nc)
         self.statement.write(f[self._unknown])
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
@@ -308,13 +308,6 @@ class VariationalStep(ElasticStep):
                 rf"\frac{{1}}{{{q:.6g}\,\alpha h}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
             )
         return "\\begin{align*}\n" + body + "\n\\end{align*}"
-
-
-def _matrices(step: ContactStep) -> tuple[sp.csr_array, sp.csr_array, FloatArray, FloatArray]:
-    """M, B, F_ext and Φ of a step that has them."""
-    if step.M is None or step.B is None or step.F_ext is None or step.phi is None:
-        raise Unsupported("VariationalStep", "the step is known by N and p alone")
-    return step.M, step.B, step.F_ext, step.phi
 
 
 def _fraction(value: object) -> float:

@@ -18,7 +18,7 @@ from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.polytope import Polytope, polytopes, walk
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
@@ -277,7 +277,7 @@ class Ensemble(Frozen):
 
 
 def ensemble(
-    problem: ContactStep | Indeterminacy,
+    problem: Step | Indeterminacy,
     draws: int = 1000,
     chains: int = 4,
     seed: int = 0,

@@ -19,6 +19,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
+from cdopt.problem.contact_step import ContactStep
 
 LARGEST = 40  # closed contacts; rational simplex tableaux grow quickly
 
@@ -69,10 +70,11 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
     if not isinstance(report, Indeterminacy):
         raise InvalidInput("report", checks.describe(report), "an Indeterminacy")
     contacts = np.flatnonzero(report.closed)
+    if not isinstance(report.step, ContactStep):
+        raise Unsupported("exact bounds", "N alone gives no B")
+    if contacts.size > LARGEST:
+        raise Unsupported("exact bounds", f"more than {LARGEST} closed contacts")
     B = report.step.B
-    if B is None or contacts.size > LARGEST:
-        reason = "N alone gives no B" if B is None else f"more than {LARGEST} closed contacts"
-        raise Unsupported("exact bounds", reason)
     simplex, sympy = _sympy("sympy.solvers.simplex"), _sympy("sympy")
     rows = _fractions(sympy, B[contacts].toarray())
     forces = _fractions(sympy, np.maximum(report.network.forces[contacts], 0.0)[:, None])

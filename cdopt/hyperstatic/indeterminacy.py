@@ -22,8 +22,8 @@ from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
 from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, bounds_of, free_networks
 from cdopt.hyperstatic.self_stress import self_stress_states
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.exchange import exchange_of
+from cdopt.problem import RigidStepData
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
 _BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
@@ -95,7 +95,7 @@ class Indeterminacy(Verdict, Bounds):
     carries force in ``force``; *loadable*, it carries force in some admissible answer.
     """
 
-    step: ContactStep
+    step: Step
     classic: StepSolution
     network: ClosedNetwork
     force: FloatArray
@@ -341,7 +341,7 @@ def _count(number: int, what: str) -> str:
 
 
 def indeterminacy(
-    step: ContactStep,
+    step: Step,
     classic: str | Backend | StepSolution | None = None,
     contacts: Any = None,
     tol: float = 1e-9,
@@ -470,28 +470,27 @@ def _certified(
     )
 
 
-def _carried(step: ContactStep, first: StepSolution) -> FloatArray | None:
+def _carried(step: Step, first: StepSolution) -> FloatArray | None:
     """(nv,) N and N·m: what a dof carries: contact forces, its load, its momentum over Δt.
 
     At least ``_NOISE`` times its imbalance. None for a step known by N and p alone.
     """
-    M, B, v, load, f, after = step.M, step.B, step.v, step.F_ext, first.f, first.v_next
-    if M is None or B is None or v is None or load is None or f is None or after is None:
+    f, after = first.f, first.v_next
+    if not isinstance(step, ContactStep) or f is None or after is None:
         return None
+    M, B, v, load = step.M, step.B, step.v, step.F_ext
     carried: FloatArray = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
     missed = M @ (after - v) / step.dt - load - B.T @ f
     return np.maximum(carried, _NOISE * np.abs(missed))
 
 
-def _delivers(
-    step: ContactStep, first: StepSolution, forces: FloatArray, network: ClosedNetwork
-) -> bool:
+def _delivers(step: Step, first: StepSolution, forces: FloatArray, network: ClosedNetwork) -> bool:
     """Whether forces (nc,) deliver F̃ on every dof, measured by what that dof carries.
 
     Beside a body 1e8 times as heavy, forces that are right to 1e-13 of its weight are not.
     """
     carried = _carried(step, first)
-    if step.B is None or carried is None:
+    if carried is None or not isinstance(step, ContactStep):
         return True
     missed = np.abs(step.B.T @ forces - network.contact_load)
     return bool(np.all(missed <= _DELIVERED * carried))
@@ -513,11 +512,11 @@ def _parts_of(
         truss = problem.truss(network).data
         scale[index] = truss.force
         gradient = truss.scaled().B
-    rows = data.step.N if data.B is None else data.B
+    rows = data.B if isinstance(data, RigidStepData) else data.step.N
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     scale[stuck] = data.force[stuck]
-    exchange = exchange_of(data, first.v_next, np.asarray(first.f))
+    exchange = data.exchange(first.v_next, np.asarray(first.f))
     acting = exchange.force()
     unit = np.where(acting > 0.0, np.minimum(acting, scale), scale)
     blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, scale)

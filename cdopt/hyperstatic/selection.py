@@ -24,7 +24,7 @@ from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
@@ -64,9 +64,7 @@ def minimum_norm(report: Indeterminacy) -> Centre | None:
     return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
 
 
-def _truss_answer(
-    name: str, report: Indeterminacy, step: ContactStep, power: float
-) -> Centre | None:
+def _truss_answer(name: str, report: Indeterminacy, step: Step, power: float) -> Centre | None:
     problem = CompatibleCD(step, power, closed_tol=report.network.tol)
     solution = problem.solve("newton", classic=report.classic, check=False)
     if solution.f is None or solution.certificate is None:

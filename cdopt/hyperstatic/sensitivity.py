@@ -16,7 +16,7 @@ from cdopt.backends.base import Backend
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic.tangent import TOUCHING, Tangent, one_sided
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _SHARPEST = "newton"
@@ -250,7 +250,7 @@ class Sensitivity(Frozen):
 
 
 def sensitivity(
-    problem: ContactStep | NoTensionTruss,
+    problem: Step | NoTensionTruss,
     power: checks.Power | None = None,
     backend: str | Backend = _SHARPEST,
     *,
@@ -289,11 +289,11 @@ def sensitivity(
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         truss, contacts, nc, known = problem, np.arange(problem.data.nc), problem.data.nc, True
-    elif isinstance(problem, ContactStep):
+    elif isinstance(problem, Step):
         both = CompatibleCD(problem, HOOKE if power is None else power)
         network = both.network(_certified(both.classic_cd.solve(backend)))
         truss, contacts, nc = both.truss(network), network.contacts, problem.nc
-        known = both.classic_cd.data.B is not None
+        known = isinstance(problem, Step)
     else:
         raise InvalidInput("problem", checks.describe(problem), "a ContactStep or NoTensionTruss")
     return at_solution(truss, _certified(truss.solve(backend)), contacts, nc, near, known)

@@ -36,7 +36,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import Hdf5Reader, opened
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 
 LABEL = (
     "derived frictionless problem: normal rows only; "
@@ -68,7 +68,7 @@ class FclibProblem:
     title, description, math_info : what the file tells of itself; empty where it does not.
     """
 
-    step: ContactStep
+    step: Step
     kind: str
     spacedim: int
     mu: FloatArray
@@ -123,7 +123,7 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
     return FclibProblem(kind=kinds[0], spacedim=spacedim, **parts, **texts)
 
 
-def load_step(path: str | Path, stiffness: Any = 1.0) -> ContactStep:
+def load_step(path: str | Path, stiffness: Any = 1.0) -> Step:
     """The derived frictionless step of an FCLib file; parameters and errors as in ``read``."""
     return read(path, stiffness).step
 
@@ -142,7 +142,7 @@ def _local(file: Hdf5Reader, root: str, spacedim: int, stiffness: Any) -> dict[s
         )
     N = sp.csr_array(W[::spacedim][:, ::spacedim])
     N = sp.csr_array((N + N.T) * 0.5)
-    step = ContactStep.from_delassus(N, q[::spacedim], dt=1.0, stiffness=stiffness)
+    step = DelassusStep(N, q[::spacedim], dt=1.0, stiffness=stiffness)
     return {"step": step, "mu": mu, "symmetrised": asymmetry, "W": W, "q": q}
 
 

@@ -31,7 +31,7 @@ from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.interop.fclib import FclibProblem
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
 DESCRIPTION = "frictionless contact step: friction coefficients are zero, tangential rows empty"
@@ -52,7 +52,7 @@ class _Content:
 
 def write(
     path: str | Path,
-    problem: ContactStep | FclibProblem,
+    problem: Step | FclibProblem,
     solution: StepSolution | None = None,
     *,
     title: str = "",
@@ -76,7 +76,7 @@ def write(
     """
     if isinstance(problem, FclibProblem):
         content, step = _stored(problem), problem.step
-    elif isinstance(problem, ContactStep):
+    elif isinstance(problem, Step):
         content, step = _of_step(problem), problem
     else:
         raise InvalidInput("problem", checks.describe(problem), "a ContactStep or FclibProblem")
@@ -100,24 +100,23 @@ def _stored(problem: FclibProblem) -> _Content:
     if problem.kind == "local":
         matrices = {"W": problem.W}
         vectors["q"] = problem.q
-    else:
+    elif isinstance(step, ContactStep):
         matrices = {"M": step.M, "H": problem.H}
         vectors.update(f=step.F_ext, w=problem.w)
     return _Content(problem.kind, problem.spacedim, step.dt, matrices, vectors, texts)
 
 
-def _of_step(step: ContactStep) -> _Content:
+def _of_step(step: Step) -> _Content:
     """A contact step in FCLib's words, its normals first in blocks of two or three."""
     d = 3 if step.normals is None else int(step.normals.shape[1])
     vectors = {"mu": np.zeros(step.nc)}
     texts = {"title": "", "description": DESCRIPTION, "math_info": ""}
-    if step.mass is None or step.B is None or step.v is None or step.F_ext is None:
+    if not isinstance(step, ContactStep):
         matrices = {"W": _spread(sp.csr_array(step.N / step.dt), step.nc * d, d)}
         vectors["q"] = _blocks(step.p_vec, d)
         return _Content("local", d, step.dt, matrices, vectors, texts)
-    bias = np.zeros(step.nc) if step.bias is None else step.bias
     H = _spread(sp.csr_array(step.B.T), step.B.shape[1], d, rows=1)
-    vectors.update(f=step.mass.M @ step.v + step.dt * step.F_ext, w=_blocks(bias, d))
+    vectors.update(f=step.mass.M @ step.v + step.dt * step.F_ext, w=_blocks(step.bias, d))
     return _Content("global", d, step.dt, {"M": step.mass.M, "H": H}, vectors, texts)
 
 
@@ -136,9 +135,7 @@ def _blocks(normal: FloatArray, d: int) -> FloatArray:
     return full.ravel()
 
 
-def _solution(
-    content: _Content, step: ContactStep, solution: StepSolution
-) -> dict[str, FloatArray]:
+def _solution(content: _Content, step: Step, solution: StepSolution) -> dict[str, FloatArray]:
     """Impulses r, relative velocities u, and the velocity v of a global problem."""
     if not isinstance(solution, StepSolution) or solution.f is None:
         raise InvalidInput("solution", checks.describe(solution), "a StepSolution with forces")

@@ -20,7 +20,7 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, Look, look
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import verdict
 
@@ -37,7 +37,7 @@ _LONG = 14  # characters of a contact's name
 def force_bars(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
-    step: ContactStep | None = None,
+    step: Step | None = None,
     *,
     report: Indeterminacy | None = None,
     title: str = "",
@@ -102,7 +102,7 @@ def _limits(
     axes.set_ylim(min(0.0, 1.08 * low) if low < -1e-3 * top else 0.0, 1.1 * top or 1.0)
 
 
-def _names(axes: Axes, step: ContactStep | None, nc: int) -> None:
+def _names(axes: Axes, step: Step | None, nc: int) -> None:
     """Labels: the contacts by name, upright where names are long."""
     ids = None if step is None else step.contact_ids
     names = [str(name) for name in (range(nc) if ids is None else ids)]

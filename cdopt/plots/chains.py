@@ -25,7 +25,7 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.geometry import Network, network
 from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, INK, QUIET, RULE, force_colours
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints s
 
 
 def force_chains(
-    step: ContactStep,
+    step: Step,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
@@ -92,7 +92,7 @@ def force_chains(
 
 
 def draw_chains(
-    axes: Axes, step: ContactStep, f: FloatArray, top: float, inches: float, view: str
+    axes: Axes, step: Step, f: FloatArray, top: float, inches: float, view: str
 ) -> None:
     """The force chains of one set of forces f (nc,) N on axes ``inches`` wide.
 

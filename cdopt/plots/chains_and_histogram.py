@@ -16,7 +16,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, panels, quiet_axes
 from cdopt.plots.chains import draw_chains
 from cdopt.plots.palette import INK, QUIET, force_colours
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ class Forces:
 
 
 def chains_and_histogram(
-    step: ContactStep,
+    step: Step,
     shown: Forces,
     top: float,
     *,

@@ -11,9 +11,9 @@ from cdopt._util.checks import FloatArray, scalar
 from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, answers, caption, grid_columns, headline, panels
 from cdopt.plots.palette import BODY, COMPATIBLE, INK, QUIET, RULE, look
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _DEEPEST = 1e-17  # of the scale: what is smaller is drawn as zero
 
 
 def complementarity(
-    step: ContactStep,
+    step: Step,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
@@ -52,7 +52,7 @@ def complementarity(
     InvalidInput : no solution has forces and gaps, or lengths differ.
     """
     tol = scalar("tol", tol, above=0.0, at_most=1.0)
-    data = RigidStepData(step)
+    data = rigid_data(step)
     shown = [(s, f, s.gap) for s, f in answers(solutions, compatible, step) if s.gap is not None]
     if not shown:
         raise InvalidInput("solutions", "none with gaps", "at least one solution with gaps")

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 
 _RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
 _FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth
@@ -35,7 +35,7 @@ class Network:
     fixed: FloatArray
 
 
-def network(step: ContactStep) -> Network:
+def network(step: Step) -> Network:
     """Segments of a step's contacts, along their normals.
 
     All normals of a disc or a sphere meet in its centre: where they do, and at one distance,

@@ -24,7 +24,7 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.geometry import network
 from cdopt.plots.palette import INK, QUIET, RULE, force_colours
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _NARROW = 5.5  # inches, a figure of few maps
 _FLAT = 1.7  # inches, a panel of a pile in the plane
 _BAR = 0.75  # inches for the colour bar
 
-Cell = tuple[str, ContactStep, Any]
+Cell = tuple[str, Step, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Floor:
         return total
 
 
-def floor_of(step: ContactStep) -> Floor:
+def floor_of(step: Step) -> Floor:
     """The supports of a step: fixed bodies, and contacts with the fixed world.
 
     The last coordinate is up. Supports that no contact can press down on, such as side walls,
@@ -112,7 +112,7 @@ def _apart(places: FloatArray) -> float:
 
 
 def floor_pressure(
-    step: ContactStep,
+    step: Step,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,

@@ -11,7 +11,7 @@ from cdopt.plots.bars import force_bars
 from cdopt.plots.chains import force_chains
 from cdopt.plots.distributions import force_distributions
 from cdopt.plots.intervals import force_intervals
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.compare import Comparison
 from cdopt.study.solutions import DISAGREE, SolutionSet
@@ -24,7 +24,7 @@ CHAINS_UP_TO = 3000
 
 
 def story(
-    step: ContactStep | None,
+    step: Step | None,
     comparison: SolutionSet,
     title: str | None = None,
     subtitle: str | None = None,

@@ -1,7 +1,7 @@
-"""What a contact problem is: its data, its scales, its solution and the certificate of that.
+"""What a contact problem is, as data: a step or a truss, its solution and the certificate of that.
 
-A native solver reads the plain data of a problem kind; a formulation states them in CVXPY in
-units of their scales; the certificate measures against the same scales.
+Each kind of problem computes its own residuals and scales. A native solver reads the plain data, a
+formulation states them in CVXPY.
 """
 
 from cdopt._util.arguments import guard
@@ -14,29 +14,39 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.problem.certificate import Certificate, ProblemData, Residual, certify
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.elastic import ElasticStepData
-from cdopt.problem.rigid import RigidStepData
+from cdopt.problem.rigid import DelassusStepData, RigidData, RigidStepData, rigid_data
+from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.truss import ScaledTruss, TrussData
+from cdopt.problem.warm_start import WarmStart
 
 __all__ = [
     "BackendUnavailable",
     "CdoptError",
     "Certificate",
     "ContactStep",
+    "DelassusStep",
+    "DelassusStepData",
     "ElasticStepData",
     "InvalidInput",
     "ProblemData",
     "Residual",
+    "RigidData",
     "RigidStepData",
     "SaveFailed",
+    "ScaledDelassus",
+    "ScaledDynamics",
     "ScaledTruss",
     "SolveFailed",
+    "Step",
     "StepSolution",
     "TrussData",
     "Unsupported",
+    "WarmStart",
     "certify",
+    "rigid_data",
 ]
 
 guard(globals())

@@ -1,66 +1,36 @@
-"""Certificates: what an answer is worth, computed from the data and the answer alone.
+"""Certificates: how good an answer is, computed from the data and the answer alone.
 
-One implementation per problem kind. Each residual is a pure number: an error divided by what acts
-at that contact or on that body (``cdopt.problem.exchange``). None is taken from a solver, and
-where something acts none is scaled by something elsewhere in the network, so that a light body
-beside a heavy one, or a slow one beside a fast one, is judged as sharply as by itself.
-``docs/residuals.md`` derives the scales.
+Each residual is a pure number: an error divided by what acts at that contact or on that body. None
+is taken from a solver, and none is scaled by something elsewhere in the network: a light body
+beside a heavy one is judged as sharply as by itself. Each problem kind computes its own residuals
+(``ProblemData.residuals``); ``docs/residuals.md`` derives the scales.
 
-Round-off of the terms that make up an error is taken off it: so large is the backward error that
-data in double precision have anyway. In ``law`` it may hide a wrong force, because stiffness
-multiplies it. There round-off over the scale is the residual's resolution, and where that is above
-the tolerance the certificate is not ok.
-
-**Rigid step** (v⁺, f), with gaps g = B v⁺ + bias. √E_b is the change of motion of body b in this
-step, E_b = Σ M_jj a_j² over its dofs, with a_j the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j; S_i
-is the gap speed that this means at contact i:
-
-- ``penetration``      max (−g_i)₊ / S_i
-- ``tension``          max (−N_ii f_i)₊ / S_i
-- ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
-- ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b)
-- ``duality gap``      |primal + Δt · dual| / Σ E_b, for each independent part
-
-**Elastic step** (v⁺, f), with overlap c = −Δt g and F_i the smaller of the forces that the bodies
-of contact i exchange, or what it makes of all that closes in the step if less:
-
-- ``law``              max |f_i − w′(c_i)| / F_i
-- ``tension``          max (−f_i)₊ / F_i
-- ``momentum`` and ``duality gap`` as for the rigid step
-
-**Truss** (u, f), with overlap c = −B u, Y_b the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of a body's dofs
-and F_i the smaller Y_b of the contact's bodies:
-
-- ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs
-- ``tension``      max (−f_i)₊ / F_i
-- ``law``          max |f_i − w′(c_i)| / F_i
-- ``duality gap``  |potential + complementary energy| / their size, for each independent part
+Round-off of the terms that make up an error is subtracted from it: data in double precision have
+a backward error of that size anyway. In the residual ``law`` it may hide a wrong force, because
+stiffness multiplies it. There round-off over the scale is the residual's resolution, and a
+resolution above the tolerance makes the certificate not ok.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt.problem import kernels
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.elastic import ElasticStepData
-from cdopt.problem.exchange import Exchange, exchange_of
-from cdopt.problem.rigid import RigidStepData
-from cdopt.problem.truss import TrussData
-
-ProblemData = RigidStepData | ElasticStepData | TrussData
+from cdopt.problem.scaling import Parts
 
 TOLERANCE = 1e-6
-_EPS = 8.0 * float(np.finfo(float).eps)  # round-off of the terms of a sum
-_FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
-_NOTHING = 10.0  # what is this many times its round-off, or less, is taken for nothing
+EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
+_NOTHING = 10.0  # a scale of at most this many times its round-off is no scale
 
 
 @dataclass(frozen=True)
@@ -104,12 +74,12 @@ class Certificate:
 
     @property
     def ok(self) -> bool:
-        """Whether every residual is within the tolerance, and round-off lets it be told."""
+        """Whether every residual and its resolution are within the tolerance."""
         return self.worst <= self.tol and self.resolution <= self.tol
 
     @property
     def resolution(self) -> float:
-        """What round-off alone may make of ``law``: no force can be told to be better."""
+        """What round-off alone may make of ``law``: no force can be shown to be better."""
         return max((r.resolution for r in self.residuals), default=0.0)
 
     def __getitem__(self, name: str) -> float:
@@ -141,6 +111,58 @@ class Certificate:
         return "\n".join(lines)
 
 
+class ProblemData(ABC):
+    """The data of one problem, and all that follows from the data alone.
+
+    A motion is v⁺ (nv,) of a step, in m/s and rad/s, or u (nv,) of a truss, in m. Forces f (nc,)
+    are in N.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def nc(self) -> int:
+        """Number of contacts."""
+
+    @property
+    @abstractmethod
+    def nv(self) -> int:
+        """Number of degrees of freedom; zero where only N and p are known."""
+
+    @property
+    @abstractmethod
+    def contact_ids(self) -> NDArray[Any] | None:
+        """Names of the contacts, when given."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+
+    @property
+    @abstractmethod
+    def free_motion(self) -> FloatArray | None:
+        """The motion without contact forces; None where only N and p are known."""
+
+    @property
+    @abstractmethod
+    def force(self) -> FloatArray:
+        """(nc,) N, unit of each contact's force."""
+
+    @abstractmethod
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at an answer: how far each is from being met."""
+
+    @abstractmethod
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Look for a proof that the problem has no solution; None when none is found."""
+
+    @abstractmethod
+    def scaled(self) -> Any:
+        """The same problem in units of its independent parts, without dimensions."""
+
+
 def certify(
     data: ProblemData,
     motion: FloatArray | None,
@@ -152,7 +174,7 @@ def certify(
     Parameters
     ----------
     data : the problem.
-    motion : v⁺ (nv,) of a rigid step (None when only N and p are known), u (nv,) of a truss.
+    motion : v⁺ (nv,) of a step (None when only N and p are known), u (nv,) of a truss.
     forces : f (nc,), N.
     tol : residuals up to this count as met.
 
@@ -162,32 +184,25 @@ def certify(
         is not in (0, 1].
     """
     forces = checks.answer("forces", forces, data.nc)
-    motion = None if motion is None else checks.answer("motion", motion, None)
+    if motion is not None or data.nv:
+        motion = None if motion is None else checks.answer("motion", motion, None)
+        shape = None if motion is None else np.shape(motion)
+        if shape != (data.nv,):
+            raise InvalidInput("motion", f"shape {shape}", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        if isinstance(data, RigidStepData):
-            nv = data.step.nv
-            if motion is not None or nv is not None:
-                _require_length("motion", motion, nv or 0)
-            return _certify_rigid(data, motion, forces, tol)
-        if isinstance(data, ElasticStepData):
-            _require_length("motion", motion, data.step.nv or 0)
-            return _certify_elastic(data, np.asarray(motion), forces, tol)
-        _require_length("motion", motion, data.B.shape[1])
-        return _certify_truss(data, np.asarray(motion), forces, tol)
+        return Certificate(data.kind, data.residuals(motion, forces), tol)
 
 
-def _require_length(name: str, value: FloatArray | None, size: int) -> None:
-    shape = None if value is None else np.shape(value)
-    if shape != (size,):
-        raise InvalidInput(name, f"shape {shape}", f"shape ({size},)")
+# --- what the residuals of all kinds share ---------------------------------------------
 
 
-def _positive(values: FloatArray) -> FloatArray:
+def positive(values: FloatArray) -> FloatArray:
+    """max(values, 0)."""
     return np.maximum(values, 0.0)
 
 
-def _worst(
+def worst(
     name: str,
     error: FloatArray,
     scale: FloatArray,
@@ -206,118 +221,22 @@ def _worst(
     return Residual(name, float(value), float(of), unit, float(resolution) if decides else 0.0)
 
 
-def _certify_rigid(
-    data: RigidStepData, v_next: FloatArray | None, f: FloatArray, tol: float
-) -> Certificate:
-    exchange = exchange_of(data, v_next, f)
-    gap = data.gap(v_next, f)
-    speed, none = exchange.speed, np.zeros(data.nc)
-    push = data.mobility * f
-    residuals = [
-        _worst("penetration", _positive(-gap), speed, exchange.gap_round_off, "m/s"),
-        _worst("tension", _positive(-push), speed, none, "m/s"),
-        _worst(
-            "complementarity", _positive(np.minimum(push, gap)), speed, exchange.gap_round_off,
-            "m/s",
-        ),
-    ]  # fmt: skip
-    gaps = data.dt * f * gap
-    gaps_round_off = data.dt * np.abs(f) * exchange.gap_round_off
-    if v_next is not None:
-        residuals.append(_momentum(data, exchange))
-    residuals.append(_duality_gap(data, exchange, gaps, gaps_round_off, np.zeros(data.nc)))
-    return Certificate("rigid step", tuple(residuals), tol)
+def tension(f: FloatArray, force: FloatArray) -> Residual:
+    """(−f)₊ over the force (nc,) in N that acts at each contact."""
+    return worst("tension", positive(-f), force, np.zeros(f.size), "N")
 
 
-def _momentum(data: RigidStepData, exchange: Exchange) -> Residual:
-    return _worst(
-        "momentum",
-        np.abs(exchange.imbalance) / exchange.root_mass,
-        np.sqrt(exchange.energy)[exchange.bodies.label],
-        exchange.momentum_round_off / exchange.root_mass,
-        "m/s √kg",
-    )
-
-
-def _duality_gap(
-    data: RigidStepData,
-    exchange: Exchange,
-    left: FloatArray,
-    round_off: FloatArray,
-    stored: FloatArray,
-) -> Residual:
-    """P + Δt D = ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, plus what each contact leaves.
-
-    Summed in this way it does not cancel.
-    """
-    parts = data.parts
-    gap = parts.total(parts.contact, left)
-    floor = parts.total(parts.contact, round_off)
-    energy = parts.total(parts.contact, stored + exchange.contact_energy)
-    if data.mass is not None and exchange.imbalance.size:
-        kinetic = 0.5 * exchange.imbalance * data.mass.solve(exchange.imbalance)
-        gap = gap + parts.total(parts.dof, kinetic)
-        energy = energy + exchange.energy_of_parts(parts)
-        kinetic_off = exchange.momentum_round_off / exchange.root_mass
-        floor = floor + parts.total(parts.dof, kinetic_off**2)
-    return _worst("duality gap", np.abs(gap), energy, floor, "J")
-
-
-def _certify_elastic(
-    data: ElasticStepData, v_next: FloatArray, f: FloatArray, tol: float
-) -> Certificate:
-    rigid, law = data.rigid, data.law
-    exchange = exchange_of(rigid, v_next, f)
-    c, slack = data.overlap(v_next, f), rigid.dt * exchange.gap_round_off
-    most = law.force(rigid.dt * (_positive(-rigid.step.p_vec) + exchange.speed))
-    force = np.minimum(exchange.force(), most)
-    stored, conjugate = law.energy(c), law.conjugate(f)
-    left = stored + conjugate - f * c
-    round_off = _energy_round_off(law, f, c, slack)
-    residuals = (
-        _law_residual(law, f, c, slack, force),
-        _worst("tension", _positive(-f), force, np.zeros(data.nc), "N"),
-        _momentum(rigid, exchange),
-        _duality_gap(rigid, exchange, left, round_off, stored + conjugate),
-    )
-    return Certificate("elastic step", residuals, tol)
-
-
-def _law_residual(
+def law_residual(
     law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray, force: FloatArray
 ) -> Residual:
-    """|f − w′(c)| over the force that the contact's bodies exchange."""
-    spread = np.maximum(law.force(c + slack) - law.force(c), law.force(c) - law.force(c - slack))
-    return _worst("law", np.abs(f - law.force(c)), force, spread + _EPS * np.abs(f), "N", True)
+    """|f − w′(c)| over the force (nc,) in N that acts there; the overlap is known to ± slack."""
+    at_c = law.force(c)
+    spread = np.maximum(law.force(c + slack) - at_c, at_c - law.force(c - slack))
+    return worst("law", np.abs(f - at_c), force, spread + EPS * np.abs(f), "N", True)
 
 
-def _energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:
+def energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:
     """(nc,) J, of w(c) + w*(f) − f c, for an overlap known to ± slack."""
     stored = law.energy(c)
     summed = stored + law.conjugate(f) + np.abs(f * c)
-    return _EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack
-
-
-def _certify_truss(data: TrussData, u: FloatArray, f: FloatArray, tol: float) -> Certificate:
-    law, parts, used = data.law, data.parts, data.in_play
-    acting, exchanged, force = data.exchange(f)
-    c, slack = data.overlap(u), data.overlap_error(u)
-    error = np.abs(data.load(f) - data.contact_load)
-    stored, conjugate = law.energy(c), law.conjugate(f)
-    work = np.where(data.free, (data.contact_load - data.load(f)) * u, 0.0)
-    gap = parts.total(parts.contact, stored + conjugate - f * c) + parts.total(parts.dof, work)
-    loads = np.where(data.free, (data.entries.load_size(f) + np.abs(data.contact_load)), 0.0)
-    floor = parts.total(parts.contact, _energy_round_off(law, f, c, slack))
-    floor = floor + _EPS * parts.total(parts.dof, loads * np.abs(u))
-    least = _FLOOR * law.conjugate(force)  # of contacts that carry nothing
-    energy = parts.total(parts.contact, np.maximum(stored + conjugate, least))
-    residuals = (
-        _worst(
-            "equilibrium", (error / data.dof_lever)[used], exchanged[data.bodies.label][used],
-            _EPS * acting[used], "N",
-        ),
-        _worst("tension", _positive(-f), force, np.zeros(data.nc), "N"),
-        _law_residual(law, f, c, slack, force),
-        _worst("duality gap", np.abs(gap), energy, floor, "J"),
-    )  # fmt: skip
-    return Certificate("truss", residuals, tol)
+    return EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack

@@ -1,14 +1,16 @@
-"""ContactStep: the data of one contact-dynamics time step, validated and frozen.
+"""The data of one time step in contact, validated and frozen.
 
-A step knows matrices, not shapes: bodies may live in the plane or in space. Equation numbers
-are those of Olsen & Kamrin (2018).
+``ContactStep`` holds the matrices of the bodies, ``DelassusStep`` only N and p of the contacts.
+Neither holds shapes: bodies may live in the plane or in space. Equation numbers are those of
+Olsen & Kamrin (2018).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,9 +25,198 @@ from cdopt.problem.mass import MassMatrix
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
+_SHARED = ("stiffness", "bodies", "normals", "points", "contact_ids")
+
+AnyStep = TypeVar("AnyStep", bound="Step")
 
 
-class ContactStep:
+class Step(ABC):
+    """What ``ContactStep`` and ``DelassusStep`` share.
+
+    Attributes
+    ----------
+    dt : time step Δt, s.
+    stiffness : (nc,) relative contact stiffness k̃.
+    bodies : (nc, 2) body numbers of each contact, or None.
+    normals, points : (nc, 2) or (nc, 3) unit vectors, and contact points in m; or None.
+    contact_ids : (nc,) names of the contacts, or None.
+    dof_body : (nv,) the body of each degree of freedom, or None.
+    """
+
+    dt: float
+    stiffness: FloatArray
+    bodies: IntArray | None
+    normals: FloatArray | None
+    points: FloatArray | None
+    contact_ids: NDArray[Any] | None
+    dof_body: IntArray | None = None
+
+    _KIND: ClassVar[str]  # in files
+    _ARGUMENTS: ClassVar[tuple[str, ...]]  # of the constructor
+    _PER_CONTACT: ClassVar[tuple[str, ...]]  # those with one row per contact
+
+    def _set_contact_data(
+        self,
+        nc: int,
+        stiffness: Any,
+        bodies: Any,
+        normals: Any,
+        points: Any,
+        contact_ids: Any,
+    ) -> None:
+        self.stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
+        self.bodies = self.normals = self.points = self.contact_ids = None
+        if bodies is not None:
+            self.bodies = checks.integers("bodies", bodies, (nc, 2), at_least=-1)
+        if normals is not None:
+            self.normals = checks.table("normals", normals, nc)
+            length = np.linalg.norm(self.normals, axis=1)
+            bad = np.flatnonzero(np.abs(length - 1.0) > 1e-6)
+            if bad.size:
+                found = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
+                raise InvalidInput("normals", found, "unit vectors")
+        if points is not None:
+            self.points = checks.table("points", points, nc)
+        if contact_ids is not None:
+            self.contact_ids = checks.labels("contact_ids", contact_ids, nc)
+        self._sealed = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_sealed" in self.__dict__:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind} is frozen: use step.replace({name}=...)")
+        super().__setattr__(name, value)
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return int(self.stiffness.shape[0])
+
+    @property
+    @abstractmethod
+    def N(self) -> sp.csr_array:
+        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N)."""
+
+    @property
+    @abstractmethod
+    def p_vec(self) -> FloatArray:
+        """p of equation (20) (nc,), m/s: the value of each contact's constraint in free motion."""
+
+    def body_forces(self, f: Any) -> FloatArray:
+        """Total contact force on every body, fixed ones included.
+
+        Parameters
+        ----------
+        f : (nc,) contact forces, N.
+
+        Returns
+        -------
+        (number of bodies, 2 or 3) forces in N; body numbers are those of ``bodies``.
+
+        Raises
+        ------
+        InvalidInput : a step without bodies or normals, or forces of another length.
+        """
+        if self.bodies is None or self.normals is None:
+            raise InvalidInput("step", "no bodies or normals", "a step built with both")
+        forces = checks.vector("f", f, self.nc, "N")
+        vectors = forces[:, None] * self.normals
+        count = int(self.bodies.max(initial=-1)) + 1
+        total = np.zeros((count, self.normals.shape[1]))
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            index = self.bodies[:, column]
+            np.add.at(total, index[index >= 0], sign * vectors[index >= 0])
+        return total
+
+    # --- other steps from this one -----------------------------------------------------
+
+    def replace(self: AnyStep, **changes: Any) -> AnyStep:
+        """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
+
+        Raises
+        ------
+        InvalidInput : no such argument, or a value that it does not take.
+        """
+        arguments = self._arguments()
+        unknown = set(changes) - set(arguments)
+        if unknown:
+            raise InvalidInput(
+                ", ".join(sorted(unknown)), "no such argument", "one of " + ", ".join(arguments)
+            )
+        return type(self)(**{**arguments, **changes})
+
+    def select(self: AnyStep, contacts: Any) -> AnyStep:
+        """The same step with only these contacts, in this order.
+
+        ``contacts`` are indices (n,) or a mask (nc,).
+
+        Raises
+        ------
+        InvalidInput : neither, or an index out of range.
+        """
+        index = checks.array("contacts", contacts, "indices or a boolean mask")
+        if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
+            raise InvalidInput("contacts", checks.describe(index), "indices or a boolean mask")
+        if index.dtype.kind == "b":
+            if index.size != self.nc:
+                raise InvalidInput("contacts", f"{index.size} flags", f"{self.nc} flags")
+            index = np.flatnonzero(index)
+        index = index.astype(np.intp)
+        if index.size and not (index.min() >= 0 and index.max() < self.nc):
+            raise InvalidInput("contacts", "an index out of range", f"0 to {self.nc - 1}")
+        return self.replace(**self._rows(index))
+
+    def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
+        """The arguments that differ between contacts, for these contacts."""
+        values = {name: getattr(self, name) for name in (*self._PER_CONTACT, *_SHARED)}
+        return {name: value[index] for name, value in values.items() if value is not None}
+
+    def _arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._arguments())
+
+    # --- files -------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the step to an ``.npz`` file, without loss."""
+        archive.save(path, self._KIND, self._arguments())
+
+    @classmethod
+    def load(cls: type[AnyStep], path: str | Path) -> AnyStep:
+        """Read a step that ``save`` wrote: of this class, or by ``Step.load`` of either.
+
+        Raises
+        ------
+        InvalidInput : the file is missing, damaged, or holds something else.
+        """
+        kinds: dict[str, Any] = {
+            kind._KIND: kind for kind in (ContactStep, DelassusStep) if issubclass(kind, cls)
+        }
+        name, content = archive.load(path, tuple(kinds))
+        kind = kinds[name]
+        known = (*kind._ARGUMENTS, *_SHARED)
+        missing = [key for key in known[:3] if key not in content]
+        unknown = sorted(set(content) - set(known))
+        if missing or unknown:
+            raise InvalidInput(
+                "path",
+                f"a file without {missing}" if missing else f"unknown entries {unknown}",
+                f"a {name} with " + ", ".join(known),
+            )
+        try:
+            return kind(**content)
+        except TypeError as error:
+            raise InvalidInput("path", str(error), f"a complete {name}") from error
+
+
+def _rebuild(kind: type[AnyStep], arguments: dict[str, Any]) -> AnyStep:
+    """The step with these arguments; copies and pickles are made anew, read-only."""
+    return kind(**arguments)
+
+
+class ContactStep(Step):
     """One time step of rigid bodies in frictionless contact.
 
     Parameters
@@ -56,11 +247,20 @@ class ContactStep:
     The arrays are copies and read-only. Olsen & Kamrin (2018), section 3.
     """
 
-    M: sp.csr_array | None
-    B: sp.csr_array | None
-    v: FloatArray | None
-    F_ext: FloatArray | None
-    phi: FloatArray | None
+    _KIND = "contact step"
+    _ARGUMENTS = (
+        "M",
+        "B",
+        "phi",
+        "v",
+        "F_ext",
+        "dt",
+        "restitution",
+        "gap_rate",
+        "v_min",
+        "dof_body",
+    )
+    _PER_CONTACT = ("B", "phi", "restitution", "gap_rate")
 
     def __init__(
         self,
@@ -83,9 +283,9 @@ class ContactStep:
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
-        self.mass: MassMatrix | None = MassMatrix(checks.matrix("M", M, nv, nv))
-        self.M = self.mass.M
-        self.B = gap_gradient
+        self.mass = MassMatrix(checks.matrix("M", M, nv, nv))
+        self.M: sp.csr_array = self.mass.M
+        self.B: sp.csr_array = gap_gradient
         self.phi = checks.vector("phi", phi, nc, "m")
         self.v = checks.vector("v", v, nv, "m/s")
         self.F_ext = checks.vector("F_ext", F_ext, nv, "N")
@@ -95,12 +295,88 @@ class ContactStep:
         )
         self.gap_rate = checks.per_contact("gap_rate", gap_rate, nc)
         self.v_min = checks.scalar("v_min", v_min, at_least=0.0)
-        self._delassus: tuple[sp.csr_array, FloatArray] | None = None
-        self._set_contact_data(nc, nv, stiffness, bodies, normals, points, contact_ids, dof_body)
+        if dof_body is not None:
+            self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
 
-    @classmethod
-    def from_delassus(
-        cls,
+    @staticmethod
+    def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
+        """The same as ``DelassusStep(N, p_vec, dt, **contacts)``.
+
+        Raises
+        ------
+        InvalidInput : as there.
+        """
+        return DelassusStep(N, p_vec, dt, **contacts)
+
+    @property
+    def nv(self) -> int:
+        """Number of free degrees of freedom."""
+        return int(self.B.shape[1])
+
+    @cached_property
+    def v_star(self) -> FloatArray:
+        """v* = v + Δt M⁻¹ F_ext (nv,), m/s: the velocity without contacts."""
+        return read_only(self.v + self.dt * self.mass.solve(self.F_ext))
+
+    @cached_property
+    def impacting(self) -> BoolArray:
+        """(nc,) contacts on which Newton restitution acts.
+
+        Those with e > 0 that would end the step in penetration and approach faster than v_min.
+        """
+        approach = self.B @ self.v + self.gap_rate
+        end = self.phi + self.dt * (self.B @ self.v_star + self.gap_rate)
+        return read_only((self.restitution > 0.0) & (end < 0.0) & (approach < -self.v_min))
+
+    @cached_property
+    def bias(self) -> FloatArray:
+        """(nc,) m/s: the contact constraints of the step are B v⁺ + bias ≥ 0.
+
+        bias = Φ/Δt + gap_rate; on impacting contacts e (B v + gap_rate) + gap_rate.
+        """
+        rigid = self.phi / self.dt
+        rebound = self.restitution * (self.B @ self.v + self.gap_rate)
+        return read_only(np.where(self.impacting, rebound, rigid) + self.gap_rate)
+
+    @cached_property
+    def p_vec(self) -> FloatArray:
+        """p of equation (20) (nc,), m/s: B v* + bias."""
+        return read_only(np.asarray(self.B @ self.v_star + self.bias))
+
+    @cached_property
+    def N(self) -> sp.csr_array:
+        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N)."""
+        product = sp.csr_array(self.B @ self.mass.solve_sparse(sp.csr_array(self.B.T)))
+        return checks.freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
+
+    def __repr__(self) -> str:
+        size = f"{self.nc} contacts, {self.nv} degrees of freedom"
+        return f"ContactStep({size}, dt={self.dt:g} s)"
+
+
+class DelassusStep(Step):
+    """One time step of which only N and p of equation (20) are known.
+
+    Parameters
+    ----------
+    N : (nc, nc) Delassus matrix Δt B M⁻¹ Bᵀ, m/(s·N), symmetric positive semidefinite.
+    p_vec : (nc,) gap rate of the free motion, m/s.
+    dt : time step Δt, s. With the default of one, forces are impulses.
+    stiffness, bodies, normals, points, contact_ids : as in ``ContactStep``.
+
+    Raises
+    ------
+    InvalidInput : N is asymmetric beyond round-off or has a negative eigenvalue; or naming
+        another argument.
+    """
+
+    _KIND = "delassus step"
+    _ARGUMENTS = ("N", "p_vec", "dt")
+    _PER_CONTACT = ("p_vec",)
+
+    def __init__(
+        self,
         N: Any,
         p_vec: Any,
         dt: Any = 1.0,
@@ -110,281 +386,30 @@ class ContactStep:
         normals: Any = None,
         points: Any = None,
         contact_ids: Any = None,
-    ) -> ContactStep:
-        """A step known only by N and p of equation (20); its M, B, v, F_ext and phi are None.
-
-        Parameters
-        ----------
-        N : (nc, nc) Delassus matrix Δt B M⁻¹ Bᵀ, m/(s·N), symmetric positive semidefinite.
-        p_vec : (nc,) gap rate of the free motion, m/s.
-        dt : time step Δt, s. With the default of one, forces are impulses.
-
-        Raises
-        ------
-        InvalidInput : N is asymmetric beyond round-off or has a negative eigenvalue.
-        """
-        self = cls.__new__(cls)
+    ) -> None:
         matrix = checks.matrix("N", N, None, None)
         nc = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
         _require_semidefinite(matrix)
         self.dt = checks.scalar("dt", dt, above=0.0)
-        self._delassus = (matrix, checks.vector("p_vec", p_vec, nc, "m/s"))
-        self.mass = self.M = self.B = self.phi = self.v = self.F_ext = None
-        self.restitution = checks.per_contact("restitution", 0.0, nc)
-        self.gap_rate = checks.per_contact("gap_rate", 0.0, nc)
-        self.v_min = 0.0
-        self._set_contact_data(nc, None, stiffness, bodies, normals, points, contact_ids, None)
-        return self
-
-    def _set_contact_data(
-        self,
-        nc: int,
-        nv: int | None,
-        stiffness: Any,
-        bodies: Any,
-        normals: Any,
-        points: Any,
-        contact_ids: Any,
-        dof_body: Any,
-    ) -> None:
-        self.stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
-        self.bodies: IntArray | None = None
-        self.normals: FloatArray | None = None
-        self.points: FloatArray | None = None
-        self.contact_ids: NDArray[Any] | None = None
-        self.dof_body: IntArray | None = None
-        if bodies is not None:
-            self.bodies = checks.integers("bodies", bodies, (nc, 2), at_least=-1)
-        if normals is not None:
-            self.normals = checks.table("normals", normals, nc)
-            length = np.linalg.norm(self.normals, axis=1)
-            bad = np.flatnonzero(np.abs(length - 1.0) > 1e-6)
-            if bad.size:
-                found = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
-                raise InvalidInput("normals", found, "unit vectors")
-        if points is not None:
-            self.points = checks.table("points", points, nc)
-        if contact_ids is not None:
-            self.contact_ids = checks.labels("contact_ids", contact_ids, nc)
-        if dof_body is not None and nv is not None:
-            self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
-        self._sealed = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "_sealed" in self.__dict__:
-            raise AttributeError(f"ContactStep is frozen: use step.replace({name}=...)")
-        super().__setattr__(name, value)
-
-    # --- sizes -------------------------------------------------------------------------
+        self._N, self._p_vec = matrix, checks.vector("p_vec", p_vec, nc, "m/s")
+        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
 
     @property
-    def nc(self) -> int:
-        """Number of contacts."""
-        return int(self.stiffness.shape[0])
-
-    @property
-    def nv(self) -> int | None:
-        """Number of free degrees of freedom; None for a Delassus-only step."""
-        return None if self.B is None else int(self.B.shape[1])
-
-    @property
-    def delassus_only(self) -> bool:
-        """Whether only N and p are known."""
-        return self._delassus is not None
-
-    # --- what follows from the data ----------------------------------------------------
-
-    @cached_property
-    def v_star(self) -> FloatArray | None:
-        """v* = v + Δt M⁻¹ F_ext (nv,), m/s: the velocity without contacts."""
-        if self.mass is None or self.v is None or self.F_ext is None:
-            return None
-        return read_only(self.v + self.dt * self.mass.solve(self.F_ext))
-
-    @cached_property
-    def impacting(self) -> BoolArray:
-        """(nc,) contacts on which Newton restitution acts.
-
-        Those with e > 0 that would end the step in penetration and approach faster than v_min.
-        """
-        if self.B is None or self.phi is None or self.v_star is None:
-            return read_only(np.zeros(self.nc, dtype=bool))
-        approach = self.B @ self.v + self.gap_rate
-        end = self.phi + self.dt * (self.B @ self.v_star + self.gap_rate)
-        return read_only((self.restitution > 0.0) & (end < 0.0) & (approach < -self.v_min))
-
-    @cached_property
-    def bias(self) -> FloatArray | None:
-        """(nc,) m/s: the contact constraints of the step are B v⁺ + bias ≥ 0.
-
-        bias = Φ/Δt + gap_rate; on impacting contacts e (B v + gap_rate) + gap_rate.
-        """
-        if self.B is None or self.phi is None:
-            return None
-        rigid = self.phi / self.dt
-        rebound = self.restitution * (self.B @ self.v + self.gap_rate)
-        return read_only(np.where(self.impacting, rebound, rigid) + self.gap_rate)
-
-    @cached_property
-    def p_vec(self) -> FloatArray:
-        """p of equation (20) (nc,), m/s: the constraint's value in free motion, B v* + bias.
-
-        Raises
-        ------
-        InvalidInput : a step that no constructor made.
-        """
-        if self._delassus is not None:
-            return self._delassus[1]
-        if self.B is None or self.v_star is None or self.bias is None:
-            raise InvalidInput("step", "neither matrices nor p_vec", "a step by a constructor")
-        return read_only(np.asarray(self.B @ self.v_star + self.bias))
-
-    @cached_property
     def N(self) -> sp.csr_array:
-        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N).
+        """Delassus matrix (nc, nc), m/(s·N)."""
+        return self._N
 
-        Raises
-        ------
-        InvalidInput : a step that no constructor made.
-        """
-        if self._delassus is not None:
-            return self._delassus[0]
-        if self.mass is None or self.B is None:
-            raise InvalidInput("step", "neither matrices nor N", "a step built by a constructor")
-        product = sp.csr_array(self.B @ self.mass.solve_sparse(sp.csr_array(self.B.T)))
-        return checks.freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
+    @property
+    def p_vec(self) -> FloatArray:
+        """p (nc,), m/s: gap rate of the free motion."""
+        return self._p_vec
 
-    def body_forces(self, f: Any) -> FloatArray:
-        """Total contact force on every body, fixed ones included.
-
-        Parameters
-        ----------
-        f : (nc,) contact forces, N.
-
-        Returns
-        -------
-        (number of bodies, 2 or 3) forces in N; body numbers are those of ``bodies``.
-
-        Raises
-        ------
-        InvalidInput : a step without bodies or normals, or forces of another length.
-        """
-        if self.bodies is None or self.normals is None:
-            raise InvalidInput("step", "no bodies or normals", "a step built with both")
-        forces = checks.vector("f", f, self.nc, "N")
-        vectors = forces[:, None] * self.normals
-        count = int(self.bodies.max(initial=-1)) + 1
-        total = np.zeros((count, self.normals.shape[1]))
-        for column, sign in ((0, -1.0), (1, 1.0)):
-            index = self.bodies[:, column]
-            np.add.at(total, index[index >= 0], sign * vectors[index >= 0])
-        return total
-
-    # --- other steps from this one -----------------------------------------------------
-
-    def replace(self, **changes: Any) -> ContactStep:
-        """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
-
-        Raises
-        ------
-        InvalidInput : no such argument, or a value that it does not take.
-        """
-        arguments = self._arguments()
-        unknown = set(changes) - set(arguments)
-        if unknown:
-            raise InvalidInput(
-                ", ".join(sorted(unknown)), "no such argument", "one of " + ", ".join(arguments)
-            )
-        arguments.update(changes)
-        return _rebuild(self.delassus_only, arguments)
-
-    def select(self, contacts: Any) -> ContactStep:
-        """The same step with only these contacts, in this order.
-
-        ``contacts`` are indices (n,) or a mask (nc,).
-
-        Raises
-        ------
-        InvalidInput : neither, or an index out of range.
-        """
-        index = checks.array("contacts", contacts, "indices or a boolean mask")
-        if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
-            raise InvalidInput("contacts", checks.describe(index), "indices or a boolean mask")
-        if index.dtype.kind == "b":
-            if index.size != self.nc:
-                raise InvalidInput("contacts", f"{index.size} flags", f"{self.nc} flags")
-            index = np.flatnonzero(index)
-        index = index.astype(np.intp)
-        if index.size and not (index.min() >= 0 and index.max() < self.nc):
-            raise InvalidInput("contacts", "an index out of range", f"0 to {self.nc - 1}")
-        rows = {
-            name: value[index]
-            for name, value in self._arguments().items()
-            if name in _PER_CONTACT and value is not None
-        }
-        if self.delassus_only:
-            rows["N"] = self.N[index][:, index]
-        return self.replace(**rows)
-
-    def _arguments(self) -> dict[str, Any]:
-        names = _DELASSUS_ARGUMENTS if self.delassus_only else _ARGUMENTS
-        return {name: getattr(self, name) for name in names}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.delassus_only, self._arguments())
-
-    # --- files -------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write the step to an ``.npz`` file, without loss."""
-        kind = "delassus step" if self.delassus_only else "contact step"
-        archive.save(path, kind, self._arguments())
-
-    @staticmethod
-    def load(path: str | Path) -> ContactStep:
-        """Read a step that ``save`` wrote.
-
-        Raises
-        ------
-        InvalidInput : the file is missing, damaged, or holds something else.
-        """
-        kind, content = archive.load(path, ("contact step", "delassus step"))
-        known = _DELASSUS_ARGUMENTS if kind == "delassus step" else _ARGUMENTS
-        missing = [name for name in known[:3] if name not in content]
-        unknown = sorted(set(content) - set(known))
-        if missing or unknown:
-            raise InvalidInput(
-                "path",
-                f"a file without {missing}" if missing else f"unknown entries {unknown}",
-                f"a {kind} with " + ", ".join(known),
-            )
-        try:
-            return _rebuild(kind == "delassus step", content)
-        except TypeError as error:
-            raise InvalidInput("path", str(error), f"a complete {kind}") from error
+    def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
+        return {**super()._rows(index), "N": self.N[index][:, index]}
 
     def __repr__(self) -> str:
-        size = f"{self.nc} contacts"
-        if self.nv is None:
-            return f"ContactStep({size}, N and p only, dt={self.dt:g} s)"
-        return f"ContactStep({size}, {self.nv} degrees of freedom, dt={self.dt:g} s)"
-
-
-_PER_CONTACT = (
-    "B", "phi", "p_vec", "stiffness", "restitution", "gap_rate",
-    "bodies", "normals", "points", "contact_ids",
-)  # fmt: skip
-_SHARED = ("stiffness", "bodies", "normals", "points", "contact_ids")
-_DELASSUS_ARGUMENTS = ("N", "p_vec", "dt", *_SHARED)
-_ARGUMENTS = (
-    "M", "B", "phi", "v", "F_ext", "dt", "restitution", "gap_rate", "v_min", *_SHARED, "dof_body",
-)  # fmt: skip
-
-
-def _rebuild(delassus_only: bool, arguments: dict[str, Any]) -> ContactStep:
-    """The step that these arguments describe; copies and pickles are made anew, read-only."""
-    return (ContactStep.from_delassus if delassus_only else ContactStep)(**arguments)
+        return f"DelassusStep({self.nc} contacts, dt={self.dt:g} s)"
 
 
 def _require_semidefinite(N: sp.csr_array) -> None:

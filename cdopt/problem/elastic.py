@@ -1,4 +1,4 @@
-"""The plain data of a step with inertia and elastic contacts, and its energies."""
+"""A step with inertia and elastic contacts as data: its energies, scales and residuals."""
 
 from __future__ import annotations
 
@@ -7,22 +7,34 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.checks import FloatArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt.problem.certificate import (
+    ProblemData,
+    Residual,
+    energy_round_off,
+    law_residual,
+    positive,
+    tension,
+)
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.rigid import RigidStepData
-from cdopt.problem.scaling import Parts
+from cdopt.problem.scaling import Parts, ScaledDynamics
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticStepData:
+class ElasticStepData(ProblemData):
     """Compliant contact dynamics: M (v⁺ − v*) = Δt Bᵀf, f = w′(c), c = −Δt (B v⁺ + bias).
 
     Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
+    Residuals, with F_i the smaller of the forces that the bodies of contact i exchange, or what
+    it makes of all that closes in the step if less:
+
+    - ``law``              max |f_i − w′(c_i)| / F_i
+    - ``tension``          max (−f_i)₊ / F_i
+    - ``momentum`` and ``duality gap`` as for the rigid step
 
     Attributes
     ----------
@@ -33,20 +45,22 @@ class ElasticStepData:
     step: ContactStep
     law: PowerLaw
 
+    kind = "elastic step"
+
     @cached_property
     def rigid(self) -> RigidStepData:
         """The same step with rigid contacts, in the units of the elastic one."""
         return _YieldingStepData(self.step, self.law)
 
     @property
-    def kind(self) -> str:
-        """Name of the problem kind."""
-        return "elastic step"
-
-    @property
     def nc(self) -> int:
         """Number of contacts."""
-        return self.rigid.nc
+        return self.step.nc
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return self.step.nv
 
     @property
     def parts(self) -> Parts:
@@ -56,19 +70,17 @@ class ElasticStepData:
     @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts, when given."""
-        return self.rigid.contact_ids
+        return self.step.contact_ids
 
-    @cached_property
+    @property
     def free_motion(self) -> FloatArray:
-        """v* (nv,), m/s: the motion without contacts.
-
-        Raises
-        ------
-        InvalidInput : the step is known by N and p alone.
-        """
-        if self.step.v_star is None:
-            raise InvalidInput("step", "no velocity", "a step with M and B")
+        """v* (nv,), m/s: the motion without contacts."""
         return self.step.v_star
+
+    @property
+    def force(self) -> FloatArray:
+        """(nc,) N, unit of each contact's force."""
+        return self.rigid.force
 
     def overlap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """c (nc,), m, at the end of the step: −Δt times the gap rate."""
@@ -85,21 +97,28 @@ class ElasticStepData:
         stored = self.parts.total(self.parts.contact, self.law.conjugate(f))
         return self.rigid.force_objective(f) + stored / self.rigid.dt
 
-    @cached_property
-    def scaled_law(self) -> PowerLaw:
-        """The law between forces and overlaps in units of their parts: F, and V Δt."""
-        length = (self.rigid.speed * self.rigid.dt) ** (self.law.power - 1.0)
-        return PowerLaw(self.law.stiffness * length / self.rigid.force, self.law.power)
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+        rigid, law, p = self.rigid, self.law, self.step.p_vec
+        exchange = rigid.exchange(motion, f)
+        c, slack = self.overlap(motion, f), rigid.dt * exchange.gap_round_off
+        closing = law.force(rigid.dt * (positive(-p) + exchange.speed))
+        force = np.minimum(exchange.force(), closing)
+        stored = law.energy(c) + law.conjugate(f)
+        round_off = energy_round_off(law, f, c, slack)
+        return (
+            law_residual(law, f, c, slack, force),
+            tension(f, force),
+            *rigid.momentum_residual(exchange),
+            rigid.duality_gap(exchange, stored - f * c, round_off, stored),
+        )
 
-    @cached_property
-    def scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """M and B in units of the energies, speeds and dof speeds of their parts."""
-        return self.rigid.scaled_matrices
+    def prove_infeasible(self) -> None:
+        """None: elastic steps always have an answer."""
 
-    @cached_property
-    def scaled_opening(self) -> FloatArray:
-        """(nc,) gap of the free motion over V Δt."""
-        return np.asarray(self.step.p_vec / self.rigid.speed)
+    def scaled(self) -> ScaledDynamics:
+        """The step in units of the forces, speeds and energies of its parts."""
+        return self.rigid.scaled()
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +132,8 @@ class _YieldingStepData(RigidStepData):
 
     law: PowerLaw
 
-    def _own_mobility(self) -> FloatArray:
+    def _diagonal(self) -> FloatArray:
         """N_ii (nc,) of a diagonal M: enough for a scale, without a solve for each contact."""
-        if self.B is None or self.mass is None:
-            return super()._own_mobility()
         return self.dt * self._diagonal_mobility[0]
 
     @cached_property
@@ -129,3 +146,8 @@ class _YieldingStepData(RigidStepData):
         yielding = stiffest * (self.part_speed * self.dt) ** (self.law.power - 1.0)
         stopping = self.stopping_force
         return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))
+
+    def _scaled_law(self) -> PowerLaw:
+        """The law between forces and overlaps in units of their parts: F, and V Δt."""
+        length = (self.speed * self.dt) ** (self.law.power - 1.0)
+        return PowerLaw(self.law.stiffness * length / self.force, self.law.power)

@@ -47,6 +47,11 @@ class MassMatrix:
         else:
             self._inverses = [self._invert(rows) for rows in self._blocks]
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether M has no entry off its diagonal."""
+        return int(self.M.nnz) == self.diagonal.size
+
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for a vector x (nv,)."""
         if self._factor is not None:

@@ -1,45 +1,63 @@
-"""The plain data of a classic contact dynamics step, its energies and its characteristic scales."""
+"""A classic contact dynamics step as data: its energies, scales, residuals and infeasibility."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import kernels
 from cdopt.problem.bodies import Bodies, bodies_of, touched
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.entries import Entries
+from cdopt.problem.exchange import BodyExchange, Exchange, body_exchange
+from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.mass import MassMatrix
-from cdopt.problem.scaling import Parts, column_scale, matrix_parts, network_parts
+from cdopt.problem.scaling import (
+    Parts,
+    ScaledDelassus,
+    ScaledDynamics,
+    column_scale,
+    matrix_parts,
+    network_parts,
+)
 
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
-_EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, of its terms' absolute values
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 
-@dataclass(frozen=True, eq=False)
-class RigidStepData:
-    """A classic contact dynamics step: f ≥ 0, B v⁺ + bias ≥ 0, M (v⁺ − v*) = Δt Bᵀ f.
+def rigid_data(step: Step) -> RigidStepData | DelassusStepData:
+    """The problem of classic contact dynamics on a step, however the step is known."""
+    if isinstance(step, DelassusStep):
+        return DelassusStepData(step)
+    return RigidStepData(cast(ContactStep, step))
 
-    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
 
-    Equations (20)–(22) of Olsen & Kamrin (2018).
+class RigidData(ProblemData):
+    """A classic contact dynamics step: f ≥ 0, g ≥ 0, fᵀg = 0 with gap rates g = N f + p.
+
+    Equations (20)–(22) of Olsen & Kamrin (2018). Residuals, with S_i the gap speed of what acts
+    at contact i and E the energy of what acts in an independent part:
+
+    - ``penetration``      max (−g_i)₊ / S_i
+    - ``tension``          max (−N_ii f_i)₊ / S_i
+    - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
+    - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
+    - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
     """
 
-    step: ContactStep
-
-    @property
-    def kind(self) -> str:
-        """Name of the problem kind."""
-        return "rigid step"
+    kind = "rigid step"
+    step: Step
 
     @property
     def nc(self) -> int:
@@ -51,122 +69,113 @@ class RigidStepData:
         """Time step Δt, s."""
         return self.step.dt
 
-    @cached_property
-    def B(self) -> sp.csr_array | None:
-        """Gap gradient (nc, nv); None when only N and p are known.
-
-        Columns that move no gap but for round-off (rotations of spheres, whose levers are
-        zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
-        """
-        given, mass = self.step.B, self.mass
-        if given is None or mass is None:
-            return given
-        _, moving = self._diagonal_mobility
-        if moving.all() or moving[given.indices].all():
-            return given
-        return freeze(sp.csr_array(given * np.where(moving, 1.0, 0.0)[None, :]))
-
-    @cached_property
-    def entries(self) -> Entries:
-        """The entries of B.
-
-        Raises
-        ------
-        InvalidInput : the step is known by N and p alone.
-        """
-        if self.B is None:
-            raise InvalidInput("step", "no matrices", "a step with M and B")
-        return Entries(self.B)
-
-    @property
-    def mass(self) -> MassMatrix | None:
-        """Mass matrix; None when only N and p are known."""
-        return self.step.mass
-
     @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts, when given."""
         return self.step.contact_ids
 
+    @abstractmethod
     def velocity(self, f: FloatArray) -> FloatArray | None:
-        """v⁺ = v* + Δt M⁻¹ Bᵀ f (nv,), m/s: the motion under forces f (nc,) in N."""
-        if self.B is None or self.mass is None or self.step.v_star is None:
-            return None
-        return np.asarray(self.step.v_star + self.dt * self.mass.solve(self.load(f)))
+        """v⁺ (nv,), m/s: the motion under forces f (nc,) in N; None with N and p alone."""
 
-    def load(self, f: FloatArray) -> FloatArray:
-        """Bᵀ f (nv,), N and N·m: what forces f (nc,) in N do to the bodies."""
-        return self.entries.load(f)
-
+    @abstractmethod
     def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """(nc,) m/s, the value of each contact's constraint: B v⁺ + bias, or N f + p."""
-        if v_next is None or self.B is None or self.step.bias is None:
-            return np.asarray(self.step.N @ f + self.step.p_vec)
-        return self.entries.times(v_next) + self.step.bias
 
-    # --- energies, by part -------------------------------------------------------------
-
+    @abstractmethod
     def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ ‖v⁺ − v*‖²_M (parts,), J; without matrices that of the motion f causes."""
-        if v_next is None or self.mass is None or self.step.v_star is None:
-            return self.parts.total(self.parts.contact, 0.5 * self.dt * f * (self.step.N @ f))
-        jump = v_next - self.step.v_star
-        return self.parts.total(self.parts.dof, 0.5 * jump * Entries(self.mass.M).times(jump))
+        """½ ‖v⁺ − v*‖²_M (parts,), J; with N and p alone that of the motion f causes."""
 
+    @abstractmethod
     def force_objective(self, f: FloatArray) -> FloatArray:
         """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
-        linear = self.parts.total(self.parts.contact, self.step.p_vec * f)
-        if self.B is None or self.mass is None:
-            return self.velocity_objective(None, f) / self.dt + linear
-        load = self.load(f)
-        jump = self.dt * self.mass.solve(load)
-        return self.parts.total(self.parts.dof, 0.5 * jump * load) + linear
 
-    # --- scales ------------------------------------------------------------------------
+    # --- the certificate ---------------------------------------------------------------
+
+    @abstractmethod
+    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
+        """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+        exchange, gap, push = self.exchange(motion, f), self.gap(motion, f), self.mobility * f
+        speed, round_off, none = exchange.speed, exchange.gap_round_off, np.zeros(self.nc)
+        both = positive(np.minimum(push, gap))
+        return (
+            worst("penetration", positive(-gap), speed, round_off, "m/s"),
+            worst("tension", positive(-push), speed, none, "m/s"),
+            worst("complementarity", both, speed, round_off, "m/s"),
+            *self.momentum_residual(exchange),
+            self.duality_gap(exchange, self.dt * f * gap, self.dt * np.abs(f) * round_off, none),
+        )
+
+    def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
+        """The residual of momentum, where bodies are known."""
+        return ()
+
+    def duality_gap(
+        self,
+        exchange: Exchange,
+        unbalanced: FloatArray,
+        round_off: FloatArray,
+        stored: FloatArray,
+    ) -> Residual:
+        """The residual of the duality gap, P + Δt D, written so that it does not cancel.
+
+        Parameters
+        ----------
+        exchange : what acts.
+        unbalanced, round_off : (nc,) J, each contact's share of the gap, and its round-off.
+        stored : (nc,) J, elastic energy of each contact.
+        """
+        at, parts = self.parts.contact, self.parts
+        kinetic, kinetic_round_off = self._kinetic_gap(exchange)
+        return worst(
+            "duality gap",
+            np.abs(parts.total(at, unbalanced) + kinetic),
+            parts.total(at, stored) + exchange.part_energy,
+            parts.total(at, round_off) + kinetic_round_off,
+            "J",
+        )
+
+    def _kinetic_gap(self, exchange: Exchange) -> tuple[FloatArray, FloatArray]:
+        """½ ‖M(v⁺ − v*) − Δt Bᵀf‖² (parts,) in the norm of M⁻¹, J, and its round-off."""
+        none = np.zeros(self.parts.count)
+        return none, none
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
+        rows, bias = self._balance
+        if self.nc == 0 or not np.any(bias < 0.0):
+            return None
+        reach = column_scale(sp.csr_array(rows.T))
+        used = np.flatnonzero(reach > 0.0)
+        balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+        height = self.parts.largest(self.parts.contact, positive(-bias))[self.parts.contact]
+        ray = descending_ray(
+            bias / np.where(height > 0.0, height, 1.0),
+            balance,
+            np.abs,
+            A_eq=balance,
+            b_eq=np.zeros(used.size),
+            bounds=(0.0, 1.0),
+        )
+        if ray is None:
+            return None
+        g, violation = ray
+        return InfeasibilityProof(self.kind, read_only(g), float(bias @ g), violation)
+
+    @property
+    @abstractmethod
+    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
+        """Bᵀ and bias, or N and p."""
+
+    # --- what acts ---------------------------------------------------------------------
 
     @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the contact network."""
-        if self.B is None or self.mass is None:
-            return matrix_parts(self.step.N)
-        return network_parts(self.B, self.mass.M)
-
-    @cached_property
-    def bodies(self) -> Bodies:
-        """The bodies that the degrees of freedom belong to; none with N and p alone."""
-        if self.B is None or self.mass is None:
-            return Bodies(np.zeros(0, dtype=np.int64), 0)
-        coupling = None if self.mass.M.nnz == self.mass.diagonal.size else self.mass.M
-        return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
-
-    @cached_property
-    def _closing(self) -> BoolArray:
-        """(nc,) contacts that close in free motion, by more than round-off."""
-        step = self.step
-        if self.B is None or step.bias is None or step.v_star is None:
-            return step.p_vec < 0.0
-        terms = np.abs(step.bias) + self.entries.times_size(step.v_star)
-        return np.asarray(step.p_vec < -_EPS * terms)
-
-    @cached_property
-    def idle_bodies(self) -> BoolArray:
-        """(bodies,) those without load, none of whose contacts closes in free motion."""
-        step, B, label = self.step, self.B, self.bodies.label
-        if B is None or step.v is None or step.v_star is None:
-            return np.zeros(self.bodies.count, dtype=bool)
-        loaded = self.bodies.largest(np.abs(step.v_star - step.v)) > 0.0
-        return ~loaded & ~touched(B.indptr, B.indices, label, self._closing, self.bodies.count)
-
-    @cached_property
+    @abstractmethod
     def idle_parts(self) -> BoolArray:
         """(parts,) those in which no body bears a load and no contact closes in free motion."""
-        parts = self.parts
-        acting = parts.largest(parts.contact, self._closing.astype(np.float64))
-        if self.B is not None:
-            acting += parts.largest(
-                parts.dof, (~self.idle_bodies[self.bodies.label]).astype(np.float64)
-            )
-        return acting == 0.0
 
     @cached_property
     def position_round_off(self) -> FloatArray:
@@ -178,7 +187,9 @@ class RigidStepData:
         if points is None:
             return np.zeros(self.nc)
         size = parts.largest(parts.contact, np.abs(points).max(axis=1, initial=0.0))
-        return read_only(_EPS * size[parts.contact] / self.dt)
+        return read_only(EPS * size[parts.contact] / self.dt)
+
+    # --- scales ------------------------------------------------------------------------
 
     @cached_property
     def part_speed(self) -> FloatArray:
@@ -188,51 +199,32 @@ class RigidStepData:
         not blunt the scale; where nothing moves either, the largest |p|. Never below the
         round-off of the terms that p is made of.
         """
-        step, parts, B = self.step, self.parts, self.B
-        p, bias, v_star = step.p_vec, step.bias, step.v_star
-        if B is None or bias is None or v_star is None:
-            B, bias, v_star = sp.csr_array((self.nc, 0)), np.zeros(self.nc), np.zeros(0)
-        speed = kernels.closing_speeds(
-            B.indptr, B.indices, B.data, v_star, p, bias, parts.contact, parts.count,
-            _NEGLIGIBLE, _ROUND_OFF,
-        )  # fmt: skip
-        if (speed > 0.0).all():
-            return read_only(speed)
+        speed = self._closing_speeds()
         return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
+
+    @abstractmethod
+    def _closing_speeds(self) -> FloatArray:
+        """(parts,) m/s: the same, zero where there is no motion at all."""
 
     @cached_property
     def mobility(self) -> FloatArray:
         """N_ii (nc,), m/(s·N): gap speed per unit of the contact's own force, always positive."""
-        own = self._own_mobility()
+        own = self._diagonal()
         if (own > 0.0).all():
             return read_only(own)
-        return read_only(
-            np.where(own > 0.0, own, self.parts.geometric_mean(own)[self.parts.contact])
-        )
+        mean = self.parts.geometric_mean(own)[self.parts.contact]
+        return read_only(np.where(own > 0.0, own, mean))
 
-    def _own_mobility(self) -> FloatArray:
+    @abstractmethod
+    def _diagonal(self) -> FloatArray:
         """N_ii (nc,), m/(s·N), zero where the contact moves nothing."""
-        if self.B is None or self.mass is None:
-            return np.asarray(self.step.N.diagonal())
-        if self.mass.M.nnz == self.mass.diagonal.size:
-            return self.dt * self._diagonal_mobility[0]
-        product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
-        return self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
-
-    @cached_property
-    def _diagonal_mobility(self) -> tuple[FloatArray, BoolArray]:
-        """(nc,) 1/kg, N_ii/Δt if M were its diagonal; and which dofs (nv,) move a gap."""
-        B, mass = self.step.B, self.mass
-        if B is None or mass is None:
-            raise InvalidInput("step", "no matrices", "a step with M and B")
-        return kernels.mobilities(B.indptr, B.indices, B.data, mass.diagonal, _IDLE)
 
     @cached_property
     def stopping_force(self) -> FloatArray:
         """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
         return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
 
-    @cached_property
+    @property
     def part_force(self) -> FloatArray:
         """(parts,) N: unit of the part's forces."""
         return self.stopping_force
@@ -252,6 +244,163 @@ class RigidStepData:
         """(nc,) N, the force of each contact's part."""
         return read_only(self.part_force[self.parts.contact])
 
+
+@dataclass(frozen=True, eq=False)
+class RigidStepData(RigidData):
+    """The problem of a step with matrices: B v⁺ + bias ≥ 0, M (v⁺ − v*) = Δt Bᵀ f, f ≥ 0.
+
+    √E_b is the change of motion of body b in this step: E_b = Σ M_jj a_j² over its dofs, with a_j
+    the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j. S_i is the gap speed that this means at i.
+    """
+
+    step: ContactStep
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return self.step.nv
+
+    @property
+    def mass(self) -> MassMatrix:
+        """Mass matrix."""
+        return self.step.mass
+
+    @property
+    def free_motion(self) -> FloatArray:
+        """v* (nv,), m/s: the motion without contacts."""
+        return self.step.v_star
+
+    @cached_property
+    def B(self) -> sp.csr_array:
+        """Gap gradient (nc, nv).
+
+        Columns that move no gap but for round-off (rotations of spheres, whose levers are
+        zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
+        """
+        given, (_, moving) = self.step.B, self._diagonal_mobility
+        if moving.all() or moving[given.indices].all():
+            return given
+        return freeze(sp.csr_array(given * np.where(moving, 1.0, 0.0)[None, :]))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of B."""
+        return Entries(self.B)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+        return network_parts(self.B, self.mass.M)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The bodies that the degrees of freedom belong to."""
+        coupling = None if self.mass.is_diagonal else self.mass.M
+        return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
+
+    def velocity(self, f: FloatArray) -> FloatArray:
+        """v⁺ = v* + Δt M⁻¹ Bᵀ f (nv,), m/s: the motion under forces f (nc,) in N."""
+        return np.asarray(self.step.v_star + self.dt * self.mass.solve(self.load(f)))
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (nv,), N and N·m: what forces f (nc,) in N do to the bodies."""
+        return self.entries.load(f)
+
+    def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+        """B v⁺ + bias (nc,), m/s; v⁺ None is the motion that f causes."""
+        return self.entries.times(self.velocity(f) if v_next is None else v_next) + self.step.bias
+
+    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+        """½ ‖v⁺ − v*‖²_M (parts,), J; v⁺ None is the motion that f causes."""
+        jump = (self.velocity(f) if v_next is None else v_next) - self.step.v_star
+        return self.parts.total(self.parts.dof, 0.5 * jump * Entries(self.mass.M).times(jump))
+
+    def force_objective(self, f: FloatArray) -> FloatArray:
+        """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
+        load = self.load(f)
+        half = 0.5 * self.dt * self.mass.solve(load) * load
+        linear = self.step.p_vec * f
+        return self.parts.total(self.parts.dof, half) + self.parts.total(self.parts.contact, linear)
+
+    # --- the certificate ---------------------------------------------------------------
+
+    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> BodyExchange:
+        """What acts on the bodies and at the contacts, for an answer (v⁺, f)."""
+        return body_exchange(self, self.velocity(f) if v_next is None else v_next, f)
+
+    def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
+        """|M(v⁺ − v*) − Δt Bᵀf| of each dof over the change of its body's motion."""
+        if not isinstance(exchange, BodyExchange):
+            return ()
+        root = exchange.root_mass
+        scale = np.sqrt(exchange.energy)[exchange.bodies.label]
+        error, round_off = np.abs(exchange.imbalance) / root, exchange.momentum_round_off / root
+        return (worst("momentum", error, scale, round_off, "m/s √kg"),)
+
+    def _kinetic_gap(self, exchange: Exchange) -> tuple[FloatArray, FloatArray]:
+        if not isinstance(exchange, BodyExchange):
+            return super()._kinetic_gap(exchange)
+        parts, imbalance = self.parts, exchange.imbalance
+        kinetic = 0.5 * imbalance * self.mass.solve(imbalance)
+        round_off = (exchange.momentum_round_off / exchange.root_mass) ** 2
+        return parts.total(parts.dof, kinetic), parts.total(parts.dof, round_off)
+
+    @property
+    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
+        return sp.csr_array(self.B.T), self.step.bias
+
+    # --- what acts ---------------------------------------------------------------------
+
+    @cached_property
+    def _closing(self) -> BoolArray:
+        """(nc,) contacts that close in free motion, by more than round-off."""
+        terms = np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
+        return np.asarray(self.step.p_vec < -EPS * terms)
+
+    @cached_property
+    def idle_bodies(self) -> BoolArray:
+        """(bodies,) those without load, none of whose contacts closes in free motion."""
+        B, bodies = self.B, self.bodies
+        loaded = bodies.largest(np.abs(self.step.v_star - self.step.v)) > 0.0
+        closing = touched(B.indptr, B.indices, bodies.label, self._closing, bodies.count)
+        return ~loaded & ~closing
+
+    @cached_property
+    def idle_parts(self) -> BoolArray:
+        """(parts,) those in which no body bears a load and no contact closes in free motion."""
+        parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
+        acting = parts.largest(parts.contact, self._closing.astype(np.float64))
+        return (acting + parts.largest(parts.dof, busy.astype(np.float64))) == 0.0
+
+    # --- scales ------------------------------------------------------------------------
+
+    def _closing_speeds(self) -> FloatArray:
+        step, parts, B = self.step, self.parts, self.B
+        return kernels.closing_speeds(
+            B.indptr,
+            B.indices,
+            B.data,
+            step.v_star,
+            step.p_vec,
+            step.bias,
+            parts.contact,
+            parts.count,
+            _NEGLIGIBLE,
+            _ROUND_OFF,
+        )
+
+    def _diagonal(self) -> FloatArray:
+        if self.mass.is_diagonal:
+            return self.dt * self._diagonal_mobility[0]
+        product = self.mass.solve_sparse(sp.csr_array(self.B.T)).T.tocsr()
+        return self.dt * np.asarray(self.B.multiply(product).sum(axis=1)).ravel()
+
+    @cached_property
+    def _diagonal_mobility(self) -> tuple[FloatArray, BoolArray]:
+        """(nc,) 1/kg, N_ii/Δt if M were its diagonal; and which dofs (nv,) move a gap."""
+        B = self.step.B
+        return kernels.mobilities(B.indptr, B.indices, B.data, self.mass.diagonal, _IDLE)
+
     @cached_property
     def dof_energy(self) -> FloatArray:
         """(nv,) J, the energy of each dof's part."""
@@ -264,22 +413,102 @@ class RigidStepData:
         What moves a gap at the part's speed, or what takes the part's energy if that is less: a
         lever too short to matter must not lend its dof a speed it never has.
         """
-        if self.B is None or self.mass is None:
-            return np.zeros(0)
         with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
             moving = self.part_speed[self.parts.dof] / column_scale(self.B)
         return read_only(np.minimum(moving, np.sqrt(self.dof_energy / self.mass.diagonal)))
 
     @cached_property
-    def scaled_matrices(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """M and B in units of the energies, speeds and dof speeds of their parts.
-
-        Raises
-        ------
-        InvalidInput : the step is known by N and p alone.
-        """
-        if self.mass is None:
-            raise InvalidInput("step", "no matrices", "a step with M and B")
+    def _scaled(self) -> ScaledDynamics:
         s = self.dof_speed
-        M = Entries(self.mass.M).scaled(s / self.dof_energy, s)
-        return M, self.entries.scaled(1.0 / self.speed, s)
+        return ScaledDynamics(
+            M=Entries(self.mass.M).scaled(s / self.dof_energy, s),
+            B=self.entries.scaled(1.0 / self.speed, s),
+            p=self.step.p_vec / self.speed,
+            law=self._scaled_law(),
+        )
+
+    def scaled(self) -> ScaledDynamics:
+        """The step in units of the forces, speeds and energies of its parts; made once."""
+        return self._scaled
+
+    def _scaled_law(self) -> PowerLaw | None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class DelassusStepData(RigidData):
+    """The problem of a step known by N and p alone: f ≥ 0, N f + p ≥ 0, fᵀ(N f + p) = 0.
+
+    S_i is the largest of −p_i and of the speed that forces make at the contact, Σ_j |N_ij||f_j|
+    or, if less, √(N_ii fᵀN f): that bounds |N f|_i by Cauchy and Schwarz and does not count forces
+    that cancel. The energy of a part is Δt fᵀN f.
+    """
+
+    step: DelassusStep
+
+    @property
+    def nv(self) -> int:
+        """Zero: degrees of freedom are not known."""
+        return 0
+
+    @property
+    def free_motion(self) -> None:
+        """None: N and p hold no motion."""
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+        return matrix_parts(self.step.N)
+
+    def velocity(self, f: FloatArray) -> None:
+        """None: N and p hold no motion."""
+
+    def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+        """N f + p (nc,), m/s."""
+        return np.asarray(self.step.N @ f + self.step.p_vec)
+
+    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+        """½ Δt fᵀN f (parts,), J."""
+        return self.parts.total(self.parts.contact, 0.5 * self.dt * f * (self.step.N @ f))
+
+    def force_objective(self, f: FloatArray) -> FloatArray:
+        """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
+        linear = self.parts.total(self.parts.contact, self.step.p_vec * f)
+        return self.velocity_objective(None, f) / self.dt + linear
+
+    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
+        """What acts at the contacts, for forces f (nc,) in N."""
+        N, p, parts = self.step.N, self.step.p_vec, self.parts
+        summed, work = Entries(N).times_size(f), f * (N @ f)
+        of_part = parts.total(parts.contact, work)[parts.contact]
+        bound = np.sqrt(positive(N.diagonal() * of_part))
+        speed = np.maximum(positive(-p), np.minimum(np.minimum(summed, bound), self.speed))
+        speed = np.where(self.idle_parts[parts.contact], self.speed, speed)
+        without = self.dt * speed**2 / self.mobility  # in parts that forces move nothing of
+        energy = np.where(self.dt * of_part > 0.0, self.dt * work, without)
+        part_energy = parts.total(parts.contact, energy)
+        return Exchange(speed, EPS * (np.abs(p) + summed), part_energy, self.mobility)
+
+    @property
+    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
+        return self.step.N, self.step.p_vec
+
+    @cached_property
+    def idle_parts(self) -> BoolArray:
+        """(parts,) those in which no contact closes in free motion."""
+        closing = (self.step.p_vec < 0.0).astype(np.float64)
+        return self.parts.largest(self.parts.contact, closing) == 0.0
+
+    def _closing_speeds(self) -> FloatArray:
+        p, parts = self.step.p_vec, self.parts
+        closing = parts.largest(parts.contact, -p)
+        largest = parts.largest(parts.contact, np.abs(p))
+        return np.where(closing > _NEGLIGIBLE * largest, closing, largest)
+
+    def _diagonal(self) -> FloatArray:
+        return np.asarray(self.step.N.diagonal())
+
+    def scaled(self) -> ScaledDelassus:
+        """The step in units of the forces and speeds of its parts."""
+        N = Entries(self.step.N).scaled(self.force, 1.0 / self.speed)
+        return ScaledDelassus(sp.csr_array((N + N.T) * 0.5), self.step.p_vec / self.speed)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.compiled import compiled, part
+from cdopt.problem.contact_law import PowerLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,39 @@ class Parts:
             return np.exp(logs / number)
         overall = float(logs.sum() / max(number.sum(), 1.0))
         return np.exp(np.where(number > 0.0, logs / np.maximum(number, 1.0), overall))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledDynamics:
+    """A step in units of its parts: speeds, forces and energies of order one, and Δt = 1.
+
+    In these units it is again a step: M w = Bᵀf with w = v⁺ − v*, and gaps B w + p.
+
+    Attributes
+    ----------
+    M, B : mass matrix (nv, nv) and gap gradient (nc, nv).
+    p : (nc,) gap rate of the free motion.
+    law : of the contacts, between forces and overlaps −(B w + p); None where they are rigid.
+    """
+
+    M: sp.csr_array
+    B: sp.csr_array
+    p: FloatArray
+    law: PowerLaw | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledDelassus:
+    """A step known by N and p alone, in units of its parts.
+
+    Attributes
+    ----------
+    N : (nc, nc) Delassus matrix.
+    p : (nc,) gap rate of the free motion.
+    """
+
+    N: sp.csr_array
+    p: FloatArray
 
 
 @compiled()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,10 +16,13 @@ from cdopt._util import archive
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
-from cdopt.problem.certificate import Certificate
+from cdopt.problem.certificate import Certificate, Residual
+from cdopt.problem.warm_start import WarmStart
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _ARRAYS = ("f", "v_next", "u", "mom", "gap", "dual")
+_PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
+_KIND = "solution"  # in files
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,24 +142,79 @@ class StepSolution(Frozen):
             "provenance": dict(self.provenance),
         }
 
-    def save(self, path: str | Path) -> None:
-        """Write the arrays and the record of the run to an ``.npz`` file (not ``raw``)."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        arrays["contact_ids"] = self.contact_ids
-        record = np.array(json.dumps(_finite(self.as_dict()), allow_nan=False))
-        archive.save(path, "solution", {**arrays, "record": record})
+    def warm_start(self) -> WarmStart:
+        """What a later solve can start from.
 
-    @staticmethod
-    def load(path: str | Path) -> dict[str, Any]:
-        """Read what ``save`` wrote: the arrays by name, and the record as a dictionary.
+        Raises
+        ------
+        InvalidInput : the solution holds no forces.
+        """
+        if self.f is None:
+            raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
+        return WarmStart(self.f, self.u, self.contact_ids)
+
+    def save(self, path: str | Path) -> None:
+        """Write the solution to an ``.npz`` file, all but ``raw``."""
+        arrays, record = self._stored()
+        archive.save(path, _KIND, {**arrays, "record": np.array(json.dumps(record))})
+
+    @classmethod
+    def load(cls, path: str | Path) -> StepSolution:
+        """Read a solution that ``save`` wrote; its ``raw`` is None.
 
         Raises
         ------
         InvalidInput : the file is missing, damaged, or holds something else.
         """
-        _, content = archive.load(path, ("solution",))
-        content["record"] = json.loads(str(content.get("record", "{}")))
-        return content
+        _, content = archive.load(path, (_KIND,))
+        try:
+            return cls._restored(content, json.loads(str(content["record"])))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            words = " ".join(f"{path}: {type(error).__name__}: {error}".split())[:300]
+            raise InvalidInput("path", words, "a solution that StepSolution.save wrote") from error
+
+    def _stored(self, prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays by name, those of the classic step with a prefix, and all else for JSON."""
+        arrays = {prefix + name: getattr(self, name) for name in (*_ARRAYS, "contact_ids")}
+        record = {name: getattr(self, name) for name in _PLAIN}
+        for name in ("timings", "provenance"):
+            record[name] = dict(getattr(self, name))
+        record["certificates"] = {
+            name: {**asdict(c), "residuals": [asdict(r) for r in c]}
+            for name, c in self.certificates.items()
+        }
+        if self.iterate is not None:
+            arrays[f"{prefix}iterate_motion"] = self.iterate.motion
+            arrays[f"{prefix}iterate_forces"] = self.iterate.forces
+        if self.classic is not None:
+            earlier, record["classic"] = self.classic._stored(f"{prefix}classic_")
+            arrays.update(earlier)
+        return arrays, record
+
+    @classmethod
+    def _restored(
+        cls, content: Mapping[str, Any], record: Mapping[str, Any], prefix: str = ""
+    ) -> StepSolution:
+        def vector(name: str) -> Any:
+            value = content.get(prefix + name)
+            return None if value is None else np.asarray(value, dtype=np.float64)
+
+        forces, iterate = vector("iterate_forces"), None
+        if forces is not None:
+            iterate = Iterate(vector("iterate_motion"), forces)
+        certificates = {
+            name: Certificate(c["kind"], tuple(Residual(**r) for r in c["residuals"]), c["tol"])
+            for name, c in record["certificates"].items()
+        }
+        classic = record.get("classic")
+        return cls(
+            **{name: vector(name) for name in _ARRAYS},
+            **{name: record[name] for name in (*_PLAIN, "timings", "provenance")},
+            certificates=certificates,
+            iterate=iterate,
+            classic=classic and cls._restored(content, classic, f"{prefix}classic_"),
+            contact_ids=content.get(f"{prefix}contact_ids"),
+        )
 
     def __repr__(self) -> str:
         verdict = "ok" if self.ok else "not ok"
@@ -165,34 +223,3 @@ class StepSolution(Frozen):
             f"StepSolution({self.formulation} by {self.backend}: {verdict}, "
             f"worst residual {worst:.1e}, solver says {self.status!r})"
         )
-
-
-def _finite(value: Any) -> Any:
-    """The same record with None for every number that is not finite, as JSON demands."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def matched(values: FloatArray | None, start: StepSolution, target: Any, nc: int) -> FloatArray:
-    """Per-contact values of an earlier solution on today's contacts, matched by their names.
-
-    Contacts without a predecessor get zero. Without names on both sides, order decides.
-
-    Raises
-    ------
-    InvalidInput : no names on both sides and the counts differ.
-    """
-    if values is None:
-        raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
-    if start.contact_ids is None or target is None:
-        if values.shape[0] != nc:
-            raise InvalidInput(
-                "warm_start", f"{values.shape[0]} contacts without names", f"{nc} contacts"
-            )
-        return np.array(values)
-    earlier = {name: i for i, name in enumerate(start.contact_ids.tolist())}
-    index = np.array([earlier.get(name, -1) for name in target.tolist()], dtype=np.intp)
-    return np.where(index >= 0, values[index] if values.size else 0.0, 0.0)

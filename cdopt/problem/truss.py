@@ -1,4 +1,4 @@
-"""The plain data of a no-tension truss, its energies and its characteristic scales."""
+"""A no-tension truss as data: its energies, scales, residuals and infeasibility."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import kernels
 from cdopt.problem.bodies import (
     Bodies,
@@ -19,11 +20,22 @@ from cdopt.problem.bodies import (
     smaller_force,
     stated_bodies,
 )
+from cdopt.problem.certificate import (
+    EPS,
+    ProblemData,
+    Residual,
+    energy_round_off,
+    law_residual,
+    tension,
+    worst,
+)
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.entries import Entries
+from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.scaling import Parts, column_scale, network_parts
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where no load acts
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
@@ -52,8 +64,16 @@ class ScaledTruss:
 
 
 @dataclass(frozen=True, eq=False)
-class TrussData:
-    """A no-tension truss: f ≥ 0, Bᵀf = F̃ on free dofs, f = w′(−B u).
+class TrussData(ProblemData):
+    """A no-tension truss: f ≥ 0, Bᵀf = F̃ on free dofs, f = w′(c) with overlap c = −B u.
+
+    Residuals, with Y_b the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of a body's dofs and F_i the
+    smaller Y_b of the contact's bodies:
+
+    - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs
+    - ``tension``      max (−f_i)₊ / F_i
+    - ``law``          max |f_i − w′(c_i)| / F_i
+    - ``duality gap``  |potential + complementary energy| / their size, for each independent part
 
     Attributes
     ----------
@@ -82,15 +102,22 @@ class TrussData:
     step_bodies: Bodies | None = None
     step_acting: FloatArray | None = None
 
-    @property
-    def kind(self) -> str:
-        """Name of the problem kind."""
-        return "truss"
+    kind = "truss"
 
     @property
     def nc(self) -> int:
         """Number of contacts."""
         return int(self.B.shape[0])
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom, free or prescribed."""
+        return int(self.B.shape[1])
+
+    @property
+    def free_motion(self) -> FloatArray:
+        """(nv,) m: the prescribed displacement, zero on free dofs."""
+        return self.prescribed_u
 
     def overlap(self, u: FloatArray) -> FloatArray:
         """c = −B u (nc,), m."""
@@ -108,6 +135,49 @@ class TrussData:
     def reactions(self, f: FloatArray) -> FloatArray:
         """(Bᵀ f) on the prescribed dofs, in their order, N and N·m."""
         return self.load(f)[~self.free]
+
+    # --- the certificate ---------------------------------------------------------------
+
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at an answer u (nv,) in m and f (nc,) in N."""
+        u = self.prescribed_u if motion is None else motion
+        law, parts, used = self.law, self.parts, self.in_play
+        acting, exchanged, force = self.exchange(f)
+        c, slack, load = self.overlap(u), self.overlap_error(u), self.load(f)
+        stored = law.energy(c) + law.conjugate(f)
+        work = np.where(self.free, (self.contact_load - load) * u, 0.0)
+        gap = parts.total(parts.contact, stored - f * c) + parts.total(parts.dof, work)
+        loads = np.where(self.free, self.entries.load_size(f) + np.abs(self.contact_load), 0.0)
+        round_off = parts.total(parts.contact, energy_round_off(law, f, c, slack))
+        round_off = round_off + EPS * parts.total(parts.dof, loads * np.abs(u))
+        least = _FLOOR * law.conjugate(force)  # of contacts that carry nothing
+        energy = parts.total(parts.contact, np.maximum(stored, least))
+        error = np.abs(load - self.contact_load) / self.dof_lever
+        scale = exchanged[self.bodies.label]
+        return (
+            worst("equilibrium", error[used], scale[used], EPS * acting[used], "N"),
+            tension(f, force),
+            law_residual(law, f, c, slack, force),
+            worst("duality gap", np.abs(gap), energy, round_off, "J"),
+        )
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """A motion u with B u ≥ 0 and F̃ᵀu < 0, if there is any."""
+        used = np.flatnonzero(self.in_play)
+        if used.size == 0:
+            return None
+        lever = self.dof_lever[used]
+        B = sp.csr_array(self.B[:, used] * (1.0 / lever)[None, :])
+        load = self.contact_load[used] / (lever * self.part_force[self.parts.dof][used])
+        ray = descending_ray(
+            load, B, np.negative, A_ub=-B, b_ub=np.zeros(self.nc), bounds=(-1.0, 1.0)
+        )
+        if ray is None:
+            return None
+        motion, violation = ray
+        u = np.zeros(self.nv)
+        u[used] = motion / lever
+        return InfeasibilityProof("truss", read_only(u), float(self.contact_load @ u), violation)
 
     # --- what acts ---------------------------------------------------------------------
 

@@ -160,7 +160,7 @@ def _rigid(scene: Scene, state: State) -> tuple[Contacts, ContactStep]:
     if not contacts.nc:
         raise InvalidInput("scene", "no contacts", "bodies that touch")
     trial = step(scene, still, contacts, 1.0)
-    speed = 0.0 if trial.v_star is None else float(np.abs(trial.v_star).max(initial=0.0))
+    speed = float(np.abs(trial.v_star).max(initial=0.0))
     if speed == 0.0:
         raise InvalidInput("scene", "no loads", "gravity or a force: without, no contact carries")
     dt = float(np.sqrt(_half_width(scene) / speed))  # loads move a body by its half-width
@@ -169,7 +169,7 @@ def _rigid(scene: Scene, state: State) -> tuple[Contacts, ContactStep]:
 
 def _require_rest(scene: Scene, rigid: ContactStep, v_next: FloatArray | None) -> None:
     """Refuse bodies that a rigid step moves."""
-    if v_next is None or rigid.v_star is None:
+    if v_next is None:
         return
     fastest = int(np.argmax(np.abs(v_next)))
     if abs(v_next[fastest]) > _MOVES * float(np.abs(rigid.v_star).max()):

@@ -11,7 +11,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.formatting import seconds, short
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.scene import Scene
 from cdopt.study.resting import CLOSED, FAILED, RESTLESS, ROUND_OFF
 
@@ -71,7 +71,7 @@ class Bridge(Frozen):
     """
 
     scene: Scene
-    step: ContactStep
+    step: Step
     power: float
     nullity: int
     forces: FloatArray

@@ -13,10 +13,10 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed
 from cdopt.backends import Backend, resolve
 from cdopt.formulations import ClassicCD, CompatibleCD
-from cdopt.problem import RigidStepData
+from cdopt.problem import RigidStepData, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import agreement, failure, verdict
 from cdopt.study.solutions import (
@@ -52,7 +52,7 @@ class Comparison(SolutionSet):
         self,
         solutions: Iterable[StepSolution] = (),
         *,
-        step: ContactStep,
+        step: Step,
         power: checks.Power = HOOKE,
         title: str = "",
         tol: float = TOLERANCE,
@@ -83,11 +83,12 @@ class Comparison(SolutionSet):
 
         For a step known by N and p alone, how far they differ in the gaps.
         """
-        certified, data = self.certified, RigidStepData(self.step)
+        certified, data = self.certified, rigid_data(self.step)
         if not certified:
             return float("nan")
-        motions, unit = [s.v_next for s in certified if s.v_next is not None], data.dof_speed
-        if not motions:
+        if isinstance(data, RigidStepData):
+            motions, unit = [s.v_next for s in certified if s.v_next is not None], data.dof_speed
+        else:
             motions, unit = [s.gap for s in certified if s.gap is not None], data.speed
         return float(np.max(np.ptp(np.stack(motions), axis=0) / unit, initial=0.0))
 
@@ -101,7 +102,7 @@ class Comparison(SolutionSet):
         forces = [s.f for s in self.certified if s.f is not None]
         if not forces:
             return float("nan")
-        data, stacked = RigidStepData(self.step), np.stack(forces)
+        data, stacked = rigid_data(self.step), np.stack(forces)
         top = data.parts.largest(data.parts.contact, stacked.max(axis=0))
         seen = self.tol * data.part_force / DISAGREE
         scale = np.maximum(top, seen)[data.parts.contact]
@@ -176,8 +177,11 @@ class Comparison(SolutionSet):
         compatible = None
         if self.compatible is not None and line is not None:
             compatible = record(self.compatible, line, forces)
+        step, dofs = self.step, None
+        if isinstance(step, ContactStep):
+            dofs = step.nv
         content: dict[str, Any] = {
-            "step": {"contacts": self.step.nc, "dofs": self.step.nv, "dt": self.step.dt},
+            "step": {"contacts": step.nc, "dofs": dofs, "dt": step.dt},
             "power": self.power,
             **super().as_dict(forces),
             "motion_spread": self.motion_spread,
@@ -194,7 +198,7 @@ class Comparison(SolutionSet):
 
 
 def compare(
-    step: ContactStep,
+    step: Step,
     backends: str | Backend | Sequence[str | Backend] | None = None,
     power: checks.Power = HOOKE,
     form: str = "force",
@@ -283,11 +287,10 @@ def _compatible(
         return None, error
 
 
-def _title(step: ContactStep, form: str) -> str:
+def _title(step: Step, form: str) -> str:
     size = formatting.count(step.nc, "contact")
-    size += (
-        ", N and p only"
-        if step.nv is None
-        else f", {step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
-    )
+    if isinstance(step, ContactStep):
+        size += f", {step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
+    else:
+        size += ", N and p only"
     return f"Classic contact dynamics ({form} form), {size}"

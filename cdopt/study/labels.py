@@ -17,7 +17,7 @@ from cdopt._util.errors import CdoptError, Unsupported
 from cdopt.bank import Member
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.rank import equilibrated, ranks
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.study.report.chosen import Results
 from cdopt.study.report.table import Cell, Table
 from cdopt.study.runs.run import Problem
@@ -61,7 +61,7 @@ class Labels:
     stiffness: float = 1.0
 
 
-def labels(step: ContactStep) -> Labels:
+def labels(step: Step) -> Labels:
     """The labels of a step.
 
     Raises
@@ -132,7 +132,7 @@ def of_study(study: Results) -> Table:
     return labelled(dict.fromkeys(r.run.problem for r in study.plain))
 
 
-def _told(member: Member | Problem) -> tuple[str, float, ContactStep | None]:
+def _told(member: Member | Problem) -> tuple[str, float, Step | None]:
     if isinstance(member, Member):
         return member.name, member.power, member.step
     found = load(member)

@@ -26,7 +26,7 @@ from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.scene.named import names_scene, open_scene, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
@@ -48,7 +48,7 @@ class NamedProblem:
     name: str
     title: str
     power: float
-    step: ContactStep | None = None
+    step: Step | None = None
     truss: TrussData | None = None
 
     @property
@@ -109,7 +109,7 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         step = recorded_step(run, step_number(run, number))
         return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
     if text.endswith(STEP_SUFFIX):
-        step = ContactStep.load(text)
+        step = Step.load(text)
         return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
     if text.endswith(fclib.SUFFIXES):
         stored = fclib.read(text)
@@ -179,7 +179,7 @@ def step_number(run: Trajectory, text: str) -> int:
     return int(text)
 
 
-def recorded_step(run: Trajectory, number: int) -> ContactStep:
+def recorded_step(run: Trajectory, number: int) -> Step:
     """The contact step that a run of contact dynamics solved, from the state before it.
 
     Parameters

@@ -9,7 +9,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.bank import Family
 from cdopt.dynamics import Trajectory
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.study.named_problem import recorded_step, step_numbers
 
 
@@ -32,7 +32,7 @@ def of_run(path: str | Path, every: int = 1) -> Family:
     if not numbers:
         raise InvalidInput("path", str(path), "a recorded run with steps (.vtkhdf)")
 
-    def build(number: int) -> ContactStep:
+    def build(number: int) -> Step:
         if number not in numbers:
             raise InvalidInput("size", describe(number), f"a step, one of {numbers[:5]}…")
         return recorded_step(run, number)

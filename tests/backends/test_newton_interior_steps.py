@@ -213,7 +213,7 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     step = pile().replace(stiffness=1e4)
     formulation = cdopt.CompliantCD(step, power=power)
     data = formulation.data
-    mass, B = data.scaled_matrices
+    mass, B = data.scaled().M, data.scaled().B
     net = network(sp.csr_array(B, copy=True), step.dof_body, mass)
     posed = Conditions(
         net, np.zeros(net.m), net.in_rows(data.scaled_opening), np.ones(net.nc),

@@ -58,7 +58,7 @@ def test_nullities_of_the_manifests(name: str) -> None:
     problem = bank.load(name)
     gradient = problem.B
     if problem.step is not None:
-        gradient = problem.step.N if problem.step.B is None else problem.step.B
+        gradient = getattr(problem.step, "B", problem.step.N)
     stated = problem.references.get("nullity", bank.quantities.nullity(gradient))
     if gradient.shape[0] == 0:
         assert stated == 0.0

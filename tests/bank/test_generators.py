@@ -32,9 +32,9 @@ STEPS = [name for name in bank.names() if bank.manifest(name).kind == "step"]
 )
 def test_ranks(name: str, expected: int) -> None:
     step = bank.load(name).step
-    matrix = (step.N if step.B is None else step.B).toarray()
+    matrix = getattr(step, "B", step.N).toarray()
     assert step.nc - np.linalg.matrix_rank(matrix, tol=1e-9 * np.abs(matrix).max()) == expected
-    assert nullity(step.N if step.B is None else step.B) == expected
+    assert nullity(getattr(step, "B", step.N)) == expected
 
 
 @pytest.mark.parametrize("n", [5, 10])
@@ -84,7 +84,7 @@ def test_species_stiffness() -> None:
 def test_gap_gradients_are_those_of_the_geometry(name: str) -> None:
     """B v is the relative speed along the normal, for the bodies' translations."""
     step = bank.load(name).step
-    if step.B is None or step.bodies is None or step.dof_body is None:
+    if step.bodies is None or step.dof_body is None:
         assert name in ("supports-delassus", "rank-deficient") or name.startswith("fclib-")
         return
     if "beam" in name or name in ("supports", "duplicated-contacts", "stiffness-ratio"):
@@ -141,7 +141,7 @@ def test_supports_share_equally(n: int) -> None:
 
 def test_the_delassus_step_is_the_same_problem() -> None:
     known, rows = generators.supports(6), generators.supports_delassus(6)
-    assert rows.delassus_only
+    assert isinstance(rows, cdopt.DelassusStep)
     np.testing.assert_allclose(rows.N.toarray(), known.N.toarray(), rtol=1e-14)
     np.testing.assert_allclose(rows.p_vec, known.p_vec, rtol=1e-14)
 
@@ -186,6 +186,6 @@ def test_bad_arguments_are_named() -> None:
 def test_generators_return_frozen_data() -> None:
     for name, build in generators.GENERATORS.items():
         made = build()
-        arrays = (made.B.data, made.stiffness) if made.B is not None else (made.N.data,)
+        arrays = (made.B.data, made.stiffness) if hasattr(made, "B") else (made.N.data,)
         for array in arrays:
             assert not array.flags.writeable, name

@@ -43,7 +43,6 @@ def test_settled_spheres_overlap_little_and_lie_apart_otherwise() -> None:
 
 
 def test_a_packing_is_disordered_and_hyperstatic(pile: cdopt.ContactStep) -> None:
-    assert pile.nv is not None
     assert 1.05 < pile.nc / pile.nv < 1.25
     np.testing.assert_allclose(np.linalg.norm(pile.normals, axis=1), 1.0, rtol=1e-12)
     lengths = np.sort(-pile.F_ext[2::3])

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 import cdopt
-from cdopt.problem import ElasticStepData, RigidStepData
+from cdopt.problem import ElasticStepData, rigid_data
 from cdopt.problem.certificate import certify
 
 FORBIDDEN = ("false ok", "exact refused")
@@ -218,7 +218,7 @@ def rigid_problem(rng: np.random.Generator) -> Problem | None:
     jump = [h * sum((rows[i][j] * f[i] for i in range(len(f))), Fraction(0)) / m[j]
             for j in range(len(m))]  # fmt: skip
     motion = np.array([float(a + b) for a, b in zip(free, jump, strict=True)])
-    data = RigidStepData(step)
+    data = rigid_data(step)
     acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
     gap = np.array([float(dot(r, f) + q) for r, q in zip(N, p, strict=True)])
     scale = reach(B, mass, body, acts, gap, step.p_vec)
@@ -259,7 +259,7 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     if f is None:
         return None
     forces = np.array([float(x) for x in f])
-    data = RigidStepData(step)
+    data = rigid_data(step)
     gap = np.array([float(dot(r, f) + q) for r, q in zip(fractions(N), fractions(p), strict=True)])
     scale = np.maximum(np.abs(N @ forces), np.abs(p))
     for _ in range(nc):  # what acts at one contact reaches the others, whole where it is closed

@@ -40,7 +40,7 @@ def test_both_forms_agree_on_everything_unique(seed: int, backend: str) -> None:
     np.testing.assert_allclose(force.v_next, velocity.v_next, atol=1e-6 * speed)
     load, stopping = step.B.T @ force.f, np.abs(step.M @ step.v_star).max() / DT
     np.testing.assert_allclose(load, step.B.T @ velocity.f, atol=1e-6 * stopping)
-    energy = float(cdopt.problem.RigidStepData(step).part_energy.sum()) + velocity.objective
+    energy = float(cdopt.problem.rigid_data(step).part_energy.sum()) + velocity.objective
     assert velocity.objective == pytest.approx(-DT * force.objective, abs=1e-6 * energy)
     np.testing.assert_allclose(force.dual, force.gap)
     np.testing.assert_allclose(velocity.dual, DT * velocity.f)

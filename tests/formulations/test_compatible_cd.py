@@ -53,7 +53,7 @@ def test_compatible_forces_are_admissible_and_cheapest(seed: int, power: float) 
     load, given = network.contact_load, step.B.T @ solution.classic.f
     scale = np.abs(load).max() + 1e-3
     np.testing.assert_allclose(step.B.T @ solution.f, load, atol=1e-6 * scale)
-    unit = cdopt.problem.RigidStepData(step).force
+    unit = cdopt.problem.rigid_data(step).force
     spread = (abs(step.B).T @ np.maximum(np.abs(solution.classic.f), unit)).max()
     assert np.abs(load - given).max() == pytest.approx(network.projected * spread, abs=1e-9 * scale)
     assert network.projected < 1e-4

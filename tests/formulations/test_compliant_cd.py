@@ -12,7 +12,7 @@ BEAM = cdopt.bank.load("beam-stiff-middle").step
 
 def stiffness(step, factor, power):
     """κ of a step whose contacts give way by 1/factor of what gravity closes in a step."""
-    data = cdopt.problem.RigidStepData(step)
+    data = cdopt.problem.rigid_data(step)
     return factor * float(data.force.max() / (data.speed.max() * step.dt) ** (power - 1.0))
 
 

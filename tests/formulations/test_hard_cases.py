@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from conftest import DT, beam
 
 import cdopt
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 from cdopt.problem.certificate import certify
 
 
@@ -182,7 +182,7 @@ def test_a_light_body_between_heavy_ones_is_certified_by_its_own_momentum() -> N
         F_ext=[0.0, -9.81, -9.81e6],
         dt=DT,
     )
-    data = RigidStepData(step)
+    data = rigid_data(step)
     f = np.array([9.81 * (1.0 + 1e6), 9.81e6])
     assert certify(data, np.array([0.1, 0.0, 0.0]), f).ok
     assert not certify(data, np.array([1e-3, 0.0, 0.0]), f).ok
@@ -246,7 +246,7 @@ def test_errors_travel_between_processes() -> None:
 
 
 def test_lists_are_good_enough_to_certify() -> None:
-    assert certify(RigidStepData(beam()), [0.0, 0.0], [5.0, 0.0, 5.0]).ok
+    assert certify(rigid_data(beam()), [0.0, 0.0], [5.0, 0.0, 5.0]).ok
 
 
 def test_latex_tells_of_moving_walls() -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import cdopt
 from cdopt.cli.main import app
 from cdopt.interop import fclib
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 
 SCHEMES = ("rows", "columns", "triplets")
 PUBLISHED = [name for name in cdopt.bank.names() if name.startswith("fclib-")]
@@ -273,7 +273,7 @@ def test_an_exact_classic_step_exists(name: str) -> None:
     u ≥ 0, vanishes exactly when no motion keeps every gap open.
     """
     step = cdopt.bank.load(name).step
-    data = RigidStepData(step)
+    data = rigid_data(step)
     f = least_distance_forces(step.N.toarray(), step.p_vec, data.parts.contact)
     certificate = cdopt.certify(data, data.velocity(f), f)
     assert certificate["duality gap"] < 1e-12

@@ -184,7 +184,7 @@ def test_what_the_process_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert (str(given["solver"]), float(given["tolerance"])) == ("PATH", 1e-4)
         M, q = given["M"], given["q"]
     np.testing.assert_array_equal(M, M.T)
-    data = cdopt.problem.RigidStepData(step)
+    data = cdopt.problem.rigid_data(step)
     N = step.N.toarray()
     np.testing.assert_allclose(M, N * data.force[None, :] / data.speed[:, None], rtol=1e-9,
                                atol=1e-12)  # fmt: skip

@@ -12,7 +12,7 @@ import cdopt
 from cdopt import bank, plots
 from cdopt.backends import APGD, PGS, Newton
 from cdopt.plots.pressure import floor_of
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 
 # --- histograms ------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ def test_pressure_grid_has_methods_down_and_materials_across() -> None:
 
 def test_complementarity_places_every_contact() -> None:
     comparison = compared("pyramid-falling", "clarabel", "pgs")
-    step, data = comparison.step, RigidStepData(comparison.step)
+    step, data = comparison.step, rigid_data(comparison.step)
     figure = plots.complementarity(step, comparison, comparison.compatible)
     for axes, s in zip(panels(figure), [*comparison, comparison.compatible], strict=True):
         marks = [line for line in axes.lines if line.get_gid() in ("contacts", "negative")]

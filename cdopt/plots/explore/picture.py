@@ -15,7 +15,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.geometry.rotations import matrices
 from cdopt.plots.explore.loads import WEIGHT, Load
 from cdopt.plots.solids import Solids
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.scene import Scene, State
 
 _TOWARDS = np.array([0.30, -0.86, 0.42])  # from the scene to the eye
@@ -32,7 +32,7 @@ Reach = tuple[FloatArray, FloatArray]
 
 
 def of_bodies(
-    scene: Scene, state: State, posed: ContactStep, contacts: IntArray, upward: BoolArray,
+    scene: Scene, state: State, posed: Step, contacts: IntArray, upward: BoolArray,
     load: Load,
 ) -> dict[str, Any]:  # fmt: skip
     """Bodies of a scene in a state, its closed contacts, and room for the load's arrow."""
@@ -53,7 +53,7 @@ def of_bodies(
     return _picture(shapes, points, normals, upward, both_free, heads, view)
 
 
-def of_platform(posed: ContactStep, contacts: IntArray, load: Load) -> dict[str, Any]:
+def of_platform(posed: Step, contacts: IntArray, load: Load) -> dict[str, Any]:
     """A plain platform on its contacts, where nothing is known but these."""
     points, normals = np.asarray(posed.points)[contacts], np.asarray(posed.normals)[contacts]
     dim = points.shape[1]

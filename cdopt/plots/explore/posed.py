@@ -23,7 +23,7 @@ from cdopt.plots.explore.picture import (
     reach_of_platform,
 )
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene
 from cdopt.study.named_problem import NamedProblem
 
@@ -78,7 +78,7 @@ def of_problem(problem: NamedProblem) -> Exploration:
 
 
 def of_step(
-    given: ContactStep, power: float = HOOKE, *, name: str = "step", title: str = ""
+    given: Step, power: float = HOOKE, *, name: str = "step", title: str = ""
 ) -> Exploration:
     """A contact step: its closed contacts, and the load that they carry in it.
 
@@ -91,7 +91,7 @@ def of_step(
     ------
     InvalidInput : too large, or no closed contacts, or no classic answer.
     """
-    check_size(given.nc, given.nv or 0)
+    check_size(given.nc, given.nv if isinstance(given, ContactStep) else 0)
     network = closed(given)[1]
     truss = CompatibleCD(given, power).truss(network).data
     contacts = network.contacts
@@ -106,7 +106,7 @@ def of_step(
         name=name,
         title=title or name,
         B=B,
-        response=B.copy() if given.M is None else _response(given)[contacts],
+        response=_response(given)[contacts] if isinstance(given, ContactStep) else B.copy(),
         stiffness=given.stiffness[contacts],
         power=power,
         names=tuple(f"contact {i}" if names is None else str(names[i]) for i in contacts),
@@ -116,11 +116,17 @@ def of_step(
 
 
 def _of_platform(
-    given: ContactStep, network: ClosedNetwork, upward: BoolArray, reach: Reach
+    given: Step, network: ClosedNetwork, upward: BoolArray, reach: Reach
 ) -> Load | None:
     """The load as a weight that moves, where one body stands on all the contacts."""
     points, normals, owner, i = given.points, given.normals, given.dof_body, network.contacts
-    if given.B is None or points is None or normals is None or owner is None or not i.size:
+    if (
+        not isinstance(given, ContactStep)
+        or points is None
+        or normals is None
+        or owner is None
+        or not i.size
+    ):
         return None
     if np.unique(owner).size != 1:
         return None
@@ -128,7 +134,7 @@ def _of_platform(
     return loads.weight(_dense(given.B)[i], load, points[i], normals[i], upward, reach)
 
 
-def _upward(given: ContactStep, contacts: Any, fixed: BoolArray) -> BoolArray:
+def _upward(given: Step, contacts: Any, fixed: BoolArray) -> BoolArray:
     """(n,) whether a contact's normal points into a body that moves, from one that does not.
 
     ``fixed`` (nb,) says which bodies do not move; −1 is the fixed world.
@@ -148,6 +154,4 @@ def _dense(B: Any) -> FloatArray:
 
 def _response(given: ContactStep) -> FloatArray:
     """Δt B M⁻¹ (nc, nv)."""
-    if given.mass is None or given.B is None:
-        raise InvalidInput("step", "no mass matrix", "a step with M and B")
     return given.dt * given.mass.solve(_dense(given.B).T).T

@@ -28,6 +28,7 @@ from cdopt._util.errors import BackendUnavailable
 from cdopt.formulations import ClassicCD, NoTensionTruss
 from cdopt.interop.quadratic_programs import QuadraticProgram, program
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import DelassusStep
 
 TITLE = "Contact problems of cdopt"
 DESCRIPTION = "Rigid bodies in frictionless contact, one time step each; most are hyperstatic."
@@ -62,7 +63,7 @@ def programs(
         posed: dict[str, ClassicCD | NoTensionTruss]
         if found.step is not None:
             step = found.step
-            forms = ("force",) if step.delassus_only else ("force", "velocity")
+            forms = ("force",) if isinstance(step, DelassusStep) else ("force", "velocity")
             posed = {form: ClassicCD(step, form=form) for form in forms}
         elif found.power == HOOKE:
             matrices = (found.B, found.contact_load, found.stiffness)

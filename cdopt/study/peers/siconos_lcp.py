@@ -41,7 +41,8 @@ from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
 from cdopt.backends.structured import rigid, scaled_step
-from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
 
 SOLVERS = MappingProxyType({
     "LEMKE": "Lemke's pivoting",
@@ -148,7 +149,7 @@ class Siconos:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:

@@ -33,7 +33,7 @@ from cdopt.backends.modelled import (
     native_status,
     timed,
 )
-from cdopt.problem.solution import StepSolution
+from cdopt.problem.warm_start import WarmStart
 
 Data = Mapping[str, Any]
 Solve = Callable[[], Any]
@@ -195,7 +195,7 @@ class Direct:
     def run(
         self,
         posed: Posed,
-        warm_start: StepSolution | None,
+        warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:

@@ -17,8 +17,7 @@ from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.infeasibility import prove
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.runs.memory import peak_memory
@@ -101,7 +100,7 @@ def _measure(run: Run, stage: Stage, send: Send) -> None:
     send(sent)
     if outcome == "gave up":
         stage("proof")
-        proof = prove(_data(given))
+        proof = _data(given).prove_infeasible()
         sent = sent if proof is None else replace(sent, outcome="infeasible", message=str(proof))
         send(sent)
     if not forces:
@@ -222,7 +221,7 @@ def _answer(solution: StepSolution, given: Question, tol: float) -> Answer:
         objective=solution.objective,
         settings=dict(solution.provenance.get("settings", {})),
         contacts=given.material.nc,
-        dofs=known.nv if known is not None else _truss_dofs(given.material),
+        dofs=known.nv if isinstance(known, ContactStep) else _truss_dofs(given.material),
     )
 
 
@@ -283,7 +282,7 @@ def _beside_compatible(
     )
 
 
-def _bounded(forces: Forces, f: FloatArray, step: ContactStep) -> Forces:
+def _bounded(forces: Forces, f: FloatArray, step: Step) -> Forces:
     """Where forces lie among the admissible ones; unchanged where these are not known."""
     try:
         report = indeterminacy(step)

@@ -14,7 +14,7 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends import Backend, resolve
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.problem import TrussData
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.runs.direct import Direct
@@ -90,7 +90,7 @@ def question(formulation: str, material: NamedProblem) -> Question:
     return Question(formulation, replace(material, step=None, truss=data), contacts, total)
 
 
-def _closed(step: ContactStep, power: float) -> tuple[TrussData, NDArray[np.intp]]:
+def _closed(step: Step, power: float) -> tuple[TrussData, NDArray[np.intp]]:
     problem = CompatibleCD(step, power)
     classic = problem.classic_cd.solve("newton")
     if not classic.ok:

@@ -11,7 +11,7 @@ from cdopt.backends import APGD, PGS
 from cdopt.dynamics import simulate
 from cdopt.formulations import ClassicCD
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.solution import StepSolution
+from cdopt.problem.warm_start import WarmStart
 
 from .pile import Pile
 from .settings import MATERIALS
@@ -129,10 +129,7 @@ def _at_rest(pile: Pile, case: Case) -> Arrays:
     start = None
     if case.t > 0.0:
         frame = run[int(np.argmin(np.abs(run.t - case.t)))]
-        start = StepSolution(
-            f=frame.f_classic, v_next=None, u=None, gap=None, dual=None, certificates={},
-            status="", claimed=True, backend="", formulation="", contact_ids=frame.contact_ids,
-        )  # fmt: skip
+        start = WarmStart(frame.f_classic, contact_ids=frame.contact_ids)
     found = ClassicCD(step).solve(case.backend, warm_start=start)
     held = found.certificate
     forces = np.full(step.nc, np.nan) if found.f is None else found.f

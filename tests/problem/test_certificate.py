@@ -9,14 +9,14 @@ from conftest import DT, WEIGHT, beam, random_step
 
 import cdopt
 from cdopt._util.errors import InvalidInput
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 from cdopt.problem.certificate import certify
 
 REST = np.zeros(2)
 
 
 def rigid(step=None):
-    return RigidStepData(beam() if step is None else step)
+    return rigid_data(beam() if step is None else step)
 
 
 @pytest.mark.parametrize("f", [[10 / 3] * 3, [5.0, 0.0, 5.0], [0.0, 10.0, 0.0], [2.0, 6.0, 2.0]])
@@ -135,8 +135,8 @@ def test_the_certificate_does_not_see_units(seed: int) -> None:
     )  # fmt: skip
     rng = np.random.default_rng(seed)
     v, f = rng.standard_normal(nv), rng.standard_normal(step.nc)
-    one = certify(RigidStepData(step), v, f)
-    two = certify(RigidStepData(other), v * length, f * mass * length)
+    one = certify(rigid_data(step), v, f)
+    two = certify(rigid_data(other), v * length, f * mass * length)
     for name in ("penetration", "tension", "complementarity", "momentum", "duality gap"):
         assert one[name] == pytest.approx(two[name], rel=1e-9)
 
@@ -158,8 +158,8 @@ def test_no_part_hides_behind_a_larger_one() -> None:
         np.diag(mass), np.eye(2), [0, 0], [0, 0], -9.81 * mass, DT, contact_ids=["block", "grain"]
     )
     exact = 9.81 * mass
-    assert certify(RigidStepData(step), REST, exact).ok
-    wrong = certify(RigidStepData(step), REST, exact * [1.0, 0.5])
+    assert certify(rigid_data(step), REST, exact).ok
+    wrong = certify(rigid_data(step), REST, exact * [1.0, 0.5])
     assert wrong["momentum"] == pytest.approx(0.5)
     load = cdopt.NoTensionTruss(np.eye(2), exact).data
     assert certify(load, -exact, exact).ok

@@ -132,7 +132,7 @@ def test_saving_loses_nothing(
     same(step, cdopt.ContactStep.load(path))
     rows = cdopt.ContactStep.from_delassus(step.N, step.p_vec, dt=0.5)
     rows.save(path)
-    same(rows, cdopt.ContactStep.load(path))
+    same(rows, cdopt.DelassusStep.load(path))
 
 
 @pytest.mark.parametrize("keep", [0, 1, 10, 100, 0.5, 0.9, -1])
@@ -209,7 +209,6 @@ def test_delassus_matrices_must_be_what_they_claim() -> None:
     with pytest.raises(InvalidInput, match="N: found asymmetry"):
         cdopt.ContactStep.from_delassus([[1.0, 0.1], [0.0, 1.0]], [0.0, 0.0])
     rows = cdopt.ContactStep.from_delassus(beam().N, beam().p_vec)
-    assert rows.M is rows.B is rows.v is rows.v_star is None
-    assert rows.delassus_only
+    assert isinstance(rows, cdopt.DelassusStep)
     with pytest.raises(cdopt.Unsupported, match="velocity"):
         cdopt.ClassicCD(rows, form="velocity")

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.problem import RigidStepData
-from cdopt.problem.infeasibility import prove
+from cdopt.problem import rigid_data
 
 SQUEEZED = cdopt.ContactStep([[1.0]], [[1.0], [-1.0]], [-0.01, -0.02], [0.0], [0.0], 1e-3)
 HANGING = cdopt.NoTensionTruss([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]], [-10.0, 0.0])
@@ -16,7 +15,7 @@ HANGING = cdopt.NoTensionTruss([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]], [-10.0, 0.
 
 def test_a_squeezed_body_is_proven_jammed() -> None:
     """Trap 10: g ≥ 0, Bᵀg = 0, gᵀΦ < 0."""
-    proof = prove(RigidStepData(SQUEEZED))
+    proof = rigid_data(SQUEEZED).prove_infeasible()
     assert proof is not None
     assert (proof.vector >= 0).all()
     np.testing.assert_allclose(SQUEEZED.B.T @ proof.vector, 0.0, atol=1e-12)
@@ -26,7 +25,7 @@ def test_a_squeezed_body_is_proven_jammed() -> None:
 
 def test_a_load_that_contacts_cannot_carry_is_proven_so() -> None:
     """Trap 11: some u has B u ≥ 0 and F̃ᵀu < 0."""
-    proof = prove(HANGING.data)
+    proof = HANGING.data.prove_infeasible()
     assert proof is not None
     assert (HANGING.data.B @ proof.vector >= -1e-12).all()
     assert HANGING.data.contact_load @ proof.vector < 0.0
@@ -37,7 +36,7 @@ def test_a_load_that_contacts_cannot_carry_is_proven_so() -> None:
 
 def test_a_step_known_by_n_and_p_alone_is_proven_too() -> None:
     rows = cdopt.ContactStep.from_delassus(SQUEEZED.N, SQUEEZED.p_vec, dt=1e-3)
-    proof = prove(RigidStepData(rows))
+    proof = rigid_data(rows).prove_infeasible()
     assert proof is not None
     np.testing.assert_allclose(rows.N @ proof.vector, 0.0, atol=1e-15)
     assert proof.vector @ rows.p_vec < 0.0
@@ -46,10 +45,10 @@ def test_a_step_known_by_n_and_p_alone_is_proven_too() -> None:
 @given(st.integers(0, 10_000))
 def test_what_is_feasible_is_never_proven_infeasible(seed: int) -> None:
     step = random_step(seed)
-    assert prove(RigidStepData(step)) is None
+    assert rigid_data(step).prove_infeasible() is None
     f = np.random.default_rng(seed).random(step.nc)
-    assert prove(cdopt.NoTensionTruss(step.B, step.B.T @ f).data) is None
-    assert prove(RigidStepData(beam())) is None
+    assert cdopt.NoTensionTruss(step.B, step.B.T @ f).data.prove_infeasible() is None
+    assert rigid_data(beam()).prove_infeasible() is None
 
 
 @settings(max_examples=30)
@@ -58,7 +57,7 @@ def test_either_a_truss_solves_or_its_infeasibility_is_proven(seed: int) -> None
     """Theorem of alternatives, on random loads: exactly one of the two happens."""
     rng = np.random.default_rng(seed)
     truss = cdopt.NoTensionTruss(rng.standard_normal((5, 3)), rng.standard_normal(3))
-    proof = prove(truss.data)
+    proof = truss.data.prove_infeasible()
     if proof is None:
         assert truss.solve("newton").ok
     else:

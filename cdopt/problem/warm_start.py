@@ -1,0 +1,49 @@
+"""Where a solver may begin: forces, and the motion of a truss, by the names of the contacts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart(Frozen):
+    """What is kept of an earlier solution to start a solver from.
+
+    Attributes
+    ----------
+    forces : f (nc,), N.
+    motion : displacement u (nv,) of a truss, m, or None. Steps start from the motion that the
+        forces cause.
+    contact_ids : (nc,) names of the contacts, or None.
+    """
+
+    forces: FloatArray
+    motion: FloatArray | None = None
+    contact_ids: NDArray[Any] | None = None
+
+    def forces_on(self, contact_ids: NDArray[Any] | None, nc: int) -> FloatArray:
+        """Forces (nc,) on other contacts, matched by their names; zero on new contacts.
+
+        Without names on both sides, order decides.
+
+        Raises
+        ------
+        InvalidInput : no names on both sides and the counts differ.
+        """
+        if self.contact_ids is None or contact_ids is None:
+            count = self.forces.size
+            if count != nc:
+                found = f"{count} contacts without names"
+                raise InvalidInput("warm_start", found, f"{nc} contacts")
+            return np.array(self.forces)
+        earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
+        index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)
+        return np.where(index >= 0, self.forces[index] if self.forces.size else 0.0, 0.0)
