@@ -216,8 +216,8 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     mass, B = data.scaled().M, data.scaled().B
     net = network(sp.csr_array(B, copy=True), step.dof_body, mass)
     posed = Conditions(
-        net, np.zeros(net.m), net.in_rows(data.scaled_opening), np.ones(net.nc),
-        PowerLaw(net.in_rows(data.scaled_law.stiffness), power),
+        net, np.zeros(net.m), net.in_rows(data.scaled().p), np.ones(net.nc),
+        PowerLaw(net.in_rows(data.scaled().law.stiffness), power),
     )  # fmt: skip
     begin = newton_interior.begun(posed)
     run = newton_interior.solve(posed, *begin, 1e-12, 100)
