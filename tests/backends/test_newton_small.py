@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from conftest import beam, random_step
 
 import cdopt
-from cdopt._util.errors import InvalidInput
 from cdopt.backends import newton_small
 from cdopt.backends.linalg.base import Tally
 from cdopt.backends.linalg.network import DENSE_UP_TO
@@ -104,16 +103,12 @@ def test_what_it_does_not_reach_goes_the_general_way(general) -> None:
     assert settings_of_run(solution) == settings_of_run(expected)
 
 
-def test_it_takes_few_dofs_with_matrices_only() -> None:
+def test_it_takes_few_dofs() -> None:
     def data(step: cdopt.ContactStep):
         return cdopt.ClassicCD(step).data
 
     assert newton_small.takes(data(random_step(0, nc=2, nv=DENSE_UP_TO)))
     assert not newton_small.takes(data(random_step(0, nc=2, nv=DENSE_UP_TO + 1)))
-    rows = data(cdopt.ContactStep.from_delassus(np.eye(3), -np.ones(3)))
-    assert not newton_small.takes(rows)
-    with pytest.raises(InvalidInput, match="matrices"):
-        newton_small.solve(rows, np.zeros(3), 1e-12, 10, False, Tally())
 
 
 def test_indices_of_any_width_do() -> None:
