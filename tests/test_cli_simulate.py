@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import cdopt
 from cdopt.cli import simulate as cli_simulate
 from cdopt.cli.main import app
-from cdopt.scene.named import open_scene, shipped_scenes
+from cdopt.scene.files import open_scene, shipped_scenes
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 

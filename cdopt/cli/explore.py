@@ -8,7 +8,7 @@ import typer
 
 from cdopt.cli import output as cli_output
 from cdopt.plots.explore import Exploration, check_page, of_problem, of_scene, save_page
-from cdopt.scene.named import open_scene, shipped_scenes
+from cdopt.scene.files import open_scene, shipped_scenes
 from cdopt.study.named_problem import is_scene, open_problem
 
 HELP = (

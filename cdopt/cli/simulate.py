@@ -24,7 +24,7 @@ from cdopt.cli.output import INFEASIBLE, NO_ANSWER
 from cdopt.cli.problem import SceneName
 from cdopt.dynamics import METHODS, Interrupted, StepFailed, Trajectory
 from cdopt.dynamics import simulate as run_simulation
-from cdopt.scene.named import open_scene
+from cdopt.scene.files import open_scene
 from cdopt.study.formatting import proof_in_words
 
 HELP = (

@@ -8,11 +8,10 @@ elastic contacts.
 
 from cdopt._util.arguments import guard
 from cdopt.collision.contact_step import applied_loads, external_forces, mass_matrix, step
-from cdopt.collision.contacts import Contacts, detect, gap_gradient
+from cdopt.collision.contacts import Contacts, detect, effective_mass, gap_gradient
 from cdopt.collision.dissipation import damping_drive, damping_matrix
 from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
 from cdopt.collision.neighbours import Neighbours, default_margin, safe_margin, safe_margins
-from cdopt.collision.stiffness import effective_mass
 
 __all__ = [
     "TURNINGS",

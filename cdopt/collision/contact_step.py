@@ -86,9 +86,15 @@ def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> Flo
 
 
 def step(
-    scene: Scene, state: State, contacts: Contacts, dt: float, *, v_min: float = 0.0,
-    turning: str = MOMENTUM, dofs: Dofs | None = None,
-) -> ContactStep:  # fmt: skip
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    dt: float,
+    *,
+    v_min: float = 0.0,
+    turning: str = MOMENTUM,
+    dofs: Dofs | None = None,
+) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
 
     Fixed bodies carry no degrees of freedom; ``body_forces`` of the step gives the reactions.

@@ -21,8 +21,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.collision.contacts import Contacts, approach_rows, without_idle_turns
-from cdopt.collision.stiffness import effective_mass
+from cdopt.collision.contacts import Contacts, approach_rows, effective_mass, without_idle_turns
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
 
@@ -124,9 +123,9 @@ def _dashpots(
     points = np.repeat(_acting_points(scene, state, contacts, index), dim, axis=0)
     slide = approach_rows(state, np.repeat(pairs, dim, axis=0), across, points, number)
     sizes = np.concatenate([scene.damping * mass, scene.gamma_t * np.repeat(mass, dim)])
-    rows = sp.vstack([
-        sp.csr_array(squeeze, shape=(n, width)), sp.csr_array(slide, shape=(n * dim, width))
-    ])  # fmt: skip
+    rows = sp.vstack(
+        [sp.csr_array(squeeze, shape=(n, width)), sp.csr_array(slide, shape=(n * dim, width))]
+    )
     return sp.csr_array(sp.diags_array(np.sqrt(sizes)) @ rows)
 
 

@@ -17,7 +17,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
-from cdopt.collision.stiffness import stiffness
+from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.method import Run, Stage, StepTaken
 from cdopt.dynamics.relinearised import Passes, Relinearised, touching
@@ -293,7 +293,7 @@ def _contact_rate(scene: Scene) -> float:
         lightest += own[np.argsort(-inverse[own], kind="stable")[:2]].tolist()
     pairs = np.array(list(combinations(lightest, 2)), dtype=np.int64).reshape(-1, 2)
     pairs = pairs[np.isfinite(scene.half_stiffness[pairs]).any(axis=1)]
-    rates = stiffness(scene, np.sort(pairs, axis=1)) * inverse[pairs].sum(axis=1)
+    rates = contact_stiffness(scene, np.sort(pairs, axis=1)) * inverse[pairs].sum(axis=1)
     return float(rates.max(initial=0.0))
 
 

@@ -223,15 +223,16 @@ def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
     hidden = np.setdiff1d(np.arange(len(x)), hull.vertices)
     if hidden.size:
         raise InvalidInput(
-            name, f"corner {hidden[0]} inside the hull of the others: not convex",
+            name,
+            f"corner {hidden[0]} inside the hull of the others: not convex",
             "corners that all stick out",
-        )  # fmt: skip
+        )
     loops = _merged(own, hull)
     alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if alone.size:
         raise InvalidInput(
             name, f"corner {alone[0]} in the plane or on the line of others", "corners that turn"
-        )  # fmt: skip
+        )
     return loops
 
 
@@ -322,14 +323,16 @@ def _edges(loops: Sequence[Sequence[int]], name: str) -> tuple[IntArray, IntArra
         for a, b in zip(loop, [*loop[1:], loop[0]], strict=True):
             if (a, b) in left:
                 raise InvalidInput(
-                    name, f"edge {a}–{b} runs the same way in faces {left[a, b]} and {number}",
+                    name,
+                    f"edge {a}–{b} runs the same way in faces {left[a, b]} and {number}",
                     "faces that close, each anticlockwise from outside",
-                )  # fmt: skip
+                )
             left[a, b] = number
     for (a, b), number in left.items():
         if (b, a) not in left:
-            raise InvalidInput(name, f"edge {a}–{b} of face {number} has no second face",
-                               "faces that close")  # fmt: skip
+            raise InvalidInput(
+                name, f"edge {a}–{b} of face {number} has no second face", "faces that close"
+            )
     chosen = [(a, b) for a, b in left if a < b]
     return _pairs(chosen), _pairs([(left[a, b], left[b, a]) for a, b in chosen])
 
@@ -343,8 +346,11 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
     if abs(volume) <= FLAT * size**3 * float(extents.prod()):
         raise InvalidInput("vertices", "a polyhedron without volume", "a solid")
     if volume < 0.0:
-        raise InvalidInput("faces", "an inverted polyhedron: faces that turn inwards",
-                           "corners anticlockwise seen from outside")  # fmt: skip
+        raise InvalidInput(
+            "faces",
+            "an inverted polyhedron: faces that turn inwards",
+            "corners anticlockwise seen from outside",
+        )
     for number, (loop, normal) in enumerate(zip(loops, normals, strict=True)):
         out = (x - x[loop[0]]) @ normal
         if out.max() > 10.0 * FLAT * size:
@@ -352,7 +358,7 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
                 "faces" if len(loops) else "vertices",
                 f"corner {int(out.argmax())} outside face {number}: not convex",
                 "a convex polyhedron",
-            )  # fmt: skip
+            )
 
 
 def _turn(a: FloatArray, b: FloatArray) -> FloatArray:

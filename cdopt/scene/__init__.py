@@ -10,30 +10,31 @@ Scene('beam': 4 bodies in 2D, 1 free, power 2)
 
 from cdopt._util.arguments import guard
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
-from cdopt.scene.files import load, loads
-from cdopt.scene.generators import (
-    GENERATORS,
+from cdopt.scene.files import load, loads, open_scene
+from cdopt.scene.generators import GENERATORS
+from cdopt.scene.generators.masonry import (
     arch,
-    beam,
-    bouncing_ball,
-    box_on_floor,
     box_on_step,
     box_stack,
     brick_on_two_bricks,
     brick_wall,
-    collision,
+)
+from cdopt.scene.generators.packings import (
     crystal,
     polygon_packing,
     polyhedra_pile,
-    pyramid,
     random_packing,
+)
+from cdopt.scene.generators.paper import beam, pyramid, table
+from cdopt.scene.generators.primitives import (
+    bouncing_ball,
+    box_on_floor,
+    collision,
     rod_on_supports,
     sphere_on_floor,
-    table,
     table_with_legs,
 )
 from cdopt.scene.material import Material
-from cdopt.scene.named import open_scene
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import (
     SHAPES,

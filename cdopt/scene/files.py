@@ -1,7 +1,8 @@
-"""Scene files: TOML, strictly read; what is wrong is named by file, line and field."""
+"""Scenes from files and by name: TOML, strictly read; errors name the file, line and field."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +13,15 @@ import msgspec
 from cdopt._util import files
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
+from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
+from cdopt.scene.generators import GENERATORS
 from cdopt.scene.material import Material
 from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
 
+_WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
 _BODY_FIELDS = tuple(name for name in Body.__struct_fields__ if name != "shape")
 _PART_FIELDS = tuple(name for name in Part.__struct_fields__ if name != "shape")
 
@@ -102,6 +106,57 @@ def loads(text: str, source: str = "scene") -> Scene:
         parts = (error.argument, error.found, error.expected)
         path, found, expected = (_in_groups(part, contents) for part in parts)
         raise _placed(path, found, expected, text, source) from error
+
+
+def open_scene(text: str) -> Scene:
+    """The scene that a text names.
+
+    Parameters
+    ----------
+    text : a scene file (.toml); the name of a scene that ships with cdopt, ``beam``; or a
+        generator of ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5``.
+
+    Raises
+    ------
+    InvalidInput : no such scene, an unknown parameter, or a bad file.
+
+    >>> import cdopt
+    >>> cdopt.scene.open_scene("pyramid:n=3")
+    Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
+    """
+    if text.endswith(".toml"):
+        return load(text)
+    shipped = shipped_scenes()
+    if text in shipped:
+        return load(problems_folder() / f"{text}.toml")
+    name, given = split(text)
+    name = name.replace("-", "_")
+    if name not in GENERATORS:
+        known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
+        raise InvalidInput("scene", repr(text), f"a .toml file, or {one_of_these(name, known)}")
+    generate: Any = GENERATORS[name]
+    defaults = {
+        key: parameter.default
+        for key, parameter in inspect.signature(generate).parameters.items()
+        if isinstance(parameter.default, _WRITABLE)
+    }
+    scene: Scene = generate(**merge(name, defaults, given, {}))
+    return scene
+
+
+def names_scene(text: str) -> bool:
+    """Whether a text is a scene file, a scene that ships with cdopt or a generator."""
+    if text.endswith(".toml") or text in shipped_scenes():
+        return True
+    return text.partition(":")[0].strip().replace("-", "_") in GENERATORS
+
+
+def shipped_scenes() -> list[str]:
+    """Names of the scenes that ship with cdopt."""
+    try:
+        return sorted(path.stem for path in problems_folder().glob("*.toml"))
+    except CdoptError:
+        return []
 
 
 def _shipped(path: Path) -> Path:

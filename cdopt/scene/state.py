@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 
@@ -99,40 +100,40 @@ class Dofs(Frozen):
     ----------
     number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom behind each entry of
         State.v; −1 for none. Numbered body by body, translations first.
-    body, column : (nv,) where each degree of freedom stands in State.v.
 
     Raises
     ------
-    InvalidInput : another shape, or ``body`` and ``column`` that do not invert ``number``.
+    InvalidInput : another shape, or numbers that do not count the entries row by row.
     """
 
     number: IntArray
-    body: IntArray
-    column: IntArray
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.number.ndim != 2 or self.number.shape[1] not in WIDTH_V.values():
             raise InvalidInput("number", f"shape {self.number.shape}", "(bodies, 3) or (bodies, 6)")
-        body, column = np.nonzero(self.number >= 0)
-        order = np.argsort(self.number[body, column])
-        counted = np.array_equal(self.number[body, column][order], np.arange(order.size))
-        if not (
-            counted
-            and np.array_equal(body[order], self.body)
-            and np.array_equal(column[order], self.column)
-        ):
-            raise InvalidInput("number", "other places", "those that body and column state")
+        numbers = self.number[self.number >= 0]
+        if not np.array_equal(numbers, np.arange(numbers.size)):
+            raise InvalidInput("number", f"{numbers.tolist()[:9]} …", "0, 1, 2 … row by row")
 
     @classmethod
     def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:
         """From flags (nb,): bodies that move, and bodies whose turns count."""
-        width = 3 if dim == 2 else 6
-        mask = free[:, None] & ((np.arange(width) < dim) | turns[:, None])
+        columns = np.arange(WIDTH_V[dim])
+        mask = free[:, None] & ((columns < dim) | turns[:, None])
         number = np.full(mask.shape, -1, dtype=np.int64)
         number[mask] = np.arange(np.count_nonzero(mask))
-        body, column = np.nonzero(mask)
-        return cls(number=number, body=body.astype(np.int64), column=column.astype(np.int64))
+        return cls(number)
+
+    @cached_property
+    def body(self) -> IntArray:
+        """(nv,) the row of each degree of freedom in State.v."""
+        return read_only(np.nonzero(self.number >= 0)[0].astype(np.int64))
+
+    @cached_property
+    def column(self) -> IntArray:
+        """(nv,) the column of each degree of freedom in State.v."""
+        return read_only(np.nonzero(self.number >= 0)[1].astype(np.int64))
 
     @property
     def nv(self) -> int:

@@ -27,7 +27,7 @@ from cdopt.interop import fclib
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
-from cdopt.scene.named import names_scene, open_scene, shipped_scenes
+from cdopt.scene.files import names_scene, open_scene, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
 _METHODS = ("classic-cd", "compatible-cd")  # of runs whose steps are rigid contact steps

@@ -13,7 +13,7 @@ import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.collision import effective_mass
-from cdopt.collision.stiffness import stiffness
+from cdopt.collision.contacts import contact_stiffness
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene import Scene
 from cdopt.scene.pairs import is_among
@@ -58,7 +58,7 @@ def links(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> Links
     pairs = np.unique(np.concatenate([near, against, scene.bonds]), axis=0)
     bonded = is_among(pairs, scene.bonds)
     mass = effective_mass(scene, pairs)
-    k = stiffness(scene, pairs)
+    k = contact_stiffness(scene, pairs)
     swap = is_wall[pairs[:, 0]]
     i = np.where(swap, pairs[:, 1], pairs[:, 0])
     j = np.where(swap, pairs[:, 0], pairs[:, 1])

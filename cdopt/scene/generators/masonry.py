@@ -1,4 +1,4 @@
-"""Blocks laid dry, without friction: walls, stacks, a brick on two, a box on a step."""
+"""Blocks laid dry, without friction: walls, stacks, a brick on two, a box on a step, arches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
-from cdopt.scene.generators.few import floor, over
+from cdopt.scene.generators.primitives import cycled, floor, up
 from cdopt.scene.material import Material
-from cdopt.scene.scene import Scene
-from cdopt.scene.shapes import Box, HalfSpace
+from cdopt.scene.scene import GRAVITY, Scene
+from cdopt.scene.shapes import Box, HalfSpace, Polygon, Polyhedron
 
 ENDS = ("half", "stepped")
 _BRICK = (0.2, 0.1, 0.06)  # length, depth and height, m
@@ -22,10 +22,19 @@ _BOX = (0.4, 0.3, 0.2)
 
 
 def brick_wall(
-    courses: int = 5, bricks: int = 4, *, dim: Dim = 2, ends: str = "half", head_joint: float = 0.0,
-    walls: bool = False, size: object = None, density: float = 2000.0,
-    materials: Sequence[Material] = (), power: Power = 2.0, restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+    courses: int = 5,
+    bricks: int = 4,
+    *,
+    dim: Dim = 2,
+    ends: str = "half",
+    head_joint: float = 0.0,
+    walls: bool = False,
+    size: object = None,
+    density: float = 2000.0,
+    materials: Sequence[Material] = (),
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
     """A wall in running bond on a floor: each brick lies half on either brick below.
 
     Bed joints touch exactly. Bodies are the floor, the walls if there are any, then the bricks by
@@ -73,14 +82,14 @@ def brick_wall(
             laid.append(
                 Body(
                     shapes[own],
-                    over(dim, x, (j + 0.5) * height),
+                    up(dim, (j + 0.5) * height, x),
                     density=density,
                     material=names[len(laid) % len(names)],
                     name=f"brick {len(laid)}",
                 )
             )
     upright = [
-        Body(HalfSpace(over(dim, inward, 0.0)), over(dim, x, 0.0), name=f"{side} wall")
+        Body(HalfSpace(up(dim, 0.0, inward)), up(dim, 0.0, x), name=f"{side} wall")
         for x, inward, side in ((0.0, 1.0, "left"), (far, -1.0, "right"))
     ]
     return Scene(
@@ -95,9 +104,16 @@ def brick_wall(
 
 
 def box_stack(
-    n: int = 5, *, dim: Dim = 3, shift: float = 0.0, size: object = None, density: float = 1000.0,
-    materials: Sequence[Material] = (), power: Power = 2.0, restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+    n: int = 5,
+    *,
+    dim: Dim = 3,
+    shift: float = 0.0,
+    size: object = None,
+    density: float = 1000.0,
+    materials: Sequence[Material] = (),
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
     """Equal boxes one upon the other on a floor, exactly touching.
 
     Parameters
@@ -121,10 +137,15 @@ def box_stack(
         raise InvalidInput("shift", f"{step:g}", f"less than the length of a box, {edges[0]:g}")
     names = cycled(materials)
     boxes = [
-        Body(Box(edges), over(dim, k * step, (k + 0.5) * edges[-1]), density=density,
-             material=names[k % len(names)], name=f"box {k}")
+        Body(
+            Box(edges),
+            up(dim, (k + 0.5) * edges[-1], k * step),
+            density=density,
+            material=names[k % len(names)],
+            name=f"box {k}",
+        )
         for k in range(count)
-    ]  # fmt: skip
+    ]
     return Scene(
         [floor(dim), *boxes],
         dim=dim,
@@ -137,10 +158,17 @@ def box_stack(
 
 
 def brick_on_two_bricks(
-    stiffness_ratio: float = 1.0, *, separation: float = 0.08, offset: float = 0.0,
-    fixed: bool = True, mass: float = 2.0, size: object = None, dim: Dim = 3, power: Power = 2.0,
+    stiffness_ratio: float = 1.0,
+    *,
+    separation: float = 0.08,
+    offset: float = 0.0,
+    fixed: bool = True,
+    mass: float = 2.0,
+    size: object = None,
+    dim: Dim = 3,
+    power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+) -> Scene:
     """A brick across two others, with four contact points on either, in the plane two.
 
     The upper brick is rigid. Bodies are the left, the right and the upper brick, and the floor
@@ -170,13 +198,19 @@ def brick_on_two_bricks(
     middle = 0.5 * (length + apart)
     places = (-middle, 0.5), (middle, 0.5), (aside, 1.5)
     bricks = [
-        Body(Box(edges), over(dim, x, level * height), mass=mass, name=name, fixed=fixed and low,
-             material=name if low else "")
+        Body(
+            Box(edges),
+            up(dim, level * height, x),
+            mass=mass,
+            name=name,
+            fixed=fixed and low,
+            material=name if low else "",
+        )
         for (x, level), name, low in zip(
             places, ("left", "right", "upper"), (True, True, False), strict=True
         )
-    ]  # fmt: skip
-    ground = Body(HalfSpace(over(dim, 0.0, 1.0)), np.zeros(dim), material="left", name="floor")
+    ]
+    ground = Body(HalfSpace(up(dim, 1.0)), np.zeros(dim), material="left", name="floor")
     return Scene(
         bricks if fixed else [*bricks, ground],
         dim=dim,
@@ -189,9 +223,14 @@ def brick_on_two_bricks(
 
 
 def box_on_step(
-    overhang: float = 0.25, *, mass: float = 1.0, size: object = None, dim: Dim = 3,
-    power: Power = 2.0, restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+    overhang: float = 0.25,
+    *,
+    mass: float = 1.0,
+    size: object = None,
+    dim: Dim = 3,
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
     """A box on a step, its right end beyond the edge of the step.
 
     Of the weight W the edge carries W/(2 − 2s), s the overhang, and the box's left end the rest.
@@ -211,11 +250,11 @@ def box_on_step(
     edges = _edges(size, _BOX, dim)
     length, height = float(edges[0]), float(edges[-1])
     step = edges * np.array([2.0, *[1.0] * (dim - 1)])
-    place = over(dim, (share - 0.5) * length, 1.5 * height)
+    place = up(dim, 1.5 * height, (share - 0.5) * length)
     return Scene(
         [
             floor(dim),
-            Body(Box(step), over(dim, -length, 0.5 * height), fixed=True, name="step"),
+            Body(Box(step), up(dim, 0.5 * height, -length), fixed=True, name="step"),
             Body(Box(edges), place, mass=mass, name="box"),
         ],
         dim=dim,
@@ -226,17 +265,101 @@ def box_on_step(
     )
 
 
-def cycled(materials: Sequence[Material]) -> list[str]:
-    """Names of materials that bodies take in turn; "" alone where there are none.
+def arch(
+    voussoirs: int = 9,
+    *,
+    angle: float = 1.0,
+    thrust: float = 1000.0,
+    radius: float = 1.0,
+    thickness: float = 0.25,
+    depth: float = 0.2,
+    dim: Dim = 2,
+    materials: Sequence[Material] = (),
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
+    """A segmental arch of equal wedges between two fixed abutments, with radial smooth joints.
+
+    Without friction the force in a joint is normal to it. At an angle β from the upright joint
+    at the crown it is T = H / cos β, H the horizontal thrust, and the stone between β and β′ must
+    weigh H (tan β′ − tan β). Here the stones have these weights. The forces can then all pass at
+    one distance R from the centre,
+
+        R = (2/3) cos²(Δ/2) (r₂³ − r₁³) / (r₂² − r₁²),   Δ = β′ − β,
+
+    with s T on the outer corners of a joint and (1 − s) T on the inner ones,
+    s = (R − r₁) / (r₂ − r₁). Statics allow a couple beside, the same in every joint: outer corners
+    s T + C, inner ones (1 − s) T − C. Stiffness decides; equal Hooke contacts give C = (1/2 − s)
+    times the mean T of the joints. In space the corners on either side carry half.
+
+    Such an arch stands just so: it is a mechanism, and the least change of a weight makes it fall.
+
+    Bodies are the left abutment, the voussoirs from left to right, and the right abutment.
+
+    Parameters
+    ----------
+    voussoirs : number of free wedges.
+    angle : β of the joints at the abutments, rad; the arch spans twice that.
+    thrust : H, N, in the plane per 1 m of depth.
+    radius, thickness : r₁ of the inner corners and r₂ − r₁, m.
+    depth : along y, m; in space alone.
+    materials : taken in turn by the voussoirs.
+    power : exponent of the contact law. restitution : Newton's e.
 
     Raises
     ------
-    InvalidInput : one that is no Material.
+    InvalidInput : voussoirs is not an integer from 1 to 1000, an angle not below π/2, wedges so
+        wide that the thrust leaves them, or a number out of range.
+
+    Notes
+    -----
+    The weights are those of P. de La Hire, Traité de mécanique (1695).
+
+    >>> import cdopt
+    >>> cdopt.scene.arch(5)
+    Scene('arch': 7 bodies in 2D, 5 free, power 2)
     """
-    for k, material in enumerate(materials):
-        if not isinstance(material, Material):
-            raise InvalidInput(f"materials[{k}]", checks.describe(material), "a Material")
-    return [material.name for material in materials] or [""]
+    checks.dimension("dim", dim)
+    count = whole("voussoirs", voussoirs, 1, 1000)
+    end = checks.scalar("angle", angle, above=0.0, at_most=1.57)
+    push = checks.scalar("thrust", thrust, above=0.0)
+    inner = checks.scalar("radius", radius, above=0.0)
+    outer = inner + checks.scalar("thickness", thickness, above=0.0)
+    deep = checks.scalar("depth", depth, above=0.0)
+    middle = thrust_radius(inner, outer, 2.0 * end / count)
+    if not inner < middle < outer:
+        found = f"wedges of {2.0 * end / count:.3g} rad with the thrust at {middle:.6g}"
+        expected = f"more or thicker wedges, with the thrust between {inner:g} and {outer:g} m"
+        raise InvalidInput("voussoirs", found, expected)
+    joints = np.linspace(-end, end, count + 1)
+    wide = min(2.0 * end / count, np.pi - end)  # abutments
+    joints = np.concatenate([[-end - wide], joints, [end + wide]])
+    names = cycled(materials)
+    bodies = []
+    for k in range(count + 2):
+        stone = _wedge(joints[k], joints[k + 1], inner, outer, None if dim == 2 else deep)
+        fixed = k in (0, count + 1)
+        weight = push * float(np.tan(joints[k + 1]) - np.tan(joints[k]))
+        side = "left" if k == 0 else "right"
+        bodies.append(
+            Body(
+                stone,
+                stone.centre,
+                fixed=fixed,
+                mass=None if fixed else weight / GRAVITY,
+                material="" if fixed else names[(k - 1) % len(names)],
+                name=f"{side} abutment" if fixed else f"voussoir {k - 1}",
+            )
+        )
+    return Scene(
+        bodies,
+        dim=dim,
+        power=power,
+        restitution=restitution,
+        materials=materials,
+        name="arch",
+        title="An arch without friction",
+    )
 
 
 def _course(
@@ -256,7 +379,29 @@ def _course(
 
 def _edges(size: object, default: tuple[float, float, float], dim: int) -> FloatArray:
     """(dim,) of a block, m; the default without its depth in the plane."""
-    if dim not in (2, 3):
-        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+    checks.dimension("dim", dim)
     usual = list(default) if dim == 3 else [default[0], default[2]]
     return checks.vector("size", usual if size is None else size, dim)
+
+
+def thrust_radius(inner: float, outer: float, wedge: float) -> float:
+    """R, where the thrust can cross all joints, m; wedges between r₁ and r₂ span ``wedge`` rad."""
+    centroid = 2.0 / 3.0 * (outer**3 - inner**3) / (outer**2 - inner**2)
+    return float(np.cos(0.5 * wedge) ** 2 * centroid)
+
+
+def _wedge(
+    left: float, right: float, inner: float, outer: float, depth: float | None
+) -> Polygon | Polyhedron:
+    """Between two joints at angles from the upright, about the centre of the arch."""
+
+    def corner(radius: float, angle: float) -> list[float]:
+        return [radius * float(np.sin(angle)), radius * float(np.cos(angle))]
+
+    flat: FloatArray = np.array(
+        [corner(inner, left), corner(inner, right), corner(outer, right), corner(outer, left)]
+    )
+    if depth is None:
+        return Polygon(flat)
+    sides = [np.full(4, 0.5 * sign * depth) for sign in (-1.0, 1.0)]
+    return Polyhedron(np.concatenate([np.column_stack([flat[:, 0], y, flat[:, 1]]) for y in sides]))

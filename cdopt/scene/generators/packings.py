@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, Power
-from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body, Spheres
-from cdopt.scene.generators.few import floor
+from cdopt.scene.generators.primitives import cycled, floor
+from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
-from cdopt.scene.shapes import HalfSpace
+from cdopt.scene.shapes import HalfSpace, Polygon, Polyhedron
+
+_UNEVEN = 0.35  # by how much corners stray, of their distance from each other
 
 
 def crystal(
-    rows: int = 8, columns: int = 10, *, diameter: float = 0.01, separation: float = 0.0,
-    density: float = 2000.0, power: Power = 2.0, restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+    rows: int = 8,
+    columns: int = 10,
+    *,
+    diameter: float = 0.01,
+    separation: float = 0.0,
+    density: float = 2000.0,
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
     """A hexagonal crystal of discs on a floor between two walls, in the plane.
 
     Rows of ``columns`` discs, which reach both walls, alternate with rows of one disc less.
@@ -37,29 +48,44 @@ def crystal(
     height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
     d = checks.scalar("diameter", diameter, above=0.0)
     rise = np.sqrt(0.75) + 0.5 * checks.scalar("separation", separation, at_least=0.0)
-    centres = np.concatenate([
-        np.column_stack([
-            0.5 * (1 + j % 2) + np.arange(width - j % 2),
-            np.full(width - j % 2, 0.5 + j * rise),
-        ])
-        for j in range(height)
-    ])  # fmt: skip
+    centres = np.concatenate(
+        [
+            np.column_stack(
+                [
+                    0.5 * (1 + j % 2) + np.arange(width - j % 2),
+                    np.full(width - j % 2, 0.5 + j * rise),
+                ]
+            )
+            for j in range(height)
+        ]
+    )
     return Scene(
-        [floor(2), *walls_at(np.array([[0.0, width * d]])),
-         Spheres(centres=centres * d, radius=0.5 * d, density=density)],
+        [
+            floor(2),
+            *walls_at(np.array([[0.0, width * d]])),
+            Spheres(centres=centres * d, radius=0.5 * d, density=density),
+        ],
         dim=2,
         power=power,
         restitution=restitution,
         name="crystal",
         title="A crystal of discs between walls",
-    )  # fmt: skip
+    )
 
 
 def random_packing(
-    n: int = 200, *, dim: Dim = 3, radius: float = 0.005, spread: float = 0.2, across: int = 6,
-    walls: bool = True, density: float = 2000.0, restitution: float = 0.0, power: Power = 2.0,
+    n: int = 200,
+    *,
+    dim: Dim = 3,
+    radius: float = 0.005,
+    spread: float = 0.2,
+    across: int = 6,
+    walls: bool = True,
+    density: float = 2000.0,
+    restitution: float = 0.0,
+    power: Power = 2.0,
     seed: int = 0,
-) -> Scene:  # fmt: skip
+) -> Scene:
     """Spheres of random sizes, loose and apart, that fall into a box or onto a floor.
 
     They start on a lattice wide enough for the largest, each shaken within its cell.
@@ -77,29 +103,126 @@ def random_packing(
     ------
     InvalidInput : a number out of range.
     """
-    count, side = whole("n", n, 1, 1_000_000), whole("across", across, 1, 10_000)
-    if dim not in (2, 3):
-        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
-    share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
-    mean = checks.scalar("radius", radius, above=0.0)
+    checks.dimension("dim", dim)
     random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-    radii = mean * (1.0 + share * random.uniform(-1.0, 1.0, count))
-    cell = 2.2 * mean * (1.0 + share)
-    k = np.arange(count)
-    level = [k % side, k // side] if dim == 2 else [k % side, k // side % side, k // side**2]
-    room = 0.5 * cell - radii
-    centres = (np.column_stack(level) + 0.5) * cell
-    centres += random.uniform(-0.99, 0.99, centres.shape) * room[:, None]
-    sides = np.tile([0.0, side * cell], (dim - 1, 1))
+    centres, radii, sides = _loose(
+        whole("n", n, 1, 1_000_000), dim, radius, spread, whole("across", across, 1, 10_000), random
+    )
     return Scene(
-        [floor(dim), *(walls_at(sides) if walls else []),
-         Spheres(centres=centres, radius=radii, density=density)],
+        [
+            floor(dim),
+            *(walls_at(sides) if walls else []),
+            Spheres(centres=centres, radius=radii, density=density),
+        ],
         dim=dim,
         power=power,
         restitution=restitution,
         name="random-packing",
         title="Spheres of random sizes, about to fall",
-    )  # fmt: skip
+    )
+
+
+def polyhedra_pile(
+    n: int = 30,
+    *,
+    corners: int = 12,
+    radius: float = 0.01,
+    spread: float = 0.2,
+    across: int = 3,
+    walls: bool = True,
+    density: float = 2500.0,
+    materials: Sequence[Material] = (),
+    power: Power = 2.0,
+    restitution: float = 0.0,
+    seed: int = 0,
+) -> Scene:
+    """Random convex polyhedra, turned at random, apart, that fall into a box or onto a floor.
+
+    Each is the convex hull of points on a sphere, its radius R drawn evenly. They start on a
+    lattice wide enough for the largest, each shaken within its cell. Bodies are the floor, the
+    walls, then the polyhedra by height.
+
+    Parameters
+    ----------
+    n : number of polyhedra. corners : of each.
+    radius, spread : R is drawn evenly from radius × (1 ± spread), m.
+    across : cells along each horizontal side.
+    walls : upright walls around the lattice; without, the floor alone.
+    density : kg/m³. materials : taken in turn by the polyhedra.
+    power : exponent of the contact law. restitution : Newton's e.
+    seed : of the random numbers; the same seed gives the same scene.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 1 to 10,000, corners not one from 6 to 64, or another
+        number out of range.
+    """
+    many = whole("corners", corners, 6, 64)
+    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    lattice = _loose(
+        whole("n", n, 1, 10_000), 3, radius, spread, whole("across", across, 1, 1000), random
+    )
+    shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in lattice[1]]
+    return Scene(
+        _grains(shapes, lattice, walls, density, materials),
+        dim=3,
+        power=power,
+        restitution=restitution,
+        materials=materials,
+        name="polyhedra-pile",
+        title="Polyhedra of random shapes, about to fall",
+    )
+
+
+def polygon_packing(
+    n: int = 40,
+    *,
+    corners: int = 6,
+    radius: float = 0.01,
+    spread: float = 0.2,
+    across: int = 6,
+    walls: bool = True,
+    density: float = 2500.0,
+    materials: Sequence[Material] = (),
+    power: Power = 2.0,
+    restitution: float = 0.0,
+    seed: int = 0,
+) -> Scene:
+    """Random convex polygons, apart, that fall between two walls or onto a floor, in the plane.
+
+    The corners of each lie on a circle, its radius R drawn evenly. Bodies are the floor, the
+    walls, then the polygons by height.
+
+    Parameters
+    ----------
+    n : number of polygons. corners : of each.
+    radius, spread : R is drawn evenly from radius × (1 ± spread), m.
+    across : cells from wall to wall.
+    walls : upright walls beside the lattice; without, the floor alone.
+    density : kg/m³, of polygons 1 m deep. materials : taken in turn by the polygons.
+    power : exponent of the contact law. restitution : Newton's e.
+    seed : of the random numbers; the same seed gives the same scene.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 1 to 10,000, corners not one from 3 to 64, or another
+        number out of range.
+    """
+    many = whole("corners", corners, 3, 64)
+    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    lattice = _loose(
+        whole("n", n, 1, 10_000), 2, radius, spread, whole("across", across, 1, 1000), random
+    )
+    shapes = [Polygon(size * _on_a_circle(many, random)) for size in lattice[1]]
+    return Scene(
+        _grains(shapes, lattice, walls, density, materials),
+        dim=2,
+        power=power,
+        restitution=restitution,
+        materials=materials,
+        name="polygon-packing",
+        title="Polygons of random shapes, about to fall",
+    )
 
 
 def walls_at(sides: FloatArray) -> list[Body]:
@@ -113,3 +236,59 @@ def walls_at(sides: FloatArray) -> list[Body]:
             normal[axis] = inward
             walls.append(Body(HalfSpace(normal), np.abs(normal) * place, name=f"{name} wall"))
     return walls
+
+
+def _grains(
+    shapes: Sequence[Polygon | Polyhedron],
+    lattice: tuple[FloatArray, FloatArray, FloatArray],
+    walls: bool,
+    density: float,
+    materials: Sequence[Material],
+) -> list[Body]:
+    """The floor, the walls, and bodies whose circles or spheres are about the lattice's centres."""
+    centres, _, sides = lattice
+    names = cycled(materials)
+    bodies = [floor(centres.shape[1]), *(walls_at(sides) if walls else [])]
+    for k, (shape, centre) in enumerate(zip(shapes, centres, strict=True)):
+        material = names[k % len(names)]
+        position = centre + shape.centre
+        bodies.append(Body(shape, position, density=density, material=material, name=f"grain {k}"))
+    return bodies
+
+
+def _loose(
+    count: int, dim: int, radius: float, spread: float, side: int, random: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Centres (n, dim) and radii (n,) of spheres apart, and the ends (dim − 1, 2) of the box, m.
+
+    They stand on a lattice wide enough for the largest, ``side`` cells wide, each shaken within
+    its cell.
+    """
+    share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
+    mean = checks.scalar("radius", radius, above=0.0)
+    radii = np.asarray(mean * (1.0 + share * random.uniform(-1.0, 1.0, count)))
+    cell = 2.2 * mean * (1.0 + share)
+    k = np.arange(count)
+    level = [k % side, k // side] if dim == 2 else [k % side, k // side % side, k // side**2]
+    centres = (np.column_stack(level) + 0.5) * cell
+    centres += random.uniform(-0.99, 0.99, centres.shape) * (0.5 * cell - radii)[:, None]
+    return np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1))
+
+
+def _on_a_circle(many: int, random: np.random.Generator) -> FloatArray:
+    """(n, 2) corners of a convex polygon on the unit circle, anticlockwise."""
+    shaken = np.arange(many) + random.uniform(-_UNEVEN, _UNEVEN, many)
+    angle = 2.0 * np.pi * (shaken / many + random.uniform())
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _on_a_sphere(many: int, random: np.random.Generator) -> FloatArray:
+    """(n, 3) points of a spiral around the unit sphere, shaken, then turned at random."""
+    k = np.arange(many) + 0.5
+    height, turn = 1.0 - 2.0 * k / many, np.pi * (1.0 + np.sqrt(5.0)) * k
+    wide = np.sqrt(1.0 - height**2)
+    even = np.column_stack([wide * np.cos(turn), wide * np.sin(turn), height])
+    apart = np.sqrt(4.0 * np.pi / many)
+    shaken = even + _UNEVEN * apart * random.uniform(-1.0, 1.0, even.shape)
+    points = shaken / np.linalg.norm(shaken, axis=1, keepdims=True)
+    return np.asarray(Rotation.from_quat(random.normal(size=4)).apply(points))

@@ -6,7 +6,6 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import Dim, FloatArray, IntArray, Power
-from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.material import Material
@@ -75,10 +74,16 @@ def beam(
         for x, name in zip((0.0, 0.5, 1.0), _NAMES, strict=True)
     ]
     return _platform(
-        supports, [0.5, 0.0], size, drop * radius,
-        dim=dim, power=power, name="beam", title="A platform dropped onto three supports",
+        supports,
+        [0.5, 0.0],
+        size,
+        drop * radius,
+        dim=dim,
+        power=power,
+        name="beam",
+        title="A platform dropped onto three supports",
         materials=[Material(name="outer", stiffness=1.0), Material(name="middle", stiffness=k)],
-    )  # fmt: skip
+    )
 
 
 def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.0) -> Scene:
@@ -97,10 +102,16 @@ def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.
     ]
     edge = 1.0 + 2.0 * radius
     return _platform(
-        supports, [0.5, 0.5], [edge, edge, _THICKNESS], drop * radius,
-        dim=3, power=power, name="table", title="A table top dropped onto four legs",
+        supports,
+        [0.5, 0.5],
+        [edge, edge, _THICKNESS],
+        drop * radius,
+        dim=3,
+        power=power,
+        name="table",
+        title="A table top dropped onto four legs",
         materials=[Material(name="leg", stiffness=1.0)],
-    )  # fmt: skip
+    )
 
 
 def pyramid(
@@ -170,12 +181,19 @@ def _support(position: list[float], name: str, radius: float, material: str) -> 
 
 
 def _platform(
-    supports: list[Body], middle: list[float], size: list[float], height: float, *, dim: int,
-    power: float, materials: list[Material], name: str, title: str,
-) -> Scene:  # fmt: skip
+    supports: list[Body],
+    middle: list[float],
+    size: list[float],
+    height: float,
+    *,
+    dim: int,
+    power: float,
+    materials: list[Material],
+    name: str,
+    title: str,
+) -> Scene:
     """A box over supports whose tops are at height 0; positions lose their y in the plane."""
-    if dim not in (2, 3):
-        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+    checks.dimension("dim", dim)
     axes = [0, 2] if dim == 2 else [0, 1, 2]
     checks.scalar("drop", height, at_least=0.0)
     place = np.array([*middle, height + 0.5 * _THICKNESS])[axes]

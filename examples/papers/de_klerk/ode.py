@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
-from cdopt.collision.stiffness import stiffness
+from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.analysis import Motion
 from cdopt.scene import HalfSpace, Scene, Sphere
 
@@ -71,7 +71,7 @@ class Model:
             raise Unsupported("the scene", "fixed spheres, moving walls or a power other than 2")
         n = own.size
         pairs = np.stack(np.triu_indices(n, 1), axis=1)
-        k = stiffness(scene, own[pairs])
+        k = contact_stiffness(scene, own[pairs])
         tied = {tuple(bond) for bond in scene.bonds.tolist()}
         bonded = np.array([tuple(pair) in tied for pair in own[pairs].tolist()], dtype=bool)
         other = np.zeros(0, dtype=np.int64) if walls is None else walls.body
@@ -81,7 +81,7 @@ class Model:
             bodies.mass[own, None] * scene.gravity + bodies.force[own],
             pairs, np.where(bonded, scene.bond_stiffness or 0.0, k), bonded,
             bodies.position[other], _normals(scene),
-            stiffness(scene, against).reshape(other.size, n),
+            contact_stiffness(scene, against).reshape(other.size, n),
             scene.damping, scene.gamma_t,
         )  # fmt: skip
 

@@ -207,7 +207,7 @@ def test_the_box_starts_as_the_data_say() -> None:
         assert scene.nb == 218 + 5
         assert scene.gamma_t == (15.0 if tangential else 0.0)
         assert scene.damping == 30.0
-        model_k = cdopt.collision.stiffness.stiffness(scene, np.array([[0, 5], [5, 6]]))
+        model_k = cdopt.collision.contacts.contact_stiffness(scene, np.array([[0, 5], [5, 6]]))
         np.testing.assert_allclose(model_k, BOX.stiffness)
 
 

@@ -1,4 +1,4 @@
-"""Rigid bodies on elastic supports: rods on rows of them, tables on as many legs as one likes."""
+"""Scenes of a few bodies: bounces, collisions, boxes, and rods and tables on elastic supports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,151 @@ from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
-from cdopt.scene.generators.few import over
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
-from cdopt.scene.shapes import Box, Capsule, Compound, Part, Sphere
+from cdopt.scene.shapes import Box, Capsule, Compound, HalfSpace, Part, Sphere
 
 RODS = ("box", "capsule")
 _ROUND_OFF = 1e-9  # share by which supports that touch may seem to overlap
-_ACROSS = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
+_ALONG_Y = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
+
+
+def bouncing_ball(
+    restitution: float = 0.5, *, height: float = 1.0, radius: float = 0.1, dim: Dim = 2
+) -> Scene:
+    """A ball of 1 kg falls from ``height`` m of clearance onto a floor; apexes follow e²ⁿ.
+
+    ``restitution`` is Newton's e, ``radius`` in m.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    h = checks.scalar("height", height, at_least=0.0)
+    ball = Body(Sphere(radius), up(dim, h + radius), mass=1.0, name="ball")
+    return Scene(
+        [floor(dim), ball],
+        dim=dim,
+        restitution=restitution,
+        name="bouncing-ball",
+        title="A ball that bounces on a floor",
+    )
+
+
+def sphere_on_floor(
+    *,
+    radius: float = 0.1,
+    mass: float = 1.0,
+    gap: float = 0.0,
+    floor_speed: float = 0.0,
+    restitution: float = 0.0,
+    dim: Dim = 2,
+) -> Scene:
+    """A sphere ``gap`` m over a floor, which may rise at ``floor_speed`` m/s.
+
+    ``radius`` in m, ``mass`` in kg, ``restitution`` Newton's e.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    ball = Body(Sphere(radius), up(dim, radius + gap), mass=mass, name="ball")
+    return Scene(
+        [floor(dim, floor_speed), ball],
+        dim=dim,
+        restitution=restitution,
+        name="sphere-on-floor",
+        title="A sphere on a floor",
+    )
+
+
+def box_on_floor(
+    *,
+    size: object = None,
+    angle: float = 0.3,
+    gap: float = 0.01,
+    mass: float = 1.0,
+    dim: Dim = 2,
+) -> Scene:
+    """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
+
+    ``size`` (dim,) in m; by default 0.4 × 0.2, in space 0.4 × 0.3 × 0.2. ``mass`` in kg.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    edges = checks.vector("size", [0.4, 0.3, 0.2][: 3 : 4 - dim] if size is None else size, dim)
+    turn = checks.scalar("angle", angle)
+    lowest = 0.5 * (edges[0] * abs(np.sin(turn)) + edges[-1] * abs(np.cos(turn)))
+    # a turn from x to z is about −y
+    in_space = [np.cos(0.5 * turn), 0.0, -np.sin(0.5 * turn), 0.0]
+    box = Body(
+        Box(edges),
+        up(dim, float(lowest) + gap),
+        angle=turn if dim == 2 else None,
+        orientation=in_space if dim == 3 else None,
+        mass=mass,
+        name="box",
+    )
+    return Scene([floor(dim), box], dim=dim, name="box-on-floor", title="A box falls on a floor")
+
+
+def collision(
+    restitution: float = 1.0,
+    *,
+    masses: tuple[float, float] = (1.0, 1.0),
+    speeds: tuple[float, float] = (1.0, -1.0),
+    radius: float = 0.1,
+    gap: float = 0.02,
+    offset: float = 0.0,
+    dim: Dim = 2,
+) -> Scene:
+    """Two spheres on their way along x, ``gap`` m apart, without gravity.
+
+    Parameters
+    ----------
+    restitution : Newton's e.
+    masses, speeds : kg and m/s along x, of the left and the right sphere.
+    radius : of both, m.
+    offset : of the second centre across the line of motion, m; 0 is head-on.
+
+    Raises
+    ------
+    InvalidInput : a number out of range, or spheres that overlap.
+    """
+    across = checks.scalar("offset", offset)
+    reach = 2.0 * radius + checks.scalar("gap", gap, at_least=0.0)
+    along = np.sqrt(max(reach**2 - across**2, 0.0))
+    places = ([0.0, 0.0, 0.0], [along, across, 0.0])
+    spheres = [
+        Body(Sphere(radius), place[:dim], velocity=[speed, 0.0, 0.0][:dim], mass=mass, name=name)
+        for place, speed, mass, name in zip(places, speeds, masses, ("left", "right"), strict=True)
+    ]
+    return Scene(
+        spheres,
+        dim=dim,
+        gravity=np.zeros(dim),
+        restitution=restitution,
+        name="collision",
+        title="Two spheres collide",
+    )
 
 
 def rod_on_supports(
-    positions: object = (0.0, 0.4, 1.0), stiffness: object = 1.0, *, load: float = 10.0,
-    load_at: float = 0.3, weight: float = 10.0, rod: str = "box", thickness: float = 0.04,
-    support_radius: float = 0.05, dim: Dim = 2, power: Power = 2.0, restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+    positions: object = (0.0, 0.4, 1.0),
+    stiffness: object = 1.0,
+    *,
+    load: float = 10.0,
+    load_at: float = 0.3,
+    weight: float = 10.0,
+    rod: str = "box",
+    thickness: float = 0.04,
+    support_radius: float = 0.05,
+    dim: Dim = 2,
+    power: Power = 2.0,
+    restitution: float = 0.0,
+) -> Scene:
     """A rigid rod along x on fixed elastic supports, pressed down at one place.
 
     It reaches one support's radius beyond the outer supports and touches all of them. In space
@@ -54,8 +184,7 @@ def rod_on_supports(
     >>> cdopt.CompatibleCD(step).solve("newton").f.round(6)
     array([12.5,  7.5])
     """
-    if dim not in (2, 3):
-        raise InvalidInput("dim", checks.describe(dim), "2 or 3")
+    checks.dimension("dim", dim)
     checks.choice("rod", rod, RODS)
     thick = checks.scalar("thickness", thickness, above=0.0)
     radius = checks.scalar("support_radius", support_radius, above=0.0)
@@ -75,7 +204,7 @@ def rod_on_supports(
     force, torque = _pressed(np.array([place - middle, 0.0]), load, dim)
     body = Body(
         shape,
-        over(dim, middle, 0.5 * thick),
+        up(dim, 0.5 * thick, middle),
         mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
         force=force,
         torque=torque,
@@ -83,10 +212,16 @@ def rod_on_supports(
     )
     bar = Sphere(radius) if dim == 2 else Capsule(radius=radius, length=2.0 * thick)
     supports = [
-        Body(bar, over(dim, float(at), -radius), fixed=True, material=f"support {i}",
-             orientation=None if dim == 2 else _ACROSS, name=f"support {i}")
+        Body(
+            bar,
+            up(dim, -radius, float(at)),
+            fixed=True,
+            material=f"support {i}",
+            orientation=None if dim == 2 else _ALONG_Y,
+            name=f"support {i}",
+        )
         for i, at in enumerate(x)
-    ]  # fmt: skip
+    ]
     return Scene(
         [body, *supports],
         dim=dim,
@@ -99,11 +234,20 @@ def rod_on_supports(
 
 
 def table_with_legs(
-    legs: int = 6, stiffness: object = 1.0, *, places: object = None, load: float = 0.0,
-    load_at: object = (0.0, 0.0), weight: float = 10.0, radius: float = 0.5, height: float = 0.4,
-    leg_width: float = 0.04, support_radius: float = 0.05, power: Power = 2.0,
+    legs: int = 6,
+    stiffness: object = 1.0,
+    *,
+    places: object = None,
+    load: float = 0.0,
+    load_at: object = (0.0, 0.0),
+    weight: float = 10.0,
+    radius: float = 0.5,
+    height: float = 0.4,
+    leg_width: float = 0.04,
+    support_radius: float = 0.05,
+    power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:  # fmt: skip
+) -> Scene:
     """A rigid table, its top and legs one body, each leg on an elastic support of its own.
 
     In space. The top is a square plate that reaches a leg's width beyond the furthest leg, and as
@@ -134,10 +278,12 @@ def table_with_legs(
         raise InvalidInput("places", found, "legs and supports that do not overlap")
     k = checks.per_contact("stiffness", stiffness, len(spots), positive=True)
     edge = 2.0 * (float(np.abs(spots).max()) + wide)
-    shape = Compound([
-        Part(Box([edge, edge, wide]), [0.0, 0.0, tall + 0.5 * wide]),
-        *(Part(Box([wide, wide, tall]), [*spot, 0.5 * tall]) for spot in spots),
-    ])  # fmt: skip
+    shape = Compound(
+        [
+            Part(Box([edge, edge, wide]), [0.0, 0.0, tall + 0.5 * wide]),
+            *(Part(Box([wide, wide, tall]), [*spot, 0.5 * tall]) for spot in spots),
+        ]
+    )
     at = checks.vector("load_at", load_at, 2, "m")
     force, torque = _pressed(at - shape.centre[:2], load, 3)
     table = Body(
@@ -182,9 +328,41 @@ def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float 
     """Force (dim,) and torque of a load downwards at (2,) horizontally from the centre of mass."""
     push = checks.scalar("load", load, at_least=0.0)
     x, y = arm.tolist()
-    return over(dim, 0.0, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
+    return up(dim, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
 
 
 def _graded(name: str, stiffness: Sequence[float] | FloatArray) -> list[Material]:
     """Materials of these stiffnesses, named and numbered."""
     return [Material(name=f"{name} {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
+
+
+def floor(dim: Dim, speed: float = 0.0) -> Body:
+    """A half-space below the origin, rising at ``speed`` m/s."""
+    rising = up(dim, speed) if speed else None
+    return Body(HalfSpace(up(dim, 1.0)), np.zeros(dim), velocity=rising, name="floor")
+
+
+def up(dim: int, height: float, x: float = 0.0) -> FloatArray:
+    """(dim,) a point or vector along the last axis, at ``x`` along the first.
+
+    Raises
+    ------
+    InvalidInput : ``dim`` is neither 2 nor 3.
+    """
+    checks.dimension("dim", dim)
+    vector = np.zeros(dim)
+    vector[0], vector[-1] = x, height
+    return vector
+
+
+def cycled(materials: Sequence[Material]) -> list[str]:
+    """Names of materials that bodies take in turn; "" alone where there are none.
+
+    Raises
+    ------
+    InvalidInput : one that is no Material.
+    """
+    for k, material in enumerate(materials):
+        if not isinstance(material, Material):
+            raise InvalidInput(f"materials[{k}]", checks.describe(material), "a Material")
+    return [material.name for material in materials] or [""]
