@@ -9,14 +9,12 @@ from cdopt.plots.bars import force_bars
 from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
-from cdopt.plots.complementarity import complementarity
-from cdopt.plots.convergence import convergence
 from cdopt.plots.distributions import force_distributions, force_histograms
-from cdopt.plots.ensemble import force_ensemble
+from cdopt.plots.ensemble import force_ensemble, stiffness_influence
 from cdopt.plots.intervals import force_intervals
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
-from cdopt.plots.sensitivity import stiffness_influence
+from cdopt.plots.solvers import complementarity, convergence
 from cdopt.plots.story import bounds_story, story
 from cdopt.plots.surfaces import save_surfaces
 

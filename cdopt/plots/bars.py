@@ -65,8 +65,7 @@ def force_bars(
     plot_width = min(max(4.6, 0.9 * nc), 7.6)
     entries = len(found) + (2 if report is not None else 0)
     figure = blank(plot_width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
-    grid = figure.add_gridspec(1, 2, width_ratios=(plot_width, _LEGEND))
-    axes = figure.add_subplot(grid[0])
+    axes, beside = figure.subplots(1, 2, width_ratios=(plot_width, _LEGEND))
     quiet_axes(axes)
     _limits(axes, [f for _, f in found], bounds)
     handles: list[Any] = []
@@ -80,7 +79,6 @@ def force_bars(
     if report is not None and bounds is not None:
         handles += _intervals(axes, report, *bounds)
     _names(axes, step if step is not None or report is None else report.step, nc)
-    beside = figure.add_subplot(grid[1])
     beside.axis("off")
     beside.legend(
         handles=handles, loc="upper left", fontsize=SMALL, frameon=False, borderaxespad=0.0,
@@ -118,16 +116,11 @@ def _columns(axes: Axes, compatible: StepSolution, f: FloatArray, filled: bool) 
     """The compatible forces: heavy lines, on pale columns when ``filled``."""
     from matplotlib.lines import Line2D
 
-    where = np.arange(f.shape[0])
+    where, style = np.arange(f.shape[0]), {"color": COMPATIBLE.colour, "linewidth": 3.0}
     if filled:
         axes.bar(where, f, width=2 * _HALF, color=RULE, zorder=1)
-    axes.hlines(
-        f, where - _HALF, where + _HALF, color=COMPATIBLE.colour, linewidth=3.0, zorder=2,
-        label=_legend(COMPATIBLE, compatible),
-    ).set_gid("compatible")  # fmt: skip
-    return Line2D(
-        [], [], color=COMPATIBLE.colour, linewidth=3.0, label=_legend(COMPATIBLE, compatible)
-    )
+    axes.hlines(f, where - _HALF, where + _HALF, zorder=2, gid="compatible", **style)
+    return Line2D([], [], label=_legend(COMPATIBLE, compatible), **style)
 
 
 def _intervals(
@@ -137,43 +130,36 @@ def _intervals(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    top, nc = axes.get_ylim()[1], lower.shape[0]
+    top, handles = axes.get_ylim()[1], []
     free = report.bounded & ~report.unique
-    endless = free & np.isinf(upper)
-    where = np.flatnonzero(free)
-    height = np.where(endless, top, upper)[where] - lower[where]
-    bands = axes.bar(
-        where, height, 2 * _HALF, bottom=lower[where], color=BAND, edgecolor=EDGE,
-        linewidth=0.6, zorder=1, label="admissible",
-    )  # fmt: skip
-    for band in bands:
-        band.set_gid("interval")
-    for i in np.flatnonzero(endless):
-        arrow = axes.annotate(
-            "", (i, 1.02 * top), (i, 0.86 * top), annotation_clip=False, zorder=1.5,
-            arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 2.5, "mutation_scale": 16},
-        )  # fmt: skip
-        arrow.set_gid("unbounded")
+    where, endless = np.flatnonzero(free), np.flatnonzero(free & np.isinf(upper))
+    if where.size:
+        style: dict[str, Any] = {"edgecolor": EDGE, "zorder": 1}
+        height = np.where(np.isinf(upper), top, upper)[where] - lower[where]
+        axes.bar(where, height, 2 * _HALF, bottom=lower[where], color=BAND, linewidth=0.6,
+                 gid="interval", **style)  # fmt: skip
+        handles.append(Patch(facecolor=BAND, edgecolor=EDGE, label="admissible forces"))
+    if endless.size:
+        arrow = {"arrowstyle": "-|>", "color": EDGE, "linewidth": 2.5, "mutation_scale": 16}
+        for i in endless:
+            axes.annotate("", (i, 1.02 * top), (i, 0.86 * top), annotation_clip=False, zorder=1.5,
+                          arrowprops=arrow, gid="unbounded")  # fmt: skip
+        handles.append(
+            Line2D([], [], color=EDGE, marker="^", linewidth=2.5, label="no upper bound")
+        )
     single = np.flatnonzero(report.unique)
     if single.size:
-        ticks = axes.hlines(
-            report.force[single], single - _HALF, single + _HALF, color=EDGE, linewidth=8.0,
-            zorder=1,
-        )  # fmt: skip
-        ticks.set_gid("unique")
+        axes.hlines(report.force[single], single - _HALF, single + _HALF, color=EDGE,
+                    linewidth=8.0, zorder=1, gid="unique")  # fmt: skip
+        handles.append(Line2D([], [], color=EDGE, linewidth=6.0, label="determined: one force"))
     unknown = np.flatnonzero(~report.bounded & ~report.unique)
-    for i in unknown:
-        axes.annotate("?", (i, 0.0), (0.0, 4.0), textcoords="offset points", ha="center",
-                      fontsize=TEXT, color=EDGE)  # fmt: skip
-    entries = [
-        (where.size, Patch(facecolor=BAND, edgecolor=EDGE, label="admissible forces")),
-        (endless.any(), Line2D([], [], color=EDGE, marker="^", linewidth=2.5,
-                               label="no upper bound")),
-        (single.size, Line2D([], [], color=EDGE, linewidth=6.0, label="determined: one force")),
-        (unknown.size, Line2D([], [], color=EDGE, marker="$?$", linewidth=0.0,
-                              label="bounds not known")),
-    ]  # fmt: skip
-    return [handle for used, handle in entries if used and nc]
+    if unknown.size:
+        for i in unknown:
+            axes.annotate("?", (i, 0.0), (0.0, 4.0), textcoords="offset points", ha="center",
+                          fontsize=TEXT, color=EDGE)  # fmt: skip
+        handles.append(Line2D([], [], color=EDGE, marker="$?$", linewidth=0.0,
+                              label="bounds not known"))  # fmt: skip
+    return handles
 
 
 def _markers(
@@ -182,14 +168,12 @@ def _markers(
     """One solver's forces as markers; hollow when not certified."""
     style = look(solution.backend)
     (line,) = axes.plot(
-        where, f, linestyle="none", marker=style.marker, markersize=size, color=style.colour,
-        markerfacecolor=style.colour if solution.ok else "white", markeredgewidth=1.4,
-        markeredgecolor="white" if solution.ok else style.colour, clip_on=False, zorder=3,
-        label=_legend(style, solution),
+        where, f, linestyle="none", marker=style.marker, color=style.colour, clip_on=False,
+        markersize=size + (0.8 if solution.ok else 0.0), zorder=3, label=_legend(style, solution),
+        markerfacecolor=style.colour if solution.ok else "white",
+        markeredgecolor="white" if solution.ok else style.colour,
+        markeredgewidth=0.6 if solution.ok else 1.4,
     )  # fmt: skip
-    if solution.ok:
-        line.set_markeredgewidth(0.6)
-        line.set_markersize(size + 0.8)
     return line
 
 

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, choice
+from cdopt._util.checks import FloatArray, IntArray, choice
 from cdopt.hyperstatic import Indeterminacy
-from cdopt.plots.camera import VIEWS, Camera
 from cdopt.plots.canvas import (
     IDLE,
-    SMALL,
-    TEXT,
     WIDTH,
     answers,
     caption,
+    colour_bar,
+    emphasise,
     grid_columns,
     headline,
     intervals_of,
+    largest,
     panels,
+    without_ticks,
 )
-from cdopt.plots.geometry import Network, network
-from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, INK, QUIET, RULE, force_colours
-from cdopt.problem.contact_step import Step
+from cdopt.plots.network import Network, network
+from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, RULE, force_colours
+from cdopt.plots.projection import VIEWS, Camera
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BAR = 0.75  # inches for the colour bar
+LABEL = "contact force [N], as colour and line width"
+
 _HAIR = 0.35  # points, the width of a force of zero
 _THICK = 7.0  # points, the widest force ever drawn
 _BROAD = 12.0  # points, the widest interval
@@ -41,7 +43,7 @@ _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints s
 
 
 def force_chains(
-    step: Step,
+    step: ContactStep,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
@@ -72,211 +74,149 @@ def force_chains(
     view = choice("view", view, VIEWS)
     net = network(step)
     shown = answers(solutions, compatible, step)
-    bounds = None if report is None else intervals_of(report, step.nc)
-    top = max(float(f.max(initial=0.0)) for _, f in shown) or 1.0
+    upper = None if report is None else intervals_of(report, step.nc)[1]
+    top = largest([f for _, f in shown])
     columns = grid_columns(len(shown))
-    scene = _Scene.of(net, view, WIDTH / columns, top, None if bounds is None else bounds[1])
-    shape = float((scene.box[1, 1] - scene.box[0, 1]) / (scene.box[1, 0] - scene.box[0, 0]))
-    tall = 0.98 * WIDTH / columns * min(max(shape, 0.3), 1.4)
-    figure, axes = panels(len(shown), columns, tall, foot=_BAR, caption=0.5)
+    chains = Chains(net, WIDTH / columns, top, Camera.facing(net.ends, view), upper=upper)
+    width, height = np.ptp(chains.box, axis=0)
+    tall = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
+    figure, axes = panels(len(shown), columns, tall, foot=0.75, caption=0.5)
     for panel, (solution, f) in zip(axes, shown, strict=True):
-        _bodies(panel, net, scene)
-        if scene.upper is not None:
-            _bands(panel, scene, scene.upper)
-        _lines(panel, scene, f)
-        _frame(panel, scene.box, solution is compatible)
+        chains.draw(panel, f)
+        emphasise(panel, solution is compatible)
         caption(panel, solution, solution is compatible)
-    _colour_bar(figure, top, axes, scene.upper is not None)
+    bands = "; pale: the largest admissible force, dashed where it has no end"
+    colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
     headline(figure, title, subtitle)
     return figure
 
 
-def draw_chains(
-    axes: Axes, step: Step, f: FloatArray, top: float, inches: float, view: str
-) -> None:
-    """The force chains of one set of forces f (nc,) N on axes ``inches`` wide.
+class Chains:
+    """A network of contacts as it is drawn in every panel.
 
-    ``top`` N is the darkest colour and the widest line; a colour bar is the caller's.
-
-    Raises
-    ------
-    InvalidInput : the step cannot be drawn, or no such view.
-    """
-    net = network(step)
-    scene = _Scene.of(net, choice("view", view, VIEWS), inches, top, None)
-    _bodies(axes, net, scene)
-    _lines(axes, scene, f)
-    _frame(axes, scene.box, False)
-
-
-@dataclass(frozen=True, eq=False)
-class _Scene:
-    """What all panels share.
-
-    Attributes
+    Parameters
     ----------
+    net : the contacts as segments, and the round bodies.
+    inches : width of a panel.
+    top : force of the darkest colour and, without ``upper``, of the widest line.
     camera : where it is looked at from.
-    segments : (nc, 2, 2) m, on paper. near : (nc,) depth, larger nearer to the reader.
-    larger : (nc,) magnification.
-    box : lower left and upper right corner of the paper, m.
-    top : N, darkest colour. slope : points of line width per newton.
-    broad : points, the widest line.
-    upper : (nc,) N, largest admissible forces; not-a-number where unknown; or None.
+    box : (2, 2) lower left and upper right corner of the panel, m; default what ``net`` needs.
+    upper : (nc,) largest admissible forces, drawn as bands; not-a-number where unknown.
     """
 
-    camera: Camera
-    segments: FloatArray
-    near: FloatArray
-    larger: FloatArray
-    box: FloatArray
-    top: float
-    slope: float
-    broad: float
-    upper: FloatArray | None
-
-    @staticmethod
-    def of(net: Network, view: str, panel: float, top: float, upper: FloatArray | None) -> _Scene:
-        """The scene of a network, drawn ``panel`` inches wide."""
-        camera = Camera.facing(np.concatenate([net.start, net.end]), view)
-        start, end = camera.place(net.start), camera.place(net.end)
-        segments = np.stack([start[0], end[0]], axis=1)
-        box = _box(segments, net, camera)
-        per_metre = 72.0 * 0.92 * panel / float(box[1, 0] - box[0, 0])
-        typical = float(np.median(np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)))
-        room = 0.45 * typical * per_metre
-        broad = min(max(room, 1.5), _THICK)
-        slope = (broad - _HAIR) / top
+    def __init__(
+        self, net: Network, inches: float, top: float, camera: Camera, *,
+        box: FloatArray | None = None, upper: FloatArray | None = None,
+    ) -> None:  # fmt: skip
+        self.net, self.top, self.camera, self.upper = net, top, camera, upper
+        start, end = camera.project(net.start), camera.project(net.end)
+        self.segments = np.stack([start[0], end[0]], axis=1)
+        self.near, self.larger = 0.5 * (start[1] + end[1]), 0.5 * (start[2] + end[2])
+        self.box = self._box() if box is None else box
+        lengths = np.linalg.norm(self.segments[:, 1] - self.segments[:, 0], axis=1)
+        per_metre = 72.0 * 0.92 * inches / float(np.ptp(self.box[:, 0]))
+        room = 0.45 * float(np.median(lengths)) * per_metre if lengths.size else _THICK
+        widest = top
+        self.broad = min(max(room, 1.5), _THICK)
         if upper is not None:
-            finite = upper[np.isfinite(upper)]
-            widest = max(top, float(finite.max(initial=0.0)))
-            broad = min(max(1.2 * room, 3.0), _BROAD)
-            slope = (broad - _HAIR) / widest
-        near, larger = 0.5 * (start[1] + end[1]), 0.5 * (start[2] + end[2])
-        return _Scene(camera, segments, near, larger, box, top, slope, broad, upper)
+            widest = max(top, float(upper[np.isfinite(upper)].max(initial=0.0)))
+            self.broad = min(max(1.2 * room, 3.0), _BROAD)
+        self.slope = (self.broad - _HAIR) / widest
 
-    def width(self, f: FloatArray, contacts: Any) -> FloatArray:
-        """(n,) points, the width of forces (n,) N at these contacts."""
+    def draw(self, axes: Axes, f: FloatArray) -> None:
+        """Bodies, bands, and forces f (nc,) as lines; no ticks."""
+        self._bodies(axes)
+        if self.upper is not None:
+            self._bands(axes, self.upper)
+        self._lines(axes, f)
+        without_ticks(axes, self.box)
+
+    def _box(self) -> FloatArray:
+        """What the network reaches on paper; never without extent."""
+        corners = self.segments.reshape(-1, 2)
+        if self.net.centres.shape[1] == 2 or self.camera.deep:
+            centres, _, larger = self.camera.project(self.net.centres)
+            reach = (self.net.radii * larger)[:, None]
+            corners = np.concatenate([corners, centres - reach, centres + reach])
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        size = max(float((high - low).max()), 1e-12)
+        half = np.maximum(0.5 * (high - low), 0.15 * size) + 0.03 * size
+        return 0.5 * (low + high) + np.array([-half, half])
+
+    def _width(self, f: FloatArray, contacts: IntArray) -> FloatArray:
+        """(n,) points, the width of forces (n,) at these contacts."""
         return (_HAIR + self.slope * f) * self.larger[contacts]
 
+    def _bodies(self, axes: Axes) -> None:
+        """Discs, fixed ones darker; in perspective, faint outlines of the spheres."""
+        if self.net.centres.shape[1] == 2 or self.camera.deep:
+            draw_discs(axes, self.camera, self.net.centres, self.net.radii, self.net.fixed)
 
-def _box(segments: FloatArray, net: Network, camera: Camera) -> FloatArray:
-    """Lower left and upper right corner of what is drawn, m; never without extent."""
-    corners = segments.reshape(-1, 2)
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    if net.radii.size and (net.centres.shape[1] == 2 or camera.deep):
-        centres, _, larger = camera.place(net.centres)
-        reach = (net.radii * larger)[:, None]
-        low, high = np.minimum(low, (centres - reach).min(axis=0)), np.maximum(
-            high, (centres + reach).max(axis=0)
-        )  # fmt: skip
-    size = max(float((high - low).max()), 1e-12)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    half = np.maximum(half, 0.15 * size) + 0.03 * size
-    return np.array([middle - half, middle + half])
+    def _bands(self, axes: Axes, upper: FloatArray) -> None:
+        """The largest admissible force of each contact, as a pale line of its width."""
+        known = np.flatnonzero(np.isfinite(upper) & (upper > IDLE * self.top))
+        known = known[np.argsort(-upper[known], kind="stable")]
+        wide = self._width(upper[known], known)
+        self._add(axes, "intervals", known, colors=BAND, linewidths=wide, capstyle="butt",
+                  zorder=2.2)  # fmt: skip
+        endless = np.flatnonzero(np.isposinf(upper))
+        wide = self.broad * self.larger[endless]
+        self._add(axes, "unbounded", endless, colors=EDGE, linewidths=wide + 1.2,
+                  linestyles=[(0.0, (1.2, 0.8))], capstyle="butt", zorder=2.0)  # fmt: skip
+        self._add(axes, "unbounded inside", endless, colors=BAND, linewidths=wide,
+                  capstyle="butt", zorder=2.1)  # fmt: skip
 
+    def _lines(self, axes: Axes, f: FloatArray) -> None:
+        """Contacts as lines; the strongest lie on top, or the nearest; idle ones are hairlines."""
+        from matplotlib.collections import LineCollection
+        from matplotlib.colors import Normalize
 
-def _bodies(axes: Axes, net: Network, scene: _Scene) -> None:
-    """Discs, fixed ones darker; in perspective, faint outlines of the spheres."""
-    from matplotlib.collections import EllipseCollection
-
-    deep = scene.camera.deep
-    if net.centres.shape[1] == 3 and not deep:
-        return
-    centres, near, larger = scene.camera.place(net.centres)
-    back = np.argsort(near)
-    wide = (2.0 * net.radii * larger)[back]
-    colours = np.where(net.fixed, FIXED, BODY)[back].tolist()
-    discs = EllipseCollection(
-        wide, wide, np.zeros(wide.size), units="xy", offsets=centres[back],
-        offset_transform=axes.transData, facecolors="none" if deep else colours,
-        edgecolors=BODY if deep else RULE, linewidths=0.5, zorder=1,
-    )  # fmt: skip
-    discs.set_gid("bodies")
-    axes.add_collection(discs, autolim=False)
-
-
-def _bands(axes: Axes, scene: _Scene, upper: FloatArray) -> None:
-    """The largest admissible force of each contact, as a pale line of its width."""
-    from matplotlib.collections import LineCollection
-
-    known = np.flatnonzero(np.isfinite(upper) & (upper > IDLE * scene.top))
-    known = known[np.argsort(-upper[known], kind="stable")]
-    bands = LineCollection(
-        list(scene.segments[known]), colors=BAND, linewidths=scene.width(upper[known], known),
-        capstyle="butt", zorder=2.2,
-    )  # fmt: skip
-    bands.set_gid("intervals")
-    axes.add_collection(bands, autolim=False)
-    endless = np.flatnonzero(np.isposinf(upper))
-    wide = scene.broad * scene.larger[endless]
-    for gid, colour, width, style, order in (
-        ("unbounded", EDGE, wide + 1.2, (0.0, (1.2, 0.8)), 2.0),
-        ("unbounded inside", BAND, wide, "solid", 2.1),
-    ):
-        lines = LineCollection(
-            list(scene.segments[endless]), colors=colour, linewidths=width, linestyles=[style],
-            capstyle="butt", zorder=order,
-        )  # fmt: skip
-        lines.set_gid(gid)
-        axes.add_collection(lines, autolim=False)
-
-
-def _lines(axes: Axes, scene: _Scene, f: FloatArray) -> None:
-    """Contacts as lines; the strongest lie on top, or the nearest; idle ones are hairlines."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import Normalize
-
-    idle = np.flatnonzero(f <= IDLE * scene.top)
-    hairs = LineCollection(list(scene.segments[idle]), colors=RULE, linewidths=0.6, zorder=2)
-    hairs.set_gid("idle")
-    axes.add_collection(hairs, autolim=False)
-    loaded = np.flatnonzero(f > IDLE * scene.top)
-    rank = scene.near[loaded] if scene.camera.deep else f[loaded]
-    order = loaded[np.argsort(rank, kind="stable")]
-    segments, widths = scene.segments[order], scene.width(f[order], order)
-    norm, colours = Normalize(0.0, scene.top), force_colours()
-    if not scene.camera.deep:
-        lines = LineCollection(
-            list(segments), cmap=colours, norm=norm, array=f[order], linewidths=widths,
-            capstyle="round", zorder=3,
-        )  # fmt: skip
-    else:  # every line after its own white halo, from the back to the front
-        middle = segments.mean(axis=1, keepdims=True)
-        halos = segments + _SHORTENED * (middle - segments)
+        idle = np.flatnonzero(f <= IDLE * self.top)
+        self._add(axes, "idle", idle, colors=RULE, linewidths=0.6, zorder=2)
+        loaded = np.flatnonzero(f > IDLE * self.top)
+        rank = self.near[loaded] if self.camera.deep else f[loaded]
+        order = loaded[np.argsort(rank, kind="stable")]
+        widths, norm, colours = (
+            self._width(f[order], order),
+            Normalize(0, self.top),
+            force_colours(),
+        )
+        if not self.camera.deep:
+            self._add(axes, "forces", order, cmap=colours, norm=norm, array=f[order],
+                      linewidths=widths, capstyle="round", zorder=3)  # fmt: skip
+            return
+        # every line after its own white halo, from the back to the front
+        segments = self.segments[order]
+        halos = segments + _SHORTENED * (segments.mean(axis=1, keepdims=True) - segments)
         ink = colours(norm(f[order]))
         lines = LineCollection(
             list(np.stack([halos, segments], axis=1).reshape(-1, 2, 2)),
             colors=np.stack([np.ones_like(ink), ink], axis=1).reshape(-1, 4),
             linewidths=np.column_stack([widths + _HALO, widths]).ravel(),
-            capstyle="butt", zorder=3,
+            capstyle="butt", zorder=3, gid="forces",
         )  # fmt: skip
-    lines.set_gid("forces")
-    axes.add_collection(lines, autolim=False)
+        axes.add_collection(lines, autolim=False)
+
+    def _add(self, axes: Axes, gid: str, contacts: IntArray, **style: object) -> None:
+        from matplotlib.collections import LineCollection
+
+        lines = LineCollection(list(self.segments[contacts]), gid=gid, **style)
+        axes.add_collection(lines, autolim=False)
 
 
-def _frame(axes: Axes, box: FloatArray, strong: bool) -> None:
-    """Equal scales without ticks; the compatible panel in a heavy frame."""
-    axes.set_xlim(box[0, 0], box[1, 0])
-    axes.set_ylim(box[0, 1], box[1, 1])
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_color(INK if strong else RULE)
-        spine.set_linewidth(2.2 if strong else 0.6)
+def draw_discs(
+    axes: Axes, camera: Camera, centres: FloatArray, radii: FloatArray, fixed: FloatArray
+) -> None:
+    """Round bodies: filled discs, fixed ones darker; in perspective faint outlines."""
+    from matplotlib.collections import EllipseCollection
 
-
-def _colour_bar(figure: Figure, top: float, axes: list[Any], banded: bool) -> None:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    scale = ScalarMappable(Normalize(0.0, top), force_colours())
-    bar = figure.colorbar(
-        scale, ax=axes, orientation="horizontal", fraction=0.05, shrink=0.55, aspect=42
-    )
-    text = "contact force [N], as colour and line width"
-    if banded:
-        text += "; pale: the largest admissible force, dashed where it has no end"
-    bar.set_label(text, fontsize=TEXT, color=INK)
-    bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
-    bar.outline.set_visible(False)
+    place, near, larger = camera.project(centres)
+    back = np.argsort(near)
+    wide = (2.0 * radii * larger)[back]
+    colours = np.where(fixed, FIXED, BODY)[back].tolist()
+    discs = EllipseCollection(
+        wide, wide, np.zeros(wide.size), units="xy", offsets=place[back],
+        offset_transform=axes.transData, facecolors="none" if camera.deep else colours,
+        edgecolors=RULE, linewidths=0.5, zorder=1, gid="bodies",
+    )  # fmt: skip
+    axes.add_collection(discs, autolim=False)

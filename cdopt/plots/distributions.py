@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from cdopt.plots.canvas import (
     caption,
     grid_columns,
     headline,
+    largest,
     literal,
     panels,
     quiet_axes,
@@ -50,61 +51,27 @@ def force_distributions(
     ------
     InvalidInput : no solution has forces, or lengths differ.
     """
-    found = answers(solutions, compatible)
-    curves = [(s, f) for s, f in found if s is not compatible]
-    reference = None if compatible is None else compatible.f
-    if not curves:  # nothing but the compatible forces: they get the panel
-        curves = found
-    columns = min(grid_columns(len(curves)), 4)
-    figure, axes = panels(len(curves), columns, _TALL, sharex=True, sharey=True)
-    top = max(float(f.max(initial=0.0)) for _, f in found) or 1.0
-    used = max(int(np.count_nonzero(f > IDLE * top)) for _, f in found)
-    for panel, (solution, f) in zip(axes, curves, strict=True):
-        quiet_axes(panel)
-        _curve(panel, solution, f, solution is compatible)
-        if reference is not None and solution is not compatible:
-            panel.plot(
-                _ranks(reference), np.sort(reference)[::-1], color=COMPATIBLE.colour,
-                linewidth=1.3, label=COMPATIBLE.name,
-            )  # fmt: skip
+    figure, axes, shown, reference, top = _panels(solutions, compatible)
+    everything = [f for _, f in shown] + ([] if reference is None else [reference])
+    used = max(int(np.count_nonzero(f > IDLE * top)) for f in everything)
+    rank = np.arange(1.0, everything[0].size + 1.0)
+    for panel, (solution, f) in zip(axes, shown, strict=True):
+        style = COMPATIBLE if solution is compatible else look(solution.backend)
+        falling = np.sort(f)[::-1]
+        panel.fill_between(rank, falling, color=style.colour, alpha=0.22, linewidth=0.0)
+        panel.plot(rank, falling, color=style.colour, linewidth=2.0, label=literal(style.name),
+                   linestyle="-" if solution.ok else "--")  # fmt: skip
+        if reference is not None:
+            panel.plot(rank, np.sort(reference)[::-1], color=INK, linewidth=1.3)
         caption(panel, solution, solution is compatible)
-    first = axes[0]
-    first.set_xlim(0.0, 1.02 * max(used, 1))
-    first.set_ylim(0.0, 1.05 * top)
-    if reference is not None and curves is not found:
-        _point_out(first, reference, curves[0][1], used)
+    axes[0].set_xlim(0.0, 1.02 * max(used, 1))
+    axes[0].set_ylim(0.0, 1.05 * top)
+    if reference is not None:
+        _point_out(axes[0], np.sort(reference)[::-1], np.sort(shown[0][1])[::-1], used)
     figure.supxlabel("contacts, the strongest first", fontsize=TEXT, color=INK)
     figure.supylabel("contact force [N]", fontsize=TEXT, color=INK)
     headline(figure, title, subtitle)
     return figure
-
-
-def _ranks(f: FloatArray) -> FloatArray:
-    return np.arange(1, f.shape[0] + 1, dtype=np.float64)
-
-
-def _curve(axes: Axes, solution: StepSolution, f: FloatArray, strong: bool) -> None:
-    """Forces in falling order; dashed when the certificate does not hold."""
-    style = COMPATIBLE if strong else look(solution.backend)
-    falling = np.sort(f)[::-1]
-    axes.fill_between(_ranks(f), falling, color=style.colour, alpha=0.22, linewidth=0.0)
-    axes.plot(
-        _ranks(f), falling, color=style.colour, linewidth=2.0,
-        linestyle="-" if solution.ok else "--", label=literal(style.name),
-    )  # fmt: skip
-
-
-def _point_out(axes: Axes, reference: FloatArray, other: FloatArray, used: int) -> None:
-    """Name the black line, once, where it lies highest above the other curve."""
-    falling, beside = np.sort(reference)[::-1], np.sort(other)[::-1]
-    clear = (falling - beside)[:used]
-    first = clear.shape[0] // 7  # past the steep beginning
-    at = first + int(np.argmax(clear[first:]))
-    axes.annotate(
-        "compatible", (at + 1.0, falling[at]), (0.62, 0.62), textcoords="axes fraction",
-        ha="center", va="bottom", fontsize=TEXT, color=INK,
-        arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.7},
-    )  # fmt: skip
 
 
 def force_histograms(
@@ -132,15 +99,9 @@ def force_histograms(
     InvalidInput : no solution has forces, or lengths differ, or a bad number of bins.
     """
     number = int(scalar("bins", bins, at_least=1.0, at_most=1000.0))
-    found = answers(solutions, compatible)
-    curves = [(s, f) for s, f in found if s is not compatible] or found
-    reference = None if compatible is None or curves is found else compatible.f
-    top = max(float(f.max(initial=0.0)) for _, f in found) or 1.0
+    figure, axes, shown, reference, top = _panels(solutions, compatible)
     edges = np.linspace(0.0, top, number + 1)
-    columns = min(grid_columns(len(curves)), 4)
-    figure, axes = panels(len(curves), columns, _TALL, sharex=True, sharey=True)
-    for panel, (solution, f) in zip(axes, curves, strict=True):
-        quiet_axes(panel)
+    for panel, (solution, f) in zip(axes, shown, strict=True):
         style = COMPATIBLE if solution is compatible else look(solution.backend)
         loaded = f[f > IDLE * top]
         panel.hist(
@@ -159,3 +120,33 @@ def force_histograms(
     figure.supylabel("number of contacts", fontsize=TEXT, color=INK)
     headline(figure, title, subtitle)
     return figure
+
+
+def _panels(
+    solutions: Sequence[StepSolution], compatible: StepSolution | None
+) -> tuple[Figure, list[Any], list[tuple[StepSolution, FloatArray]], FloatArray | None, float]:
+    """Empty panels, their answers, the compatible forces to draw in each, the largest force.
+
+    If there are only compatible forces, they get a panel of their own.
+    """
+    everything = answers(solutions, compatible)
+    shown = [(s, f) for s, f in everything if s is not compatible] or everything
+    alone = len(shown) == 1 and shown[0][0] is compatible
+    reference = None if compatible is None or alone else compatible.f
+    columns = min(grid_columns(len(shown)), 4)
+    figure, axes = panels(len(shown), columns, _TALL, sharex=True, sharey=True)
+    for panel in axes:
+        quiet_axes(panel)
+    return figure, axes, shown, reference, largest([f for _, f in everything])
+
+
+def _point_out(axes: Axes, reference: FloatArray, other: FloatArray, used: int) -> None:
+    """Name the black line, once, where it lies highest above the other curve."""
+    clear = (reference - other)[:used]
+    first = clear.shape[0] // 7  # past the steep beginning
+    at = first + int(np.argmax(clear[first:]))
+    axes.annotate(
+        "compatible", (at + 1.0, reference[at]), (0.62, 0.62), textcoords="axes fraction",
+        ha="center", va="bottom", fontsize=TEXT, color=INK,
+        arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.7},
+    )  # fmt: skip

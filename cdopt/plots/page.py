@@ -19,12 +19,13 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cdopt._util import checks, documents
+from cdopt._util import documents
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
+from cdopt.plots.run import frame_number
 from cdopt.plots.solids import Solids, in_space
 
 EXTRA = "pip install 'cdopt[pages]'"
@@ -56,18 +57,14 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     InvalidInput : no such frame.
     """
     k3d = _k3d()
-    count = len(trajectory)
-    if isinstance(frame, bool) or not isinstance(frame, int) or not -count <= frame < count:
-        raise InvalidInput(
-            "frame", checks.describe(frame), f"a number from {-count} to {count - 1}"
-        )
+    count, begin = len(trajectory), frame_number(trajectory, frame)
     scene = trajectory.scene
     first, last = trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
     size = 6 * solids.balls.size + 14 * solids.meshes.body.size + 48 * solids.walls.size
     size += (12 + 4 * len(last.forces)) * max(last.nc, first.nc)
     every = max(1, -(-count * size // BUDGET))
-    shown = sorted({*range(0, count, every), count - 1, frame % count})
+    shown = sorted({*range(0, count, every), count - 1, begin})
     store = _Store(solids)
     solid = store.solids()
     frames = [store.frame(trajectory[k]) for k in shown]
@@ -93,7 +90,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     words = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
     return documents.render(
         "run.html", title=heading, subtitle=subtitle, library=library, program=program,
-        last=len(shown) - 1, shown=shown.index(frame % count),
+        last=len(shown) - 1, shown=shown.index(begin),
         forces={name: words.get(name, name) for name in last.forces},
         size=_BALL_SIZE, opacity=_OPACITY, balls=solids.balls.size,
         solids=solids.meshes.body.size, colours=[_hex(shade) for shade in _shades()],

@@ -1,19 +1,29 @@
-"""What a picture of a run shows, in space: bodies as solids, contacts as lines.
+"""Bodies as they are drawn in space: meshes of solids, patches of walls, lines of forces.
 
 Scenes in the plane are lifted to z = 0: discs become spheres, other shapes plates and walls bands.
+A solid is drawn as its convex pieces. Flat faces have corners of their own, so that each is shaded
+as one; round pieces share theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.frozen import Frozen
 from cdopt.dynamics import Frame
-from cdopt.plots.meshes import Meshes
-from cdopt.scene import HalfSpace, Scene, Sphere, State
+from cdopt.geometry.hulls import Hulls
+from cdopt.geometry.rotations import matrices
+from cdopt.scene import Bodies, HalfSpace, Scene, Sphere, State
 
+AROUND = 24  # facets around a round piece
+
+Loops = Sequence[Sequence[int]]
 _ROOM = 1.06  # how much wider than the bodies a wall is drawn
 
 
@@ -124,3 +134,213 @@ def in_space(points: FloatArray) -> FloatArray:
 def _column(table: object, name: str, empty: tuple[int, ...]) -> FloatArray:
     """A column of a ShapeTable, or none."""
     return np.empty(empty) if table is None else np.asarray(table.columns[name])  # type: ignore[attr-defined]
+
+
+# --- meshes ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Meshes(Frozen):
+    """The bodies that are neither spheres nor half-spaces; flat arrays over all their pieces.
+
+    Attributes
+    ----------
+    body : (n,) their numbers, ascending.
+    owner : (nv,) the body of each corner.
+    vertices : (nv, 3) corners about the body's centre of mass, in its frame, m.
+    triangles : (nt, 3) numbers of corners, anticlockwise seen from outside.
+    triangle_body : (nt,) whose triangle.
+    edges : (ne, 2) corners that a drawn edge joins; none on round pieces in space.
+    loops, first_loop : corners of the faces one after another, and (nf + 1,) where each begins.
+    piece : (nf,) the piece of each face. smooth : (nf,) a facet of a round surface. In the plane
+        the first face of a piece is its outline.
+    piece_body : (np,) whose piece.
+    """
+
+    body: IntArray
+    owner: IntArray
+    vertices: FloatArray
+    triangles: IntArray
+    triangle_body: IntArray
+    edges: IntArray
+    loops: IntArray
+    first_loop: IntArray
+    piece: IntArray
+    smooth: BoolArray
+    piece_body: IntArray
+
+    @staticmethod
+    def of(bodies: Bodies, depth: float) -> Meshes:
+        """Meshes of bodies; in the plane plates ``depth`` m to either side of it."""
+        numbers, skins = _skins(bodies, depth)
+        count = np.array([len(skin.vertices) for skin in skins], dtype=np.int64)
+        first = np.append(0, np.cumsum(count))[:-1]
+        shifted = list(zip(skins, first.tolist(), strict=True))
+        loops = [[k + n for k in loop] for skin, n in shifted for loop in skin.loops]
+        of_face = np.repeat(np.arange(len(skins)), [len(skin.loops) for skin in skins])
+        fans = [(loop[0], b, c) for loop in loops for b, c in pairwise(loop[1:])]
+        sizes = np.array([len(loop) for loop in loops], dtype=np.int64)
+        number = np.array(numbers, dtype=np.int64)
+        return Meshes(
+            body=np.unique(number),
+            owner=np.repeat(number, count),
+            vertices=np.concatenate([*(skin.vertices for skin in skins), np.empty((0, 3))]),
+            triangles=_rows(fans, 3),
+            triangle_body=np.repeat(number[of_face], sizes - 2),
+            edges=_rows([(a + n, b + n) for skin, n in shifted for a, b in skin.edges], 2),
+            loops=np.array([k for loop in loops for k in loop], dtype=np.int64),
+            first_loop=np.append(0, np.cumsum(sizes)).astype(np.int64),
+            piece=of_face.astype(np.int64),
+            smooth=np.array([skin.smooth for skin in skins], dtype=bool)[of_face],
+            piece_body=number,
+        )
+
+    def quaternions(self, state: State) -> FloatArray:
+        """(n, 4) unit quaternions (w, x, y, z) of the bodies; about z in the plane."""
+        turn = state.orientation[self.body]
+        if state.dim == 3:
+            return turn
+        still = np.zeros(turn.size)
+        return np.column_stack([np.cos(0.5 * turn), still, still, np.sin(0.5 * turn)])
+
+    def placed(self, state: State) -> FloatArray:
+        """(nv, 3) corners of bodies in place, m."""
+        turn = matrices(self.quaternions(state))
+        place = np.zeros((self.body.size, 3))
+        place[:, : state.dim] = state.position[self.body]
+        row = np.searchsorted(self.body, self.owner)
+        return np.asarray(place[row] + np.einsum("nij,nj->ni", turn[row], self.vertices))
+
+    def faces(self, corners: FloatArray) -> list[FloatArray]:
+        """The corners (n, …) of each face, of corners (nv, …) as they are shown."""
+        rings: list[FloatArray] = np.split(corners[self.loops], self.first_loop[1:-1])
+        return rings if self.piece.size else []
+
+    @property
+    def outlines(self) -> IntArray:
+        """(np,) the first face of each piece."""
+        return np.unique(self.piece, return_index=True)[1]
+
+
+class Skin(NamedTuple):
+    """The surface of one piece: corners (n, 3) m, faces, drawn edges; ``smooth`` if it is round."""
+
+    vertices: FloatArray
+    loops: Loops
+    edges: Loops
+    smooth: bool
+
+
+def _skins(bodies: Bodies, depth: float) -> tuple[list[int], list[Skin]]:
+    """Every piece of the bodies that are no spheres, and whose it is."""
+    hulls = bodies.hulls
+    table = bodies.table(Sphere)
+    balls = np.empty(0, dtype=np.int64) if table is None else table.body
+    numbers = np.flatnonzero(~np.isin(hulls.body, balls))
+    found = [_skin(hulls, int(piece), depth) for piece in numbers]
+    return hulls.body[numbers].tolist(), found
+
+
+def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
+    net = hulls.network
+    start = int(net.first_vertex[piece])
+    x = hulls.vertices[start : net.first_vertex[piece + 1]]
+    faces = range(int(net.first_face[piece]), int(net.first_face[piece + 1]))
+    loops = [(net.loop[net.first_loop[f] : net.first_loop[f + 1]] - start).tolist() for f in faces]
+    radius = float(net.radius[piece])
+    if x.shape[1] == 2:
+        corners, normals = x[[loop[0] for loop in loops]], hulls.normals[list(faces)]
+        return plate(outline(corners, normals, x[0], radius), depth, radius > 0.0)
+    if radius > 0.0:
+        return capsule(x[0], x[-1], radius)
+    edges = net.edges[net.first_edge[piece] : net.first_edge[piece + 1]] - start
+    return faceted(x, loops, edges.tolist())
+
+
+# --- surfaces of pieces ----------------------------------------------------------------
+
+
+def outline(
+    corners: FloatArray, normals: FloatArray, centre: FloatArray, radius: float
+) -> FloatArray:
+    """(n, 2) m, anticlockwise: a polygon with ``radius`` m of roundness around it.
+
+    Parameters
+    ----------
+    corners, normals : (k, 2) of its sides in order, the first corner of each; none for a disc
+        about ``centre``.
+    """
+    if not radius > 0.0:
+        return corners
+    if not len(corners):
+        angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+        return centre + radius * np.column_stack([np.cos(angle), np.sin(angle)])
+    heading = np.arctan2(normals[:, 1], normals[:, 0])
+    arcs = []
+    for corner, begin, end in zip(corners, np.roll(heading, 1), heading, strict=True):
+        turn = (end - begin) % (2.0 * np.pi)
+        steps = max(1, round(AROUND * turn / (2.0 * np.pi)))
+        angle = begin + turn * np.linspace(0.0, 1.0, steps + 1)
+        arcs.append(corner + radius * np.column_stack([np.cos(angle), np.sin(angle)]))
+    return np.concatenate(arcs)
+
+
+def plate(ring: FloatArray, depth: float, smooth: bool) -> Skin:
+    """A plate with an outline (n, 2) m, ``depth`` m to either side of the plane."""
+    n = len(ring)
+    front, back = (np.column_stack([ring, np.full(n, z)]) for z in (depth, -depth))
+    after = np.roll(np.arange(n), -1)
+    sides = np.stack([back, back[after], front[after], front], axis=1)  # (n, 4, 3)
+    loops = [
+        list(range(n)),
+        list(range(2 * n - 1, n - 1, -1)),
+        *(list(range(k, k + 4)) for k in range(2 * n, 6 * n, 4)),
+    ]
+    edges = [(first + k, first + int(after[k])) for first in (0, n) for k in range(n)]
+    if not smooth:
+        edges += [(k, n + k) for k in range(n)]
+    return Skin(np.concatenate([front, back, sides.reshape(-1, 3)]), loops, edges, False)
+
+
+def faceted(x: FloatArray, loops: Loops, edges: Loops) -> Skin:
+    """A polyhedron, each face with corners (n, 3) m of its own."""
+    flat = [k for loop in loops for k in loop]
+    ends = np.cumsum([len(loop) for loop in loops]).tolist()
+    own = [list(range(a, b)) for a, b in pairwise([0, *ends])]
+    first = {k: number for number, k in reversed(list(enumerate(flat)))}
+    return Skin(x[flat], own, [(first[a], first[b]) for a, b in edges], False)
+
+
+def capsule(start: FloatArray, end: FloatArray, radius: float) -> Skin:
+    """A cylinder between two points (3,) m with round ends; a sphere where they are one."""
+    along = end - start
+    length = float(np.linalg.norm(along))
+    axis = along / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
+    across = np.linalg.svd(axis[None])[2][1:]
+    across[0] *= np.sign(np.linalg.det(np.stack([axis, *across])))
+    rise = np.pi * np.arange(1, AROUND // 2) / (AROUND // 2) - 0.5 * np.pi
+    middle = rise.size // 2
+    foot = [(rise[k], start) for k in range(middle + 1)]
+    head = [(rise[k], end) for k in range(middle if length > 0.0 else middle + 1, rise.size)]
+    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    round_ = np.cos(angle)[:, None] * across[0] + np.sin(angle)[:, None] * across[1]
+    rings = [
+        centre + radius * (np.sin(up) * axis + np.cos(up) * round_) for up, centre in foot + head
+    ]
+    poles = [start - radius * axis, end + radius * axis]
+    return Skin(np.concatenate([*rings, poles]), list(_around(len(rings))), (), True)
+
+
+def _around(rings: int) -> Iterator[list[int]]:
+    """Faces of rings of corners about an axis; the two poles are the last corners."""
+    n, last = AROUND, AROUND * rings
+    for k in range(n):
+        after = (k + 1) % n
+        yield [last, after, k]
+        for ring in range(0, last - n, n):
+            yield [ring + k, ring + after, ring + n + after, ring + n + k]
+        yield [last - n + k, last - n + after, last + 1]
+
+
+def _rows(rows: Sequence[Sequence[int]], width: int) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)

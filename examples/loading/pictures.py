@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cdopt.plots.geometry import Network
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, quiet_axes
 from cdopt.plots.chains import _bodies, _frame, _lines, _Scene
-from cdopt.plots.geometry import Network
 from cdopt.plots.palette import INK, PALETTE, QUIET, force_colours
 from cdopt.scene import HalfSpace
 

@@ -1,14 +1,10 @@
-"""Papers reproduced: their figures and numbers from cdopt's own runs, on one page.
+"""Two papers reproduced: their figures and numbers from cdopt's own runs, on one page each.
 
-``olsen_kamrin`` runs what figures 1–19 and Table 1 of Olsen & Kamrin (arXiv 1805.07437) need,
-keeps every run in a folder, and writes a summary page with the paper's numbers beside ours.
-``de_klerk.reproduce`` does so for figures 4 and 6–11 of De Klerk et al. (arXiv 2103.01757).
+``olsen_kamrin.reproduce`` makes figures 1 to 19 and Table 1 of Olsen & Kamrin (arXiv 1805.07437),
+``de_klerk.reproduce`` figures 4 and 6 to 11 of De Klerk et al. (arXiv 2103.01757). Every run is
+kept in a folder and read the next time. Run ``python -m examples.papers --help``.
 """
 
-from . import de_klerk
-from .olsen_kamrin.figures import FIGURES
-from .olsen_kamrin.output import Report
-from .olsen_kamrin.report import olsen_kamrin
-from .olsen_kamrin.settings import Settings
+from . import de_klerk, olsen_kamrin
 
-__all__ = ["FIGURES", "Report", "Settings", "de_klerk", "olsen_kamrin"]
+__all__ = ["de_klerk", "olsen_kamrin"]

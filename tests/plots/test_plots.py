@@ -14,8 +14,8 @@ from pictures import by_gid, compared, legible, panels
 
 import cdopt
 from cdopt import bank, plots
-from cdopt.plots.camera import VIEWS, Camera
-from cdopt.plots.geometry import network
+from cdopt.plots.network import network
+from cdopt.plots.projection import VIEWS, Camera
 from cdopt.study import Comparison, SolutionSet, attempt
 
 
@@ -156,7 +156,7 @@ def test_a_step_without_points_cannot_be_drawn(beam: Comparison) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_keep_up_up(view: str) -> None:
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]])
-    flat, _, _ = Camera.facing(points, view).place(points)
+    flat, _, _ = Camera.facing(points, view).project(points)
     assert flat[1, 0] == pytest.approx(flat[0, 0])
     assert flat[1, 1] > flat[0, 1]
 
@@ -164,13 +164,13 @@ def test_views_keep_up_up(view: str) -> None:
 def test_perspective_enlarges_what_is_near_and_keeps_lines_straight() -> None:
     points = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [0.5, 1.0, 1.5], [0.0, -4.0, 0.0]])
     camera = Camera.facing(points, "perspective")
-    flat, depth, larger = camera.place(points)
+    flat, depth, larger = camera.project(points)
     assert np.all(np.diff(larger[np.argsort(depth)]) >= 0.0)
     assert depth[3] == depth.max()  # y points away from the reader
     start, end, middle = flat[0], flat[1], flat[2]
     (a, b), (c, d) = end - start, middle - start
     assert a * d - b * c == pytest.approx(0.0, abs=1e-12)
-    parallel = Camera.facing(points, "isometric").place(points)[2]
+    parallel = Camera.facing(points, "isometric").project(points)[2]
     np.testing.assert_array_equal(parallel, 1.0)
 
 
@@ -184,8 +184,8 @@ def test_perspective_draws_from_the_back_to_the_front(pyramid: Comparison) -> No
     assert len(ink) == len(halo) == loaded.size
     net = network(step)
     camera = Camera.facing(np.concatenate([net.start, net.end]), "perspective")
-    depth = 0.5 * (camera.place(net.start)[1] + camera.place(net.end)[1])[loaded]
-    expected = camera.place(net.start)[0][loaded[np.argsort(depth, kind="stable")]]
+    depth = 0.5 * (camera.project(net.start)[1] + camera.project(net.end)[1])[loaded]
+    expected = camera.project(net.start)[0][loaded[np.argsort(depth, kind="stable")]]
     np.testing.assert_allclose([segment[0] for segment in ink], expected)
     np.testing.assert_array_equal(lines.get_colors()[::2], 1.0)  # white
     widths = np.asarray(lines.get_linewidths())

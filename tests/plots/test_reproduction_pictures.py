@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cdopt.plots.chains_and_histogram import Forces, chains_and_histogram, histograms
+from cdopt.plots.platforms import law_scatter, platform_forces, platform_overlaps
+from cdopt.plots.spheres import sphere_maps
 from pictures import legible
 
 import cdopt
 from cdopt.bank import piles
-from cdopt.plots.chains_and_histogram import Forces, chains_and_histogram, histograms
-from cdopt.plots.platforms import law_scatter, platform_forces, platform_overlaps
 from cdopt.plots.pressure import floor_pressure_grid
-from cdopt.plots.spheres import sphere_maps
 
 STEP = piles.pyramid(3)
 F = np.where(np.arange(STEP.nc) % 4 == 0, 0.0, 1.0 + np.arange(STEP.nc) / STEP.nc)

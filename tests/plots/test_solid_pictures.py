@@ -21,13 +21,11 @@ from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.geometry.rotations import matrices
 from cdopt.plots import force_chains, page, save_surfaces
-from cdopt.plots.camera import Camera
-from cdopt.plots.geometry import network
-from cdopt.plots.meshes import AROUND, Meshes, outline
+from cdopt.plots.network import network
 from cdopt.plots.page import run_page, save_page
-from cdopt.plots.painted import painted
+from cdopt.plots.projection import Camera, painted
 from cdopt.plots.run import run_overview
-from cdopt.plots.solids import Solids, in_space
+from cdopt.plots.solids import AROUND, Meshes, Solids, in_space, outline
 from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
 
 FACETS = np.sin(2.0 * np.pi / AROUND) / (2.0 * np.pi / AROUND)  # of a circle's area, inscribed

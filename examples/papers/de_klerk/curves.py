@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, WIDTH, Formula, head, headline, panels, quiet_axes
 from cdopt.plots.palette import INK
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 DASHES: dict[str, Any] = {
-    "solid": "-", "dashed": (0, (4, 1.6)), "dotted": (0, (1.1, 1.3)),
+    "solid": "-",
+    "dashed": (0, (4, 1.6)),
+    "dotted": (0, (1.1, 1.3)),
     "dash-dot": (0, (5, 1.4, 1.2, 1.4)),
-}  # fmt: skip
-_KEY = 0.26  # inches, a row of the key
-_KEY_ROW = 2  # entries in a row of the key, at least
-_SMALL = -3  # exponent of numbers that are written in powers of ten
-_MARKS = 40  # points of a curve that are marked one by one, at most
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,26 +35,30 @@ class Curve:
     """
 
     name: str
-    x: FloatArray
-    y: FloatArray
+    x: np.ndarray
+    y: np.ndarray
     colour: str
     dash: str = "solid"
     marked: bool = False
 
+    @property
+    def style(self) -> dict[str, Any]:
+        """How it is drawn."""
+        return {
+            "color": self.colour, "linestyle": DASHES[self.dash], "linewidth": 1.5,
+            "marker": "o" if self.marked and self.x.size <= 40 else None, "markersize": 3.2,
+            "gid": "curve", "zorder": 3, "label": self.name,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """What lies between two lines.
-
-    Attributes
-    ----------
-    name : in the key. x, low, high : (n,). colour : hexadecimal.
-    """
+    """The area between two lines: x, low, high (n,); ``name`` stands in the key."""
 
     name: str
-    x: FloatArray
-    low: FloatArray
-    high: FloatArray
+    x: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     colour: str
 
 
@@ -69,7 +68,7 @@ class Panel:
 
     Attributes
     ----------
-    name, words, note : over the panel: in bold, quieter below, and at the right.
+    name, words : over the panel: in bold, and quieter below.
     curves, bands : what is drawn; later ones lie on top.
     x, y : labels of the axes; log : of the y axis.
     limits : of the y axis; None is what the curves need.
@@ -80,65 +79,51 @@ class Panel:
     curves: Sequence[Curve]
     x: str
     y: str
-    note: str = ""
-    bands: Sequence[Band] = field(default=())
+    bands: Sequence[Band] = ()
     log: bool = False
     limits: tuple[float, float] | None = None
 
 
 def curve_panels(
-    shown: Sequence[Panel], *, columns: int = 3, tall: float = 2.2, title: str = "",
-    subtitle: str = "",
-) -> Figure:  # fmt: skip
-    """Panels of curves with one key below them all.
-
-    Parameters
-    ----------
-    shown : the panels, row by row.
-    columns : panels in a row. tall : height of a panel, inches.
-
-    Raises
-    ------
-    InvalidInput : no panels, a panel without curves, or arrays that do not fit together.
-    """
-    _check(shown)
-    entries = _entries(shown)
-    rows = -(-len(entries) // _in_a_row(entries))
-    figure, axes = panels(len(shown), min(columns, len(shown)), tall, foot=0.2 + _KEY * rows)
+    shown: Sequence[Panel], *, columns: int = 3, tall: float = 2.2, title: str = ""
+) -> Figure:
+    """Panels of curves, ``columns`` in a row and ``tall`` inches high, with one key below all."""
+    handles = _key(shown)
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    in_a_row = max(2, min(len(handles), int(WIDTH / (0.75 + 0.062 * longest))))
+    foot = 0.2 + 0.26 * -(-len(handles) // in_a_row)
+    figure, axes = panels(len(shown), min(columns, len(shown)), tall, foot=foot)
     for place, panel in zip(axes, shown, strict=True):
         quiet_axes(place)
         for band in panel.bands:
-            place.fill_between(
-                band.x, band.low, band.high, color=band.colour, linewidth=0.0, zorder=1
-            ).set_gid("band")
+            area = place.fill_between(band.x, band.low, band.high, color=band.colour, linewidth=0)
+            area.set_gid("band")
         for curve in panel.curves:
-            place.plot(curve.x, curve.y, **_style(curve))
+            place.plot(curve.x, curve.y, **curve.style)
         if panel.log:
             place.set_yscale("log")
             place.minorticks_off()
         if panel.limits is not None:
             place.set_ylim(*panel.limits)
-        unit = "" if panel.log else _powers(place)
+        power = "" if panel.log else _powers_of_ten(place)
         low = min(float(curve.x.min()) for curve in panel.curves)
         high = max(float(curve.x.max()) for curve in panel.curves)
-        place.set_xlim(low, high if high > low else low + 1.0)
+        place.set_xlim(low, high)
         place.set_xlabel(panel.x, fontsize=TEXT, color=INK)
-        place.set_ylabel(panel.y + unit, fontsize=TEXT, color=INK)
-        head(place, Formula(panel.name), Formula(panel.words), panel.note)
+        place.set_ylabel(panel.y + power, fontsize=TEXT, color=INK)
+        head(place, Formula(panel.name), Formula(panel.words), "")
     figure.legend(
-        handles=[_handle(entry) for entry in entries], loc="outside lower left",
-        ncols=_in_a_row(entries), fontsize=SMALL, frameon=False, labelcolor=INK,
-        handlelength=2.8, columnspacing=1.6,
+        handles=handles, loc="outside lower left", ncols=in_a_row, fontsize=SMALL, frameon=False,
+        labelcolor=INK, handlelength=2.8, columnspacing=1.6,
     )  # fmt: skip
-    headline(figure, title, subtitle)
+    headline(figure, title)
     return figure
 
 
-def _powers(place: Axes) -> str:
-    """Small numbers written in powers of ten, which then stand in the axis label."""
-    largest = max(abs(limit) for limit in place.get_ylim())
-    exponent = int(np.floor(np.log10(largest)))
-    if exponent > _SMALL:
+def _powers_of_ten(place: Axes) -> str:
+    """Write small numbers as multiples of a power of ten; returns it, for the axis label."""
+    exponent = int(np.floor(np.log10(max(abs(limit) for limit in place.get_ylim()))))
+    if exponent > -3:
         return ""
     place.yaxis.set_major_formatter(
         lambda value, _: f"{value / 10.0**exponent:.3g}".replace("-", "−")
@@ -146,53 +131,11 @@ def _powers(place: Axes) -> str:
     return f"  [$10^{{{exponent}}}$]"
 
 
-def _style(curve: Curve) -> dict[str, Any]:
-    """How a curve is drawn."""
-    few = curve.marked and curve.x.size <= _MARKS
-    return {
-        "color": curve.colour, "linestyle": DASHES[curve.dash], "linewidth": 1.5,
-        "marker": "o" if few else None, "markersize": 3.2, "gid": "curve", "zorder": 3,
-    }  # fmt: skip
-
-
-def _entries(shown: Sequence[Panel]) -> list[Curve | Band]:
-    """What stands in the key: one entry per name, bands last."""
-    curves = [curve for panel in shown for curve in panel.curves]
-    bands = [band for panel in shown for band in panel.bands]
-    by_name: dict[str, Curve | Band] = {}
-    everything: list[Curve | Band] = [*curves, *bands]
-    for entry in everything:
-        by_name.setdefault(entry.name, entry)
-    return list(by_name.values())
-
-
-def _in_a_row(entries: Sequence[Curve | Band]) -> int:
-    """Entries in a row of the key, by the length of the longest."""
-    longest = max(len(entry.name) for entry in entries)
-    return max(_KEY_ROW, min(len(entries), int(WIDTH / (0.75 + 0.062 * longest))))
-
-
-def _handle(entry: Curve | Band) -> Any:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    if isinstance(entry, Band):
-        return Patch(color=entry.colour, label=entry.name, linewidth=0.0)
-    return Line2D([], [], **_style(entry), label=entry.name)
-
-
-def _check(shown: Sequence[Panel]) -> None:
-    if not shown:
-        raise InvalidInput("shown", "no panels", "at least one panel")
-    for panel in shown:
-        if not panel.curves:
-            raise InvalidInput("shown", f"no curves in {panel.name!r}", "at least one curve each")
-        for curve in panel.curves:
-            checks.choice("dash", curve.dash, DASHES)
-            if np.ndim(curve.x) != 1 or np.shape(curve.x) != np.shape(curve.y) or not len(curve.x):
-                found = f"{curve.name!r} of shapes {np.shape(curve.x)} and {np.shape(curve.y)}"
-                raise InvalidInput("shown", found, "x and y of one length")
-        for band in panel.bands:
-            if not np.shape(band.x) == np.shape(band.low) == np.shape(band.high):
-                found = f"{band.name!r} of shapes {np.shape(band.x)} and {np.shape(band.low)}"
-                raise InvalidInput("shown", found, "x, low and high of one length")
+def _key(shown: Sequence[Panel]) -> list[Line2D | Patch]:
+    """One entry per name, bands last."""
+    handles: dict[str, Line2D | Patch] = {}
+    for curve in (curve for panel in shown for curve in panel.curves):
+        handles.setdefault(curve.name, Line2D([], [], **curve.style))
+    for band in (band for panel in shown for band in panel.bands):
+        handles.setdefault(band.name, Patch(color=band.colour, label=band.name, linewidth=0.0))
+    return list(handles.values())

@@ -1,4 +1,4 @@
-"""Figures 4 and 6 to 11 of De Klerk et al. (2021), each with a line of what it shows.
+"""Figures 4 and 6 to 11 of De Klerk et al. (2021), each with a caption.
 
 The paper's figures 1 to 3 and 5 are drawings; ours show the same quantities in panels of their
 own and do not copy a layout.
@@ -7,17 +7,17 @@ own and do not copy a layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from cdopt.plots.palette import BAND, INK
 
-from ..olsen_kamrin.figures import Drawn
 from . import parameters as given
-from .analytic import HeadOn
 from .curves import Band, Curve, Panel, curve_panels
 from .parameters import COARSE, FINE, PAPER
-from .references import stored
+from .references import HeadOn, stored
 from .runs import EXACT, FIRST, PEER, SECOND, Runs, Way
 
 BLUE, SKY, RED, GREEN = "#0072B2", "#56B4E9", "#D55E00", "#009E73"
@@ -30,7 +30,8 @@ LOOKS = {  # name, colour, dash
 TIME = "$t / t_c$ from first touch"
 LINEAR, ROTATIONAL = "$K_L(t)\\,/\\,K_L(0)$", "$K_R(t)\\,/\\,K_L(0)$"
 Case = tuple[float, float, float]  # γ, Δy/d, time step
-_FLOOR = 1e-16  # errors below are round-off, and drawn there
+Drawn = tuple[Figure, str]  # and its caption
+ROUND_OFF = 1e-16  # errors below are round-off, and drawn there
 
 
 def drawn_step(dt: float, unit: str = "t_c") -> str:
@@ -49,11 +50,11 @@ def _impacts(runs: Runs, cases: Sequence[Case], quantity: str, until: float) -> 
     for gamma, offset, dt in cases:
         curves = []
         for way, (name, colour, dash) in LOOKS.items():
-            found = runs.impact(way, gamma, offset, FINE if way == EXACT else dt)
-            near = (found["t"] >= -1.1 * dt / PAPER.contact_time) & (found["t"] <= until)
+            series = runs.impact(way, gamma, offset, FINE if way == EXACT else dt)
+            near = (series["t"] >= -1.1 * dt / PAPER.contact_time) & (series["t"] <= until)
             coarse = dt in COARSE and way != EXACT
             curves.append(
-                Curve(name, found["t"][near], found[quantity][near], colour, dash, coarse)
+                Curve(name, series["t"][near], series[quantity][near], colour, dash, coarse)
             )
         flat = max(float(curve.y.max()) for curve in curves) == 0.0
         label = {"linear": LINEAR, "rotational": ROTATIONAL}[quantity]
@@ -74,87 +75,90 @@ def _errors(runs: Runs, cases: Sequence[Case], until: float) -> list[Panel]:
             if way != EXACT:
                 off = np.abs(runs.impact(way, gamma, offset, dt)["linear"] - exact["linear"])
                 curves.append(
-                    Curve(name, exact["t"][near], np.maximum(off[near], _FLOOR), colour, dash)
+                    Curve(name, exact["t"][near], np.maximum(off[near], ROUND_OFF), colour, dash)
                 )
         shown.append(Panel(f"γ = {gamma:g}", "error of translation", curves, TIME,
                            "|difference| / $K_L(0)$", log=True, limits=(1e-8, 1e-2)))  # fmt: skip
     return shown
 
 
-def _four(runs: Runs) -> Drawn:
+def small_steps(runs: Runs) -> Drawn:
+    """Figure 4."""
     cases = [(gamma, offset, FINE) for gamma, offset in given.SMALL_STEPS]
     shown = [
         *_impacts(runs, cases, "linear", 1.4), *_impacts(runs, cases, "rotational", 1.4),
         *_errors(runs, cases, 1.4),
     ]  # fmt: skip
     figure = curve_panels(shown, tall=1.9, title="Two spheres collide, small steps")
-    text = (
+    return figure, (
         "Kinetic energy of translation and of rotation of one of two spheres that collide, small "
         "time steps, and what the first differs by from the reference. Δy is counted from centre "
         "to centre."
     )
-    return Drawn(figure, text)
 
 
-def _six(runs: Runs) -> Drawn:
+def large_steps(runs: Runs) -> Drawn:
+    """Figure 6."""
     cases = [(*given.LARGE_STEPS, dt) for dt in COARSE]
     shown = [*_impacts(runs, cases, "linear", 2.5), *_impacts(runs, cases, "rotational", 2.5)]
     figure = curve_panels(shown, title="Two spheres collide, large steps")
-    text = (
+    return figure, (
         "As figure 4 with large time steps, every step marked; first touch falls in the middle of "
         "a step, for all methods."
     )
-    return Drawn(figure, text)
 
 
-def _seven(runs: Runs) -> Drawn:
+def head_on(runs: Runs) -> Drawn:
+    """Figure 7."""
     energies, errors = [], []
     for gamma, colour in zip(given.ANALYTIC, (BLUE, GREEN, RED), strict=True):
         theory = HeadOn(PAPER.mass, PAPER.stiffness, gamma)
-        found = runs.impact(SECOND, gamma, 0.0, FINE)
-        t = found["t"]
+        series = runs.impact(SECOND, gamma, 0.0, FINE)
+        t = series["t"]
         exact = theory.kinetic_share(t * PAPER.contact_time)
         name = f"variational, α = 1/2, γ = {gamma:g}"
-        energies += [Curve(name, t, found["linear"], colour),
+        energies += [Curve(name, t, series["linear"], colour),
                      Curve("closed form", t, exact, INK, "dotted")]  # fmt: skip
-        errors.append(Curve(name, t, np.maximum(np.abs(found["linear"] - exact), _FLOOR), colour))
+        errors.append(
+            Curve(name, t, np.maximum(np.abs(series["linear"] - exact), ROUND_OFF), colour)
+        )
     shown = [
         Panel("Kinetic energy", f"Δy = 0, {_step(FINE)}", energies, TIME, LINEAR),
         Panel("Error", "against the closed form", errors, TIME, "|difference|", log=True,
               limits=(1e-9, 1e-1)),
     ]  # fmt: skip
     figure = curve_panels(shown, columns=2, tall=2.8, title="Head-on collision and closed form")
-    text = (
+    return figure, (
         "Kinetic energy of one of two spheres that collide head-on, beside the closed form (32)–"
         "(34) with t counted from first touch, and the difference."
     )
-    return Drawn(figure, text)
 
 
-def _eight(runs: Runs) -> Drawn:
+def between_walls(runs: Runs) -> Drawn:
+    """Figure 8."""
     looks = {PEER: ("velocity-Verlet (LAMMPS)", RED), SECOND: ("variational, α = 1/2", BLUE)}
     shown = []
     for dt in given.WALL_STEPS:
         between, last = [], []
         for way, (name, colour) in looks.items():
-            found = runs.walls(way, dt)
-            count = np.arange(found["flights"].size, dtype=np.float64)
-            between.append(Curve(name, count, found["flights"], colour))
-            last.append(Curve(name, found["t"], found["energy"], colour))
+            series = runs.walls(way, dt)
+            count = np.arange(series["flights"].size, dtype=np.float64)
+            between.append(Curve(name, count, series["flights"], colour))
+            last.append(Curve(name, series["t"], series["energy"], colour))
         energy = "$E/E_0 - 1$"
         shown += [Panel("Between collisions", f"in free flight, {_step(dt)}", between,
                         "number of the collision", energy),
                   Panel("The last collisions", _step(dt), last, "$t / t_c$", energy)]  # fmt: skip
     figure = curve_panels(shown, columns=2, title="A sphere between two walls, undamped")
-    text = (
+    return figure, (
         f"Total energy of a sphere between walls {given.WALL_DISTANCE:g} d apart over "
         f"{runs.settings.collisions} collisions: in free flight, and in full over the last ones. "
         "t_c is that of two spheres; a contact with a wall lasts √2 longer."
     )
-    return Drawn(figure, text)
 
 
-def _nine(runs: Runs) -> Drawn:
+def bonded_pair(runs: Runs) -> Drawn:
+    """Figure 9."""
     ways: tuple[tuple[Way, float, str, str], ...] = (
         (EXACT, FINE, "reference", "solid"), (SECOND, FINE, _step(FINE), "dashed"),
         (SECOND, COARSE[0], _step(COARSE[0]), "dotted"),
@@ -164,53 +168,62 @@ def _nine(runs: Runs) -> Drawn:
         for offset in given.BOND_OFFSETS:
             curves = []
             for way, dt, words, dash in ways:
-                found = runs.bonded(way, ratio, offset, dt)
+                series = runs.bonded(way, ratio, offset, dt)
                 for force, name, colour in (("contact", "contact", RED), ("bond", "bond", BLUE)):
-                    curves.append(Curve(f"{name}, {words}", found["t"], found[force], colour, dash))
+                    curves.append(
+                        Curve(f"{name}, {words}", series["t"], series[force], colour, dash)
+                    )
             where = "collinear" if offset == 0.0 else f"Δy/d = {offset:g}"
             shown.append(Panel(f"$k_B/k$ = {ratio:g}", where, curves, TIME, "force / $k d$"))
     figure = curve_panels(shown, columns=2, tall=2.4, title="A bonded pair hit by a third sphere")
-    text = (
+    return figure, (
         "Force of the contact that hits a bonded pair and of its bond, compression positive, by "
         "the variational integrator with α = 1/2 at two time steps and by the reference."
     )
-    return Drawn(figure, text)
 
 
-def _box(quantity: str, column: int, label: str, title: str) -> Callable[[Runs], Drawn]:
-    def draw(runs: Runs) -> Drawn:
-        known = stored("box")["band_visc"]
-        known = known[known[:, 0] <= runs.settings.box_time]
-        mean, spread = known[:, column], known[:, column + 1]
-        wide = 1.0 + 2.0 * spread / mean
-        name = "12 LAMMPS runs from starts 10⁻⁹ apart, mean times or over 1 + 2 σ/mean"
-        band = Band(name, known[:, 0], mean / wide, mean * wide, BAND)
-        curves = []
-        for way in (PEER, SECOND):
-            found = runs.box(way)
-            name, colour, _ = LOOKS[way]
-            curves.append(Curve(name, found["t"], found[quantity], colour))
-        words = f"h = $t_c$/{runs.settings.box_step}"
-        time = "$t \\sqrt{g/d}$"
-        top = 1.05 * max(float(curve.y.max()) for curve in curves)
-        low = 0.3 * min(float(curve.y[curve.y > 0.0].min()) for curve in curves)
-        shown = [
-            Panel("Linear", words, curves, time, label, bands=[band], limits=(0.0, top)),
-            Panel("Logarithmic", words, curves, time, label, bands=[band], log=True,
-                  limits=(low, 2.0 * top)),
-        ]  # fmt: skip
-        figure = curve_panels(shown, columns=2, tall=2.8, title=title)
-        text = (
-            f"{title}: 218 spheres, γ_n = 30 √(g/d). The motion is chaotic: runs compare with the "
-            "band, made at t_c/32, not with each other."
-        )
-        return Drawn(figure, text)
-
-    return draw
+def box(runs: Runs, quantity: str, column: int, label: str, title: str) -> Drawn:
+    """Figures 10 and 11."""
+    band = stored("box")["band_visc"]
+    band = band[band[:, 0] <= runs.settings.box_time]
+    mean, wide = band[:, column], 1.0 + 2.0 * band[:, column + 1] / band[:, column]
+    name = "12 LAMMPS runs from starts 10⁻⁹ apart, mean times or over 1 + 2 σ/mean"
+    bands = [Band(name, band[:, 0], mean / wide, mean * wide, BAND)]
+    curves = []
+    for way in (PEER, SECOND):
+        series, (name, colour, _) = runs.box(way), LOOKS[way]
+        curves.append(Curve(name, series["t"], series[quantity], colour))
+    step, time = f"h = $t_c$/{runs.settings.box_step}", "$t \\sqrt{g/d}$"
+    top = max(float(curve.y.max()) for curve in curves)
+    low = min(float(curve.y[curve.y > 0.0].min()) for curve in curves)
+    shown = [
+        Panel("Linear", step, curves, time, label, bands, limits=(0.0, 1.05 * top)),
+        Panel("Logarithmic", step, curves, time, label, bands, True, (0.3 * low, 2.1 * top)),
+    ]
+    return curve_panels(shown, columns=2, tall=2.8, title=title), (
+        f"{title}: 218 spheres, γ_n = 30 √(g/d). The motion is chaotic: runs compare with the "
+        "band, made at t_c/32, not with each other."
+    )
 
 
 FIGURES: dict[int, Callable[[Runs], Drawn]] = {
-    4: _four, 6: _six, 7: _seven, 8: _eight, 9: _nine,
-    10: _box("K", 1, "$\\bar{K} / m g d$", "Filling a box: mean kinetic energy (35)"),
-    11: _box("dv", 3, "$\\delta v / g d$", "Filling a box: velocity fluctuation (36)"),
-}  # fmt: skip
+    4: small_steps,
+    6: large_steps,
+    7: head_on,
+    8: between_walls,
+    9: bonded_pair,
+    10: partial(
+        box,
+        quantity="K",
+        column=1,
+        label="$\\bar{K} / m g d$",
+        title="Filling a box: mean kinetic energy (35)",
+    ),
+    11: partial(
+        box,
+        quantity="dv",
+        column=3,
+        label="$\\delta v / g d$",
+        title="Filling a box: velocity fluctuation (36)",
+    ),
+}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
-
-from ..olsen_kamrin.numbers import Number
+from ..report import Arrays, Number
 from . import parameters as given
-from .analytic import HeadOn
 from .figures import drawn_step
 from .parameters import COARSE, FINE, PAPER
-from .references import stored
+from .references import HeadOn, stored
 from .runs import EXACT, FIRST, PEER, SECOND, Runs
 
 WAYS = {SECOND: "variational, α = 1/2", FIRST: "variational, α = 0", PEER: "velocity-Verlet"}
@@ -30,16 +27,16 @@ def _small(runs: Runs) -> list[Number]:
     for gamma, offset in given.SMALL_STEPS:
         exact = runs.impact(EXACT, gamma, offset, FINE)
         for way, name in WAYS.items():
-            found = runs.impact(way, gamma, offset, FINE)
+            ours = runs.impact(way, gamma, offset, FINE)
             what = f"γ = {gamma:g}, Δy/d = {offset:g}, {name}"
-            worst = _worst(found["t"], found["linear"], exact["t"], exact["linear"])
+            worst = _worst(ours["t"], ours["linear"], exact["t"], exact["linear"])
             note = f"largest difference of K_L over the collision {worst:.1e} K_L(0)"
             rows.append(
                 Number("Figure 4: restitution at " + drawn_step(FINE), what,
-                       float(exact["restitution"]), float(found["restitution"]), note=note)
+                       float(exact["restitution"]), float(ours["restitution"]), note=note)
             )  # fmt: skip
             if offset > 0.0 and gamma > 0.0:
-                last = float(exact["rotational"][-1]), float(found["rotational"][-1])
+                last = float(exact["rotational"][-1]), float(ours["rotational"][-1])
                 words = f"rotation after impact, K_R/K_L(0), {what}"
                 rows.append(Number("Figure 4: rotation", words, *last))
     return rows
@@ -51,11 +48,11 @@ def _large(runs: Runs) -> list[Number]:
     rows = []
     for dt in COARSE:
         for way, name in WAYS.items():
-            found = runs.impact(way, gamma, offset, dt)
+            ours = runs.impact(way, gamma, offset, dt)
             rows.append(
                 Number(f"Figure 6: restitution, γ = {gamma:g}, Δy/d = {offset:g}",
                        f"{drawn_step(dt)}, {name}", float(exact["restitution"]),
-                       float(found["restitution"]))
+                       float(ours["restitution"]))
             )  # fmt: skip
     return rows
 
@@ -64,11 +61,11 @@ def _analytic(runs: Runs) -> list[Number]:
     rows = []
     for gamma in given.ANALYTIC:
         theory = HeadOn(PAPER.mass, PAPER.stiffness, gamma)
-        found = runs.impact(SECOND, gamma, 0.0, FINE)
-        off = np.abs(found["linear"] - theory.kinetic_share(found["t"] * PAPER.contact_time)).max()
+        ours = runs.impact(SECOND, gamma, 0.0, FINE)
+        off = np.abs(ours["linear"] - theory.kinetic_share(ours["t"] * PAPER.contact_time)).max()
         rows.append(
             Number("Figure 7: head-on, against the closed form", f"restitution, γ = {gamma:g}",
-                   theory.restitution, float(found["restitution"]),
+                   theory.restitution, float(ours["restitution"]),
                    note=f"largest error of K_L {off:.1e} K_L(0), {drawn_step(FINE)}")
         )  # fmt: skip
     return rows
@@ -78,13 +75,13 @@ def _walls(runs: Runs) -> list[Number]:
     rows = []
     for dt in given.WALL_STEPS:
         known = runs.walls(PEER, dt)["flights"]
-        found = runs.walls(SECOND, dt)["flights"]
+        ours = runs.walls(SECOND, dt)["flights"]
         group = f"Figure 8: E/E₀ − 1 in free flight, {drawn_step(dt)}; reference: velocity-Verlet"
-        count = min(known.size, found.size)
+        count = min(known.size, ours.size)
         for name, pick in (("largest", np.max), ("smallest", np.min)):
             rows.append(Number(group, f"{name} over {count - 1} collisions",
-                               float(pick(known)), float(pick(found))))  # fmt: skip
-        rows.append(Number(group, "after the last", float(known[-1]), float(found[-1])))
+                               float(pick(known)), float(pick(ours))))  # fmt: skip
+        rows.append(Number(group, "after the last", float(known[-1]), float(ours[-1])))
     return rows
 
 
@@ -93,23 +90,23 @@ def _bonded(runs: Runs) -> list[Number]:
     for ratio in given.BOND_STIFFNESS:
         for offset in given.BOND_OFFSETS:
             exact = runs.bonded(EXACT, ratio, offset, FINE)
-            found = runs.bonded(SECOND, ratio, offset, FINE)
+            ours = runs.bonded(SECOND, ratio, offset, FINE)
             group = f"Figure 9: largest forces over k d, {drawn_step(FINE)}"
             where = f"k_B/k = {ratio:g}, Δy/d = {offset:g}"
             for name in ("contact", "bond"):
-                off = np.abs(found[name] - exact[name]).max()
+                off = np.abs(ours[name] - exact[name]).max()
                 rows.append(
                     Number(group, f"{name}, {where}", float(exact[name].max()),
-                           float(found[name].max()),
+                           float(ours[name].max()),
                            note=f"largest difference at one time {off:.1e}")
                 )  # fmt: skip
-            pull = float(exact["bond"].min()), float(found["bond"].min())
+            pull = float(exact["bond"].min()), float(ours["bond"].min())
             rows.append(Number(group, f"bond in tension, {where}", *pull))
     return rows
 
 
 def _box(runs: Runs) -> list[Number]:
-    known, found = runs.box(PEER), runs.box(SECOND)
+    known, ours = runs.box(PEER), runs.box(SECOND)
     band = stored("box")["band_visc"]
     group = f"Figures 10, 11: filling a box, h = t_c/{runs.settings.box_step}; reference: LAMMPS"
     rows = []
@@ -120,30 +117,30 @@ def _box(runs: Runs) -> list[Number]:
             mean, spread = (float(np.interp(t, band[:, 0], band[:, column + k])) for k in (0, 1))
             rows.append(
                 Number(group, f"{words} at t = {t:g} √(d/g)", at(known, name, t),
-                       at(found, name, t), note=f"12 runs: {mean:.4g} ± {spread:.2g}")
+                       at(ours, name, t), note=f"12 runs: {mean:.4g} ± {spread:.2g}")
             )  # fmt: skip
     for level in SETTLED:
-        times = settled(known, level), settled(found, level)
+        times = settled(known, level), settled(ours, level)
         if max(times) < runs.settings.box_time:
             rows.append(Number(group, f"K̄ below {level:g} m g d for good, t √(g/d)", *times))
-    last = float(known["com"][-1]), float(found["com"][-1])
+    last = float(known["com"][-1]), float(ours["com"][-1])
     rows.append(Number(group, "height of the centre of mass at last, d", *last))
     return rows
 
 
-def at(series: dict[str, FloatArray], name: str, t: float) -> float:
+def at(series: Arrays, name: str, t: float) -> float:
     """A column at a time, by interpolation."""
     return float(np.interp(t, series["t"], series[name]))
 
 
-def settled(series: dict[str, FloatArray], level: float) -> float:
+def settled(series: Arrays, level: float) -> float:
     """When K̄ falls below a level for good; the end if it does not."""
     above = np.flatnonzero(series["K"] > level)
     last = int(above[-1]) + 1 if above.size else 0
     return float(series["t"][min(last, series["t"].size - 1)])
 
 
-def _worst(t: FloatArray, y: FloatArray, known_t: FloatArray, known: FloatArray) -> float:
+def _worst(t: np.ndarray, y: np.ndarray, known_t: np.ndarray, known: np.ndarray) -> float:
     """Largest difference of two curves where both have times, m g d or shares."""
     inside = (t >= known_t[0]) & (t <= known_t[-1])
     return float(np.abs(y[inside] - np.interp(t[inside], known_t, known)).max())

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
-from cdopt.collision.contacts import contact_stiffness
+from cdopt import InvalidInput, SolveFailed, Unsupported
+from cdopt.collision.stiffness import stiffness
 from cdopt.dynamics.analysis import Motion
 from cdopt.scene import HalfSpace, Scene, Sphere
 
@@ -41,15 +40,15 @@ class Model:
     gamma_n, gamma_t : damping, 1/s.
     """
 
-    mass: FloatArray
-    radius: FloatArray
-    load: FloatArray
+    mass: np.ndarray
+    radius: np.ndarray
+    load: np.ndarray
     pairs: Any
-    stiffness: FloatArray
+    stiffness: np.ndarray
     bonded: Any
-    points: FloatArray
-    normals: FloatArray
-    wall_stiffness: FloatArray
+    points: np.ndarray
+    normals: np.ndarray
+    wall_stiffness: np.ndarray
     gamma_n: float
     gamma_t: float
 
@@ -66,22 +65,22 @@ class Model:
         known = 0 if walls is None else walls.body.size
         if spheres is None or scene.dim != 3 or spheres.body.size + known != scene.nb:
             raise Unsupported("the scene", "spheres in space and half-spaces alone are known here")
-        own = spheres.body
-        if bodies.fixed[own].any() or scene.power != 2.0 or np.any(bodies.velocity[bodies.fixed]):
+        free = spheres.body
+        if bodies.fixed[free].any() or scene.power != 2.0 or np.any(bodies.velocity[bodies.fixed]):
             raise Unsupported("the scene", "fixed spheres, moving walls or a power other than 2")
-        n = own.size
+        n = free.size
         pairs = np.stack(np.triu_indices(n, 1), axis=1)
-        k = contact_stiffness(scene, own[pairs])
+        k = stiffness(scene, free[pairs])
         tied = {tuple(bond) for bond in scene.bonds.tolist()}
-        bonded = np.array([tuple(pair) in tied for pair in own[pairs].tolist()], dtype=bool)
+        bonded = np.array([tuple(pair) in tied for pair in free[pairs].tolist()], dtype=bool)
         other = np.zeros(0, dtype=np.int64) if walls is None else walls.body
-        against = np.stack([np.repeat(other, n), np.tile(own, other.size)], axis=1)
+        against = np.stack([np.repeat(other, n), np.tile(free, other.size)], axis=1)
         return cls(
-            bodies.mass[own], bodies.reach[own],
-            bodies.mass[own, None] * scene.gravity + bodies.force[own],
+            bodies.mass[free], bodies.reach[free],
+            bodies.mass[free, None] * scene.gravity + bodies.force[free],
             pairs, np.where(bonded, scene.bond_stiffness or 0.0, k), bonded,
             bodies.position[other], _normals(scene),
-            contact_stiffness(scene, against).reshape(other.size, n),
+            stiffness(scene, against).reshape(other.size, n),
             scene.damping, scene.gamma_t,
         )  # fmt: skip
 
@@ -90,14 +89,14 @@ class Model:
         """Number of spheres."""
         return int(self.mass.size)
 
-    def gaps(self, x: FloatArray) -> FloatArray:
+    def gaps(self, x: np.ndarray) -> np.ndarray:
         """(m + walls n,) gaps of pairs, then of walls with every sphere, m."""
         arm = x[self.pairs[:, 0]] - x[self.pairs[:, 1]]
         apart = np.linalg.norm(arm, axis=1) - self.radius[self.pairs].sum(axis=1)
         height = np.einsum("wi,wni->wn", self.normals, x[None] - self.points[:, None])
         return np.concatenate([apart, (height - self.radius).ravel()])
 
-    def rates(self, x: FloatArray, v: FloatArray) -> FloatArray:
+    def rates(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(m + walls n,) dΦ/dt, m/s."""
         i, j = self.pairs.T
         arm = x[i] - x[j]
@@ -105,8 +104,8 @@ class Model:
         return np.concatenate([along, (self.normals @ v.T).ravel()])
 
     def forces(
-        self, x: FloatArray, v: FloatArray, w: FloatArray, active: Any
-    ) -> tuple[FloatArray, FloatArray]:
+        self, x: np.ndarray, v: np.ndarray, w: np.ndarray, active: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Forces (n, 3) N and torques (n, 3) N m of the active contacts and the loads.
 
         Equations (20)–(25): k δ n − γ_n m_eff v_n − γ_t m_eff v_t, torques with the lever |r|/2,
@@ -141,7 +140,7 @@ class Model:
                 torque[j] += turn
         return force, torque
 
-    def energy(self, motion: Motion) -> FloatArray:
+    def energy(self, motion: Motion) -> np.ndarray:
         """(frames,) elastic energy of contacts and bonds, J."""
         result = np.zeros(motion.t.size)
         k = np.concatenate([self.stiffness, self.wall_stiffness.ravel()])
@@ -152,7 +151,7 @@ class Model:
         return result
 
 
-def solve(scene: Scene, t: FloatArray) -> Motion:
+def solve(scene: Scene, t: np.ndarray) -> Motion:
     """The motion of a scene at times t (frames,), s, rising from 0.
 
     Accurate to about 1e-11 of the lengths and speeds at hand. Spheres that pass each other by
@@ -166,18 +165,18 @@ def solve(scene: Scene, t: FloatArray) -> Motion:
     if t.ndim != 1 or t.size == 0 or t[0] < 0.0 or np.any(np.diff(t) <= 0.0):
         raise InvalidInput("t", f"times of shape {t.shape}", "times that rise from 0")
     model = Model.of(scene)
-    own = ~scene.bodies.fixed
+    free = ~scene.bodies.fixed
     state = scene.initial
     y = np.concatenate([
-        state.position[own].ravel(), state.velocity[own].ravel(),
-        state.angular_velocity[own].ravel(),
+        state.position[free].ravel(), state.velocity[free].ravel(),
+        state.angular_velocity[free].ravel(),
     ])  # fmt: skip
-    found = _integrated(model, y, t)
-    x, v, w = found.reshape(t.size, 3, model.n, 3).swapaxes(0, 1)
+    solution = _integrated(model, y, t)
+    x, v, w = solution.reshape(t.size, 3, model.n, 3).swapaxes(0, 1)
     return Motion.of_spheres(t, x, v, w, model.mass, model.radius)
 
 
-def _integrated(model: Model, y: FloatArray, t: FloatArray) -> FloatArray:
+def _integrated(model: Model, y: np.ndarray, t: np.ndarray) -> np.ndarray:
     """(frames, 9 n) states at times t, from y at 0."""
     inertia = 0.4 * model.mass * model.radius**2
     two_sided = np.concatenate([model.bonded, np.zeros(model.wall_stiffness.size, dtype=bool)])
@@ -203,29 +202,29 @@ def _integrated(model: Model, y: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _next_change(
-    model: Model, rate: Callable[..., FloatArray], active: Any, two_sided: Any, now: float,
-    y: FloatArray, end: float,
+    model: Model, rate: Callable[..., np.ndarray], active: Any, two_sided: Any, now: float,
+    y: np.ndarray, end: float,
 ) -> tuple[float, int]:  # fmt: skip
     """When a gap opens or closes next, and which; the end and −1 if none does."""
 
     def event(c: int) -> Any:
-        def gap(_: float, state: FloatArray) -> float:
+        def gap(_: float, state: np.ndarray) -> float:
             return float(model.gaps(_parts(state, model.n)[0])[c])
 
         gap.terminal, gap.direction = True, 1.0 if active[c] else -1.0  # type: ignore[attr-defined]
         return gap
 
     watched = np.flatnonzero(~two_sided)
-    found = solve_ivp(
+    solution = solve_ivp(
         rate, (now, end), y, method="DOP853", rtol=RELATIVE, atol=ABSOLUTE,
         max_step=_longest(model, active, y), events=[event(int(c)) for c in watched],
     )  # fmt: skip
-    if found.status == -1:
-        raise SolveFailed(f"DOP853: {found.message}", backend="DOP853", status=found.message)
-    if found.status == 0:
+    if solution.status == -1:
+        raise SolveFailed(f"DOP853: {solution.message}", backend="DOP853", status=solution.message)
+    if solution.status == 0:
         return end, -1
-    first = next(k for k, times in enumerate(found.t_events) if times.size)
-    change, until = int(watched[first]), float(found.t_events[first][0])
+    first = next(k for k, times in enumerate(solution.t_events) if times.size)
+    change, until = int(watched[first]), float(solution.t_events[first][0])
     # the event's time comes from an interpolation: one Newton step on the integrated gap
     x, v, _ = _parts(_advanced(model, rate, active, now, y, until, _NOWHERE)[-1], model.n)
     until -= float(model.gaps(x)[change] / model.rates(x, v)[change])
@@ -233,28 +232,28 @@ def _next_change(
 
 
 def _advanced(
-    model: Model, rate: Callable[..., FloatArray], active: Any, now: float, y: FloatArray,
-    until: float, between: FloatArray,
-) -> FloatArray:  # fmt: skip
+    model: Model, rate: Callable[..., np.ndarray], active: Any, now: float, y: np.ndarray,
+    until: float, between: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """States (between + 1, 9 n) at times in between, and at ``until``, where a step ends."""
     if until == now:
         return np.tile(y, (between.size + 1, 1))
-    found = solve_ivp(
+    solution = solve_ivp(
         rate, (now, until), y, method="DOP853", rtol=RELATIVE, atol=ABSOLUTE,
         max_step=_longest(model, active, y), t_eval=np.append(between, until),
     )  # fmt: skip
-    if not found.success:
-        raise SolveFailed(f"DOP853: {found.message}", backend="DOP853", status=found.message)
-    return np.asarray(found.y.T)
+    if not solution.success:
+        raise SolveFailed(f"DOP853: {solution.message}", backend="DOP853", status=solution.message)
+    return np.asarray(solution.y.T)
 
 
-def _rate(model: Model, inertia: FloatArray, active: Any) -> Callable[..., FloatArray]:
+def _rate(model: Model, inertia: np.ndarray, active: Any) -> Callable[..., np.ndarray]:
     """d/dt of (x, v, w)."""
-    held = active.copy()
+    contacts = active.copy()
 
-    def rate(_: float, y: FloatArray) -> FloatArray:
+    def rate(_: float, y: np.ndarray) -> np.ndarray:
         x, v, w = _parts(y, model.n)
-        force, torque = model.forces(x, v, w, held)
+        force, torque = model.forces(x, v, w, contacts)
         return np.concatenate([
             v.ravel(), (force / model.mass[:, None]).ravel(), (torque / inertia[:, None]).ravel()
         ])  # fmt: skip
@@ -262,7 +261,7 @@ def _rate(model: Model, inertia: FloatArray, active: Any) -> Callable[..., Float
     return rate
 
 
-def _longest(model: Model, active: Any, y: FloatArray) -> float:
+def _longest(model: Model, active: Any, y: np.ndarray) -> float:
     """The longest step, s."""
     k = np.concatenate([model.stiffness, model.wall_stiffness.ravel()])
     if active.any():
@@ -276,13 +275,13 @@ def _longest(model: Model, active: Any, y: FloatArray) -> float:
     return way / (fastest + float(np.sqrt(pull * way)))
 
 
-def _parts(y: FloatArray, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _parts(y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions, velocities and angular velocities (n, 3)."""
     x, v, w = y.reshape(3, n, 3)
     return x, v, w
 
 
-def _normals(scene: Scene) -> FloatArray:
+def _normals(scene: Scene) -> np.ndarray:
     """(walls, 3) outward unit normals of the half-spaces."""
     walls = scene.bodies.table(HalfSpace)
     if walls is None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cdopt._util import checks
+from cdopt._util.parameters import whole
+
 
 @dataclass(frozen=True)
 class Grain:
@@ -27,16 +30,6 @@ class Grain:
     damping: float = 0.0
 
     @property
-    def radius(self) -> float:
-        """m."""
-        return 0.5 * self.diameter
-
-    @property
-    def density(self) -> float:
-        """kg/m³."""
-        return 6.0 * self.mass / (math.pi * self.diameter**3)
-
-    @property
     def contact_time(self) -> float:
         """t_c = π √(m/2k), s, of an undamped collision of two; with a wall it is √2 longer."""
         return math.pi * math.sqrt(0.5 * self.mass / self.stiffness)
@@ -52,8 +45,39 @@ LARGE_STEPS = (30.0, 0.1)  # γ, Δy/d of figure 6
 ANALYTIC = (0.0, 100.0, 300.0)  # γ of figure 7, head-on
 WALL_STEPS = (1e-5, 5e-5)  # s, t_c/160.7 and t_c/32.1
 WALL_DISTANCE = 1.01  # in diameters
-COLLISIONS = 250
 BOND_STIFFNESS = (10.0, 0.1)  # k_B / k
 BOND_OFFSETS = (0.0, 0.1)  # Δy/d
 BOX_SIDE = 6.0  # in diameters
 BOX_STEPS = ("16.1", "32", "160")  # time steps are t_c over this
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a reproduction.
+
+    Parameters
+    ----------
+    peer : source of the curves of velocity-Verlet: "lammps"; "stored", the series that come with
+        cdopt; or "auto", LAMMPS where it is installed.
+    damping : how the variational integrator splits dissipation, "paper" or "forced".
+    collisions : with the walls, figure 8.
+    box_time : of the filling, in √(d/g), at most 16, where the stored series end.
+    box_step : of the filling, t_c over "160", "32" or "16.1".
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    peer: str = "auto"
+    damping: str = "paper"
+    collisions: int = 250
+    box_time: float = 16.0
+    box_step: str = "16.1"
+
+    def __post_init__(self) -> None:
+        checks.choice("peer", self.peer, ("auto", "lammps", "stored"))
+        checks.choice("damping", self.damping, ("paper", "forced"))
+        whole("collisions", self.collisions, 2, 10_000)
+        checks.scalar("box_time", self.box_time, above=0.0, at_most=16.0)
+        checks.choice("box_step", self.box_step, BOX_STEPS)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import BackendUnavailable
+from cdopt import BackendUnavailable
 from cdopt.dynamics import simulate
 from cdopt.dynamics.analysis import (
     Motion,
@@ -25,11 +24,10 @@ from cdopt.dynamics.analysis import (
 )
 from cdopt.scene import Scene
 
-from ..olsen_kamrin.store import Arrays, Store
-from . import ode, peer, scenes
-from .parameters import BOX, PAPER, SPEED, WALL_DISTANCE
+from ..report import Arrays, Store
+from . import lammps, ode, scenes
+from .parameters import BOX, PAPER, SPEED, WALL_DISTANCE, Settings
 from .references import stored
-from .settings import Settings
 
 LEAD = 5.5  # steps before first touch, which so falls in the middle of a step
 SPAN = 3.0  # t_c that an impact goes on from first touch
@@ -85,7 +83,7 @@ class Runs:
         """
         if self.settings.peer == "stored":
             return False
-        reason = peer.why_unavailable()
+        reason = lammps.why_unavailable()
         if self.settings.peer == "lammps" and reason is not None:
             raise BackendUnavailable("lammps", reason)
         return reason is None
@@ -102,19 +100,19 @@ class Runs:
         """
         key = f"gamma={gamma:g}|offset={offset:g}|h={dt:g}"
         if way == PEER and not self.uses_lammps():
-            held = stored("impact")
-            t, linear, rotational = held[key].T
+            series = stored("impact")
+            t, linear, rotational = series[key].T
             return {
                 "t": t, "linear": linear, "rotational": rotational,
-                "restitution": float(held[f"{key}|e"]),
+                "restitution": float(series[f"{key}|e"]),
             }  # fmt: skip
 
-        def make() -> Arrays:
+        def compute() -> Arrays:
             scene = scenes.impact(gamma, offset, LEAD * dt * SPEED)
             steps = math.ceil(LEAD + SPAN * PAPER.contact_time / dt)
             return impact_series(self._motion(scene, way, dt, steps), LEAD * dt)
 
-        return self._kept("impact", way, make, gamma=gamma, offset=offset, dt=dt)
+        return self._stored("impact", way, compute, gamma=gamma, offset=offset, dt=dt)
 
     # --- walls -------------------------------------------------------------------------
 
@@ -127,22 +125,22 @@ class Runs:
         in t_c and ``energy`` E/E₀ − 1 (frames,).
         """
         if way == PEER and not self.uses_lammps():
-            held = stored("walls")
-            t, energy = held[f"h={dt:g}|last"].T
-            flights = held[f"h={dt:g}|flights"][: self.settings.collisions + 1]
+            series = stored("walls")
+            t, energy = series[f"h={dt:g}|last"].T
+            flights = series[f"h={dt:g}|flights"][: self.settings.collisions + 1]
             return {"t": t, "energy": energy, "flights": flights}
 
-        def make() -> Arrays:
+        def compute() -> Arrays:
             scene = scenes.walls()
             period = math.sqrt(2.0) * PAPER.contact_time + (
                 (WALL_DISTANCE - 1.0) * PAPER.diameter / SPEED
             )
             steps = math.ceil((self.settings.collisions + _BEYOND) * period / dt)
             motion = self._motion(scene, way, dt, steps, max(1, round(_WALL_FRAMES / dt)))
-            found = wall_series(scene, motion, (LAST - 0.5) * period)
-            return {**found, "flights": found["flights"][: self.settings.collisions + 1]}
+            series = wall_series(scene, motion, (LAST - 0.5) * period)
+            return {**series, "flights": series["flights"][: self.settings.collisions + 1]}
 
-        return self._kept("walls", way, make, dt=dt, collisions=self.settings.collisions)
+        return self._stored("walls", way, compute, dt=dt, collisions=self.settings.collisions)
 
     # --- bonded pair -------------------------------------------------------------------
 
@@ -155,13 +153,13 @@ class Runs:
         positive, all (frames,).
         """
 
-        def make() -> Arrays:
+        def compute() -> Arrays:
             lead = math.ceil(BOND_LEAD / dt) + 0.5
             scene = scenes.bonded(ratio, offset, lead * dt * SPEED)
             steps = math.ceil(lead + BOND_SPAN * PAPER.contact_time / dt)
             return bond_series(self._motion(scene, way, dt, steps), ratio, lead * dt)
 
-        return self._kept("bonded", way, make, ratio=ratio, offset=offset, dt=dt)
+        return self._stored("bonded", way, compute, ratio=ratio, offset=offset, dt=dt)
 
     # --- box ---------------------------------------------------------------------------
 
@@ -179,29 +177,29 @@ class Runs:
             kept = table[table[:, 0] <= self.settings.box_time + _BOX_FRAMES]
             return dict(zip(names, kept.T, strict=True))
 
-        def make() -> Arrays:
+        def compute() -> Arrays:
             dt = BOX.contact_time / float(self.settings.box_step)
             steps = math.ceil(self.settings.box_time / dt)
             motion = self._motion(scenes.box(), way, dt, steps, max(1, round(_BOX_FRAMES / dt)))
             return box_series(motion)
 
         s = self.settings
-        return self._kept("box", way, make, step=s.box_step, time=s.box_time)
+        return self._stored("box", way, compute, step=s.box_step, time=s.box_time)
 
     # --- ways --------------------------------------------------------------------------
 
-    def _kept(
-        self, what: str, way: Way, make: Callable[[], Arrays], **given: float | str
+    def _stored(
+        self, what: str, way: Way, compute: Callable[[], Arrays], **given: float | str
     ) -> Arrays:
         words = "-".join(f"{name}-{value}" for name, value in given.items())
         split = self.settings.damping if way.method == "variational" else ""
-        made_with = {"way": way.label, "damping": split, **given}
+        settings = {"way": way.label, "damping": split, **given}
         name = f"{what}-{way.label}{f'-{split}' if split else ''}-{words}"
-        return self.store.get(name, made_with, make)
+        return self.store.get(name, settings, compute)
 
     def _motion(self, scene: Scene, way: Way, dt: float, steps: int, every: int = 1) -> Motion:
         if way.method == "lammps":
-            return peer.run(scene, dt, steps, every)
+            return lammps.run(scene, dt, steps, every)
         if way.method == "ode":
             return ode.solve(scene, dt * np.append(np.arange(0, steps, every), steps))
         options: dict[str, Any] = {}
@@ -242,7 +240,7 @@ def wall_series(scene: Scene, motion: Motion, last: float) -> Arrays:
 def bond_series(motion: Motion, ratio: float, touch: float) -> Arrays:
     """What ``Runs.bonded`` returns, of spheres that touch first at ``touch`` s."""
 
-    def overlap(i: int, j: int) -> FloatArray:
+    def overlap(i: int, j: int) -> np.ndarray:
         apart = np.linalg.norm(motion.x[:, i] - motion.x[:, j], axis=1)
         return np.asarray(1.0 - apart / PAPER.diameter)
 

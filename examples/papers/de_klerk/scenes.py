@@ -1,27 +1,30 @@
 """The scenes of De Klerk et al. (2021), section 3, in the units in which their code runs.
 
 Two half-contacts act in series: a half-stiffness of 2k on spheres and walls alike gives every pair
-and every wall the stiffness k.
+and every wall the stiffness k. The authors' scripts put centres at y = ∓Δy, twice the offset used
+here, which counts from centre to centre.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from cdopt import InvalidInput
 from cdopt._util import checks
-from cdopt._util.errors import InvalidInput
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere
 
 from .parameters import BOX, BOX_SIDE, PAPER, SPEED, WALL_DISTANCE, Grain
-from .references import box_start
+from .references import stored
 
-_OVERLAP = 0.02  # that the box starts with, in radii: its grains are still in contact
+OVERLAP = 0.02  # that the box starts with, in radii: its spheres are still in contact
 
 
 def impact(
     gamma: float = 0.0, offset: float = 0.0, gap: float = 0.0, grain: Grain = PAPER
 ) -> Scene:
-    """Two spheres on their way along x, at v = 1 each, without gravity.
+    """Two spheres on their way along x, at v = 1 each, without gravity; section 3.1.
 
     Parameters
     ----------
@@ -33,10 +36,6 @@ def impact(
     Raises
     ------
     InvalidInput : a number out of range.
-
-    Notes
-    -----
-    Section 3.1. The authors' scripts put the centres at y = ∓Δy, twice this offset.
     """
     across = checks.scalar("offset", offset, at_least=0.0, at_most=0.99) * grain.diameter
     along = np.sqrt(grain.diameter**2 - across**2)
@@ -45,38 +44,22 @@ def impact(
         _sphere(grain, [-way * side, -0.5 * way * across, 0.0], [way * SPEED, 0.0, 0.0], name)
         for way, name in ((1.0, "left"), (-1.0, "right"))
     ]
-    return _scene(spheres, grain, gamma, name="impact", title="Two spheres collide")
+    return _scene(spheres, grain, damping=gamma, name="impact", title="Two spheres collide")
 
 
-def walls(speed: float = SPEED, grain: Grain = PAPER) -> Scene:
-    """A sphere that flies to and fro between two walls 1.01 d apart, undamped.
-
-    ``speed`` in m/s, at first along x, from the middle.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
-
-    Notes
-    -----
-    Section 3.2.
-    """
-    fast = checks.scalar("speed", speed, above=0.0)
-    half = 0.5 * WALL_DISTANCE * grain.diameter
-    return _scene(
-        [
-            _wall([-half, 0.0, 0.0], [1.0, 0.0, 0.0], "left"),
-            _wall([half, 0.0, 0.0], [-1.0, 0.0, 0.0], "right"),
-            _sphere(grain, [0.0, 0.0, 0.0], [fast, 0.0, 0.0], "sphere"),
-        ],
-        grain, name="walls", title="A sphere between two walls",
-    )  # fmt: skip
+def walls() -> Scene:
+    """A sphere that flies to and fro between two walls 1.01 d apart, undamped; section 3.2."""
+    half = 0.5 * WALL_DISTANCE * PAPER.diameter
+    bodies = [
+        _wall([-half, 0.0, 0.0], [1.0, 0.0, 0.0], "left"),
+        _wall([half, 0.0, 0.0], [-1.0, 0.0, 0.0], "right"),
+        _sphere(PAPER, [0.0, 0.0, 0.0], [SPEED, 0.0, 0.0], "sphere"),
+    ]
+    return _scene(bodies, PAPER, name="walls", title="A sphere between two walls")
 
 
-def bonded(
-    ratio: float = 10.0, offset: float = 0.0, gap: float = 0.01, grain: Grain = PAPER
-) -> Scene:
-    """Two bonded spheres in a row, hit by a third, all at v = 1, undamped.
+def bonded(ratio: float = 10.0, offset: float = 0.0, gap: float = 0.01) -> Scene:
+    """Two bonded spheres in a row, hit by a third, all at v = 1, undamped; section 3.3.
 
     The middle sphere is 0, 1 is bonded behind it, and 2 comes from the other side.
 
@@ -85,68 +68,59 @@ def bonded(
     ratio : k_B / k.
     offset : Δy/d of the third sphere, from centre to centre; 0 is collinear.
     gap : way of each to first touch, m; more than d/200, or the third is bonded as well.
-    grain : mass, diameter and stiffness.
 
     Raises
     ------
     InvalidInput : a number out of range.
-
-    Notes
-    -----
-    Section 3.3. The authors' scripts put the centres at y = ∓Δy, twice this offset.
     """
-    stiff = checks.scalar("ratio", ratio, above=0.0) * grain.stiffness
-    pair = impact(0.0, offset, gap, grain)
-    hit, third = pair.initial.position
-    behind = hit - [grain.diameter, 0.0, 0.0]
-    places = ((hit, SPEED, "hit"), (behind, SPEED, "bonded"), (third, -SPEED, "third"))
-    spheres = [_sphere(grain, place.tolist(), [way, 0.0, 0.0], name) for place, way, name in places]
+    stiff = checks.scalar("ratio", ratio, above=0.0) * PAPER.stiffness
+    hit, third = impact(0.0, offset, gap).initial.position
+    behind = hit - [PAPER.diameter, 0.0, 0.0]
+    spheres = [
+        _sphere(PAPER, place, [speed, 0.0, 0.0], name)
+        for place, speed, name in (
+            (hit, SPEED, "hit"), (behind, SPEED, "bonded"), (third, -SPEED, "third"),
+        )
+    ]  # fmt: skip
     scene = _scene(
-        spheres, grain, bond=stiff, name="bonded-pair", title="A bonded pair hit by a third sphere"
-    )
+        spheres, PAPER, bond_stiffness=stiff, name="bonded-pair",
+        title="A bonded pair hit by a third sphere",
+    )  # fmt: skip
     if scene.bonds.tolist() != [[0, 1]]:
         raise InvalidInput("gap", f"{gap:g} m, and bonds {scene.bonds.tolist()}", "more than d/200")
     return scene
 
 
-def box(tangential: bool = True, grain: Grain = BOX) -> Scene:
-    """218 spheres that fall into a box of 6 d × 6 d, open above; m = d = g = 1.
+def box(tangential: bool = True) -> Scene:
+    """218 spheres that fall into a box of 6 d × 6 d, open above; m = d = g = 1; section 3.4.
+
+    The start is that of a LAMMPS run, whose contacts overlap by up to 0.5 %.
 
     Parameters
     ----------
     tangential : with γ_t = γ_n/2, or without tangential damping, from a start without spins.
-    grain : mass, diameter, stiffness, gravity and γ_n.
-
-    Notes
-    -----
-    Section 3.4. The start is that of a LAMMPS run, whose contacts overlap by up to 0.5 %.
     """
-    x, v, w = box_start(tangential)
-    side = BOX_SIDE * grain.diameter
+    series, name = stored("box"), "ic" if tangential else "ic0"
     around = [
         _wall([0.0, 0.0, 0.0], [0.0, 0.0, 1.0], "floor"),
         _wall([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], "x low"),
-        _wall([side, 0.0, 0.0], [-1.0, 0.0, 0.0], "x high"),
+        _wall([BOX_SIDE, 0.0, 0.0], [-1.0, 0.0, 0.0], "x high"),
         _wall([0.0, 0.0, 0.0], [0.0, 1.0, 0.0], "y low"),
-        _wall([0.0, side, 0.0], [0.0, -1.0, 0.0], "y high"),
+        _wall([0.0, BOX_SIDE, 0.0], [0.0, -1.0, 0.0], "y high"),
     ]
-    spheres = [
-        _sphere(grain, place, speed, "", spin)
-        for place, speed, spin in zip(x.tolist(), v.tolist(), w.tolist(), strict=True)
-    ]
+    start = (series[f"{name}_{letter}"] for letter in "xvw")
+    spheres = [_sphere(BOX, x, v, "", w) for x, v, w in zip(*start, strict=True)]
     return _scene(
-        [*around, *spheres], grain, grain.damping, gamma_t=None if tangential else 0.0,
-        overlap_tol=_OVERLAP, name="box", title=f"{len(spheres)} spheres fill a box",
+        [*around, *spheres], BOX, damping=BOX.damping, overlap_tol=OVERLAP,
+        tangential_damping=None if tangential else 0.0, name="box",
+        title=f"{len(spheres)} spheres fill a box",
     )  # fmt: skip
 
 
-def _sphere(
-    grain: Grain, place: list[float], velocity: list[float], name: str,
-    spin: list[float] | None = None,
-) -> Body:  # fmt: skip
+def _sphere(grain: Grain, place: Any, velocity: Any, name: str, spin: Any = None) -> Body:
     return Body(
-        Sphere(grain.radius), place, velocity=velocity, angular_velocity=spin, mass=grain.mass,
-        material="grain", name=name,
+        Sphere(0.5 * grain.diameter), place, velocity=velocity, angular_velocity=spin,
+        mass=grain.mass, material="grain", name=name,
     )  # fmt: skip
 
 
@@ -154,19 +128,7 @@ def _wall(place: list[float], normal: list[float], name: str) -> Body:
     return Body(HalfSpace(normal), place, material="grain", name=name)
 
 
-def _scene(
-    bodies: list[Body], grain: Grain, gamma: float = 0.0, *, gamma_t: float | None = None,
-    bond: float | None = None, overlap_tol: float = 1e-6, name: str, title: str,
-) -> Scene:  # fmt: skip
-    return Scene(
-        bodies,
-        dim=3,
-        gravity=[0.0, 0.0, -grain.gravity],
-        materials=[Material(name="grain", stiffness=2.0 * grain.stiffness)],
-        damping=gamma,
-        tangential_damping=gamma_t,
-        bond_stiffness=bond,
-        overlap_tol=overlap_tol,
-        name=name,
-        title=title,
-    )
+def _scene(bodies: list[Body], grain: Grain, **options: Any) -> Scene:
+    material = Material(name="grain", stiffness=2.0 * grain.stiffness)
+    gravity = [0.0, 0.0, -grain.gravity]
+    return Scene(bodies, dim=3, gravity=gravity, materials=[material], **options)

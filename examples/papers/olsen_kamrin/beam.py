@@ -1,4 +1,4 @@
-"""The platform on three supports: drops to rest, and what each solver says of its forces.
+"""The platform on three supports: dropped to rest, then solved by every solver.
 
 Olsen & Kamrin (2018), section 8.1.
 """
@@ -6,21 +6,19 @@ Olsen & Kamrin (2018), section 8.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+import cdopt
 from cdopt import collision
-from cdopt._util.checks import FloatArray
-from cdopt.backends import APGD, PGS, Backend
-from cdopt.dynamics import simulate
-from cdopt.formulations import ClassicCD, CompatibleCD
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.solution import StepSolution
+from cdopt.backends import APGD, PGS
 from cdopt.scene.generators import paper
 
-from .settings import Settings
+from .pile import Settings
 
 STIFF_MIDDLE = 3.0
+SUPPORTS = ("left", "middle", "right")
 ORDERS = ((0, 1, 2), (1, 0, 2), (0, 2, 1))
 
 
@@ -31,50 +29,37 @@ class Beam:
     Attributes
     ----------
     middle : stiffness of the middle support relative to the others.
-    step : at rest. compatible : its solution.
-    classic : by description, the forces (3,) N of classic contact dynamics from zero.
+    step : at rest. f, overlap : (3,) N and relative, compatible.
+    classic : by solver and order, the forces (3,) N of classic contact dynamics from zero.
     """
 
     middle: float
-    step: ContactStep
-    compatible: StepSolution
-    classic: dict[str, FloatArray]
+    step: cdopt.ContactStep
+    f: np.ndarray
+    overlap: np.ndarray
+    classic: dict[str, np.ndarray]
 
     @property
-    def f(self) -> FloatArray:
-        """(3,) N, compatible; not a number where there is no answer."""
-        return np.full(3, np.nan) if self.compatible.f is None else self.compatible.f
-
-    @property
-    def overlap(self) -> FloatArray:
-        """(3,) relative overlaps c = −B u of the compatible micro-displacement."""
-        u, B = self.compatible.u, self.step.B
-        return np.full(3, np.nan) if u is None or B is None else -np.asarray(B @ u)
-
-    @property
-    def elastic(self) -> FloatArray:
+    def elastic(self) -> np.ndarray:
         """(3,) N, by symmetry: all supports are pressed in equally, (1, k, 1) 10 N / (2 + k)."""
         share = np.array([1.0, self.middle, 1.0])
         return paper.WEIGHT * share / share.sum()
 
 
+@cache
 def beam(settings: Settings, middle: float) -> Beam:
     """The platform dropped from 1 % of a support's radius, solved at rest in every way."""
     scene = paper.beam(middle)
-    run = simulate(scene, settings.dt, settings.length)
-    state = run.final.state
-    found = collision.detect(scene, state, collision.safe_margin(scene, state, settings.dt))
-    step = collision.step(scene, state, found, settings.dt)
-    classic = ClassicCD(step)
-    ways: dict[str, Backend] = {_words(order): PGS(order=order) for order in ORDERS}
-    ways["APGD"] = APGD()
-    answers = {words: classic.solve(backend).f for words, backend in ways.items()}
-    return Beam(
-        middle, step, CompatibleCD(step).solve("newton"),
-        {words: np.full(3, np.nan) if f is None else f for words, f in answers.items()},
-    )  # fmt: skip
+    state = cdopt.simulate(scene, settings.dt, settings.length).final.state
+    contacts = collision.detect(scene, state, collision.safe_margin(scene, state, settings.dt))
+    step = collision.step(scene, state, contacts, settings.dt)
+    classic = cdopt.ClassicCD(step)
+    ways = {"PGS: " + ", ".join(SUPPORTS[k] for k in order): PGS(order=order) for order in ORDERS}
+    forces = {name: classic.solve(way).f for name, way in (*ways.items(), ("APGD", APGD()))}
+    compatible = cdopt.CompatibleCD(step).solve("newton")
+    return Beam(middle, step, compatible.f, -np.asarray(step.B @ compatible.u), forces)
 
 
-def _words(order: tuple[int, ...]) -> str:
-    names = ("left", "middle", "right")
-    return "PGS: " + ", ".join(names[k] for k in order)
+def beams(settings: Settings) -> tuple[Beam, Beam]:
+    """On supports of one stiffness, and with the middle one stiffer."""
+    return beam(settings, 1.0), beam(settings, STIFF_MIDDLE)

@@ -1,4 +1,4 @@
-"""Classic contact dynamics at rest, where its answer depends on solver, order and start."""
+"""Classic contact dynamics at rest, where the answer depends on solver, order and start."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+import cdopt
 from cdopt.backends import APGD, PGS
-from cdopt.dynamics import simulate
-from cdopt.formulations import ClassicCD
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.warm_start import WarmStart
 
-from .pile import Pile
-from .settings import MATERIALS
-from .store import Arrays
+from ..report import Arrays
+from .pile import HOOKE, Pile
 
 COLD, CARRIED = "from zero", "carried through the drop"
 FALLING = (0.006, 0.008, 0.010, 0.012)  # s, steps of the drop whose forces are starts
@@ -34,17 +30,12 @@ class Case:
 
     @property
     def backend(self) -> APGD | PGS:
-        """The settings."""
+        """The solver's settings."""
         return PGS(order=self.order, seed=self.seed) if self.solver == "pgs" else APGD()
 
     @property
-    def visits(self) -> str:
-        """The order in words."""
-        return f"{self.order} (seed {self.seed})" if self.order == "shuffled" else self.order
-
-    @property
     def name(self) -> str:
-        """A name for its file."""
+        """The name of its file."""
         order = f"-{self.order}{self.seed or ''}" if self.order else ""
         start = {COLD: "zero", CARRIED: "carried"}.get(self.start, f"from-{1e3 * self.t:g}-ms")
         return f"classic-{self.solver}{order}-{start}"
@@ -56,18 +47,16 @@ class Answer:
 
     Attributes
     ----------
-    solver : "apgd" or "pgs". order : of the visits; "" for APGD.
-    start : where the iteration started.
+    solver : "apgd" or "pgs". order : of the visits; "" for APGD. start : of the iteration.
     f : (nc,) m g, on the settled contacts.
-    iterations, seconds, residual : of the last solve; its certificate.
+    iterations, residual : of the last solve; its certificate.
     """
 
     solver: str
     order: str
     start: str
-    f: FloatArray
+    f: np.ndarray
     iterations: int
-    seconds: float
     residual: float
 
     @property
@@ -76,31 +65,30 @@ class Answer:
         return self.residual <= TOLERANCE
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Solver, order and start in a few words."""
         order = f", {self.order} order" if self.order else ""
         return f"{self.solver.upper()}{order}, {self.start}"
 
 
 def answers(pile: Pile) -> list[Answer]:
-    """APGD and PGS in several orders, from several starts; the first of each solver is the one
-    that stands in its column: from zero, in the given order.
-    """
-    result = []
+    """APGD, and PGS in several orders, from several starts."""
+    found = []
     for case in _cases(pile.settings.seed):
-        found = _one(pile, case)
-        result.append(
+        order = f"{case.order} (seed {case.seed})" if case.order == "shuffled" else case.order
+        result = _result(pile, case)
+        found.append(
             Answer(
-                case.solver, case.visits, case.start, np.asarray(found["f"]),
-                int(found["iterations"]), float(found["solve_seconds"]), float(found["residual"]),
+                case.solver, order, case.start, np.asarray(result["f"]),
+                int(result["iterations"]), float(result["residual"]),
             )
         )  # fmt: skip
-    return result
+    return found
 
 
-def column(found: list[Answer], solver: str) -> Answer:
-    """The answer in a solver's column."""
-    return next(answer for answer in found if answer.solver == solver)
+def column(pile: Pile, solver: str) -> Answer:
+    """The answer in a solver's column: from zero, in the given order."""
+    return next(answer for answer in answers(pile) if answer.solver == solver)
 
 
 def _cases(seed: int) -> list[Case]:
@@ -115,43 +103,41 @@ def _cases(seed: int) -> list[Case]:
     return [apgd, given, back, *shuffled, *falling, *carried]
 
 
-def _one(pile: Pile, case: Case) -> Arrays:
-    def make() -> Arrays:
-        return _carried(pile, case) if case.start == CARRIED else _at_rest(pile, case)
-
-    made_with = pile.made_with(backend=repr(case.backend), start=case.start)
-    return pile.store.get(f"{case.name}-n{pile.settings.n}", made_with, make)
+def _result(pile: Pile, case: Case) -> Arrays:
+    way = _carried if case.start == CARRIED else _at_rest
+    settings = pile.made_with(backend=repr(case.backend), start=case.start)
+    name = f"{case.name}-n{pile.settings.n}"
+    return pile.store.get(name, settings, lambda: way(pile, case))
 
 
 def _at_rest(pile: Pile, case: Case) -> Arrays:
     """The step at rest alone, from zero or from classic forces of an earlier step."""
-    run, step = pile.drop(MATERIALS[0]), pile.rest(MATERIALS[0])  # no material changes it
+    run, step = pile.drop(HOOKE), pile.rest(HOOKE)
     start = None
     if case.t > 0.0:
         frame = run[int(np.argmin(np.abs(run.t - case.t)))]
-        start = WarmStart(frame.f_classic, contact_ids=frame.contact_ids)
-    found = ClassicCD(step).solve(case.backend, warm_start=start)
-    held = found.certificate
-    forces = np.full(step.nc, np.nan) if found.f is None else found.f
+        start = cdopt.StepSolution(
+            f=frame.f_classic, v_next=None, u=None, gap=None, dual=None, certificates={},
+            status="", claimed=True, backend="", formulation="", contact_ids=frame.contact_ids,
+        )  # fmt: skip
+    answer = cdopt.ClassicCD(step).solve(case.backend, warm_start=start)
     return {
-        "f": pile.on_network(MATERIALS[0], forces),
-        "iterations": -1 if found.iterations is None else found.iterations,
-        "solve_seconds": found.seconds,
-        "residual": np.nan if held is None else held.worst,
+        "f": pile.on_network(HOOKE, answer.f),
+        "iterations": answer.iterations,
+        "residual": answer.certificate.worst,
     }
 
 
 def _carried(pile: Pile, case: Case) -> Arrays:
     """A drop of its own, every step started from the forces of the step before."""
     s = pile.settings
-    run = simulate(
-        pile.scene(MATERIALS[0]), s.dt, s.length, "classic-cd", backend=case.backend,
-        warm_start=True, on_failure="continue",
+    run = cdopt.simulate(
+        pile.scene(HOOKE), s.dt, s.length, "classic-cd", backend=case.backend, warm_start=True,
+        on_failure="continue",
     )  # fmt: skip
     rows = run.diagnostics
     return {
-        "f": pile.on_network(MATERIALS[0], run.final.f),
+        "f": pile.on_network(HOOKE, run.final.f),
         "iterations": rows["iterations_classic"][-1],
-        "solve_seconds": rows["seconds_classic"][-1],
         "residual": rows["residual_classic"][-1],
     }

