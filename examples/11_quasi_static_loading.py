@@ -137,7 +137,7 @@ print(f"the largest slip, step {slip + 1}: elastic energy {test.energy[slip]:.4f
 # %%
 def draw():
     """The pile before and at its last load."""
-    return plots.loading_path(
+    return loading.loading_path(
         pile,
         title="A pile under a growing load",
         subtitle="It bears its load along two straight lines, which weight alone keeps straight.",

@@ -116,7 +116,8 @@ def _columns(axes: Axes, compatible: StepSolution, f: FloatArray, filled: bool) 
     """The compatible forces: heavy lines, on pale columns when ``filled``."""
     from matplotlib.lines import Line2D
 
-    where, style = np.arange(f.shape[0]), {"color": COMPATIBLE.colour, "linewidth": 3.0}
+    where = np.arange(f.shape[0])
+    style: dict[str, Any] = {"color": COMPATIBLE.colour, "linewidth": 3.0}
     if filled:
         axes.bar(where, f, width=2 * _HALF, color=RULE, zorder=1)
     axes.hlines(f, where - _HALF, where + _HALF, zorder=2, gid="compatible", **style)
@@ -130,7 +131,8 @@ def _intervals(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    top, handles = axes.get_ylim()[1], []
+    top = axes.get_ylim()[1]
+    handles: list[Any] = []
     free = report.bounded & ~report.unique
     where, endless = np.flatnonzero(free), np.flatnonzero(free & np.isinf(upper))
     if where.size:

@@ -152,12 +152,16 @@ def headline(figure: Figure, title: str, subtitle: str = "") -> None:
     figure.set_size_inches(width, tall)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0.0, 0.0, 1.0, height / tall))
-    for text, down, style in (
-        (title, 0.5 * _LINE, {"fontsize": TITLE, "color": INK, "weight": "bold"}),
-        ("\n".join(lines), below, {"fontsize": TEXT, "color": QUIET, "linespacing": 1.35}),
-    ):
-        if text:
-            figure.text(_MARGIN / width, 1.0 - down / tall, literal(text), va="top", **style)
+    if title:
+        figure.text(
+            _MARGIN / width, 1.0 - 0.5 * _LINE / tall, literal(title), va="top", fontsize=TITLE,
+            color=INK, weight="bold",
+        )  # fmt: skip
+    if lines:
+        figure.text(
+            _MARGIN / width, 1.0 - below / tall, literal("\n".join(lines)), va="top",
+            fontsize=TEXT, color=QUIET, linespacing=1.35,
+        )  # fmt: skip
 
 
 def head(axes: Axes, name: str, words: str, note: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, IntArray, choice
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, choice
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.canvas import (
     IDLE,
@@ -197,7 +197,7 @@ class Chains:
         )  # fmt: skip
         axes.add_collection(lines, autolim=False)
 
-    def _add(self, axes: Axes, gid: str, contacts: IntArray, **style: object) -> None:
+    def _add(self, axes: Axes, gid: str, contacts: IntArray, **style: Any) -> None:
         from matplotlib.collections import LineCollection
 
         lines = LineCollection(list(self.segments[contacts]), gid=gid, **style)
@@ -205,7 +205,7 @@ class Chains:
 
 
 def draw_discs(
-    axes: Axes, camera: Camera, centres: FloatArray, radii: FloatArray, fixed: FloatArray
+    axes: Axes, camera: Camera, centres: FloatArray, radii: FloatArray, fixed: BoolArray
 ) -> None:
     """Round bodies: filled discs, fixed ones darker; in perspective faint outlines."""
     from matplotlib.collections import EllipseCollection

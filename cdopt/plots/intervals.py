@@ -182,7 +182,7 @@ def _key(figure: Figure, solved: bool, endless: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    mark = {"linewidth": 0.0, "markersize": 4.0}
+    mark: dict[str, Any] = {"linewidth": 0.0, "markersize": 4.0}
     key: list[Any] = [
         Patch(color=BAND, label="admissible"),
         Line2D([], [], color=COMPATIBLE.colour, linewidth=1.6, label="compatible"),

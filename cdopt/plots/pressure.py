@@ -63,7 +63,8 @@ class Floor:
 
     def pressure(self, f: FloatArray) -> FloatArray:
         """(ns,) N, the downward force of contact forces f (nc,) on each support."""
-        return np.bincount(self.support, f[self.contacts] * self.down, len(self.places))
+        load = f[self.contacts] * self.down
+        return np.bincount(self.support, load, len(self.places)).astype(np.float64)
 
     @property
     def box(self) -> FloatArray:

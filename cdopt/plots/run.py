@@ -41,7 +41,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     InvalidInput : no such frame.
     """
     seen, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
-    forces = {name: np.nan_to_num(f) for name, f in reversed(seen.forces.items())}
+    forces = {name: np.nan_to_num(f) for name, f in list(seen.forces.items())[::-1]}
     count = len(forces)  # the compatible forces last
     figure = blank(_WIDE, _TALL)
     grid = figure.add_gridspec(2, count + 1, width_ratios=[1.25] * count + [1.0])

@@ -181,10 +181,11 @@ def _history(
     style = look(solution.backend)
     level = np.where(np.isfinite(residuals) & (residuals > 0.0), residuals, np.nan)
     first = 1.0 if np.isfinite(residuals[0]) else 0.0  # some list the start, as unknown
-    count = first + np.arange(level.size)
+    count = first + np.arange(level.size, dtype=np.float64)
     seconds = solution.timings.get("solve", np.nan) * count / count[-1]
     shown = count > 0.0
-    for axes, x in ((by_count, count[shown]), (by_time, seconds[shown])):
+    panels: list[tuple[Axes, FloatArray]] = [(by_count, count[shown]), (by_time, seconds[shown])]
+    for axes, x in panels:
         (line,) = axes.loglog(
             x, level[shown], color=style.colour, linestyle=dash, linewidth=1.6,
             marker=style.marker, markersize=4.5, markevery=_marked(x), markeredgewidth=0.8,

@@ -24,8 +24,8 @@ ROOMS = [
     "cdopt.dynamics.spheres",
     "cdopt.hyperstatic",
     "cdopt.interop.fclib", "cdopt.interop.fclib_writing", "cdopt.interop.mujoco",
-    "cdopt.interop.quadratic_programs", "examples.loading", "cdopt.plots", "cdopt.plots.report",
-    "examples.papers", "examples.papers.de_klerk", "cdopt.scene", "cdopt.study",
+    "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
+    "cdopt.scene", "cdopt.study",
     "cdopt.study.bridge_record", "cdopt.study.report", "cdopt.study.runs", "cdopt.backends.linalg",
 ]  # fmt: skip
 SECTIONS = ("Parameters", "Attributes", "Raises", "Returns", "Yields", "Notes", "Examples")

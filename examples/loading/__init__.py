@@ -2,14 +2,14 @@
 
 ``compress`` moves a wall in on a packing, ``biaxial`` shortens a box whose other walls bear a
 constant stress, ``press`` loads a pile until it collapses. Each follows
-``cdopt.dynamics.equilibrium`` and leaves a record of arrays and of how the contact network changed.
-De Klerk et al. (2021), section 2, without inertia and damping.
+``cdopt.dynamics.equilibrium`` and returns a record of its equilibria and of how the contact network
+changed. De Klerk et al. (2021), section 2, without inertia and damping. Run
+``python -m examples.loading --help``.
 """
-
-from cdopt._util.arguments import guard
 
 from .biaxial import Biaxial, biaxial, confine
 from .compression import Compression, compress
+from .pictures import loading_path
 from .pile import PileLoading, press
 from .record import LoadingFailed, LoadingInterrupted, LoadingPath
 from .samples import disc_box, disc_pile
@@ -26,7 +26,6 @@ __all__ = [
     "confine",
     "disc_box",
     "disc_pile",
+    "loading_path",
     "press",
 ]
-
-guard(globals())

@@ -1,10 +1,9 @@
 """The biaxial test, in space the triaxial one: strain along one axis, constant stress across it.
 
-A wall under constant stress is one more unknown, its place, and its load, stress times area: the
-enthalpy Σ w(−Φ) + σ V is minimised over grains and walls together. A pass is then one convex
-problem, as for grains alone, and the stress holds as exactly as any other balance. A servo would
-search for the wall's place with an equilibrium at every trial. Areas are those of
-the place found: where another free wall changes them, the equilibrium is repeated.
+The place of a wall under constant stress is one more unknown, and its load is stress times area:
+the enthalpy Σ w(−Φ) + σ V is minimised over bodies and walls together. A pass is then one convex
+problem, as for bodies alone, and the stress holds as exactly as any other balance. Areas are those
+of the place found: where another free wall changes them, the equilibrium is repeated.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from cdopt import InvalidInput, SolveFailed
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
-from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
-from .compression import MOST, summed
-from .record import LoadingPath, common, follow, started
+from .compression import MOST
+from .record import LoadingPath, first_state, follow, work
 from .walls import area, facing, pairs, pressure_force, shifted, span, wall_number
 
-_REPEATS = 60  # of an equilibrium with areas of the one before
+REPEATS = 60  # of an equilibrium with areas of the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,31 +36,67 @@ class Biaxial(LoadingPath):
     ----------
     axial : number of the wall that moves. lateral : (dim − 1,) of those that are pressed.
     confining : the stress asked for on them, Pa.
-    extent : (n, dim) m between walls, axial first.
-    axial_strain, volumetric_strain : (n,) 1 − H/H₀ and 1 − V/V₀.
-    axial_stress : (n,) Pa. lateral_stress : (n, dim − 1) as found, Pa.
-    work : (n,) of all walls, J, by the trapezoidal rule.
     """
 
     axial: int
-    lateral: IntArray
+    lateral: tuple[int, ...]
     confining: float
-    extent: FloatArray
-    axial_strain: FloatArray
-    volumetric_strain: FloatArray
-    axial_stress: FloatArray
-    lateral_stress: FloatArray
-    work: FloatArray
 
     @property
-    def deviator(self) -> FloatArray:
+    def extent(self) -> np.ndarray:
+        """(n, dim) m between walls, axial first."""
+        walls = (self.axial, *self.lateral)
+        return np.array([[_span(self.scene, r.state, w) for w in walls] for r in self.equilibria])
+
+    @property
+    def force(self) -> np.ndarray:
+        """(n, dim) on these walls, N."""
+        walls = (self.axial, *self.lateral)
+        return np.array(
+            [[pressure_force(self.scene, r, w) for w in walls] for r in self.equilibria]
+        )
+
+    @property
+    def axial_strain(self) -> np.ndarray:
+        """(n,) 1 − H/H₀."""
+        return 1.0 - self.extent[:, 0] / self.extent[0, 0]
+
+    @property
+    def volumetric_strain(self) -> np.ndarray:
+        """(n,) 1 − V/V₀."""
+        volume = self.extent.prod(axis=1)
+        return 1.0 - volume / volume[0]
+
+    @property
+    def stress(self) -> np.ndarray:
+        """(n, dim) on the walls, axial first, Pa."""
+        return self.force * self.extent / self.extent.prod(axis=1)[:, None]
+
+    @property
+    def axial_stress(self) -> np.ndarray:
+        """(n,) Pa."""
+        return self.stress[:, 0]
+
+    @property
+    def lateral_stress(self) -> np.ndarray:
+        """(n, dim − 1) Pa, as found."""
+        return self.stress[:, 1:]
+
+    @property
+    def deviator(self) -> np.ndarray:
         """(n,) axial less mean lateral stress, Pa."""
-        return np.asarray(self.axial_stress - self.lateral_stress.mean(axis=1))
+        return self.axial_stress - self.lateral_stress.mean(axis=1)
 
     @property
-    def dissipated(self) -> FloatArray:
+    def work(self) -> np.ndarray:
+        """(n,) of all walls, J, by the trapezoidal rule."""
+        ways = zip(self.force.T, -self.extent.T, strict=True)
+        return np.sum([work(force, way) for force, way in ways], axis=0)
+
+    @property
+    def dissipated(self) -> np.ndarray:
         """(n,) work that is no longer there as energy, J."""
-        return np.asarray(self.work - (self.potential - self.potential[0]))
+        return self.work - (self.potential - self.potential[0])
 
 
 def confine(
@@ -72,7 +105,6 @@ def confine(
     *,
     start: State | None = None,
     stress_tol: float = 1e-8,
-    neighbours: Neighbours | None = None,
     **options: Any,
 ) -> Equilibrium:
     """Press a box together until its walls bear a stress.
@@ -84,7 +116,6 @@ def confine(
         may have one, others stay where they are.
     start : default the scene's initial state.
     stress_tol : error of the stress, as a share of it.
-    neighbours : as in ``cdopt.dynamics.equilibrium``.
     options : of ``cdopt.dynamics.equilibrium``.
 
     Raises
@@ -98,25 +129,23 @@ def confine(
         wanted = {wall_number(scene, "stress", wall): each for wall, each in stress.items()}
     else:
         wanted = {other: stress for _, other in box}
-    for wall, each in wanted.items():
-        wanted[wall] = checks.scalar("stress", each, above=0.0)
-        if facing(scene, state, wall) in wanted:
-            raise InvalidInput("stress", "both walls of a pair", "one of them: nothing holds both")
+    wanted = {k: checks.scalar("stress", each, above=0.0) for k, each in wanted.items()}
+    if any(facing(scene, state, wall) in wanted for wall in wanted):
+        raise InvalidInput("stress", "both walls of a pair", "one of them: nothing holds both")
     accuracy = checks.scalar("stress_tol", stress_tol, above=0.0)
-    near = Neighbours(scene) if neighbours is None else neighbours
-    given = {"travel": np.inf, "limit": 400, **options, "neighbours": near}
+    options = {"travel": np.inf, "limit": 400, "neighbours": Neighbours(scene), **options}
     passes = 0
-    for _ in range(_REPEATS):
+    for _ in range(REPEATS):
         pushed = {wall: each * _area(scene, state, wall) for wall, each in wanted.items()}
-        found = equilibrium(scene, state, pushed=pushed, **given)
-        state, passes = found.state, passes + found.passes
-        held = {wall: each * _area(scene, state, wall) for wall, each in wanted.items()}
-        off = max(abs(held[wall] - pushed[wall]) / held[wall] for wall in wanted)
+        rest = equilibrium(scene, state, pushed=pushed, **options)
+        state, passes = rest.state, passes + rest.passes
+        needed = {wall: each * _area(scene, state, wall) for wall, each in wanted.items()}
+        off = max(abs(needed[wall] - pushed[wall]) / needed[wall] for wall in wanted)
         if off <= accuracy:
-            return replace(found, passes=passes)
+            return replace(rest, passes=passes)
     raise SolveFailed(
         f"areas of pressed walls still change by {off:.1e} of themselves",
-        backend=str(given.get("backend", "newton")), status=f"{passes} passes",
+        backend=str(options.get("backend", "newton")), status=f"{passes} passes",
     )  # fmt: skip
 
 
@@ -128,13 +157,9 @@ def biaxial(
     *,
     axial: int | str = "top",
     start: State | Equilibrium | None = None,
-    stress_tol: float = 1e-8,
-    backend: str | Backend = "newton",
-    tol: float = 1e-10,
-    limit: int = 400,
-    travel: float = np.inf,
     on_failure: str = "stop",
     progress: bool | ProgressCallback = False,
+    **options: Any,
 ) -> Biaxial:
     """Shorten a box along one axis while the walls across it bear a constant stress.
 
@@ -143,15 +168,14 @@ def biaxial(
     Parameters
     ----------
     scene : with one pair of facing walls per axis, and stiffness in its materials; in the plane
-        discs, in space spheres, of 1 m depth in the plane.
+        discs of 1 m depth, in space spheres.
     stress : confining stress, Pa.
     strain : axial, reached in ``steps`` equal ones from the confined state; compression positive.
     axial : number or name of the wall that moves. Of each other pair the wall with the larger
         number is pressed.
     start : default the scene's initial state; an Equilibrium is taken as confined already.
-    stress_tol : error of lateral stress, as a share of it.
-    backend, tol, limit, travel : as in ``cdopt.dynamics.equilibrium``.
     on_failure, progress : as in ``compress``.
+    options : of ``confine``.
 
     Raises
     ------
@@ -161,59 +185,37 @@ def biaxial(
     LoadingInterrupted : Ctrl-C, likewise.
     """
     top = wall_number(scene, "axial", axial)
-    sides = [other for pair in pairs(scene, scene.initial) if top not in pair for other in pair[1:]]
+    sides = [pair[1] for pair in pairs(scene, scene.initial) if top not in pair]
     level = checks.scalar("stress", stress, above=0.0)
     last = checks.scalar("strain", strain, at_most=MOST)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InvalidInput("steps", checks.describe(steps), "a whole number from 1")
-    near = Neighbours(scene)
-    options: dict[str, Any] = {
-        "stress_tol": stress_tol, "backend": backend, "tol": tol, "limit": limit,
-        "travel": travel, "neighbours": near,
-    }  # fmt: skip
-    first = started(scene, start)
-    if isinstance(first, Equilibrium):
-        begun = first
-    else:
-        everywhere = dict.fromkeys((top, *sides), level)
-        begun = confine(scene, everywhere, start=first, **options)
-    height = _span(scene, begun.state, top)
+    options = {"neighbours": Neighbours(scene), **options}
+    state = first_state(scene, start)
+    everywhere = dict.fromkeys((top, *sides), level)
+    confined = isinstance(start, Equilibrium)
+    first = start if confined else confine(scene, everywhere, start=state, **options)
+    way = _span(scene, first.state, top) * last / steps
 
     def take(k: int, before: Equilibrium) -> Equilibrium:
-        lower = shifted(scene, before.state, top, height * last / steps)
+        lower = shifted(scene, before.state, top, way)
         return confine(scene, dict.fromkeys(sides, level), start=lower, **options)
 
-    def written(found: list[Equilibrium], failure: str) -> Biaxial:
-        walls = (top, *sides)
-        extent = np.array([[_span(scene, one.state, w) for w in walls] for one in found])
-        force = np.array([[pressure_force(scene, one, w) for w in walls] for one in found])
-        volume = extent.prod(axis=1)
-        pressed = force / (volume[:, None] / extent)
-        return Biaxial(
-            **common(scene, found, failure),
-            axial=top,
-            lateral=np.array(sides, dtype=np.int64),
-            confining=level,
-            extent=extent,
-            axial_strain=1.0 - extent[:, 0] / extent[0, 0],
-            volumetric_strain=1.0 - volume / volume[0],
-            axial_stress=pressed[:, 0],
-            lateral_stress=pressed[:, 1:],
-            work=np.sum([summed(*pair) for pair in zip(force.T, -extent.T, strict=True)], axis=0),
-        )
+    def record(equilibria: tuple[Equilibrium, ...], failure: str) -> Biaxial:
+        return Biaxial(scene, equilibria, failure, top, tuple(sides), level)
 
-    return follow(begun, steps, take, written, progress, on_failure)
+    return follow(first, steps, take, record, progress, on_failure)
 
 
 def _span(scene: Scene, state: State, wall: int) -> float:
-    found = span(scene, state, wall)
-    if found is None or not found > 0.0:
-        raise InvalidInput("scene", "walls without room between them", "a box")
-    return found
+    return _room(span(scene, state, wall))
 
 
 def _area(scene: Scene, state: State, wall: int) -> float:
-    found = area(scene, state, wall)
-    if found is None or not found > 0.0:
+    return _room(area(scene, state, wall))
+
+
+def _room(size: float | None) -> float:
+    if size is None or not size > 0.0:
         raise InvalidInput("scene", "walls without room between them", "a box")
-    return found
+    return size

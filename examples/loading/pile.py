@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cdopt import InvalidInput, SolveFailed
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
-from cdopt.backends.base import Backend
 from cdopt.collision import Neighbours
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
-from .record import LoadingFailed, LoadingPath, common, follow
+from .record import LoadingFailed, LoadingPath, first_state, follow
 
-_LEVEL = 1e-6  # of the smallest half-width: bodies this much lower are still on top
+LEVEL = 1e-6  # of the smallest half-width: bodies this much lower are still on top
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +28,26 @@ class PileLoading(LoadingPath):
     ----------
     loaded : (m,) numbers of the bodies that share the load. direction : (dim,) of it.
     load : (n,) on all of them together, N; ``potential`` does not count it.
-    settlement : (n,) their mean way along the load since the first equilibrium, m.
-    largest : (n,) the largest contact force, N.
     collapse : the largest load that was held and the smallest that was not, N; None if the
         pile held all.
     """
 
-    loaded: IntArray
-    direction: FloatArray
-    load: FloatArray
-    settlement: FloatArray
-    largest: FloatArray
+    loaded: np.ndarray
+    direction: np.ndarray
+    load: np.ndarray
     collapse: tuple[float, float] | None
+
+    @property
+    def settlement(self) -> np.ndarray:
+        """(n,) mean way of the loaded bodies along the load since the first equilibrium, m."""
+        places = [rest.state.position[self.loaded].mean(axis=0) for rest in self.equilibria]
+        along = np.array(places) @ self.direction
+        return along - along[0]
+
+    @property
+    def largest(self) -> np.ndarray:
+        """(n,) the largest contact force, N."""
+        return np.array([np.abs(rest.forces).max(initial=0.0) for rest in self.equilibria])
 
 
 def press(
@@ -53,12 +58,9 @@ def press(
     direction: object = None,
     start: State | None = None,
     refine: int = 6,
-    backend: str | Backend = "newton",
-    tol: float = 1e-10,
-    limit: int = 200,
-    travel: float = 1.0,
     on_failure: str = "keep",
     progress: bool | ProgressCallback = False,
+    **options: Any,
 ) -> PileLoading:
     """Load the top of a pile more and more, from equilibrium to equilibrium.
 
@@ -67,17 +69,17 @@ def press(
 
     Parameters
     ----------
-    scene : with stiffness in its materials; what stands on it is held at no load.
+    scene : with stiffness in its materials; it comes to rest without load first.
     load : (n,) loads, N, ascending.
     bodies : numbers of free bodies that share the load; default the highest ones.
     direction : (dim,) of the load; default that of gravity, or down the last axis.
     start : default the scene's initial state.
     refine : how often the interval of collapse is halved; 0 not at all.
-    backend, tol, limit : as in ``cdopt.dynamics.equilibrium``.
-    travel : how far a body may go in one step of the load, in its own sizes.
-    on_failure : "keep" returns with ``collapse`` and ``failure``, which names what nothing holds;
-        "stop" raises.
+    on_failure : "keep" returns with ``collapse`` and ``failure``, which names the bodies that
+        nothing holds; "stop" raises.
     progress : True for a bar on stderr, or a function of (done, total, text).
+    options : of ``cdopt.dynamics.equilibrium``; ``travel``, how far a body may go in one step of
+        the load, in its own sizes, is 1.
 
     Raises
     ------
@@ -94,89 +96,67 @@ def press(
     share[top, : scene.dim] = down / top.size
     unit = scene.dofs.gather(share)
     halvings = int(checks.integers("refine", refine, (), at_least=0))
-    near = Neighbours(scene)
-    options: dict[str, Any] = {
-        "backend": backend, "tol": tol, "limit": limit, "travel": travel, "neighbours": near,
-    }  # fmt: skip
-    borne, lost = [0.0], [np.inf]
+    strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
+    options = {"travel": 1.0, "neighbours": Neighbours(scene), **options}
+    borne, failed = [0.0], [np.inf]  # loads
     why: list[SolveFailed] = []
 
     def bear(force: float, before: Equilibrium) -> Equilibrium:
         try:
-            found = equilibrium(scene, before.state, load=force * unit, **options)
+            rest = equilibrium(scene, before.state, load=force * unit, **options)
         except SolveFailed as error:
-            lost.append(force)
+            failed.append(force)
             why.append(error)
             raise
         borne.append(force)
-        return found
+        return rest
 
-    def written(found: list[Equilibrium], failure: str) -> PileLoading:
-        heights = np.array([one.state.position[top].mean(axis=0) @ down for one in found])
-        return PileLoading(
-            **common(scene, found, failure),
-            loaded=top,
-            direction=down,
-            load=np.array(borne[: len(found)]),
-            settlement=heights - heights[0],
-            largest=np.array([np.abs(one.forces).max(initial=0.0) for one in found]),
-            collapse=(borne[-1], lost[-1]) if why else None,
-        )
+    def record(equilibria: tuple[Equilibrium, ...], failure: str) -> PileLoading:
+        held = np.array(borne[: len(equilibria)])
+        collapse = (borne[-1], failed[-1]) if why else None
+        return PileLoading(scene, equilibria, failure, top, down, held, collapse)
 
-    strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
-    before = scene.check_state(scene.initial if start is None else start, "start")
-    first = equilibrium(scene, before, **options)
-
-    def take(k: int, before: Equilibrium) -> Equilibrium:
-        return bear(float(loads[k]), before)
-
-    record = follow(first, loads.size, take, written, progress, "keep")
-    if why:
-        found = _refined(list(record.equilibria), borne, lost, halvings, bear)
-        record = written(found, str(why[-1]))
-        if strict:
-            raise LoadingFailed(
-                f"collapse between {borne[-1]:.6g} and {lost[-1]:.6g} N: {why[-1]}", record=record,
-                backend=why[-1].backend, status=why[-1].status, problem=why[-1].problem,
-                proof=why[-1].proof, raw=why[-1].raw,
-            )  # fmt: skip
-    return record
-
-
-def _refined(
-    found: list[Equilibrium], borne: list[float], lost: list[float], halvings: int,
-    bear: Callable[[float, Equilibrium], Equilibrium],
-) -> list[Equilibrium]:  # fmt: skip
-    """The equilibria, and those at loads that halve the interval of collapse."""
+    first = equilibrium(scene, first_state(scene, start), **options)
+    run = follow(
+        first, loads.size, lambda k, before: bear(float(loads[k]), before), record, progress, "keep"
+    )
+    if not why:
+        return run
+    equilibria = run.equilibria
     for _ in range(halvings):
         with contextlib.suppress(SolveFailed):
-            found.append(bear(0.5 * (borne[-1] + lost[-1]), found[-1]))
-    return found
+            equilibria += (bear(0.5 * (borne[-1] + failed[-1]), equilibria[-1]),)
+    run = record(equilibria, str(why[-1]))
+    if strict:
+        when = f"collapse between {borne[-1]:.6g} and {failed[-1]:.6g} N"
+        raise LoadingFailed.because(why[-1], when, run)
+    return run
 
 
-def _direction(scene: Scene, given: object) -> FloatArray:
+def _direction(scene: Scene, given: object) -> np.ndarray:
     """(dim,) unit vector."""
-    if given is None:
-        down = np.append(np.zeros(scene.dim - 1), -1.0)
-        way = scene.gravity if np.any(scene.gravity) else down
-    else:
+    if given is not None:
         way = checks.vector("direction", given, scene.dim)
+    elif np.any(scene.gravity):
+        way = scene.gravity
+    else:
+        way = np.append(np.zeros(scene.dim - 1), -1.0)
     size = float(np.linalg.norm(way))
     if not size > 0.0:
         raise InvalidInput("direction", "length 0", "a direction")
     return np.array(way / size)
 
 
-def _top(scene: Scene, down: FloatArray) -> IntArray:
+def _top(scene: Scene, down: np.ndarray) -> np.ndarray:
     """Free bodies that no other free body is above."""
     b = scene.bodies
     free = np.flatnonzero(~b.fixed)
     depth = b.position[free] @ down
-    slack = _LEVEL * float(b.core[np.isfinite(b.core)].min())
-    return np.array(free[depth <= depth.min() + slack])
+    slack = LEVEL * float(b.core[np.isfinite(b.core)].min())
+    return free[depth <= depth.min() + slack]
 
 
-def _chosen(scene: Scene, given: Any) -> IntArray:
+def _chosen(scene: Scene, given: Any) -> np.ndarray:
     numbers = np.unique(checks.integers("bodies", given, (None,), at_least=0, below=scene.nb))
     if not numbers.size or scene.bodies.fixed[numbers].any():
         raise InvalidInput("bodies", checks.describe(given), "numbers of free bodies")

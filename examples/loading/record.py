@@ -1,30 +1,26 @@
-"""What an experiment leaves: equilibria one after the other, and how the network changed."""
+"""The record of an experiment: its equilibria, and how the contact network changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from cdopt import ContactStep, SolveFailed, collision
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import SolveFailed
-from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
-from cdopt.collision import Contacts
-from cdopt.collision import step as contact_step
 from cdopt.dynamics import Equilibrium
-from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene, State
 
 IDLE = 1e-6  # of the largest force: contacts with less do not count as carrying
-_DEEP = 1e-12  # of the smallest half-width: nor do overlaps of round-off
+DEEP = 1e-12  # of the smallest half-width: nor do overlaps of round-off
 
 
 @dataclass(frozen=True, eq=False)
-class LoadingPath(Frozen):
+class LoadingPath:
     """Equilibria of a scene under changing load, n of them, the start included.
 
     A contact counts where it carries more than a millionth of the largest force.
@@ -33,32 +29,11 @@ class LoadingPath(Frozen):
     ----------
     scene : the scene.
     equilibria : n, each with its state, contacts and forces.
-    energy : (n,) elastic, J.
-    potential : (n,) J, elastic and that of weights and of constant forces on bodies, from the
-        scene's initial places.
-    contacts : (n,) how many carry.
-    born, lost : (n,) contacts that carry and did not one equilibrium before, and the other way
-        round; 0 at the start.
-    rattlers : (n,) free bodies without a contact.
-    coordination : (n,) contacts that a free body has on the average, rattlers left out.
-    fabric : (n, dim, dim) mean n nᵀ of the normals n of contacts between free bodies; zero
-        without any.
-    residual : (n,) as in Equilibrium. passes : (n,) gaps linearised.
     failure : why the next equilibrium was not found; "" if all were.
     """
 
     scene: Scene
     equilibria: tuple[Equilibrium, ...]
-    energy: FloatArray
-    potential: FloatArray
-    contacts: IntArray
-    born: IntArray
-    lost: IntArray
-    rattlers: IntArray
-    coordination: FloatArray
-    fabric: FloatArray
-    residual: FloatArray
-    passes: IntArray
     failure: str
 
     def __len__(self) -> int:
@@ -70,33 +45,120 @@ class LoadingPath(Frozen):
         return not self.failure
 
     @property
-    def anisotropy(self) -> FloatArray:
+    def energy(self) -> np.ndarray:
+        """(n,) elastic, J."""
+        return np.array([rest.energy for rest in self.equilibria])
+
+    @property
+    def potential(self) -> np.ndarray:
+        """(n,) J, elastic and that of weights and constant forces, from the initial places."""
+        b, start = self.scene.bodies, self.scene.initial.position
+        pull = np.where(b.fixed, 0.0, b.mass)[:, None] * self.scene.gravity
+        pull = pull + np.where(b.fixed[:, None], 0.0, b.force)
+        ways = [rest.state.position - start for rest in self.equilibria]
+        return self.energy - [float((way * pull).sum()) for way in ways]
+
+    @property
+    def residual(self) -> np.ndarray:
+        """(n,) as in Equilibrium."""
+        return np.array([rest.residual for rest in self.equilibria])
+
+    # --- the network -------------------------------------------------------------------
+
+    @cached_property
+    def carrying(self) -> list[np.ndarray]:
+        """For each equilibrium the numbers of the contacts that carry."""
+        core = self.scene.bodies.core
+        deep = DEEP * core[np.isfinite(core)].min()
+        found = []
+        for rest in self.equilibria:
+            size = np.abs(rest.forces)
+            loaded = size > IDLE * size.max(initial=0.0)
+            found.append(np.flatnonzero(loaded & (np.abs(rest.contacts.phi) > deep)))
+        return found
+
+    @property
+    def contacts(self) -> np.ndarray:
+        """(n,) how many carry."""
+        return np.array([numbers.size for numbers in self.carrying])
+
+    @property
+    def born(self) -> np.ndarray:
+        """(n,) contacts that carry and did not one equilibrium before; 0 at the start."""
+        ids = self._ids()
+        return np.array([np.setdiff1d(a, b).size for a, b in zip(ids, ids[:1] + ids, strict=False)])
+
+    @property
+    def lost(self) -> np.ndarray:
+        """(n,) contacts that carried one equilibrium before and do no longer."""
+        ids = self._ids()
+        return np.array([np.setdiff1d(b, a).size for a, b in zip(ids, ids[:1] + ids, strict=False)])
+
+    def _ids(self) -> list[np.ndarray]:
+        pairs = zip(self.equilibria, self.carrying, strict=True)
+        return [rest.contacts.contact_ids[numbers] for rest, numbers in pairs]
+
+    @property
+    def rattlers(self) -> np.ndarray:
+        """(n,) free bodies without a contact."""
+        return np.array([np.count_nonzero(ends == 0) for ends in self._ends()])
+
+    @property
+    def coordination(self) -> np.ndarray:
+        """(n,) contacts that a free body has on the average, rattlers left out."""
+        return np.array([ends.sum() / max(np.count_nonzero(ends), 1) for ends in self._ends()])
+
+    def _ends(self) -> list[np.ndarray]:
+        """For each equilibrium the number of contacts of each free body."""
+        free, nb = ~self.scene.bodies.fixed, self.scene.nb
+        pairs = zip(self.equilibria, self.carrying, strict=True)
+        bodies = [rest.contacts.bodies[numbers].ravel() for rest, numbers in pairs]
+        return [np.bincount(each, minlength=nb)[free] for each in bodies]
+
+    @property
+    def fabric(self) -> np.ndarray:
+        """(n, dim, dim) mean n nᵀ of normals between free bodies; zero without contacts."""
+        free = ~self.scene.bodies.fixed
+        found = []
+        for rest, numbers in zip(self.equilibria, self.carrying, strict=True):
+            within = numbers[free[rest.contacts.bodies[numbers]].all(axis=1)]
+            normals = rest.contacts.normals[within]
+            found.append(normals.T @ normals / max(len(within), 1))
+        return np.array(found)
+
+    @property
+    def anisotropy(self) -> np.ndarray:
         """(n,) largest less smallest eigenvalue of the fabric: 0 with no preferred direction."""
         values = np.linalg.eigvalsh(self.fabric)
-        return np.asarray(values[:, -1] - values[:, 0])
+        return values[:, -1] - values[:, 0]
+
+    # --- for pictures ------------------------------------------------------------------
 
     def step(self, k: int) -> ContactStep:
-        """The contact step of the contacts that carry in equilibrium ``k``, for pictures."""
-        found = self.equilibria[checks.index("k", k, len(self.equilibria))]
-        own = carriers(self.scene, found)
-        kept = {f.name: getattr(found.contacts, f.name)[own] for f in fields(found.contacts)}
-        return contact_step(self.scene, found.state, Contacts(**kept), 1.0)
+        """The contact step of the contacts that carry in equilibrium ``k``."""
+        rest, numbers = self.equilibria[k], self.carrying[k]
+        kept = {f.name: getattr(rest.contacts, f.name)[numbers] for f in fields(rest.contacts)}
+        return collision.step(self.scene, rest.state, collision.Contacts(**kept), 1.0)
 
-    def forces(self, k: int) -> FloatArray:
+    def forces(self, k: int) -> np.ndarray:
         """(nc,) of ``step(k)``, N."""
-        found = self.equilibria[checks.index("k", k, len(self.equilibria))]
-        return np.asarray(found.forces[carriers(self.scene, found)])
+        return self.equilibria[k].forces[self.carrying[k]]
 
 
 class LoadingFailed(SolveFailed):
-    """No equilibrium at one step of an experiment; ``record`` holds those before.
-
-    The message and what else is known ``about`` it are those of SolveFailed.
-    """
+    """No equilibrium at one step of an experiment; ``record`` holds those before."""
 
     def __init__(self, message: str, *, record: Any = None, **about: Any) -> None:
         super().__init__(message, **about)
         self.record = record
+
+    @classmethod
+    def because(cls, error: SolveFailed, when: str, record: LoadingPath) -> LoadingFailed:
+        """With everything that is known about the failed equilibrium."""
+        return cls(
+            f"{when}: {error}", record=record, backend=error.backend, status=error.status,
+            problem=error.problem, proof=error.proof, raw=error.raw,
+        )  # fmt: skip
 
 
 class LoadingInterrupted(KeyboardInterrupt):
@@ -112,7 +174,7 @@ def follow(
     first: Equilibrium,
     steps: int,
     take: Callable[[int, Equilibrium], Equilibrium],
-    written: Callable[[list[Equilibrium], str], Record],
+    record: Callable[[tuple[Equilibrium, ...], str], Record],
     progress: bool | ProgressCallback,
     on_failure: str,
 ) -> Record:
@@ -120,97 +182,46 @@ def follow(
 
     Parameters
     ----------
-    take : of the step's number, from 0, and the equilibrium before. written : the record of
-        equilibria, and of why there are no more.
-    on_failure : "stop" raises, "keep" returns what there is.
+    take : makes the next equilibrium from the step's number, from 0, and the one before.
+    record : makes the record of equilibria and of why there are no more.
+    on_failure : "stop" raises, "keep" returns the equilibria before.
 
     Raises
     ------
     LoadingFailed, LoadingInterrupted : with the record so far.
     """
     strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
-    done = [first]
+    done = (first,)
     with progress_bar(progress, "loading steps") as tell:
         for k in range(steps):
             try:
-                done.append(take(k, done[-1]))
+                done += (take(k, done[-1]),)
                 tell(k + 1, steps, f"{done[-1].passes} passes, residual {done[-1].residual:.0e}")
             except SolveFailed as error:
-                record = written(done, str(error))
-                if not strict:
-                    return record
-                raise LoadingFailed(
-                    f"loading step {k + 1} of {steps}: {error}", record=record,
-                    backend=error.backend, status=error.status, problem=error.problem,
-                    proof=error.proof, raw=error.raw,
-                ) from error  # fmt: skip
+                kept = record(done, str(error))
+                if strict:
+                    when = f"loading step {k + 1} of {steps}"
+                    raise LoadingFailed.because(error, when, kept) from error
+                return kept
             except KeyboardInterrupt as stop:
                 halted = LoadingInterrupted(f"at loading step {k + 1} of {steps}")
-                halted.record = written(done, "interrupted")
+                halted.record = record(done, "interrupted")
                 raise halted from stop
-    return written(done, "")
+    return record(done, "")
 
 
-def started(scene: Scene, start: State | Equilibrium | None) -> State | Equilibrium:
-    """Where an experiment starts, by default in the scene's initial state.
+def first_state(scene: Scene, start: State | Equilibrium | None) -> State:
+    """The state in which an experiment starts, by default the scene's initial one.
 
     Raises
     ------
-    InvalidInput : it is of another scene.
+    InvalidInput : it belongs to another scene.
     """
-    if isinstance(start, Equilibrium):
-        scene.check_state(start.state, "start")
-        start.contacts.check_scene(scene)
-        return start
-    return scene.check_state(scene.initial if start is None else start, "start")
+    state = start.state if isinstance(start, Equilibrium) else start
+    return scene.check_state(scene.initial if state is None else state, "start")
 
 
-def common(scene: Scene, found: Sequence[Equilibrium], failure: str) -> dict[str, Any]:
-    """The fields of a LoadingPath."""
-    carrying = [carriers(scene, one) for one in found]
-    names = [one.contacts.contact_ids[k] for one, k in zip(found, carrying, strict=True)]
-    before = [names[0], *names[:-1]]
-    changed = list(zip(names, before, strict=True))
-    places = [_placed(scene, one, k) for one, k in zip(found, carrying, strict=True)]
-    return {
-        "scene": scene,
-        "equilibria": tuple(found),
-        "energy": np.array([one.energy for one in found]),
-        "potential": np.array([one.energy + _weights(scene, one) for one in found]),
-        "contacts": np.array([k.size for k in carrying]),
-        "born": np.array([np.setdiff1d(now, then).size for now, then in changed]),
-        "lost": np.array([np.setdiff1d(then, now).size for now, then in changed]),
-        "rattlers": np.array([place[0] for place in places]),
-        "coordination": np.array([place[1] for place in places]),
-        "fabric": np.array([place[2] for place in places]),
-        "residual": np.array([one.residual for one in found]),
-        "passes": np.array([one.passes for one in found]),
-        "failure": failure,
-    }
-
-
-def carriers(scene: Scene, found: Equilibrium) -> IntArray:
-    """(m,) contacts of an equilibrium that carry."""
-    least = IDLE * float(np.abs(found.forces).max(initial=0.0))
-    core = scene.bodies.core[np.isfinite(scene.bodies.core)].min()
-    deep = np.abs(found.contacts.phi) > _DEEP * core
-    return np.flatnonzero(deep & (np.abs(found.forces) > least))
-
-
-def _placed(scene: Scene, found: Equilibrium, carry: IntArray) -> tuple[int, float, FloatArray]:
-    """Rattlers, coordination and fabric (dim, dim)."""
-    free = ~scene.bodies.fixed
-    ends = np.bincount(found.contacts.bodies[carry].ravel(), minlength=scene.nb)[free]
-    held = int(np.count_nonzero(ends))
-    within = carry[free[found.contacts.bodies[carry]].all(axis=1)]
-    n = found.contacts.normals[within]
-    fabric = n.T @ n / max(len(within), 1)
-    return ends.size - held, float(ends.sum()) / max(held, 1), fabric
-
-
-def _weights(scene: Scene, found: Equilibrium) -> float:
-    """Potential energy of weights and constant forces, from the initial places, J."""
-    b = scene.bodies
-    free = ~b.fixed
-    way = (found.state.position - scene.initial.position)[free]
-    return -float((way * (b.mass[free, None] * scene.gravity + b.force[free])).sum())
+def work(force: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """(n,) ∫ force d(way) from the first entry on, by the trapezoidal rule."""
+    parts = 0.5 * (force[1:] + force[:-1]) * np.diff(way)
+    return np.concatenate([[0.0], np.cumsum(parts)])

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from cdopt import InvalidInput
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Equilibrium
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import HalfSpace, Scene, State
 
-_ALIKE = 1e-9  # of a unit vector: directions that count as the same
+ALIKE = 1e-9  # of a unit vector: directions that count as the same
+
+
+def walls(scene: Scene) -> list[int]:
+    """Numbers of the half-spaces."""
+    table = scene.bodies.table(HalfSpace)
+    return [] if table is None else [int(k) for k in table.body]
 
 
 def wall_number(scene: Scene, name: str, wall: object) -> int:
@@ -21,34 +26,28 @@ def wall_number(scene: Scene, name: str, wall: object) -> int:
     ------
     InvalidInput : ``name``, the argument, is no half-space of the scene, or two of one name.
     """
-    table = scene.bodies.table(HalfSpace)
-    known = [] if table is None else [int(k) for k in table.body]
+    known = walls(scene)
     if isinstance(wall, str):
-        found = [k for k in known if scene.bodies.names[k] == wall]
-        if len(found) == 1:
-            return found[0]
+        named = [k for k in known if scene.bodies.names[k] == wall]
+        if len(named) == 1:
+            return named[0]
     elif isinstance(wall, int | np.integer) and not isinstance(wall, bool) and wall in known:
         return int(wall)
     labels = ", ".join(map(scene.bodies.label, known)) or "none: the scene has no walls"
     raise InvalidInput(name, checks.describe(wall), f"the name or number of a wall, of {labels}")
 
 
-def outward(scene: Scene, state: State, wall: int) -> FloatArray:
+def outward(scene: Scene, state: State, wall: int) -> np.ndarray:
     """(dim,) normal of a wall, towards the bodies."""
-    own = scene.bodies.shape_columns(HalfSpace, np.array([wall]))["normal"][0]
-    return np.asarray(matrices(state.orientation[[wall]])[0] @ own)
+    normal = scene.bodies.shape_columns(HalfSpace, np.array([wall]))["normal"][0]
+    return matrices(state.orientation[[wall]])[0] @ normal
 
 
 def facing(scene: Scene, state: State, wall: int) -> int | None:
     """The one wall that faces another across the box; None if there is none, or several."""
-    table = scene.bodies.table(HalfSpace)
     normal = outward(scene, state, wall)
-    found = [
-        int(k)
-        for k in (() if table is None else table.body)
-        if outward(scene, state, int(k)) @ normal < -1.0 + _ALIKE
-    ]
-    return found[0] if len(found) == 1 else None
+    others = [k for k in walls(scene) if outward(scene, state, k) @ normal < -1.0 + ALIKE]
+    return others[0] if len(others) == 1 else None
 
 
 def span(scene: Scene, state: State, wall: int) -> float | None:
@@ -67,11 +66,10 @@ def pairs(scene: Scene, state: State) -> list[tuple[int, int]]:
     ------
     InvalidInput : the walls do not make a box.
     """
-    table = scene.bodies.table(HalfSpace)
-    known = [] if table is None else [int(k) for k in table.body]
+    known = walls(scene)
     found = [(k, other) for k in known if (other := facing(scene, state, k)) and k < other]
     normals = np.array([outward(scene, state, k) for k, _ in found]).reshape(-1, scene.dim)
-    square = np.abs(normals @ normals.T - np.eye(len(found))).max(initial=0.0) <= _ALIKE
+    square = np.abs(normals @ normals.T - np.eye(len(found))).max(initial=0.0) <= ALIKE
     if len(found) != scene.dim or 2 * len(found) != len(known) or not square:
         expected = f"{scene.dim} pairs of walls that face each other, at right angles"
         raise InvalidInput("scene", f"{len(known)} walls, {len(found)} pairs", expected)
@@ -83,34 +81,26 @@ def area(scene: Scene, state: State, wall: int) -> float | None:
 
     None where the walls beside it do not make a rectangle.
     """
-    table = scene.bodies.table(HalfSpace)
     normal = outward(scene, state, wall)
-    sides: list[FloatArray] = []
-    result = 1.0
-    for k in () if table is None else table.body:
-        along = outward(scene, state, int(k))
-        wide = span(scene, state, int(k))
-        if abs(along @ normal) > 1.0 - _ALIKE:
-            continue
-        if wide is None or max((abs(along @ side) for side in [normal]), default=0.0) > _ALIKE:
-            return None
-        new = [abs(along @ side) for side in sides]
-        if any(c > 1.0 - _ALIKE for c in new):
-            continue
-        if any(c > _ALIKE for c in new):
-            return None
-        sides.append(along)
-        result *= wide
-    return result if len(sides) == scene.dim - 1 else None
+    known = [(outward(scene, state, k), span(scene, state, k)) for k in walls(scene)]
+    beside = [(n, wide) for n, wide in known if abs(n @ normal) < 1.0 - ALIKE]
+    # one wall of each pair, by the direction of its normal
+    sides = [(n, wide) for n, wide in beside if n[np.abs(n).argmax()] > 0.0]
+    normals = np.array([normal, *(n for n, _ in sides)])
+    square = np.abs(normals @ normals.T - np.eye(len(normals))).max() <= ALIKE
+    widths = [wide for _, wide in sides if wide is not None]
+    if not square or len(beside) != 2 * len(widths) or len(widths) != scene.dim - 1:
+        return None
+    return float(np.prod(widths))
 
 
-def pressure_force(scene: Scene, found: Equilibrium, wall: int) -> float:
-    """What bodies press a wall with, against its normal, N."""
-    contacts, normal = found.contacts, outward(scene, found.state, wall)
+def pressure_force(scene: Scene, rest: Equilibrium, wall: int) -> float:
+    """The force of the bodies on a wall, against its normal, N."""
+    contacts, normal = rest.contacts, outward(scene, rest.state, wall)
     total = 0.0
     for side, sign in ((0, 1.0), (1, -1.0)):
         mine = contacts.bodies[:, side] == wall
-        total += sign * float(found.forces[mine] @ (contacts.normals[mine] @ normal))
+        total += sign * float(rest.forces[mine] @ (contacts.normals[mine] @ normal))
     return total
 
 

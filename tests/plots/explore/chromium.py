@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import PROGRAM
 
 from cdopt.plots.explore.page import solver
-
-_SPEC = importlib.util.spec_from_file_location(
-    "browser_of_pages", Path(__file__).parents[1] / "browser.py"
-)
-_MODULE: Any = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-browser, PROGRAM = _MODULE.browser, _MODULE.PROGRAM
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 

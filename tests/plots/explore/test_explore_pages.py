@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 import pytest
-from chromium import browser, evaluate, needs_browser
+from browser import browser
+from chromium import evaluate, needs_browser
 from typer.testing import CliRunner
 
 import cdopt

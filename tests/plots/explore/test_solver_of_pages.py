@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from chromium import answer, browser, evaluate, load_solver, needs_browser
+from browser import browser
+from chromium import answer, evaluate, load_solver, needs_browser
 
 import cdopt
 from cdopt.bank.trusses import fan_forces
