@@ -242,7 +242,7 @@ def _skins(bodies: Bodies, depth: float) -> tuple[list[int], list[Skin]]:
 
 
 def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
-    net = hulls.network
+    net = hulls.topology
     start = int(net.first_vertex[piece])
     x = hulls.vertices[start : net.first_vertex[piece + 1]]
     faces = range(int(net.first_face[piece]), int(net.first_face[piece + 1]))
