@@ -18,7 +18,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.solutions import largest_force
 
@@ -196,7 +196,7 @@ def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None =
 def answers(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
-    step: ContactStep | None = None,
+    step: Step | None = None,
 ) -> list[tuple[StepSolution, FloatArray]]:
     """The solutions that have forces (nc,), each with them; the compatible one last.
 

@@ -26,7 +26,7 @@ from cdopt.plots.canvas import (
 from cdopt.plots.network import Network, network
 from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, RULE, force_colours
 from cdopt.plots.projection import VIEWS, Camera
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints s
 
 
 def force_chains(
-    step: ContactStep,
+    step: Step,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,

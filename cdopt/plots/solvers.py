@@ -25,9 +25,9 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.palette import BODY, COMPATIBLE, INK, QUIET, RULE, look
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _LEGEND = 2.1  # inches of width
 
 
 def complementarity(
-    step: ContactStep,
+    step: Step,
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
@@ -71,7 +71,7 @@ def complementarity(
     InvalidInput : no solution has forces and gaps, or lengths differ.
     """
     tol = scalar("tol", tol, above=0.0, at_most=1.0)
-    data = RigidStepData(step)
+    data = rigid_data(step)
     shown = [(s, f, s.gap) for s, f in answers(solutions, compatible, step) if s.gap is not None]
     if not shown:
         raise InvalidInput("solutions", "none with gaps", "at least one solution with gaps")

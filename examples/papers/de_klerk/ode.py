@@ -15,7 +15,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from cdopt import InvalidInput, SolveFailed, Unsupported
-from cdopt.collision.stiffness import stiffness
+from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.analysis import Motion
 from cdopt.scene import HalfSpace, Scene, Sphere
 
@@ -70,7 +70,7 @@ class Model:
             raise Unsupported("the scene", "fixed spheres, moving walls or a power other than 2")
         n = free.size
         pairs = np.stack(np.triu_indices(n, 1), axis=1)
-        k = stiffness(scene, free[pairs])
+        k = contact_stiffness(scene, free[pairs])
         tied = {tuple(bond) for bond in scene.bonds.tolist()}
         bonded = np.array([tuple(pair) in tied for pair in free[pairs].tolist()], dtype=bool)
         other = np.zeros(0, dtype=np.int64) if walls is None else walls.body
@@ -80,7 +80,7 @@ class Model:
             bodies.mass[free, None] * scene.gravity + bodies.force[free],
             pairs, np.where(bonded, scene.bond_stiffness or 0.0, k), bonded,
             bodies.position[other], _normals(scene),
-            stiffness(scene, against).reshape(other.size, n),
+            contact_stiffness(scene, against).reshape(other.size, n),
             scene.damping, scene.gamma_t,
         )  # fmt: skip
 

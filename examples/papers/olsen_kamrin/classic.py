@@ -9,6 +9,7 @@ import numpy as np
 import cdopt
 from cdopt.backends import APGD, PGS
 from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.warm_start import WarmStart
 
 from ..report import Arrays
 from .pile import HOOKE, Pile
@@ -116,10 +117,7 @@ def _at_rest(pile: Pile, case: Case) -> Arrays:
     start = None
     if case.t > 0.0:
         frame = run[int(np.argmin(np.abs(run.t - case.t)))]
-        start = cdopt.StepSolution(
-            f=frame.f_classic, v_next=None, u=None, gap=None, dual=None, certificates={},
-            status="", claimed=True, backend="", formulation="", contact_ids=frame.contact_ids,
-        )  # fmt: skip
+        start = WarmStart(frame.f_classic, contact_ids=frame.contact_ids)
     answer = cdopt.ClassicCD(step).solve(case.backend, warm_start=start)
     return {
         "f": pile.on_network(HOOKE, answer.f),
