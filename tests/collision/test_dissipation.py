@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from anyhow import mixed, thrown
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_scenes import mixed, thrown
 from scipy.integrate import solve_ivp
 
 from cdopt import InvalidInput

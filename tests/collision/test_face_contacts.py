@@ -6,37 +6,32 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_scenes import carried
 
 import cdopt
+from cdopt import collision
 from cdopt.collision import Contacts, detect
 from cdopt.collision.contacts import FEATURES
-from cdopt.scene import Body, Box, Capsule, Polygon, Polyhedron, Scene, State
+from cdopt.geometry.rotations import matrices
+from cdopt.scene import (
+    Body,
+    Box,
+    Capsule,
+    Compound,
+    Part,
+    Polygon,
+    Polyhedron,
+    Scene,
+    Sphere,
+    State,
+)
 
-GAPS = [0.0, 1e-12, -1e-12, 1e-9, -1e-9, 1e-3, -1e-3, -0.02]
+GAPS = [0.0, 1e-12, -1e-9, 1e-3, -0.02]
 
 
 def turned(scene: Scene, seed: int) -> State:
     """The whole scene turned and carried somewhere; from seed 0 as it is."""
-    q = np.array(scene.initial.q)
-    if not seed:
-        return scene.initial
-    rng = np.random.default_rng(seed)
-    shift = rng.uniform(-3.0, 3.0, scene.dim)
-    if scene.dim == 2:
-        angle = rng.uniform(-4.0, 4.0)
-        c, s = np.cos(angle), np.sin(angle)
-        q[:, :2] = q[:, :2] @ np.array([[c, s], [-s, c]]) + shift
-        q[:, 2] += angle
-        return State(0.0, q, scene.initial.v)
-    w, x, y, z = (p := rng.standard_normal(4)) / np.linalg.norm(p)
-    r = np.array([x, y, z])
-    for row in q:
-        row[:3] += 2.0 * np.cross(r, np.cross(r, row[:3]) + w * row[:3])
-        w2, r2 = row[3], row[4:].copy()
-        row[3] = w * w2 - r @ r2
-        row[4:] = w * r2 + w2 * r + np.cross(r, r2)
-        row[:3] += shift
-    return State(0.0, q, scene.initial.v)
+    return carried(scene.initial, np.random.default_rng(seed))[0] if seed else scene.initial
 
 
 def pair(lower: object, upper: object, place, angle: float = 0.0) -> Scene:
@@ -52,12 +47,7 @@ def pair(lower: object, upper: object, place, angle: float = 0.0) -> Scene:
 
 def own_frame(found: Contacts, state: State) -> np.ndarray:
     """Points in the frame of the first body."""
-    arm = found.points - state.position[0]
-    if state.dim == 2:
-        c, s = np.cos(state.q[0, 2]), np.sin(state.q[0, 2])
-        return arm @ np.array([[c, -s], [s, c]])
-    w, r = state.q[0, 3], -state.q[0, 4:]
-    return arm + 2.0 * np.cross(r, np.cross(r, arm) + w * arm)
+    return (found.points - state.position[0]) @ matrices(state.orientation[:1])[0]
 
 
 def corners(found: Contacts, state: State) -> np.ndarray:
@@ -88,7 +78,7 @@ def test_a_box_on_a_box_touches_at_the_corners_of_what_they_share(name: str, gap
     upper, shift, angle, count = OVERLAPS[name]
     scene = pair(UNIT, upper, [*shift, 1.0 + gap], angle)
     places = []
-    for seed in range(9):
+    for seed in range(4):
         state = turned(scene, seed)
         found = detect(scene, state, margin=0.05)
         assert found.nc == count
@@ -100,11 +90,12 @@ def test_a_box_on_a_box_touches_at_the_corners_of_what_they_share(name: str, gap
 
 
 @pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize(("shift", "ends"), [(0.0, (-0.5, 0.5)), (0.3, (-0.2, 0.5)),
-                                             (-0.7, (-0.5, -0.2))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shift", "ends"), [(0.0, (-0.5, 0.5)), (0.3, (-0.2, 0.5)), (-0.7, (-0.5, -0.2))]
+)
 def test_a_box_on_a_box_in_the_plane_touches_at_two_points(gap: float, shift, ends) -> None:
     scene = pair(Box([1.0, 1.0]), Box([1.0, 1.0]), [shift, 1.0 + gap])
-    for seed in range(9):
+    for seed in range(4):
         state = turned(scene, seed)
         found = detect(scene, state, margin=0.05)
         np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
@@ -116,7 +107,7 @@ def test_a_box_on_a_box_in_the_plane_touches_at_two_points(gap: float, shift, en
 def test_a_capsule_lies_on_a_box_at_two_points(dim: int, shift: float, ends) -> None:
     place = [shift, *([0.1] if dim == 3 else []), 0.5 + 0.2 + 1e-3]
     scene = pair(Box([1.0] * dim), Capsule(0.2, 0.6), place)
-    for seed in range(9):
+    for seed in range(4):
         state = turned(scene, seed)
         found = detect(scene, state, margin=0.05)
         np.testing.assert_allclose(found.phi, 1e-3, rtol=0.0, atol=4e-15)
@@ -127,7 +118,7 @@ def test_a_capsule_lies_on_a_box_at_two_points(dim: int, shift: float, ends) -> 
 def test_capsules_side_by_side_touch_at_two_points_and_crossed_at_one(gap: float) -> None:
     for angle, count in ((0.0, 2), (0.3, 1), (1.0, 1), (np.pi / 2.0, 1), (np.pi, 2)):
         scene = pair(Capsule(0.2, 1.0), Capsule(0.1, 1.0), [0.25, 0.0, 0.3 + gap], angle)
-        for seed in range(5):
+        for seed in range(3):
             found = detect(scene, turned(scene, seed), margin=0.01)
             assert found.nc == count
             np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
@@ -156,7 +147,7 @@ def test_a_ridge_on_a_face_touches_along_its_length() -> None:
     low = float(ridge.centre[2])
     for shift, ends in ((0.0, (-0.5, 0.5)), (1.2, (0.2, 0.5))):
         scene = pair(UNIT, ridge, [shift, 0.0, 0.5 + low + 1e-3])
-        for seed in range(5):
+        for seed in range(3):
             state = turned(scene, seed)
             found = detect(scene, state, margin=0.01)
             np.testing.assert_allclose(found.phi, 1e-3, atol=4e-15)
@@ -168,7 +159,7 @@ def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     prism = Polyhedron([[x, y, z] for z in (-0.5, 0.5) for x, y in ring])
     scene = pair(prism, prism, [0.0, 0.0, 1.0])
-    for seed in range(5):
+    for seed in range(3):
         assert detect(scene, turned(scene, seed), margin=0.01).nc == 6
     twisted = pair(prism, prism, [0.0, 0.0, 1.0], np.pi / 6.0)
     assert detect(twisted, turned(twisted, 3), margin=0.01).nc == 12
@@ -177,11 +168,17 @@ def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
 @pytest.mark.parametrize("tilt", [1e-10, 1e-7, 1e-4, 1e-2])
 def test_a_box_that_leans_is_as_far_away_as_its_corners(tilt: float) -> None:
     scene = Scene(
-        [Body(UNIT, [0.0] * 3, fixed=True),
-         Body(UNIT, [0.0, 0.0, 1.02], mass=1.0,
-              orientation=[np.cos(0.5 * tilt), 0.0, np.sin(0.5 * tilt), 0.0])],
+        [
+            Body(UNIT, [0.0] * 3, fixed=True),
+            Body(
+                UNIT,
+                [0.0, 0.0, 1.02],
+                mass=1.0,
+                orientation=[np.cos(0.5 * tilt), 0.0, np.sin(0.5 * tilt), 0.0],
+            ),
+        ],
         dim=3,
-    )  # fmt: skip
+    )
     found = detect(scene, scene.initial, margin=0.05)
     assert found.nc == 4
     by_hand = 0.52 - 0.5 * np.cos(tilt) + np.sign(-found.points[:, 0]) * 0.5 * np.sin(tilt)
@@ -192,14 +189,14 @@ def test_a_box_that_leans_is_as_far_away_as_its_corners(tilt: float) -> None:
 def test_from_corner_to_corner_there_is_one_point(gap: float) -> None:
     way = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
     scene = pair(UNIT, UNIT, np.ones(3) + gap * way)
-    for seed in range(5):
+    for seed in range(3):
         found = detect(scene, turned(scene, seed), margin=0.05)
         np.testing.assert_allclose(found.phi, [gap], atol=4e-15)
 
 
 def test_beside_an_edge_there_are_two_points() -> None:
     scene = pair(UNIT, UNIT, [1.01, 0.2, 1.01])  # edge to edge, side by side
-    for seed in range(5):
+    for seed in range(3):
         found = detect(scene, turned(scene, seed), margin=0.05)
         np.testing.assert_allclose(found.phi, [0.01 * np.sqrt(2.0)] * 2, atol=4e-15)
 
@@ -319,10 +316,95 @@ def test_names_of_flush_corners_do_not_hang_on_round_off() -> None:
 
 def test_capsules_in_one_plane_that_are_apart_do_not_touch() -> None:
     turn = {"orientation": [np.cos(0.15), 0.0, 0.0, np.sin(0.15)]}
-    lying = [Body(Capsule(0.15, 0.5), [0.0, 0.0, 0.0], mass=1.0),
-             Body(Capsule(0.15, 0.5), [0.1, 0.6, 0.0], mass=1.0, **turn)]  # fmt: skip
+    lying = [
+        Body(Capsule(0.15, 0.5), [0.0, 0.0, 0.0], mass=1.0),
+        Body(Capsule(0.15, 0.5), [0.1, 0.6, 0.0], mass=1.0, **turn),
+    ]
     scene = Scene(lying, dim=3)
     assert detect(scene, scene.initial, margin=0.05).nc == 0
     wide = detect(scene, scene.initial, margin=1.0)
     assert (wide.phi > 0.05).all()
     np.testing.assert_allclose(wide.normals[:, 2], 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("other", [Sphere(0.2), Capsule(0.2, 1.0)])
+@pytest.mark.parametrize("gap", [0.01, 0.05])
+@pytest.mark.parametrize("angle", [0.0, 0.5 * np.pi])
+def test_in_the_plane_a_capsule_meets_what_lies_ahead_with_its_end(other, gap, angle) -> None:
+    reach = 0.7 + (0.2 if isinstance(other, Sphere) else 0.7)
+    along = np.round([np.cos(angle), np.sin(angle)])
+    scene = Scene(
+        [
+            Body(Capsule(0.2, 1.0), [0.0, 0.0], mass=1.0, angle=angle),
+            Body(other, (reach + gap) * along, mass=1.0, angle=angle),
+        ],
+        dim=2,
+    )
+    found = detect(scene, scene.initial, margin=0.1)
+    np.testing.assert_allclose(found.phi, [gap], atol=1e-12)
+    np.testing.assert_allclose(found.normals, [along], atol=1e-12)
+
+
+def test_capsules_in_the_plane_that_point_at_each_other_may_start_apart() -> None:
+    """Their bounding circles overlap the corner of a box; what the start looks at is the pair."""
+    rods = Compound([Part(Capsule(0.1, 1.0), [0.0, 0.0]), Part(Box([0.2, 1.0]), [-0.7, 0.5])])
+    scene = Scene(
+        [Body(rods, rods.centre, mass=1.0), Body(Sphere(0.1), [0.71, 0.0], mass=1.0)], dim=2
+    )
+    np.testing.assert_allclose(detect(scene, scene.initial, margin=0.02).phi, [0.01], atol=1e-12)
+
+
+@pytest.mark.parametrize("speed", [0.77, 1.87, 2.0])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_box_slides_over_the_seam_of_two_flush_boxes(dim: int, speed: float) -> None:
+    """Without friction nothing slows it; the seam is no step."""
+    flat = [0.0] * (dim - 1)
+    tiles = [Body(Box([1.0] * dim), [k, *flat], fixed=True) for k in (0.0, 1.0)]
+    slider = Body(Box([0.6] * dim), [*flat, 0.8], mass=1.0, velocity=[speed, *flat])
+    scene, dt = Scene([*tiles, slider], dim=dim), 5e-3
+    state = scene.initial
+    for _ in range(int(0.4 / speed / dt)):
+        found = detect(scene, state, collision.safe_margin(scene, state, dt))
+        solution = cdopt.ClassicCD(collision.step(scene, state, found, dt)).solve("newton")
+        state = collision.advance(scene, state, solution.v_next, dt)
+    assert state.position[2, 0] > 0.3  # past the seam with its leading corner
+    np.testing.assert_allclose(state.velocity[2], [speed, *flat], atol=1e-9)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 4e-9, 4e-8, 4e-7])
+@pytest.mark.parametrize("width", [1.0, 3.0])
+def test_an_edge_just_beyond_another_touches_it_where_the_two_run_side_by_side(
+    beyond: float, width: float
+) -> None:
+    """A box leans over the edge of another with its own lowest edge, which passes it by a hair."""
+    tilt = -np.pi / 6.0
+    lowest = np.array([0.0, 0.5 + beyond, 0.5 - beyond])
+    c, s = np.cos(tilt), np.sin(tilt)
+    middle = lowest - [0.0, 0.5 * c + 0.5 * s, 0.5 * s - 0.5 * c]
+    turn = [np.cos(0.5 * tilt), np.sin(0.5 * tilt), 0.0, 0.0]
+    scene = Scene(
+        [
+            Body(Box([1.0, 1.0, 1.0]), [0.0] * 3, fixed=True),
+            Body(Box([width, 1.0, 1.0]), middle, mass=1.0, orientation=turn),
+        ],
+        dim=3,
+        overlap_tol=1.0,
+    )
+    found = detect(scene, scene.initial, margin=1e-4)
+    np.testing.assert_allclose(np.sort(found.points[:, 0])[[0, -1]], [-0.5, 0.5], atol=1e-5)
+    np.testing.assert_allclose(found.phi, 0.0, atol=2.0 * beyond + 1e-15)
+
+
+@pytest.mark.parametrize("angle", [1e-6, 3e-6, 1e-5])
+def test_every_contact_of_capsules_almost_side_by_side_has_a_name_of_its_own(angle: float) -> None:
+    turn = [np.cos(0.5 * angle), 0.0, 0.0, np.sin(0.5 * angle)]
+    for shift in (0.0, 0.1, 0.2):
+        scene = Scene(
+            [
+                Body(Capsule(0.2, 1.0), [0.0] * 3, fixed=True),
+                Body(Capsule(0.2, 1.0), [shift, 0.1 * angle, 0.401], mass=1.0, orientation=turn),
+            ],
+            dim=3,
+        )
+        found = detect(scene, scene.initial, margin=0.01)
+        assert len(set(found.contact_ids.tolist())) == found.nc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from anyhow import mixed, thrown
+from random_scenes import mixed, thrown
 
 import cdopt
 from cdopt import InvalidInput, collision

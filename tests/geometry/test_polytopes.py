@@ -24,15 +24,14 @@ BAD_POLYGONS = {
     "clockwise": (SQUARE[::-1], "inverted"),
     "a dart": ([[0, 0], [2, 0], [0.5, 0.5], [0, 2]], "not convex at corner 2"),
     "a bow tie": ([[0, 0], [1, 1], [1, 0], [0, 1.5]], "not convex"),
-    "a star": ([[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)],
-               "cross"),
+    "a star": ([[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)], "cross"),
     "a corner twice": ([[0, 0], [1, 0], [1, 0], [1, 1]], "corners 1 and 2 in one place"),
     "a corner on a side": ([[0, 0], [0.5, 0], [1, 0], [1, 1]], "corner 1 on the line"),
     "no numbers": ([["a", "b"]], "a list"),
     "nan": ([[0, 0], [1, 0], [np.nan, 1]], ""),
     "in space": (CUBE, ""),
     "ragged": ([[0, 0], [1], [1, 1]], ""),
-}  # fmt: skip
+}
 BAD_HULLS = {
     "three corners": (CUBE[:3], "3 corners"),
     "flat": ([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], "without volume"),
@@ -82,8 +81,16 @@ def test_faces_that_do_not_close_around_a_solid_are_refused_by_name(name: str) -
 
 def test_faces_of_a_solid_that_is_not_convex_or_not_flat_are_refused() -> None:
     roof = [[0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0], [1, 0.5, 0.4], [1, 0.5, -1]]
-    dented = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4], [1, 0, 5], [2, 1, 5], [3, 2, 5],
-              [0, 3, 5]]  # fmt: skip
+    dented = [
+        [0, 1, 4],
+        [1, 2, 4],
+        [2, 3, 4],
+        [3, 0, 4],
+        [1, 0, 5],
+        [2, 1, 5],
+        [3, 2, 5],
+        [0, 3, 5],
+    ]
     Polyhedron(roof, dented)
     low = [*roof[:4], [1, 0.5, -0.4], [1, 0.5, -1]]
     with pytest.raises(InvalidInput, match="not convex"):
@@ -122,8 +129,11 @@ def test_other_shapes_that_are_none_are_refused_by_name(make, words: str) -> Non
 
 
 def test_shapes_of_the_plane_stay_there() -> None:
-    for shape, dim in ((Polygon(SQUARE), 3), (Polyhedron(CUBE), 2),
-                       (Compound([Part(Ball(1.0), [0, 0])]), 3)):  # fmt: skip
+    for shape, dim in (
+        (Polygon(SQUARE), 3),
+        (Polyhedron(CUBE), 2),
+        (Compound([Part(Ball(1.0), [0, 0])]), 3),
+    ):
         with pytest.raises(InvalidInput, match=r"bodies\[0\].shape"):
             Scene([Body(shape, [0.0] * dim, mass=1.0)], dim=dim)
 
@@ -167,3 +177,52 @@ def test_a_polygon_is_the_same_wherever_its_corners_begin() -> None:
         turned = polygon(np.roll(SQUARE, first, axis=0))
         assert len(turned.loops) == 4
         np.testing.assert_allclose(np.linalg.norm(turned.normals, axis=1), 1.0)
+
+
+MALFORMED = {
+    "a number beyond floats in a polygon": lambda: Polygon([[0, 0], [10**400, 0], [0, 1]]),
+    "a number beyond floats in a polyhedron": lambda: Polyhedron(
+        [[0, 0, 0], [10**400, 0, 0], [0, 1, 0], [0, 0, 1]]
+    ),
+    "an infinite corner number": lambda: Polyhedron(TETRAHEDRON, [[0, 2, np.inf], *OUTWARD[1:]]),
+    "a ragged position of a part": lambda: Compound([Part(Ball(1.0), [[0.0], [0.0, 1.0]])]),
+    "a generator of parts": lambda: Compound(p for p in [Part(Ball(1.0), [0.0, 0.0])]),
+    "a set of parts": lambda: Compound({Part(Ball(1.0), (0.0, 0.0))}),
+    "complex corners": lambda: Polygon(np.array([[0, 0], [1, 0], [0, 1 + 2j]])),
+    "corners that are dates": lambda: Polygon(
+        np.array([[0, 0], [1, 0], [0, 1]], dtype="timedelta64[s]")
+    ),
+    "a capsule too large for its inertia": lambda: Scene(
+        [Body(Capsule(1e120, 1e120), [0.0] * 3, mass=1.0)], dim=3
+    ),
+    "a capsule too small for its inertia": lambda: Scene(
+        [Body(Capsule(1e-120, 1e-120), [0.0] * 3, mass=1.0)], dim=3
+    ),
+    "a polyhedron too large for its volume": lambda: Polyhedron(np.array(TETRAHEDRON) * 1e120),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_no_shape_is_refused_as_an_input(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        MALFORMED[name]()
+
+
+def test_a_corner_number_is_a_whole_real_number_even_after_the_same_solid_was_made() -> None:
+    Polyhedron(TETRAHEDRON, OUTWARD)
+    with pytest.raises(InvalidInput, match="faces"):
+        Polyhedron(TETRAHEDRON, [[0j, 2, 1], *OUTWARD[1:]])
+
+
+def test_faces_that_can_be_read_only_once_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="faces"):
+        Polyhedron(TETRAHEDRON, (face for face in OUTWARD))
+
+
+def test_a_needle_is_a_solid_whichever_shape_it_is_made_of() -> None:
+    width = 1e-5
+    corners = [[x, y, z] for z in (0.0, 1.0) for y in (0.0, width) for x in (0.0, width)]
+    box = Box([width, width, 1.0])
+    assert Polyhedron(corners).mass_properties(3).volume == pytest.approx(
+        box.mass_properties(3).volume
+    )

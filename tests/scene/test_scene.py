@@ -11,14 +11,15 @@ from cdopt import InvalidInput
 from cdopt.scene import (
     Body,
     Box,
+    Compound,
     HalfSpace,
     Material,
+    Part,
     Scene,
     Sphere,
     Spheres,
     State,
     beam,
-    pyramid,
 )
 
 BALL = Body(Sphere(0.1), [0.0, 0.0], mass=1.0)
@@ -84,12 +85,18 @@ def test_the_initial_state_holds_every_body() -> None:
     half = np.sqrt(0.5)
     scene = Scene(
         [
-            Body(Box([1.0, 1.0, 1.0]), [0.0, 0.0, 0.0], orientation=[half, 0.0, 0.0, half],
-                 velocity=[1.0, 2.0, 3.0], angular_velocity=[4.0, 5.0, 6.0], mass=1.0),
+            Body(
+                Box([1.0, 1.0, 1.0]),
+                [0.0, 0.0, 0.0],
+                orientation=[half, 0.0, 0.0, half],
+                velocity=[1.0, 2.0, 3.0],
+                angular_velocity=[4.0, 5.0, 6.0],
+                mass=1.0,
+            ),
             Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, -2.0], velocity=[0.0, 0.0, 0.5]),
         ],
         dim=3,
-    )  # fmt: skip
+    )
     state = scene.initial
     np.testing.assert_allclose(state.q[0], [0, 0, 0, half, 0, 0, half])
     np.testing.assert_array_equal(state.q[1], [0, 0, -2, 1, 0, 0, 0])
@@ -162,8 +169,10 @@ def ball(**changes) -> Body:
         (ball(shape=HalfSpace([1.0, 0.0]), mass=None, fixed=False), "bodies[1].fixed"),
         (ball(shape="sphere"), "bodies[1].shape"),
         (ball(name=3), "bodies[1].name"),
-        (Spheres(centres=[[1.0, 0.0], [2.0, 0.0]], radius=[0.1, -0.1], mass=1.0),
-         "bodies[2].radius"),
+        (
+            Spheres(centres=[[1.0, 0.0], [2.0, 0.0]], radius=[0.1, -0.1], mass=1.0),
+            "bodies[2].radius",
+        ),
         (Spheres(centres=[[1.0, 0.0], [2.0, 0.0]], radius=[0.1], mass=1.0), "bodies[1:].radius"),
         (Spheres(centres=[[1.0, 0.0], [2.0]], radius=0.1, mass=1.0), "bodies[2].position"),
         (Spheres(centres=[1.0, 0.0], radius=0.1, mass=1.0), "bodies[1].position"),
@@ -171,7 +180,7 @@ def ball(**changes) -> Body:
         (Spheres(centres=[[1.0, 0.0]], radius=None, mass=1.0), "bodies[1].radius"),
         ("ball", "bodies"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_body_is_named_by_number_and_field(second, argument) -> None:
     with pytest.raises(InvalidInput) as error:
         Scene([BALL, second], dim=2)
@@ -224,22 +233,11 @@ def test_of_many_overlaps_the_deepest_is_named() -> None:
     assert Scene([row], dim=2, overlap_tol=0.4).nb == 3
 
 
-def test_boxes_that_overlap_are_refused_and_boxes_apart_are_not() -> None:
-    def two(x: float) -> Scene:
-        return Scene(
-            [
-                Body(Box([1.0, 1.0, 1.0]), [0.0, 0.0, 0.0], mass=1.0),
-                Body(Box([1.0, 1.0, 1.0]), [x, 0.0, 0.0], mass=1.0),
-            ],
-            dim=3,
-        )
-
-    assert two(1.0).nb == 2
+def test_boxes_that_overlap_are_refused_unless_fixed() -> None:
+    box = Body(Box([1.0, 1.0, 1.0]), [0.0, 0.0, 0.0], mass=1.0)
+    assert Scene([box, Body(box.shape, [1.0, 0.0, 0.0], mass=1.0)], dim=3).nb == 2
     with pytest.raises(InvalidInput, match=r"0\.1 m inside"):
-        two(0.9)
-
-
-def test_fixed_bodies_may_overlap() -> None:
+        Scene([box, Body(box.shape, [0.9, 0.0, 0.0], mass=1.0)], dim=3)
     posts = Spheres(centres=[[0.0, -1.0], [0.05, -1.0]], radius=0.1, fixed=True)
     assert Scene([BALL, posts], dim=2).nb == 3
 
@@ -255,6 +253,8 @@ def test_stiffness_is_stated_in_one_way_and_on_one_side_of_every_contact() -> No
         Scene([BALL, soft, floor], dim=2, materials=[steel])
 
 
-def test_a_pyramid_of_twenty_layers_is_built_without_a_loop_over_bodies() -> None:
-    scene = pyramid(20)
-    assert (scene.nb, scene.dofs.nv) == (2870, 7410)
+def test_hertz_contacts_need_one_radius() -> None:
+    parts = [Part(Sphere(0.5), [0, 0]), Part(Box([1.0, 1.0]), [0, 1])]
+    Scene([Body(Compound(parts), [0, 0], mass=1.0)], dim=2)
+    with pytest.raises(InvalidInput, match=r"bodies\[0\].shape.*several radii"):
+        Scene([Body(Compound(parts), [0, 0], mass=1.0)], dim=2, power=2.5)
