@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LESSONS = sorted(EXAMPLES.glob("[0-9]*.py"))  # lesson n is LESSONS[n]: they begin at zero
@@ -41,6 +42,16 @@ def ran(number: int) -> Ran:
             names = runpy.run_path(str(path), run_name="__main__")
         left = {file.name: file.read_bytes() for file in Path(made).iterdir()}
         return Ran(SimpleNamespace(**names), said.getvalue(), errors.read_text("utf-8"), left)
+
+
+def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
+    """The lesson's names after one line of it was changed, as its readers do."""
+    source = LESSONS[number].read_text(encoding="utf-8")
+    assert source.count(line) == 1, line
+    names: dict[str, Any] = {"__name__": "lesson"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(source.replace(line, instead), line, "exec"), names)
+    return names
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lessons import EXAMPLES, LESSONS, PNG, check_picture, ran
+from lessons import EXAMPLES, LESSONS, PNG, check_picture, ran, what_if
 
 import cdopt
 
@@ -33,15 +33,6 @@ def imported(path: Path) -> ModuleType:
 
 def lesson(number: int) -> SimpleNamespace:
     return ran(number).names
-
-
-def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
-    """The lesson's names after one line of it was changed, as its readers do."""
-    source = LESSONS[number].read_text(encoding="utf-8")
-    assert source.count(line) == 1, line
-    names: dict[str, Any] = {"__name__": "lesson"}
-    exec(compile(source.replace(line, instead), line, "exec"), names)
-    return names
 
 
 def near(found: Any, expected: Any, tol: float = 1e-6) -> None:

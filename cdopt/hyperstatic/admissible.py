@@ -79,13 +79,12 @@ def blocks(gradient: sp.csr_array, contacts: IntArray) -> list[Block]:
     parts = network_parts(gradient)
     by_part = np.argsort(parts.contact, kind="stable")
     ends = np.flatnonzero(np.diff(parts.contact[by_part])) + 1
-    found = []
+    result = []
     for rows in np.split(by_part, ends) if by_part.size else []:
-        own = sp.csr_array(gradient[np.sort(rows)])
-        used = np.unique(own.indices)
-        B, length = rank.equilibrated(sp.csr_array(own[:, used]))
-        found.append(Block(read_only(contacts[np.sort(rows)]), freeze(B), read_only(length)))
-    return found
+        block = sp.csr_array(gradient[np.sort(rows)])
+        B, length = rank.equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
+        result.append(Block(contacts[np.sort(rows)], freeze(B), length))
+    return result
 
 
 def judge(
@@ -113,16 +112,15 @@ def judge(
     total = nullity = dimension = 0
     for part in parts:
         closed[part.contacts] = True
-        own = rank.ranks(part.B, [rank_tol])[0]
-        total, nullity = total + own, nullity + part.contacts.size - own
+        full = rank.rank_of(part.B, rank_tol)
+        total, nullity = total + full, nullity + part.contacts.size - full
         loaded = forces[part.contacts] > floor[part.contacts]
-        can, held = loadable_of(part.B, loaded, own, rank_tol)
-        dimension += int(np.count_nonzero(can)) - held
+        can, bound = loadable_of(part.B, loaded, full, rank_tol)
+        dimension += int(np.count_nonzero(can)) - bound
         loadable[part.contacts] = can
-        if np.count_nonzero(can) > held:
+        if np.count_nonzero(can) > bound:
             loose[part.contacts[can]] = rank.looseness(sp.csr_array(part.B[can]), rank_tol)
-    masks = (read_only(closed), read_only(loadable), read_only(loose))
-    return Verdict(rank_tol, *masks, total, nullity, dimension)
+    return Verdict(rank_tol, closed, loadable, loose, total, nullity, dimension)
 
 
 def loadable_of(
@@ -145,25 +143,25 @@ def loadable_of(
     """
     if loaded.all():
         return loaded, full
-    if rank.ranks(sp.csr_array(B[loaded]), [rank_tol])[0] == full:
+    if rank.rank_of(sp.csr_array(B[loaded]), rank_tol) == full:
         return np.ones_like(loaded), full
     can = loaded.copy()
     can[~loaded] = ~_opened(sp.csr_array(B[loaded]), sp.csr_array(B[~loaded]))
-    return can, rank.ranks(sp.csr_array(B[can]), [rank_tol])[0]
+    return can, rank.rank_of(sp.csr_array(B[can]), rank_tol)
 
 
-def _opened(held: sp.csr_array, idle: sp.csr_array) -> BoolArray:
-    """(ni,) idle contacts that some motion opens which keeps ``held`` shut and closes none.
+def _opened(shut: sp.csr_array, idle: sp.csr_array) -> BoolArray:
+    """(ni,) idle contacts that some motion opens which keeps ``shut`` closed and closes none.
 
-    The linear program max Σ s, 0 ≤ s ≤ 1, held u = 0, idle u ≥ s has s in {0, 1} at its optimum.
+    The linear program max Σ s, 0 ≤ s ≤ 1, shut u = 0, idle u ≥ s has s in {0, 1} at its optimum.
     """
-    nu, ni = held.shape[1], idle.shape[0]
+    nu, ni = shut.shape[1], idle.shape[0]
     answer = linprog(
         np.concatenate([np.zeros(nu), -np.ones(ni)]),
         A_ub=sp.hstack([-idle, sp.eye_array(ni)], format="csr"),
         b_ub=np.zeros(ni),
-        A_eq=sp.hstack([held, sp.csr_array((held.shape[0], ni))], format="csr"),
-        b_eq=np.zeros(held.shape[0]),
+        A_eq=sp.hstack([shut, sp.csr_array((shut.shape[0], ni))], format="csr"),
+        b_eq=np.zeros(shut.shape[0]),
         bounds=[(None, None)] * nu + [(0.0, 1.0)] * ni,
     )
     if answer.x is None or answer.status != 0:

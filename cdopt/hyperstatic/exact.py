@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
+from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.problem.contact_step import ContactStep
 
@@ -67,8 +66,6 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
     Unsupported : more contacts, or a step known by N and p alone.
     BackendUnavailable : SymPy is not installed (``pip install cdopt[exact]``).
     """
-    if not isinstance(report, Indeterminacy):
-        raise InvalidInput("report", checks.describe(report), "an Indeterminacy")
     contacts = np.flatnonzero(report.closed)
     if not isinstance(report.step, ContactStep):
         raise Unsupported("exact bounds", "N alone gives no B")

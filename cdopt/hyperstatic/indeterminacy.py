@@ -394,9 +394,7 @@ def indeterminacy(
     times = [time.perf_counter()]
     problem = CompatibleCD(step, closed_tol=closed_tol)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
-    threads = checks.scalar("jobs", jobs, at_least=1.0, at_most=1024.0)
-    if threads != int(threads):
-        raise InvalidInput("jobs", str(jobs), "a whole number")
+    checks.scalar("jobs", jobs, at_least=1, at_most=1024)
     if time_limit is not None:
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
@@ -425,7 +423,7 @@ def indeterminacy(
     mask = np.zeros(step.nc, dtype=bool)
     mask[asked] = True
     with progress_bar(progress, "forces bounded") as update:
-        bounds = bounds_of(networks, forces, mask, int(threads), update, deadline)
+        bounds = bounds_of(networks, forces, mask, jobs, update, deadline)
     times.append(time.perf_counter())
     return Indeterminacy(
         **vars(verdict),

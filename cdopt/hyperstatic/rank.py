@@ -6,8 +6,6 @@ of unit length, so that neither units nor long levers decide what counts as zero
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
@@ -35,8 +33,8 @@ def equilibrated(B: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
     return sp.csr_array(scaled * (1.0 / length)[:, None]), length
 
 
-def ranks(B: sp.csr_array, tols: Sequence[float]) -> list[int]:
-    """Number of singular values of an equilibrated B above each share of the largest.
+def rank_of(B: sp.csr_array, tol: float) -> int:
+    """Number of singular values of an equilibrated B above a share ``tol`` of the largest.
 
     Large matrices count the eigenvalues of their Gram matrix by the inertia of a sparse
     factorisation, which sees no share below ``SPARSE_TOL``.
@@ -46,26 +44,21 @@ def ranks(B: sp.csr_array, tols: Sequence[float]) -> list[int]:
     Unsupported : large, and the factorisation needs pivoting.
     """
     if min(B.shape) == 0 or B.nnz == 0:
-        return [0 for _ in tols]
-    if min(B.shape) <= DENSE_LIMIT:
-        return _dense_ranks(B, tols)
-    gram = (B.T @ B if B.shape[1] <= B.shape[0] else B @ B.T).tocsc()
-    top = float(abs(gram).sum(axis=0).max())  # no eigenvalue is larger
-    counts = [_count_above(gram, max(tol, SPARSE_TOL) ** 2 * top) for tol in tols]
-    if any(count is None for count in counts):
+        return 0
+    if min(B.shape) > DENSE_LIMIT:
+        gram = (B.T @ B if B.shape[1] <= B.shape[0] else B @ B.T).tocsc()
+        top = float(abs(gram).sum(axis=0).max())  # no eigenvalue is larger
+        count = _count_above(gram, max(tol, SPARSE_TOL) ** 2 * top)
+        if count is not None:
+            return count
         if min(B.shape) > _DENSE_LAST:
             raise Unsupported(
                 "the rank of this network",
                 f"a factorisation of its {B.shape[0]} contacts needs pivoting, and it is too "
                 "large for singular values",
             )
-        return _dense_ranks(B, tols)
-    return [int(count) for count in counts if count is not None]
-
-
-def _dense_ranks(B: sp.csr_array, tols: Sequence[float]) -> list[int]:
     values = np.linalg.svd(B.toarray(), compute_uv=False)
-    return [int(np.count_nonzero(values > tol * values[0])) for tol in tols]
+    return int(np.count_nonzero(values > tol * values[0]))
 
 
 def _count_above(gram: sp.csc_array, level: float) -> int | None:

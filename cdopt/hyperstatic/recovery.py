@@ -1,8 +1,8 @@
 """recover_stiffness(): which relative stiffness of contacts explains measured forces.
 
 Forces do not see a common factor of all stiffness, nor anything that no self-stress state sees:
-one load tells at most as many ratios as the network has self-stress states. What is not told is
-reported, and left at the start.
+one load determines at most as many ratios as the network has self-stress states. What is not
+determined is reported and left at the start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
-_TOLD = 1e-7  # singular values below this tell nothing; forces are over their root mean square
+_SEEN = 1e-7  # singular values below this are zero; forces are over their root mean square
 _ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are
 _LEASH = 1e-9  # weight of a combination's distance from the start
 _SHARP = 1e-14  # asked of least_squares
@@ -41,26 +41,26 @@ class RecoveredStiffness(Frozen):
     measured : (loads, nc) N, as given; not-a-number where not measured.
     singular_values : (nc − 1,) of the derivative of the forces by log k, over the root mean
         square of the measured forces; zeros are combinations that the loads do not see.
-    told : (rank, nc) orthonormal combinations of log k that the forces determine, best first.
-    untold : (nc − rank, nc) orthonormal combinations that they do not, the common factor first.
+    determined : (rank, nc) orthonormal combinations of log k that the forces fix, best first.
+    undetermined : (nc − rank, nc) orthonormal ones that they do not, the common factor first.
     misfit : root mean square of forces minus measured, N.
-    converged : whether the least-squares solver says so. words : its own.
+    converged : whether the least-squares solver says so. message : its own.
     """
 
     stiffness: FloatArray
     forces: FloatArray
     measured: FloatArray
     singular_values: FloatArray
-    told: FloatArray
-    untold: FloatArray
+    determined: FloatArray
+    undetermined: FloatArray
     misfit: float
     converged: bool
-    words: str
+    message: str
 
     @property
     def rank(self) -> int:
         """Number of combinations of log k that the forces determine, at most nc − 1."""
-        return int(self.told.shape[0])
+        return int(self.determined.shape[0])
 
     def ratio(self, first: int, second: int) -> tuple[float, float]:
         """k of one contact over another's, and the standard error of its logarithm.
@@ -81,8 +81,8 @@ class RecoveredStiffness(Frozen):
         way = np.zeros(nc)
         way[first] += 1.0
         way[second] -= 1.0
-        share = self.told @ way
-        if np.linalg.norm(way - self.told.T @ share) > _ALONG:
+        share = self.determined @ way
+        if np.linalg.norm(way - self.determined.T @ share) > _ALONG:
             return ratio, np.inf
         count = int(np.isfinite(self.measured).sum())
         left = count - self.rank
@@ -143,7 +143,7 @@ def recover_stiffness(
     first = np.log(checks.per_contact("start", start, nc, positive=True))
     ratios = scipy.linalg.helmert(nc).T if nc > 1 else np.zeros((1, 0))
     if ratios.shape[1] == 0:
-        end, words, converged = np.zeros(0), "one contact has no ratio", True
+        end, message, converged = np.zeros(0), "one contact has no ratio", True
     else:
         begin, leash = ratios.T @ first, _LEASH * np.eye(nc - 1)
         answer = least_squares(
@@ -151,11 +151,11 @@ def recover_stiffness(
             jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, leash]),
             method="trf", ftol=_SHARP, xtol=_SHARP, gtol=_SHARP,
         )  # fmt: skip
-        end, words, converged = answer.x, str(answer.message), bool(answer.success)
+        end, message, converged = answer.x, str(answer.message), bool(answer.success)
     theta = ratios @ end
     _, values, Vt = np.linalg.svd(model.jacobian(theta) @ ratios)
     values = np.append(values, np.zeros(max(nc - 1 - values.size, 0)))
-    rank = int(np.count_nonzero(values > _TOLD))
+    rank = int(np.count_nonzero(values > _SEEN))
     common = np.full((1, nc), 1.0 / np.sqrt(nc))
     return RecoveredStiffness(
         read_only(np.exp(theta)),
@@ -166,7 +166,7 @@ def recover_stiffness(
         read_only(np.vstack([common, (ratios @ Vt[rank:].T).T])),
         float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.seen.sum()) * model.size),
         converged,
-        words,
+        message,
     )
 
 
@@ -192,7 +192,7 @@ class _Model:
 
     def forces(self, theta: FloatArray) -> FloatArray:
         """(loads, nc) N."""
-        return np.stack([one.f for one in self._at(theta)])
+        return np.stack([at.f for at in self._at(theta)])
 
     def residual(self, theta: FloatArray) -> FloatArray:
         """Forces minus measured ones over ``size``, those that were measured."""
@@ -201,11 +201,11 @@ class _Model:
     def jacobian(self, theta: FloatArray) -> FloatArray:
         """Of ``residual``, with what just touches left at that."""
         n = self.B.shape[0]
-        made = []
-        for one in self._at(theta):
-            scaled = one.tangent.push(np.eye(n), np.zeros((one.tangent.truss.load.size, n)))
-            made.append(scaled * one.truss.data.force[:, None])
-        return np.stack(made)[self.seen] / self.size
+        rows = []
+        for at in self._at(theta):
+            df = at.tangent.push(np.eye(n), np.zeros((at.tangent.truss.load.size, n)))
+            rows.append(df * at.truss.data.force[:, None])
+        return np.stack(rows)[self.seen] / self.size
 
     def _at(self, theta: FloatArray) -> list[Sensitivity]:
         if self._kept is None or not np.array_equal(self._kept[0], theta):
@@ -215,8 +215,8 @@ class _Model:
 
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
         nc, nv = self.B.shape
-        free, held = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
-        truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, held))
+        free, fixed_at = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
+        truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, fixed_at))
         solution = truss.solve("newton")
         if not solution.ok:
             raise SolveFailed(

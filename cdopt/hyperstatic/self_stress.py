@@ -21,7 +21,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt.hyperstatic.admissible import SILENT, Block
-from cdopt.hyperstatic.rank import looseness, ranks
+from cdopt.hyperstatic.rank import looseness, rank_of
 
 _RADII = (1, 2)  # of the balls around every contact, counted in contacts
 _DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
@@ -72,29 +72,30 @@ class _Turnback:
     def __init__(self, part: Block, rank_tol: float) -> None:
         self.B, self.Bt = part.B, sp.csr_array(part.B.T)
         self.rank_tol = rank_tol
-        self.nullity = part.B.shape[0] - ranks(part.B, [rank_tol])[0]
+        self.nullity = part.B.shape[0] - rank_of(part.B, rank_tol)
         self.left = np.ones(part.B.shape[0], dtype=bool)  # rows that a further state may involve
 
     def states(self) -> list[State]:
         """Rows and coefficients of every state, those of the smallest balls first."""
-        found: list[State] = []
+        result: list[State] = []
         for radius in _RADII:
-            for row in np.flatnonzero(self.left) if len(found) < self.nullity else ():
+            for row in np.flatnonzero(self.left) if len(result) < self.nullity else ():
                 ball = self._ball(int(row), radius)
                 states = _of_last(self.B, np.append(ball[ball != row], row))
-                found += states
+                result += states
                 self.left[row] = not states
-                if len(found) == self.nullity:
+                if len(result) == self.nullity:
                     break
-            if len(found) < self.nullity:
+            if len(result) < self.nullity:
                 self._drop_tight()
-        if len(found) < self.nullity:
+        if len(result) < self.nullity:
             rows = np.flatnonzero(self.left)
-            own = sp.csr_array(self.B[rows])
-            own = sp.csr_array(own[:, np.unique(own.indices)])
-            wide = _of_all if min(own.shape) <= _DENSE else _of_all_sparse
-            found += [(rows[index], force) for index, force in wide(own, self.nullity - len(found))]
-        return found
+            B = sp.csr_array(self.B[rows])
+            B = sp.csr_array(B[:, np.unique(B.indices)])
+            search = _of_all if min(B.shape) <= _DENSE else _of_all_sparse
+            missing = self.nullity - len(result)
+            result += [(rows[index], force) for index, force in search(B, missing)]
+        return result
 
     def _drop_tight(self) -> None:
         """Leave out rows that no state of the rows still there involves."""
@@ -119,8 +120,8 @@ class _Turnback:
 
 def _of_last(B: sp.csr_array, ball: IntArray) -> list[State]:
     """A smallest dependence of the last row of a ball on its others, if there is one."""
-    own = B[ball]
-    columns = own[:, np.unique(own.indices)].toarray().T
+    rows = B[ball]
+    columns = rows[:, np.unique(rows.indices)].toarray().T
     if not np.any(columns[:, -1]):  # moved by nothing
         return [_state(ball, int(ball[-1]), np.zeros(0))]
     if columns.shape[1] < 2:

@@ -16,7 +16,7 @@ from cdopt.backends.base import Backend
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic.tangent import TOUCHING, Tangent, one_sided
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import Step
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
 _SHARPEST = "newton"
@@ -101,9 +101,9 @@ class Sensitivity(Frozen):
         """
         self._require_two_sides()
         n = self.contacts.size
-        made = self.tangent.push(np.eye(n), np.zeros((self.tangent.truss.load.size, n)))
+        df = self.tangent.push(np.eye(n), np.zeros((self.tangent.truss.load.size, n)))
         result = np.zeros((self.nc, self.nc))
-        result[np.ix_(self.contacts, self.contacts)] = made * self.truss.data.force[:, None]
+        result[np.ix_(self.contacts, self.contacts)] = df * self.truss.data.force[:, None]
         return read_only(result)
 
     @property
@@ -132,8 +132,7 @@ class Sensitivity(Frozen):
         self._require_two_sides()
         self._require_load()
         result = np.zeros((self.nc, self.truss.data.B.shape[1]))
-        own = np.diag(self.truss.data.force)
-        motion = self.tangent.pull(own)[1]
+        motion = self.tangent.pull(np.diag(self.truss.data.force))[1]
         result[np.ix_(self.contacts, self.tangent.truss.used)] = motion.T / self._load_unit
         return read_only(result)
 
@@ -146,8 +145,8 @@ class Sensitivity(Frozen):
         Unsupported : as ``log_stiffness``.
         """
         self._require_two_sides()
-        made = self.tangent.push(self._kappa(None, 1.0), np.zeros(self.tangent.truss.load.size))
-        return self._on_all(made * self.truss.data.force)
+        df = self.tangent.push(self._kappa(None, 1.0), np.zeros(self.tangent.truss.load.size))
+        return self._on_all(df * self.truss.data.force)
 
     # --- products ----------------------------------------------------------------------
 
@@ -289,13 +288,11 @@ def sensitivity(
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         truss, contacts, nc, known = problem, np.arange(problem.data.nc), problem.data.nc, True
-    elif isinstance(problem, Step):
+    else:
         both = CompatibleCD(problem, HOOKE if power is None else power)
         network = both.network(_certified(both.classic_cd.solve(backend)))
         truss, contacts, nc = both.truss(network), network.contacts, problem.nc
-        known = isinstance(problem, Step)
-    else:
-        raise InvalidInput("problem", checks.describe(problem), "a ContactStep or NoTensionTruss")
+        known = isinstance(problem, ContactStep)
     return at_solution(truss, _certified(truss.solve(backend)), contacts, nc, near, known)
 
 
@@ -320,8 +317,7 @@ def at_solution(
 def _certified(solution: StepSolution) -> StepSolution:
     if solution.ok:
         return solution
-    held = solution.certificate
-    worst = np.nan if held is None else held.worst
+    worst = solution.certificate.worst if solution.certificate else np.nan
     raise SolveFailed(
         f"{solution.formulation} is not certified: {solution.backend} left a residual of "
         f"{worst:.1e}; there is no solution to differentiate",

@@ -74,13 +74,12 @@ class Tangent(Frozen):
         overlap = -(truss.B @ u) - truss.opening
         loaded = (f > max(tol, tol ** (p - 1.0))) | (overlap > tol)  # soft ones carry little
         near = ~loaded & (overlap >= -max(tol, tol ** (1.0 / (p - 1.0))))
-        own = np.flatnonzero(loaded | near)
+        rows = np.flatnonzero(loaded | near)
         if np.any(near):
-            B = rank.equilibrated(sp.csr_array(truss.B[own]))[0]
-            full = rank.ranks(B, [1e-9])[0]
-            near[own] &= admissible.loadable_of(B, loaded[own], full, 1e-9)[0]
-        parts = (np.array(f), overlap, loaded, near)
-        return Tangent(truss, *(read_only(part) for part in parts))
+            B = rank.equilibrated(sp.csr_array(truss.B[rows]))[0]
+            full = rank.rank_of(B, 1e-9)
+            near[rows] &= admissible.loadable_of(B, loaded[rows], full, 1e-9)[0]
+        return Tangent(truss, f, overlap, loaded, near)
 
     @cached_property
     def stiffness(self) -> FloatArray:
@@ -137,15 +136,15 @@ class Tangent(Frozen):
         """
         if rhs.shape[0] == 0:
             return np.zeros_like(rhs)
-        found = self._by_values(rhs) if self._factors is None else self._by_factors(rhs)
-        left = np.abs(rhs - self._gram @ found).max(initial=0.0)
+        du = self._by_values(rhs) if self._factors is None else self._by_factors(rhs)
+        left = np.abs(rhs - self._gram @ du).max(initial=0.0)
         if left > _LEFT * np.abs(rhs).max(initial=0.0):
             raise Unsupported(
                 "this derivative",
                 "the loaded contacts do not bear that change of load by themselves",
                 ("along",),
             )
-        return found
+        return du
 
     @cached_property
     def _gram(self) -> sp.csc_array:
@@ -156,8 +155,8 @@ class Tangent(Frozen):
     @cached_property
     def _values(self) -> tuple[FloatArray, FloatArray]:
         """Right singular vectors (m, r) of √D B and its values (r,) that are not zero."""
-        own = self.truss.B[np.flatnonzero(self.loaded)]
-        root = np.sqrt(self.stiffness[self.loaded])[:, None] * own.toarray()
+        B = self.truss.B[np.flatnonzero(self.loaded)].toarray()
+        root = np.sqrt(self.stiffness[self.loaded])[:, None] * B
         if root.size == 0:
             return np.zeros((root.shape[1], 0)), np.zeros(0)
         _, values, Vt = np.linalg.svd(root, full_matrices=False)
@@ -180,16 +179,16 @@ class Tangent(Frozen):
 
     def _by_factors(self, rhs: FloatArray) -> FloatArray:
         """By repeated correction, which takes the shift out where K resists."""
-        factors, found = self._factors, np.zeros_like(rhs)
+        factors, du = self._factors, np.zeros_like(rhs)
         if factors is None:
-            return found
+            return du
         goal = _CLEAN * float(np.abs(rhs).max(initial=0.0))
         for _ in range(_PASSES):
-            left = rhs - self._gram @ found
+            left = rhs - self._gram @ du
             if float(np.abs(left).max(initial=0.0)) <= goal:
                 break
-            found = found + factors.solve(np.ascontiguousarray(left))
-        return found
+            du = du + factors.solve(np.ascontiguousarray(left))
+        return du
 
 
 # --- one-sided derivatives -------------------------------------------------------------------
@@ -205,12 +204,12 @@ def one_sided(at: Tangent, kappa: FloatArray, load: FloatArray, contacts: IntArr
     SolveFailed : a solver left no answer.
     """
     p = at.truss.law.power
-    borne = at.bears(load)
-    if borne and (p > HOOKE or not at.touching.any()):
+    bears = at.bears(load)
+    if bears and (p > HOOKE or not at.touching.any()):
         return at.push(kappa, load)
     if at.f.size > _LARGEST:
         raise Unsupported("this derivative", f"more than {_LARGEST} contacts, some just touching")
-    touching = at.touching if borne else _touching_under(at, load)
+    touching = at.touching if bears else _touching_under(at, load)
     rows = np.flatnonzero(touching)
     names = ", ".join(map(str, contacts[rows].tolist()))
     if p > HOOKE:
@@ -284,14 +283,14 @@ def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArra
     return best
 
 
-def _closing(idle: FloatArray, du: FloatArray, held: FloatArray) -> float:
+def _closing(idle: FloatArray, du: FloatArray, carrying: FloatArray) -> float:
     """By how much idle contacts must close, in the best of the motions that go with the forces.
 
-    These are du and whatever moves no contact that is ``held``.
+    These are du and whatever moves none of the contacts ``carrying`` force.
     """
     opened = idle @ du
     closing = -float(opened.min(initial=0.0))
-    free = scipy.linalg.null_space(held)
+    free = scipy.linalg.null_space(carrying)
     if closing == 0.0 or free.shape[1] == 0:
         return closing
     k = free.shape[1]  # over y and t: least t with opened + idle free y + t ≥ 0, t ≥ 0
@@ -319,8 +318,9 @@ def _solved(
     try:
         problem.solve(solver=cp.CLARABEL)
     except cp.SolverError as error:
-        words = str(error)
-        raise SolveFailed("no one-sided derivative", backend="clarabel", status=words) from error
+        raise SolveFailed(
+            "no one-sided derivative", backend="clarabel", status=str(error)
+        ) from error
     if h.value is None:
         raise Unsupported("this derivative", "no contact bears that change of load")
     return np.asarray(h.value)

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from cdopt._util.errors import CdoptError, Unsupported
 from cdopt.bank import Member
 from cdopt.formulations import CompatibleCD
-from cdopt.hyperstatic.rank import equilibrated, ranks
+from cdopt.hyperstatic.rank import equilibrated, rank_of
 from cdopt.problem.contact_step import Step
 from cdopt.study.report.chosen import Results
 from cdopt.study.report.table import Cell, Table
@@ -81,7 +81,7 @@ def labels(step: Step) -> Labels:
     B, _ = equilibrated(plain)
     dofs, large = int(moving.size), min(B.shape) > DENSE_LIMIT
     if large:
-        rank = ranks(B, [RANK_TOL])[0]
+        rank = rank_of(B, RANK_TOL)
         as_posed, scaled = _estimated(plain, rank), _estimated(B, rank)
     else:
         values = np.linalg.svd(B.toarray(), compute_uv=False)

@@ -50,25 +50,19 @@ def test_the_beam_in_json() -> None:
     assert again.stdout == result.stdout
 
 
-def test_short_walks_leave_with_one() -> None:
+def test_short_walks_determined_forces_and_infeasible_problems() -> None:
     result = run("ensemble", "supports:n=9", "--draws", "10", "--thin", "1")
     assert result.exit_code == 1
     assert "NOT converged" in result.stdout
     assert "not known" in result.stdout
-
-
-def test_determined_forces() -> None:
     result = run("ensemble", "tripod")
     assert result.exit_code == 0
     assert "every force is determined" in result.stdout
     assert json.loads(run("ensemble", "tripod", "--json").stdout)["dimension"] == 0
-
-
-@pytest.mark.parametrize("command", ["ensemble", "sensitivity"])
-def test_infeasible_problems_leave_with_two(command: str) -> None:
-    result = run(command, "squeezed")
-    assert result.exit_code == 2
-    assert result.stdout.strip()
+    for command in ("ensemble", "sensitivity"):
+        result = run(command, "squeezed")
+        assert result.exit_code == 2
+        assert result.stdout.strip()
 
 
 @pytest.mark.parametrize("command", ["ensemble", "sensitivity"])

@@ -27,15 +27,15 @@ def test_effective_size_of_autoregressive_chains(rho: float) -> None:
     assert found.rhat < 1.01
 
 
-def test_chains_that_alternate_are_worth_more_than_independent_ones() -> None:
-    x = autoregressive(-0.5)
-    assert effective_size(x) > 2.0 * x.size
-
-
-def test_rhat_is_its_formula() -> None:
-    """Two chains of three draws by hand: W = 1, var of the means 2."""
+def test_formulas_and_extremes() -> None:
+    """Two chains of three draws by hand: W = 1, variance of the means 2."""
     x = np.array([[0.0, 1.0, 2.0], [2.0, 3.0, 4.0]])
     assert rhat(x) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
+    alternating = autoregressive(-0.5)
+    assert effective_size(alternating) > 2.0 * alternating.size
+    assert mixing(np.zeros((4, 3))) == (np.inf, 0.0, 0.0)  # too few draws
+    assert rhat(np.ones((2, 5))) == 1.0
+    assert rhat(np.repeat([[0.0], [1.0]], 5, axis=1)) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,3 @@ def test_ranks_do_not_mind_heavy_tails() -> None:
     assert found.rhat < 1.01
     assert found.bulk > 3000
     assert mixing(np.arctan(x)).bulk == pytest.approx(found.bulk)
-
-
-def test_too_few_draws_and_constant_chains() -> None:
-    assert mixing(np.zeros((4, 3))).rhat == np.inf
-    assert mixing(np.zeros((4, 3))).bulk == 0.0
-    assert rhat(np.ones((2, 5))) == 1.0
-    assert rhat(np.repeat([[0.0], [1.0]], 5, axis=1)) == np.inf

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic import tangent as sensitivity_tangent
+from cdopt.hyperstatic import tangent
 
 POWERS = [2.0, 2.5, 1.5]
 SUPPORTS = np.array([[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]])
@@ -18,8 +18,7 @@ REL = 1e-6
 
 
 def forces(B, load, stiffness, power):
-    found = NoTensionTruss(B, load, stiffness, power).solve("newton", accuracy=1e-14, check=False)
-    return found.f
+    return NoTensionTruss(B, load, stiffness, power).solve("newton", accuracy=1e-14, check=False).f
 
 
 def slope(function, h=2e-4):
@@ -47,7 +46,7 @@ def truss_of(name):
     return step.B, step.B.T @ given, stiffness
 
 
-NAMES = ["beam-uniform", "table", "pyramid-hooke:n=3", "pyramid-hooke:n=4", "pyramid-hooke:n=5"]
+NAMES = ["beam-uniform", "table", "pyramid-hooke:n=3", "pyramid-hooke:n=4"]
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -104,43 +103,34 @@ def test_the_beam_by_hand() -> None:
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_a_common_factor_of_stiffness_changes_nothing(power: float) -> None:
+def test_invariances(power: float) -> None:
+    """A common factor of k changes nothing, forces go with the load, contacts have no order."""
     B, load, k = truss_of("pyramid-hooke:n=4")
     found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
     size = np.abs(found.log_stiffness).max()
     np.testing.assert_allclose(found.log_stiffness.sum(axis=1), 0.0, atol=1e-10 * size)
     np.testing.assert_allclose(B.T @ found.log_stiffness, 0.0, atol=1e-10 * size)
-    scaled = cdopt.sensitivity(NoTensionTruss(B, load, 1e5 * k, power))
-    np.testing.assert_allclose(scaled.log_stiffness, found.log_stiffness, atol=1e-8 * size)
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_forces_are_homogeneous_in_the_load(power: float) -> None:
-    B, load, k = truss_of("pyramid-hooke:n=4")
-    found = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
     np.testing.assert_allclose(found.load @ load, found.f, atol=1e-10 * found.f.max())
-    double = cdopt.sensitivity(NoTensionTruss(B, 2.0 * load, k, power))
-    np.testing.assert_allclose(double.load, found.load, atol=1e-8)
-    np.testing.assert_allclose(double.log_stiffness, 2.0 * found.log_stiffness,
-                               atol=1e-8 * found.f.max())  # fmt: skip
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_the_order_of_contacts_does_not_matter(power: float) -> None:
-    B, load, k = truss_of("pyramid-hooke:n=3")
     order = np.random.default_rng(2).permutation(len(k))
-    plain = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    scaled = cdopt.sensitivity(NoTensionTruss(B, load, 1e5 * k, power))
+    double = cdopt.sensitivity(NoTensionTruss(B, 2.0 * load, k, power))
     mixed = cdopt.sensitivity(NoTensionTruss(B[order], load, k[order], power))
-    np.testing.assert_allclose(
-        mixed.log_stiffness, plain.log_stiffness[np.ix_(order, order)], atol=1e-9
-    )
-    np.testing.assert_allclose(mixed.load, plain.load[order], atol=1e-9)
+    for other, factor, by_load, places in (
+        (scaled, 1.0, found.load, slice(None)),
+        (double, 2.0, found.load, slice(None)),
+        (mixed, 1.0, found.load[order], order),
+    ):
+        expected = factor * found.log_stiffness[places][:, places]
+        np.testing.assert_allclose(other.log_stiffness, expected, atol=1e-8 * size)
+        np.testing.assert_allclose(other.load, by_load, atol=1e-8)
 
 
-def test_statically_determinate_forces_do_not_mind_stiffness() -> None:
-    found = cdopt.sensitivity(cdopt.bank.load("tripod").step)
-    np.testing.assert_allclose(found.log_stiffness, 0.0, atol=1e-12)
+@pytest.mark.parametrize("name", ["tripod", "beam-middle-open"])
+def test_statically_determinate_forces_do_not_mind_stiffness(name: str) -> None:
+    found = cdopt.sensitivity(cdopt.bank.load(name).step)
+    np.testing.assert_allclose(found.log_stiffness, np.zeros((3, 3)), atol=1e-12)
     np.testing.assert_allclose(found.power, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(found.load[~found.loaded], 0.0)
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -155,14 +145,6 @@ def test_the_tangent_stiffness_is_the_slope_of_the_law(power: float) -> None:
 
     np.testing.assert_allclose(at.stiffness[at.loaded], slope(law) / c, rtol=1e-7)
     np.testing.assert_array_equal(at.stiffness[~at.loaded], 0.0)
-
-
-def test_open_contacts_stay_out() -> None:
-    found = cdopt.sensitivity(cdopt.bank.load("beam-middle-open").step)
-    assert list(found.loaded) == [True, False, True]
-    assert found.log_stiffness.shape == (3, 3)
-    np.testing.assert_allclose(found.log_stiffness, 0.0, atol=1e-12)
-    np.testing.assert_array_equal(found.load[1], 0.0)
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -188,9 +170,6 @@ def test_prescribed_displacements(power: float) -> None:
     assert np.abs(found.log_stiffness.sum(axis=1)).min() > 0.01
 
 
-# --- the adjoint -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("power", POWERS)
 def test_the_adjoint_is_the_transpose(power: float) -> None:
     B, load, k = truss_of("pyramid-hooke:n=4")
@@ -207,7 +186,7 @@ def test_large_networks_are_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     B, load, k = truss_of("pyramid-hooke:n=4")
     dense = cdopt.sensitivity(NoTensionTruss(B, load, k, 2.5))
     by_values = dense.log_stiffness
-    monkeypatch.setattr(sensitivity_tangent, "_DENSE", 0)
+    monkeypatch.setattr(tangent, "_DENSE", 0)
     sparse = cdopt.sensitivity(NoTensionTruss(B, load, k, 2.5))
     assert sparse.tangent._factors is not None
     assert dense.tangent._factors is None
@@ -295,17 +274,31 @@ def test_a_ball_between_walls_that_just_touch() -> None:
         cdopt.sensitivity(NoTensionTruss(B, [0.0, 10.0], 1.0, 1.5)).along(load=[1.0, 0.0])
 
 
-def test_a_wall_that_some_motion_leaves_does_not_touch() -> None:
-    """A ball on the floor beside one wall: the motion that opens the wall costs nothing."""
+def test_a_contact_that_some_motion_opens_does_not_touch() -> None:
+    """A ball on the floor beside one wall; and a free motion that opens all that touches."""
     found = cdopt.sensitivity(NoTensionTruss([[0.0, 1.0], [1.0, 0.0]], [0.0, 10.0]))
     assert found.touching.size == 0
     np.testing.assert_allclose(found.load @ [0.0, 1.0], [1, 0])
     np.testing.assert_allclose(found.along(load=[1.0, 0.0]), [0, 1], atol=1e-9)
+    B = np.array([[1.0, 0, 0], [0, 1, 0], [-1, 1, 2], [1, -1, -1]])
+    found = cdopt.sensitivity(NoTensionTruss(B, [1.0, 1.0, 0.0]))
+    np.testing.assert_allclose(found.along([1.0, 0.0, 0.0, 0.0]), 0.0, atol=1e-9)
 
 
 def test_without_load_every_direction_is_a_truss_of_its_own() -> None:
     found = cdopt.sensitivity(NoTensionTruss(SUPPORTS, [0.0, 0.0], [1.0, 3.0, 1.0]))
     np.testing.assert_allclose(found.along(load=[10.0, 0.0]), [2, 6, 2], atol=1e-8)
+
+
+@pytest.mark.parametrize(("power", "soft"), [(1.3, 1e-3), (1.5, 1e-5)])
+def test_a_soft_contact_that_is_pressed_carries(power: float, soft: float) -> None:
+    B, k = np.array([[1.0, 0.0], [0.3, 1.0], [-1.0, -0.2]]), np.array([1.0, soft, 1.0])
+    c = B @ [1.0, 1.0]
+    f = np.where(c > 0.0, k * np.maximum(c, 0.0) ** (power - 1.0), 0.0)
+    found = cdopt.sensitivity(NoTensionTruss(B, B.T @ f, k, power))
+    assert found.loaded.tolist() == [True, True, False]
+    np.testing.assert_allclose(found.load[:, 1], [-0.3, 1.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(found.gradient([0.0, 1.0, 0.0]).load, [0.0, 1.0], atol=1e-6)
 
 
 # --- another judge ---------------------------------------------------------------------
@@ -325,16 +318,6 @@ def test_against_the_derivatives_of_cvxpy() -> None:
     found = cdopt.sensitivity(NoTensionTruss(B, load, k))
     np.testing.assert_allclose(found.f, f.value, atol=1e-6)
     assert found.f.min() < 1e-9  # one is open
-    root.delta, F.delta = np.zeros(4), np.zeros(2)
-    for j in range(4):
-        root.delta = -0.5 * root.value * np.eye(4)[j]  # of k^(−1/2) by log k_j
-        problem.derivative()
-        np.testing.assert_allclose(found.log_stiffness[:, j], f.delta, atol=1e-5)
-    root.delta = np.zeros(4)
-    for j in range(2):
-        F.delta = np.eye(2)[j]
-        problem.derivative()
-        np.testing.assert_allclose(found.load[:, j], f.delta, atol=1e-5)
     f.gradient = np.array([1.0, -2.0, 0.5, 3.0])
     problem.backward()
     by = found.gradient(f.gradient)
@@ -384,6 +367,7 @@ def test_steps_known_by_their_delassus_matrix() -> None:
     assert np.abs(known.log_stiffness).max() > 1.0
     with pytest.raises(cdopt.Unsupported, match="N and p alone"):
         _ = alone.load
+    assert np.isnan(alone.gradient(np.ones(4)).load).all()
 
 
 # --- properties ------------------------------------------------------------------------

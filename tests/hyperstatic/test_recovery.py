@@ -24,7 +24,7 @@ def relative(k):
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5, 1.5])
-def test_a_table_under_three_loads_tells_its_legs(power: float) -> None:
+def test_a_table_under_three_loads(power: float) -> None:
     """One self-stress state: one ratio for each load, and four legs have three."""
     f = measured(TABLE, LOADS[:3], TRUE, power)
     found = cdopt.recover_stiffness(TABLE, LOADS[:3], f, power)
@@ -37,45 +37,36 @@ def test_a_table_under_three_loads_tells_its_legs(power: float) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_too_few_loads_tell_fewer_ratios(count: int) -> None:
+def test_fewer_loads_determine_fewer_ratios(count: int) -> None:
     f = measured(TABLE, LOADS[:count], TRUE)
     found = cdopt.recover_stiffness(TABLE, LOADS[:count], f)
     assert found.rank == count
-    assert found.told.shape == (count, 4)
-    assert found.untold.shape == (4 - count, 4)
-    both = np.vstack([found.told, found.untold])
+    assert found.determined.shape == (count, 4)
+    assert found.undetermined.shape == (4 - count, 4)
+    both = np.vstack([found.determined, found.undetermined])
     np.testing.assert_allclose(both @ both.T, np.eye(4), atol=1e-9)
-    np.testing.assert_allclose(found.untold[0], 0.5)
+    np.testing.assert_allclose(found.undetermined[0], 0.5)
     np.testing.assert_allclose(found.forces, f, atol=1e-7)  # explained none the less
     assert found.ratio(0, 1)[1] == np.inf
-    for way in found.untold:  # and by these as well, to first order
+    for way in found.undetermined:  # and by these as well, to first order
         moved = found.stiffness * np.exp(1e-5 * way)
         assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() < 1e-9
-    for way in found.told:
+    for way in found.determined:
         moved = found.stiffness * np.exp(1e-5 * way)
         assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() > 1e-7
 
 
-def test_statically_determinate_forces_tell_nothing() -> None:
-    B = TABLE[:3]
-    found = cdopt.recover_stiffness(B, [10.0, 0.0, 3.0], [6.5, 0.0, 3.5], start=[1.0, 2.0, 4.0])
+def test_forces_that_determine_nothing() -> None:
+    """Statically determinate ones; and a single contact."""
+    found = cdopt.recover_stiffness(
+        TABLE[:3], [10.0, 0.0, 3.0], [6.5, 0.0, 3.5], start=[1.0, 2.0, 4.0]
+    )
     assert found.rank == 0
     np.testing.assert_allclose(found.stiffness, [0.5, 1.0, 2.0])  # the start, geometric mean one
-
-
-def test_one_contact() -> None:
     found = cdopt.recover_stiffness([[1.0]], [3.0], [3.0])
     assert found.rank == 0
     np.testing.assert_array_equal(found.stiffness, [1.0])
     assert found.misfit < 1e-9
-
-
-def test_missing_measurements() -> None:
-    f = measured(TABLE, LOADS, TRUE)
-    f[0, 1] = f[2, 3] = f[3, 0] = np.nan
-    found = cdopt.recover_stiffness(TABLE, LOADS, f)
-    assert found.rank == 3
-    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
 
 
 def test_noise_gives_the_error_that_is_reported() -> None:
@@ -83,7 +74,7 @@ def test_noise_gives_the_error_that_is_reported() -> None:
     f = measured(TABLE, LOADS, TRUE)
     rng = np.random.default_rng(11)
     off, said = [], []
-    for _ in range(60):
+    for _ in range(30):
         found = cdopt.recover_stiffness(TABLE, LOADS, f + 0.01 * rng.standard_normal(f.shape))
         ratio, error = found.ratio(1, 2)
         off.append(np.log(ratio / (TRUE[1] / TRUE[2])))
@@ -113,7 +104,13 @@ def test_the_error_is_that_of_linear_least_squares() -> None:
     assert found.ratio(1, 2)[1] == pytest.approx(np.sqrt(way @ variance @ way), rel=1e-6)
 
 
-def test_as_many_measurements_as_ratios_leave_no_error_to_judge() -> None:
+def test_missing_measurements() -> None:
+    """As many measurements as ratios leave none to judge the error by."""
+    f = measured(TABLE, LOADS, TRUE)
+    f[0, 1] = f[2, 3] = f[3, 0] = np.nan
+    found = cdopt.recover_stiffness(TABLE, LOADS, f)
+    assert found.rank == 3
+    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
     f = measured(TABLE, LOADS[:3], TRUE)
     f[:, 1:] = np.nan  # one leg, three loads
     found = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
@@ -123,27 +120,13 @@ def test_as_many_measurements_as_ratios_leave_no_error_to_judge() -> None:
     assert np.isnan(error)
 
 
-def test_a_leg_that_lifts_makes_its_load_tell_nothing() -> None:
+def test_a_load_that_lifts_a_leg_determines_nothing() -> None:
     """The third load lifts a leg: the others are a stool then."""
     true, loads = np.array([1.0, 1.0, 1.0, 0.4]), LOADS[:3].copy()
     loads[2] = [10.0, -4.0, 7.0]
     f = measured(TABLE, loads, true)
     assert f[2].min() < 1e-9
     assert cdopt.recover_stiffness(TABLE, loads, f).rank == 2
-
-
-def test_a_pyramid_from_several_loads() -> None:
-    step = cdopt.bank.load("pyramid-hooke:n=3").step
-    rng = np.random.default_rng(0)
-    true = np.exp(rng.uniform(-0.5, 0.5, step.nc))
-    base = cdopt.CompatibleCD(step).solve("newton").f
-    loads = [step.B.T @ (base * rng.uniform(0.6, 1.4, step.nc)) for _ in range(8)]
-    f = measured(step.B, loads, true)
-    found = cdopt.recover_stiffness(step.B, loads, f)
-    np.testing.assert_allclose(found.forces, f, atol=1e-6)
-    assert 0 < found.rank <= step.nc - 1
-    logs = np.log(found.stiffness / relative(true))
-    np.testing.assert_allclose(found.told @ logs, 0.0, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +148,9 @@ def test_bad_arguments(arguments, name: str) -> None:
     assert caught.value.argument == name
 
 
-def test_a_load_that_no_contact_bears() -> None:
-    with pytest.raises(cdopt.SolveFailed):
+def test_what_cannot_be_answered() -> None:
+    with pytest.raises(cdopt.SolveFailed):  # a load that no contact bears
         cdopt.recover_stiffness(TABLE, [[-1.0, 0.0, 0.0]], [[1.0, 1.0, 1.0, 1.0]])
-
-
-def test_no_such_contact() -> None:
     found = cdopt.recover_stiffness([[1.0], [1.0]], [3.0], [1.0, 2.0])
     np.testing.assert_allclose(found.ratio(1, 0)[0], 2.0, rtol=1e-9)
     with pytest.raises(cdopt.InvalidInput, match="second"):
