@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import cdopt
 from cdopt._util.parameters import split
 from cdopt.bank import generators
-from cdopt.bank.packings import packing, uneven
 
 DT = 1e-3  # s
 LARGE: Mapping[str, str] = {
@@ -54,8 +53,8 @@ def build(text: str) -> Problem:
         return Problem(step, held.power, time.perf_counter() - started)
     numbers = {key: float(value) for key, value in given.items()}
     power, ratio = numbers.pop("power", 2.0), numbers.pop("ratio", 1.0)
-    step = uneven(MAKERS[name](**{key: int(value) for key, value in numbers.items()}), ratio)
-    return Problem(step, power, time.perf_counter() - started)
+    even = MAKERS[name](**{key: int(value) for key, value in numbers.items()})
+    return Problem(generators.uneven(even, ratio), power, time.perf_counter() - started)
 
 
 def wall(courses: int, bricks: int, dim: int = 2) -> cdopt.ContactStep:
@@ -78,7 +77,7 @@ def dropped(n: int, steps: int) -> cdopt.ContactStep:
 
 
 MAKERS: Mapping[str, Callable[..., cdopt.ContactStep]] = {
-    "packing": packing,
+    "packing": generators.packing,
     "crystal": generators.crystal_2d,
     "pyramid": generators.pyramid,
     "random-gaps": generators.pyramid_falling,

@@ -16,18 +16,21 @@ from types import MappingProxyType
 from cdopt._util.checks import describe
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
-from cdopt.bank.blocks import (
+from cdopt.bank.generators import (
     brick_pyramid,
     chain,
+    crystal_2d,
     heavy_and_light,
     legs,
     nearly_parallel,
+    packing,
+    pyramid,
+    pyramid_falling,
     stack,
+    supports,
+    uneven,
 )
 from cdopt.bank.manifests import manifest, names
-from cdopt.bank.packings import packing, uneven
-from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling
-from cdopt.bank.platforms import supports
 from cdopt.interop import fclib
 from cdopt.problem.contact_step import Step
 
@@ -163,7 +166,7 @@ _FAMILIES = (
     Family("crystals", "n rows of n discs between walls in the plane", (4, 8, 16, 32, 64, 128),
            lambda n: crystal_2d(n, n), source="crystal-2d:rows={n},columns={n}"),
     Family("packings", "n spheres of several sizes at rest, disordered", (100, 200, 500, 1000),
-           lambda n: packing(n, layers=4.0)),
+           lambda n: packing(n, layers=4)),
     Family("chains", "a column of n balls; isostatic", _LADDER, chain),
     Family("brick-walls", "stepped brick walls of n courses", _PILES, brick_pyramid),
     Family("stacks", "n boxes one on another, on their corners", _LADDER, stack),

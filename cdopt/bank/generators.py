@@ -1,51 +1,570 @@
 """Functions that build the problems of the bank: what ``generator.name`` in a manifest names.
 
-Each returns a validated ContactStep, or a Truss; each can be used on its own.
+Each builds a scene, detects its contacts and returns their contact step; each can be used on its
+own. Problems that no scene gives are in ``cdopt.bank.matrices``, and are listed here too. Bodies
+that only fixed supports hold up lose the degrees of freedom that no contact acts on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
-from cdopt.bank.few_bodies import ball, impact, rank_deficient, squeezed, zero_contacts
-from cdopt.bank.packings import packing, uneven
-from cdopt.bank.piles import crystal_2d, pyramid, pyramid_falling, touching
-from cdopt.bank.platforms import (
-    beam,
-    beam_on,
-    duplicated_contacts,
-    supports,
-    supports_delassus,
-    table,
-    ten_orders,
-    tripod,
-)
-from cdopt.bank.trusses import Truss, fan, fan_forces, truss, unreachable_load
-from cdopt.problem.contact_step import Step
-from cdopt.scene.generators.paper import pyramid_positions
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
 
-GENERATORS: Mapping[str, Callable[..., Step | Truss]] = MappingProxyType({
+from cdopt._util import archive, checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
+from cdopt._util.problems_folder import problems_folder
+from cdopt.bank.matrices import Truss, fan, fan_forces, rank_deficient, unreachable_load
+from cdopt.collision import Contacts, detect
+from cdopt.collision import step as contact_step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, sphere_on_floor
+from cdopt.scene import collision as two_spheres
+from cdopt.scene.generators.few import floor
+from cdopt.scene.generators.packings import crystal_positions, walls_at
+from cdopt.scene.generators.paper import MATERIALS, pyramid_positions
+from cdopt.scene.scene import GRAVITY
+
+DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
+WEIGHT = 10.0  # N, of platforms
+_THIN = 1e-7  # thickness of platforms, m: their inertia is that of a rod or a plate
+_SUPPORT = 0.05  # radius of supports, m
+_REACH = 1e-6  # gap up to which a contact is detected, m
+_ROUND_OFF = 1e-9  # gaps of bodies that were placed to touch, m
+_BEAM_NAMES = ("left", "middle", "right")
+_CORNERS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+
+
+def _step(scene: Scene, reach: float = _REACH, **changes: Any) -> ContactStep:
+    """The step of a scene as it stands, of contacts with gaps up to ``reach`` m, without names."""
+    step = contact_step(scene, scene.initial, detect(scene, scene.initial, reach), DT)
+    phi = np.where(np.abs(step.phi) < _ROUND_OFF, 0.0, step.phi)
+    return step.replace(**{"phi": phi, "contact_ids": None, **changes})
+
+
+def _with_dofs(step: ContactStep, columns: Sequence[int], width: int) -> ContactStep:
+    """The step with these of the ``width`` degrees of freedom of each body alone."""
+    kept = np.flatnonzero(np.isin(np.arange(step.nv or 0) % width, columns))
+    M, B, v, F_ext, body = step.M, step.B, step.v, step.F_ext, step.dof_body
+    if M is None or B is None or v is None or F_ext is None or body is None:
+        raise InvalidInput("step", "no matrices", "a step of a scene")
+    return step.replace(
+        M=M[kept][:, kept], B=B[:, kept], v=v[kept], F_ext=F_ext[kept], dof_body=body[kept]
+    )
+
+
+# --- platforms on supports -------------------------------------------------------------
+
+
+def beam_on(
+    x: object,
+    stiffness: object = 1.0,
+    gaps: object = 0.0,
+    contact_ids: object = None,
+    length: float = 1.0,
+) -> ContactStep:
+    """A rigid platform of 10 N at rest on fixed supports at x (nc,) in m, from its middle.
+
+    Degrees of freedom: height (m) and turn (rad) about the middle. The mass is 10 N / g with
+    g = 9.81 m/s², the moment of inertia that of a thin rod of ``length`` m, dt = 1 ms.
+    ``stiffness`` is relative and ``gaps`` in m, each one number or (nc,); ``contact_ids`` (nc,)
+    names the supports.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, or a support beyond the platform.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), section 8.1, without the drop that leads to rest.
+    """
+    places = checks.vector("x", x, None, "m")
+    long = checks.scalar("length", length, above=0.0)
+    if not 2.0 * np.abs(places).max(initial=0.0) <= long:
+        raise InvalidInput("x", f"{places.tolist()}", f"supports under a platform of {long:g} m")
+    depth = checks.per_contact("gaps", gaps, places.size, at_least=0.0)
+    supports = Spheres(
+        centres=np.column_stack([places, -_SUPPORT - depth]), radius=_SUPPORT, fixed=True
+    )
+    platform = Body(Box([long, _THIN]), [0.0, 0.5 * _THIN], mass=WEIGHT / GRAVITY)
+    step = _step(
+        Scene([supports, platform], dim=2),
+        float(depth.max(initial=0.0)) + _REACH,
+        stiffness=stiffness,
+        contact_ids=contact_ids,
+    )
+    return _with_dofs(step, [1, 2], 3)
+
+
+def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
+    """A platform of 1 m and 10 N on three supports, the middle one stiffer or lower.
+
+    Without a gap, Hooke contacts carry (1, k, 1) 10 N / (2 + k), since the platform sinks
+    without turning; with a gap of more than the platform falls in a step, the outer supports
+    carry 5 N each. nullity 1. Source: Olsen & Kamrin (2018), section 8.1.
+
+    Raises
+    ------
+    InvalidInput : a stiffness that is not positive, or a negative gap.
+    """
+    k = checks.scalar("middle_stiffness", middle_stiffness, above=0.0)
+    gap = checks.scalar("middle_gap", middle_gap, at_least=0.0)
+    return beam_on([-0.5, 0.0, 0.5], [1.0, k, 1.0], [0.0, gap, 0.0], _BEAM_NAMES)
+
+
+def duplicated_contacts(copies: int = 2) -> ContactStep:
+    """The uniform beam with each support listed ``copies`` times, as collision code may do.
+
+    Each copy counts as a strut of its own: 10 N / (3 copies) each. nullity 3 copies − 2.
+
+    Raises
+    ------
+    InvalidInput : copies is not an integer from 1 to 1000.
+    """
+    count = whole("copies", copies, 1, 1000)
+    ids = [f"{name} {i}" for name in _BEAM_NAMES for i in range(count)]
+    return beam_on(np.repeat([-0.5, 0.0, 0.5], count), contact_ids=ids)
+
+
+def supports(n: int = 5) -> ContactStep:
+    """A platform of 1 m and 10 N on n evenly spaced supports of equal stiffness.
+
+    nullity n − 2. By symmetry the platform sinks without turning, so that every support carries
+    10 N / n, whatever the power of the contact law.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 10,000.
+    """
+    x = np.linspace(-0.5, 0.5, whole("n", n, 2, 10_000))
+    return beam_on(0.5 * (x - x[::-1]))
+
+
+def supports_delassus(n: int = 5) -> ContactStep:
+    """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
+
+    N has rank 2, so that the program (22) is bound-constrained with a singular Hessian.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 3000.
+    """
+    full = supports(whole("n", n, 2, 3000))
+    return ContactStep.from_delassus(
+        full.N, full.p_vec, full.dt, bodies=full.bodies, normals=full.normals, points=full.points
+    )
+
+
+def table(mass: float = WEIGHT / GRAVITY) -> ContactStep:
+    """A square table top of 1 m at rest on four legs at its corners, loaded in the middle.
+
+    ``mass`` in kg. Degrees of freedom: height (m), turns about x and y (rad). nullity 1: the
+    force that presses along one diagonal and lifts along the other does nothing.
+
+    Raises
+    ------
+    InvalidInput : the mass is not positive.
+    """
+    return _tables(_CORNERS, [checks.scalar("mass", mass, above=0.0)])
+
+
+def tripod() -> ContactStep:
+    """A square top of 1 m and 10 N on three legs: nullity 0, every force is determined."""
+    return _tables(_circle(3, 0.5 * np.pi), [WEIGHT / GRAVITY])
+
+
+def legs(n: int = 8) -> ContactStep:
+    """A square top of 1 m and 10 N on n ≥ 3 legs, evenly on a circle of 1 m.
+
+    nullity n − 3. By symmetry each leg carries 10 N / n, whatever the power of the contact law.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 3 to 10,000.
+    """
+    return _tables(_circle(whole("n", n, 3, 10_000), 0.0), [WEIGHT / GRAVITY])
+
+
+def ten_orders(lightest: float = 1e-5, heaviest: float = 1e5, count: int = 11) -> ContactStep:
+    """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
+
+    They go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries m_k g / 4 on each
+    leg. A solver that measures its errors against the largest force sees nothing of the light
+    tables.
+
+    Raises
+    ------
+    InvalidInput : masses not positive, or count not an integer from 1 to 1000.
+    """
+    low = checks.scalar("lightest", lightest, above=0.0)
+    high = checks.scalar("heaviest", heaviest, above=0.0)
+    return _tables(_CORNERS, np.geomspace(low, high, whole("count", count, 1, 1000)))
+
+
+def _circle(n: int, start: float) -> FloatArray:
+    """(n, 2) places on a circle of 1 m."""
+    angle = start + 2.0 * np.pi * np.arange(n) / n
+    return 0.5 * np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _tables(feet: FloatArray, masses: Sequence[float] | FloatArray) -> ContactStep:
+    """Square tops of 1 m side by side, one for each mass in kg, on legs at ``feet`` (nl, 2), m."""
+    middles = 1.5 * np.arange(len(masses))
+    places = (np.stack([middles, 0.0 * middles], axis=1)[:, None] + feet).reshape(-1, 2)
+    centres = np.column_stack([places, np.full(len(places), -_SUPPORT)])
+    top = Box([1.0, 1.0, _THIN])
+    tops = [
+        Body(top, [x, 0.0, 0.5 * _THIN], mass=float(mass))
+        for x, mass in zip(middles, masses, strict=True)
+    ]
+    scene = Scene([Spheres(centres=centres, radius=_SUPPORT, fixed=True), *tops], dim=3)
+    return _with_dofs(_step(scene), [2, 3, 4], 6)
+
+
+# --- one or two bodies -----------------------------------------------------------------
+
+
+def ball(height: float = 0.0, speed: float = 0.0, floor_speed: float = 0.0) -> ContactStep:
+    """A ball of 1 kg and radius 0.1 m above or on a floor, falling at ``speed``.
+
+    ``height`` (m) is the gap, ``speed`` (m/s) counts downwards, ``floor_speed`` (m/s) upwards.
+    Degrees of freedom: the three translations. Unique in every respect: nullity 0.
+
+    Raises
+    ------
+    InvalidInput : a number that is not finite, or a negative height.
+    """
+    gap = checks.scalar("height", height, at_least=0.0)
+    rising = checks.scalar("floor_speed", floor_speed)
+    scene = sphere_on_floor(gap=gap, floor_speed=rising, dim=3)
+    return _step(scene, gap + _REACH, v=[0.0, 0.0, -checks.scalar("speed", speed)])
+
+
+def zero_contacts() -> ContactStep:
+    """A ball of 1 kg in free fall and no contact at all: B is (0, 3), every contact array empty."""
+    return _step(Scene([Body(Sphere(0.1), np.zeros(3), mass=1.0)], dim=3))
+
+
+def impact(restitution: float = 0.5, speed: float = 1.0) -> ContactStep:
+    """Two discs of 1 kg and diameter 1 m that meet head-on, each at ``speed`` (m/s).
+
+    The gap is 0.6 of the way they close in the step, so that they touch within it. Degrees of
+    freedom: two translations each. They part at restitution × their approach: each keeps
+    −restitution × speed, and the contact force is (1 + restitution) × 1 kg × speed / dt.
+
+    Raises
+    ------
+    InvalidInput : restitution not in [0, 1], or a speed that is not positive.
+    """
+    e = checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0)
+    fast = checks.scalar("speed", speed, above=0.0)
+    gap = 0.6 * 2.0 * fast * DT
+    return _step(two_spheres(e, speeds=(fast, -fast), radius=0.5, gap=gap), gap + _REACH)
+
+
+def squeezed(overlap: float = 0.01) -> ContactStep:
+    """A disc of 1 kg between two fixed walls, in penetration (m) with both: jammed.
+
+    It cannot leave both walls at once: the multipliers g = (1, 1) have Bᵀg = 0 and gᵀΦ < 0, and
+    no motion exists that (22) could choose. Degrees of freedom: two translations.
+
+    Raises
+    ------
+    InvalidInput : the overlap is not positive.
+    """
+    depth = checks.scalar("overlap", overlap, above=0.0, at_most=0.5)
+    walls = walls_at(np.array([[depth - 0.5, 0.5 - depth]]))
+    disc = Body(Sphere(0.5), np.zeros(2), mass=1.0)
+    return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
+
+
+# --- piles: units m = d = g = 1, mass, length and gravity of one body ---------------------
+
+
+def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -> ContactStep:
+    """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
+
+    Degrees of freedom: the three translations of each free sphere, in order. Contacts in
+    lexicographic order of their spheres, those within layers included, those between base spheres
+    left out.
+
+    Parameters
+    ----------
+    n : spheres along a side of the base.
+    material : "uniform"; or "species", spheres of even number (from 0) soft and of odd number
+        ``modulus_ratio`` times as stiff, in series at each contact: E_i E_j / (E_i + E_j),
+        for a ratio of five 1/5 : 1/3 : 1, of which the last is stiffness one.
+    modulus_ratio : only used by "species".
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 150, an unknown material, or a ratio that is
+        not positive.
+
+    Notes
+    -----
+    Olsen & Kamrin (2018), section 8.2.
+    """
+    checks.choice("material", material, MATERIALS)
+    ratio = checks.scalar("modulus_ratio", modulus_ratio, above=0.0)
+    centres, layers = pyramid_positions(whole("n", n, 2, 150))
+    names = ["soft", "hard"] if material == "species" else ["hard"]
+    pile = Spheres(
+        centres=centres,
+        radius=0.5,
+        mass=1.0,
+        fixed=layers == 0,
+        material=[names[k % len(names)] for k in range(len(centres))],
+    )
+    materials = [Material(name="soft", stiffness=2.0 / ratio), Material(name="hard", stiffness=2.0)]
+    return _step(Scene([pile], dim=3, gravity=[0.0, 0.0, -1.0], materials=materials))
+
+
+def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> ContactStep:
+    """A pyramid in mid-fall: not at rest, and with some of its gaps open.
+
+    A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
+    step, g Δt²; the spheres move down at 0.25 to 0.75 of the speed that gravity gives them in
+    one step, g Δt, and sideways at up to a tenth of it. The gaps are drawn one by one and fit no
+    single arrangement of spheres; the step is as sound for it. ``seed`` is of the draw. The bank
+    holds the step that this gave once, with its defaults, so that it does not depend on the
+    random numbers of another NumPy.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 150, or opened is not in [0, 1].
+    """
+    share = checks.scalar("opened", opened, at_least=0.0, at_most=1.0)
+    settled = pyramid(n)
+    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    phi = np.zeros(settled.nc)
+    chosen = random.permutation(settled.nc)[: round(share * settled.nc)]
+    phi[chosen] = random.uniform(0.0, 0.3 * DT**2, chosen.size)
+    free = (settled.nv or 0) // 3
+    sideways = random.uniform(-0.1 * DT, 0.1 * DT, (free, 2))
+    down = random.uniform(-0.75 * DT, -0.25 * DT, free)
+    return settled.replace(phi=phi, v=np.column_stack([sideways, down]).ravel())
+
+
+def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
+    """A hexagonal crystal of discs at rest on a floor, between two side walls, in the plane.
+
+    Rows of ``columns`` discs, which reach both walls, alternate with rows of one disc less.
+    Degrees of freedom: the two translations of each disc, in order; bodies are floor, left and
+    right wall, then the discs by row and x.
+
+    Raises
+    ------
+    InvalidInput : rows is not an integer from 1 to 1000, or columns not one from 2 to 1000.
+    """
+    height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
+    discs = Spheres(centres=crystal_positions(height, width), radius=0.5, mass=1.0)
+    walls = walls_at(np.array([[0.0, float(width)]]))
+    return _step(Scene([floor(2), *walls, discs], dim=2, gravity=[0.0, -1.0]))
+
+
+def chain(n: int = 10, mass_ratio: float = 1.0) -> ContactStep:
+    """A column of n balls, one on another, on a floor.
+
+    Degrees of freedom: the height of each. nullity 0: contact k carries all that lies above it.
+    B's smallest singular value falls like 1/n. The balls' masses grow evenly in their logarithm
+    from 1 at the bottom to ``mass_ratio`` at the top.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 1 to 100,000, or a ratio that is not positive.
+    """
+    count = whole("n", n, 1, 100_000)
+    mass = np.geomspace(1.0, checks.scalar("mass_ratio", mass_ratio, above=0.0), count)
+    centres = np.column_stack([np.zeros(count), np.arange(count) + 0.5])
+    balls = Spheres(centres=centres, radius=0.5, mass=mass)
+    return _with_dofs(_step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0])), [1], 2)
+
+
+def stack(n: int = 10) -> ContactStep:
+    """n cubes, one on another, on a floor; four contacts at the corners of each joint.
+
+    Degrees of freedom of each cube: height, turns about x and y. nullity n. By symmetry the four
+    corners of joint k share the weight above it evenly.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 1 to 100,000.
+    """
+    cube = Box([1.0, 1.0, 1.0])
+    cubes = [Body(cube, [0.0, 0.0, k + 0.5], mass=1.0) for k in range(whole("n", n, 1, 100_000))]
+    scene = Scene([floor(3), *cubes], dim=3, gravity=[0.0, 0.0, -1.0])
+    return _with_dofs(_step(scene), [2, 3, 4], 6)
+
+
+def brick_pyramid(courses: int = 4) -> ContactStep:
+    """A stepped brick wall in the plane, in running bond: each course one brick shorter.
+
+    Bricks are 1 long and 0.3 high. Each lies half on either brick below, with two contacts on
+    each; those of the first course have two on the floor. Head joints do not count as contacts:
+    nothing presses them. Degrees of freedom: the two translations and the turn of each brick, from
+    the left, course by course; no contact moves a brick sideways. nullity courses (courses − 1):
+    four contacts for the two equations of each brick above the first course.
+
+    Raises
+    ------
+    InvalidInput : courses is not an integer from 1 to 500.
+    """
+    rows = whole("courses", courses, 1, 500)
+    brick = Box([1.0, 0.3])
+    bricks = [
+        Body(brick, [k + 0.5 * j, 0.3 * (j + 0.5)], mass=1.0)
+        for j in range(rows)
+        for k in range(rows - j)
+    ]
+    step = _step(Scene([floor(2), *bricks], dim=2, gravity=[0.0, -1.0]))
+    upright = np.asarray(step.normals)[:, 1] > 0.5
+    return step.select(np.flatnonzero(upright))
+
+
+def nearly_parallel(n: int = 6, angle: float = 1e-4) -> ContactStep:
+    """A disc in a groove of n facets whose normals all lie within ±angle of the vertical.
+
+    Degrees of freedom: its two translations; the sideways one is held by angles alone, so that
+    B's columns differ in size by about 1/angle. It rests under its weight, 1, and a sideways push
+    of angle/4. nullity n − 2.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 10,000, or angle is not in (0, 1] rad.
+    """
+    count = whole("n", n, 2, 10_000)
+    widest = checks.scalar("angle", angle, above=0.0, at_most=1.0)
+    tilt = np.linspace(-widest, widest, count)
+    normals = np.column_stack([np.sin(tilt), np.cos(tilt)])
+    facets = [Body(HalfSpace(normal), -0.5 * normal) for normal in normals]
+    disc = Body(Sphere(0.5), np.zeros(2), mass=1.0, force=[widest / 4.0, 0.0])
+    return _step(Scene([*facets, disc], dim=2, gravity=[0.0, -1.0]))
+
+
+def packing(
+    n: int = 300, tiles: int = 1, layers: int = 6, stiffness_ratio: float = 1.0, seed: int = 0
+) -> ContactStep:
+    """Spheres of several sizes at rest under gravity, disordered, on a rough floor.
+
+    A cell of n spheres repeats in x and y. It was settled once as soft spheres and is kept in
+    ``problems/packings``; pairs that overlap there are the contacts, so that the network carries
+    its weight, with about 1.1 contacts for each degree of freedom. The step takes them as rigid
+    and just touching. The whole is tiles × tiles such cells, repeated again beyond its sides.
+    1000 spheres, ten layers and six tiles make 120,000 contacts.
+
+    Degrees of freedom: the three translations of each free sphere, tile by tile. Body 0 is the
+    floor; a third of it is covered with fixed spheres. ``points`` of contacts across a side of
+    the whole lie at the first sphere.
+
+    Parameters
+    ----------
+    n, layers : spheres in a cell, and its depth in diameters, about. Radii are spread evenly over
+        1/2 × (1 ± 0.2).
+    tiles : cells along x and along y.
+    stiffness_ratio, seed : as for ``uneven``. With equal stiffness all tiles carry the same forces.
+
+    Raises
+    ------
+    InvalidInput : no such cell is kept, tiles not an integer from 1 to 100, or a ratio below one.
+    """
+    along, folder = whole("tiles", tiles, 1, 100), problems_folder() / "packings"
+    path = folder / f"n{whole('n', n, 1, 10**6)}-layers{whole('layers', layers, 1, 1000)}.npz"
+    if not path.is_file():
+        kept = ", ".join(sorted(p.stem for p in folder.glob("*.npz")))
+        raise InvalidInput("n", f"{n} in {layers} layers", f"one of the cells {kept}")
+    cell = archive.read_arrays(path, "a settled cell")
+    side = float(cell["side"])
+    shift = side * np.stack(np.divmod(np.arange(along**2), along), axis=-1)
+    centres = np.tile(cell["centres"], (along**2, 1))
+    centres[:, :2] += np.repeat(shift, n, axis=0)
+    radii, fixed = (np.tile(cell[name], along**2) for name in ("radii", "fixed"))
+    spheres = Spheres(centres=centres, radius=radii, mass=(2.0 * radii) ** 3, fixed=fixed)
+    scene = Scene([floor(3), spheres], dim=3, gravity=[0.0, 0.0, -1.0], overlap_tol=1.0)
+    contacts = _periodic_contacts(scene, radii, along * side)
+    step = contact_step(scene, scene.initial, contacts, DT).replace(contact_ids=None)
+    return uneven(step, stiffness_ratio, seed)
+
+
+def _periodic_contacts(scene: Scene, radii: FloatArray, side: float) -> Contacts:
+    """Overlaps of a floor, body 0, and spheres that repeat in x and y, taken as just touching."""
+    x = scene.bodies.position[1:]
+    tree = cKDTree(np.column_stack([x[:, :2] % side, x[:, 2]]), boxsize=[side, side, 0.0])
+    i, j = tree.query_pairs(2.0 * float(radii.max()), output_type="ndarray").T
+    i, j = np.minimum(i, j), np.maximum(i, j)
+    arm = x[j] - x[i]
+    arm[:, :2] -= side * np.round(arm[:, :2] / side)
+    length = np.linalg.norm(arm, axis=1)
+    free = ~scene.bodies.fixed[1:]
+    pressing = np.flatnonzero((length < radii[i] + radii[j]) & (free[i] | free[j]))
+    pressing = pressing[np.lexsort((j[pressing], i[pressing]))]
+    i, j, normals = i[pressing], j[pressing], (arm / length[:, None])[pressing]
+    standing = np.flatnonzero((x[:, 2] < radii) & free)
+    nc = standing.size + i.size
+    return Contacts(
+        bodies=np.vstack([
+            np.column_stack([np.zeros_like(standing), standing + 1]),
+            np.column_stack([i + 1, j + 1]),
+        ]),
+        phi=np.zeros(nc),
+        normals=np.vstack([np.tile([0.0, 0.0, 1.0], (standing.size, 1)), normals]),
+        points=np.vstack([x[standing] * [1.0, 1.0, 0.0], x[i] + radii[i][:, None] * normals]),
+        contact_ids=np.arange(nc),
+        stiffness=np.ones(nc),
+        restitution=np.zeros(nc),
+        gap_rate=np.zeros(nc),
+        bonded=np.zeros(nc, dtype=bool),
+    )  # fmt: skip
+
+
+def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
+    """The same step with stiffness drawn at random, log-uniform, the most over the least ``ratio``.
+
+    ``seed`` is of the draw.
+
+    Raises
+    ------
+    InvalidInput : the ratio is below one.
+    """
+    most = checks.scalar("stiffness_ratio", ratio, at_least=1.0)
+    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    if most == 1.0:
+        return step
+    return step.replace(stiffness=most ** random.uniform(-0.5, 0.5, step.nc))
+
+
+def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
+    """The same step, its bodies' masses and loads multiplied at random over orders of magnitude.
+
+    The factors are drawn log-uniform, the most over the least ``ratio``, one for each body that
+    moves. Such a pile need not be at rest.
+
+    Raises
+    ------
+    InvalidInput : the ratio is below one, or the step has no matrices or no ``dof_body``.
+    """
+    most = checks.scalar("mass_ratio", ratio, at_least=1.0)
+    if step.M is None or step.F_ext is None or step.dof_body is None:
+        raise InvalidInput("step", "no matrices or no dof_body", "a step with both")
+    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    bodies, body = np.unique(step.dof_body, return_inverse=True)
+    factor = (most ** random.uniform(-0.5, 0.5, bodies.size))[body]
+    root = sp.diags_array(np.sqrt(factor))
+    return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
+
+
+GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType({
     function.__name__: function
     for function in (
-        ball,
-        beam,
-        crystal_2d,
-        duplicated_contacts,
-        fan,
-        impact,
-        packing,
-        pyramid,
-        pyramid_falling,
-        rank_deficient,
-        squeezed,
-        supports,
-        supports_delassus,
-        table,
-        ten_orders,
-        tripod,
-        unreachable_load,
-        zero_contacts,
+        ball, beam, crystal_2d, duplicated_contacts, fan, impact, packing, pyramid,
+        pyramid_falling, rank_deficient, squeezed, supports, supports_delassus, table, ten_orders,
+        tripod, unreachable_load, zero_contacts,
     )
 })  # fmt: skip
 
@@ -55,24 +574,28 @@ __all__ = [
     "ball",
     "beam",
     "beam_on",
+    "brick_pyramid",
+    "chain",
     "crystal_2d",
     "duplicated_contacts",
     "fan",
     "fan_forces",
+    "heavy_and_light",
     "impact",
+    "legs",
+    "nearly_parallel",
     "packing",
     "pyramid",
     "pyramid_falling",
     "pyramid_positions",
     "rank_deficient",
     "squeezed",
+    "stack",
     "supports",
     "supports_delassus",
     "table",
     "ten_orders",
-    "touching",
     "tripod",
-    "truss",
     "uneven",
     "unreachable_load",
     "zero_contacts",

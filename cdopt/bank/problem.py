@@ -16,8 +16,9 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
 from cdopt.bank import quantities
-from cdopt.bank.generators import GENERATORS, Truss
+from cdopt.bank.generators import GENERATORS
 from cdopt.bank.manifests import Manifest, Reference, home, manifest
+from cdopt.bank.matrices import Truss
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem.contact_step import ContactStep, Step

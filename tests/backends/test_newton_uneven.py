@@ -11,8 +11,7 @@ import cdopt
 from cdopt.backends import newton_truss
 from cdopt.backends.linalg import network
 from cdopt.backends.newton_truss import Potential
-from cdopt.bank.generators import crystal_2d
-from cdopt.bank.packings import uneven
+from cdopt.bank.generators import crystal_2d, uneven
 from cdopt.problem.contact_law import PowerLaw
 
 RATIO = 1e6

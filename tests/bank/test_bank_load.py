@@ -16,18 +16,12 @@ def test_every_problem_loads_and_offers_its_formulations(name: str) -> None:
     assert problem.kind == problem.manifest.kind
     assert set(problem.stated) == set(problem.references)
     if problem.kind == "step":
-        assert problem.B is None
         assert isinstance(problem.formulation("classic"), cdopt.ClassicCD)
-        compatible = problem.formulation("compatible")
-        assert isinstance(compatible, cdopt.CompatibleCD)
-        assert compatible.power == problem.power
+        assert problem.formulation("compatible").power == problem.power
         refused, offered = "truss", ("classic", "compatible")
     else:
         assert problem.step is None
-        truss = problem.formulation("truss")
-        assert isinstance(truss, cdopt.NoTensionTruss)
-        assert truss.data.law.power == problem.power
-        np.testing.assert_array_equal(truss.data.contact_load, problem.contact_load)
+        assert problem.formulation("truss").data.law.power == problem.power
         refused, offered = "classic", ("truss",)
     with pytest.raises(cdopt.Unsupported) as caught:
         problem.formulation(refused)
@@ -70,7 +64,7 @@ def test_references_are_read_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "keywords", "argument", "told"),
+    ("name", "keywords", "argument", "expected"),
     [
         ("pyramid-hook", {}, "name", "did you mean 'pyramid-hooke'"),
         ("nothing like it", {}, "name", "one of these: beam-middle-open"),
@@ -106,8 +100,8 @@ def test_references_are_read_only() -> None:
         ("unreachable-load", {"load": 3}, "load", "a text"),
     ],
 )
-def test_bad_names_and_parameters(name, keywords, argument: str, told: str) -> None:
-    with pytest.raises(cdopt.InvalidInput, match=told) as caught:
+def test_bad_names_and_parameters(name, keywords, argument: str, expected: str) -> None:
+    with pytest.raises(cdopt.InvalidInput, match=expected) as caught:
         bank.load(name, **keywords)
     assert caught.value.argument == argument
 

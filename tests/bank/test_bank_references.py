@@ -157,3 +157,16 @@ def test_highs_claims_a_false_optimum_and_the_certificate_says_so() -> None:
             assert np.abs(solution.f).max() < 1e-6
             lies.append(n)
     assert lies == [4, 7, 10]
+
+
+@pytest.mark.parametrize("name", PYRAMIDS)
+def test_multipliers_of_the_complementary_form_are_the_micro_displacement(name: str) -> None:
+    problem = bank.load(name)
+    folder, size = name.partition(":")[0], name.partition("n=")[2]
+    with np.load(bank.problems_folder() / folder / f"n{size}.npz") as stored:
+        exact = stored["u"]
+    truss = settled(problem)
+    solution = truss.solve("clarabel")
+    assert solution.dual is solution.u
+    assert np.linalg.norm(solution.u - exact) <= 1e-5 * np.linalg.norm(exact)
+    assert np.linalg.norm(truss.solve("newton").u - exact) <= 1e-10 * np.linalg.norm(exact)

@@ -183,7 +183,6 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.bank.quantities.nullity": {"gradient": step.B},
         "cdopt.bank.quantities.base_reactions": {"step": step, "f": solution.f},
         "cdopt.bank.quantities.supported": {"step": step, "f": solution.f},
-        "cdopt.bank.generators.touching": {"centres": np.zeros((3, 2))},
         "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
         "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
         "cdopt.study.plans": {"name": "quick"},

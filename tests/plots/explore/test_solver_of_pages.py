@@ -10,7 +10,7 @@ from browser import browser
 from chromium import answer, evaluate, load_solver, needs_browser
 
 import cdopt
-from cdopt.bank.trusses import fan_forces
+from cdopt.bank.generators import fan_forces
 from cdopt.hyperstatic import indeterminacy, minimum_norm
 
 pytestmark = needs_browser

@@ -1,15 +1,13 @@
-"""Families with a size: what is known of their members, by hand, and their labels."""
+"""Labels of contact networks: rank, conditioning and spread, of families known by hand."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cdopt
-from cdopt.bank.blocks import brick_pyramid, chain, heavy_and_light, legs, nearly_parallel, stack
-from cdopt.bank.family import Member, of_files
+from cdopt.bank import Member
+from cdopt.bank.generators import chain, nearly_parallel
 from cdopt.study.labels import Labels, labelled, labels
 
 FAMILIES = cdopt.bank.families()
@@ -38,57 +36,6 @@ def test_the_smallest_member_is_solved_and_labelled(name: str) -> None:
     assert found.condition >= 1.0
     if name in NULLITY:
         assert found.nullity == NULLITY[name]
-
-
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "fclib"])
-def test_members_grow_with_their_size(name: str) -> None:
-    family = FAMILIES[name]
-    small, large = (family.member(size).step.nc for size in family.sizes[:2])
-    assert small < large
-    assert list(family.sizes) == sorted(set(family.sizes))
-
-
-@pytest.mark.parametrize("name", [name for name in FAMILIES if FAMILIES[name].source])
-def test_a_member_with_a_bank_name_is_that_problem(name: str) -> None:
-    member = FAMILIES[name].member(4)
-    loaded = cdopt.bank.load(member.source)
-    assert loaded.power == member.power
-    assert loaded.step is not None
-    assert abs(loaded.step.B - member.step.B).max() == 0.0
-    np.testing.assert_array_equal(loaded.step.stiffness, member.step.stiffness)
-
-
-def test_the_forces_of_legs_chains_and_stacks_are_known() -> None:
-    legged = cdopt.CompatibleCD(legs(7)).solve("newton").f
-    np.testing.assert_allclose(legged, 10.0 / 7.0, rtol=1e-9)
-    step = chain(6, 1e6)
-    above = np.cumsum(step.M.diagonal()[::-1])[::-1]
-    np.testing.assert_allclose(cdopt.ClassicCD(step).solve("newton").f, above, rtol=1e-8)
-    stacked = cdopt.CompatibleCD(stack(5)).solve("newton").f.reshape(5, 4)
-    np.testing.assert_allclose(stacked, np.arange(5, 0, -1)[:, None] / 4.0 * np.ones(4), rtol=1e-8)
-
-
-def test_a_brick_wall_carries_its_weight_and_is_symmetric() -> None:
-    step = brick_pyramid(3)
-    assert (step.nc, step.nv) == (6 + 4 * 3, 18)
-    f = cdopt.CompatibleCD(step).solve("newton").f
-    assert f[:6].sum() == pytest.approx(6.0)
-    np.testing.assert_allclose(f[:6], f[:6][::-1], rtol=1e-7)
-    np.testing.assert_allclose((step.B.T @ f + step.F_ext).reshape(-1, 3), 0.0, atol=1e-9)
-
-
-def test_the_wall_turns_as_its_gap_gradient_says() -> None:
-    """B against bricks moved by hand: heights of their undersides and tops at the contacts."""
-    step = brick_pyramid(2)
-    centre = np.array([[0.0, 0.15], [1.0, 0.15], [0.5, 0.45]])
-    move = 1e-6 * np.random.default_rng(0).standard_normal((3, 3))
-    move[:, 0] = 0.0
-    gap = step.B @ move.ravel()
-    for k, (low, high) in enumerate(step.bodies):
-        x = step.points[k, 0]
-        height = [0.0 if b < 0 else move[b, 1] + move[b, 2] * (x - centre[b, 0])
-                  for b in (low, high)]  # fmt: skip
-        assert gap[k] == pytest.approx(height[1] - height[0], abs=1e-18)
 
 
 def test_conditioning_follows_what_makes_it_bad() -> None:
@@ -141,34 +88,6 @@ def test_open_contacts_are_no_part_of_the_network() -> None:
     assert (found.contacts, found.closed, found.nullity) == (3, 2, 0)
     flying = labels(cdopt.bank.load("free-flying").step)
     assert flying == Labels(flying.contacts, 0, 0, 0, 0, None, None, False, 0.0)
-
-
-def test_masses_over_six_orders_keep_the_weight_of_each() -> None:
-    even = cdopt.bank.generators.crystal_2d(4, 4)
-    step = heavy_and_light(even, 1e6, 3)
-    mass = step.M.diagonal().reshape(-1, 2)
-    np.testing.assert_array_equal(mass[:, 0], mass[:, 1])
-    np.testing.assert_allclose(step.F_ext.reshape(-1, 2)[:, 1], -mass[:, 1], rtol=1e-14)
-    assert 1e3 < mass.max() / mass.min() <= 1e6
-    with pytest.raises(cdopt.InvalidInput, match="no matrices"):
-        heavy_and_light(cdopt.bank.load("supports-delassus").step)
-
-
-def test_saved_members_make_a_family_of_files(tmp_path: Path) -> None:
-    members = list(FAMILIES["beams"].members(most=8))
-    paths = [member.save(tmp_path) for member in members]
-    again = of_files("mine", paths)
-    assert again.sizes == (4, 8)
-    assert abs(again.member(8).step.B - members[1].step.B).max() == 0.0
-    with pytest.raises(cdopt.InvalidInput, match=r"size: found 5; expected one of \[4, 8\]"):
-        again.member(5)
-    with pytest.raises(cdopt.InvalidInput, match="paths: found none"):
-        of_files("none", [])
-
-
-def test_published_files_have_their_contacts_for_sizes() -> None:
-    assert FAMILIES["fclib"].sizes[0] == 48
-    assert FAMILIES["fclib"].member(48).step.nc == 48
 
 
 def test_labels_stand_in_a_table_and_failures_too() -> None:

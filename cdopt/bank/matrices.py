@@ -1,8 +1,9 @@
-"""No-tension trusses: contacts as elastic struts under a given load."""
+"""Problems that no scene gives: matrices posed carelessly, and trusses under a given load."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,43 +12,67 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import whole
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene.scene import GRAVITY
 
 _LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
 
 
+def rank_deficient() -> ContactStep:
+    """Two balls of 1 kg stacked on a floor, posed as carelessly as possible.
+
+    B (5, 12) has six columns of zeros (the balls' rotations, which frictionless contact does not
+    turn), the ball–ball contact twice, the floor contact twice with the second one scaled to
+    half its speed (as a lever arm would), and a row of zeros (a contact between two fixed
+    things). nullity 3.
+    """
+    B = np.zeros((5, 12))
+    B[0, 2], B[1, 2] = 1.0, 0.5
+    B[2:4, 2], B[2:4, 8] = -1.0, 1.0
+    radius, inertia = 0.1, 0.4 * 0.1**2  # m, kg·m²
+    load = np.zeros(12)
+    load[[2, 8]] = -GRAVITY
+    return ContactStep(
+        M=np.diag(np.tile([1.0, 1.0, 1.0, inertia, inertia, inertia], 2)),
+        B=B,
+        phi=np.zeros(5),
+        v=np.zeros(12),
+        F_ext=load,
+        dt=1e-3,
+        points=[[0.0, 0.0, z * radius] for z in (0.0, 0.0, 2.0, 2.0, 0.0)],
+        dof_body=np.repeat([0, 1], 6),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Truss(Frozen):
-    """The data of a no-tension truss.
+    """The data of a no-tension truss, checked and read-only: contacts as struts under a load.
 
     Attributes
     ----------
     B : (nc, nv) gap gradient.
     contact_load : F̃ (nv,), what the contacts must deliver, N and N·m.
-    stiffness : (nc,) relative.
+    stiffness : (nc,) relative; given as one number or (nc,).
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
     """
 
     B: sp.csr_array
     contact_load: FloatArray
     stiffness: FloatArray
 
-
-def truss(B: object, contact_load: object, stiffness: object = 1.0) -> Truss:
-    """A truss with its arrays checked and read-only.
-
-    ``B`` (nc, nv) is the gap gradient, ``contact_load`` F̃ (nv,) in N, and ``stiffness`` one
-    number or (nc,).
-
-    Raises
-    ------
-    InvalidInput : a bad argument.
-    """
-    gradient = checks.matrix("B", B, None, None)
-    nc, nv = gradient.shape
-    return Truss(
-        gradient,
-        checks.vector("contact_load", contact_load, nv, "N"),
-        checks.per_contact("stiffness", stiffness, nc, positive=True),
-    )
+    def __init__(self, B: Any, contact_load: Any, stiffness: Any = 1.0) -> None:
+        gradient = checks.matrix("B", B, None, None)
+        nc, nv = gradient.shape
+        self.__setstate__(
+            {
+                "B": gradient,
+                "contact_load": checks.vector("contact_load", contact_load, nv, "N"),
+                "stiffness": checks.per_contact("stiffness", stiffness, nc, positive=True),
+            }
+        )
 
 
 def fan(n: int = 7, weight: float = 10.0) -> Truss:
@@ -64,7 +89,7 @@ def fan(n: int = 7, weight: float = 10.0) -> Truss:
     angle = np.linspace(-np.pi / 3, np.pi / 3, whole("n", n, 2, 10_000))
     angle = 0.5 * (angle - angle[::-1])  # symmetric to the last digit
     load = checks.scalar("weight", weight, above=0.0)
-    return truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, load])
+    return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, load])
 
 
 def fan_forces(n: int, weight: float, power: checks.Power) -> FloatArray:
@@ -93,4 +118,4 @@ def unreachable_load(load: str = "pull") -> Truss:
     InvalidInput : ``load`` is none of the three.
     """
     checks.choice("load", load, _LOADS)
-    return truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])
+    return Truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])
