@@ -26,7 +26,6 @@ CHOSEN = (
     "tests/documents/test_hostile_pages.py",
     "tests/hyperstatic/test_weight_ratios.py::test_four_legs_of_a_tile_are_never_determined",
     "tests/interop/test_fclib.py::test_published_files",
-    "tests/interop/test_fclib_writing.py",
     "tests/study/test_runs_direct.py",
 )
 

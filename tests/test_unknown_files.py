@@ -21,7 +21,7 @@ from cdopt.dynamics import journal
 from cdopt.dynamics.journal import CommittedFile, JournaledFile
 from cdopt.interop import fclib
 from cdopt.interop import quadratic_programs as qps
-from cdopt.interop.fclib_writing import write as write_fclib
+from cdopt.interop.fclib import write as write_fclib
 from cdopt.scene.files import loads
 from cdopt.study.runs.sources import problems
 

@@ -18,17 +18,17 @@ from scipy.spatial import cKDTree
 from cdopt._util import archive, checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.files import problems_folder
 from cdopt._util.parameters import whole
-from cdopt._util.problems_folder import problems_folder
 from cdopt.bank.matrices import Truss, fan, fan_forces, rank_deficient, unreachable_load
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, sphere_on_floor
 from cdopt.scene import collision as two_spheres
-from cdopt.scene.generators.few import floor
 from cdopt.scene.generators.packings import crystal_positions, walls_at
 from cdopt.scene.generators.paper import MATERIALS, pyramid_positions
+from cdopt.scene.generators.primitives import floor
 from cdopt.scene.scene import GRAVITY
 
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
@@ -43,19 +43,21 @@ _CORNERS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 
 def _step(scene: Scene, reach: float = _REACH, **changes: Any) -> ContactStep:
     """The step of a scene as it stands, of contacts with gaps up to ``reach`` m, without names."""
-    step = contact_step(scene, scene.initial, detect(scene, scene.initial, reach), DT)
-    phi = np.where(np.abs(step.phi) < _ROUND_OFF, 0.0, step.phi)
+    contacts = detect(scene, scene.initial, reach)
+    step = contact_step(scene, scene.initial, contacts, DT)
+    phi = np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi)
     return step.replace(**{"phi": phi, "contact_ids": None, **changes})
 
 
 def _with_dofs(step: ContactStep, columns: Sequence[int], width: int) -> ContactStep:
     """The step with these of the ``width`` degrees of freedom of each body alone."""
-    kept = np.flatnonzero(np.isin(np.arange(step.nv or 0) % width, columns))
-    M, B, v, F_ext, body = step.M, step.B, step.v, step.F_ext, step.dof_body
-    if M is None or B is None or v is None or F_ext is None or body is None:
-        raise InvalidInput("step", "no matrices", "a step of a scene")
+    kept = np.flatnonzero(np.isin(np.arange(step.nv) % width, columns))
     return step.replace(
-        M=M[kept][:, kept], B=B[:, kept], v=v[kept], F_ext=F_ext[kept], dof_body=body[kept]
+        M=step.M[kept][:, kept],
+        B=step.B[:, kept],
+        v=step.v[kept],
+        F_ext=step.F_ext[kept],
+        dof_body=np.asarray(step.dof_body)[kept],
     )
 
 
@@ -146,7 +148,7 @@ def supports(n: int = 5) -> ContactStep:
     return beam_on(0.5 * (x - x[::-1]))
 
 
-def supports_delassus(n: int = 5) -> ContactStep:
+def supports_delassus(n: int = 5) -> DelassusStep:
     """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
 
     N has rank 2, so that the program (22) is bound-constrained with a singular Hessian.
@@ -156,7 +158,7 @@ def supports_delassus(n: int = 5) -> ContactStep:
     InvalidInput : n is not an integer from 2 to 3000.
     """
     full = supports(whole("n", n, 2, 3000))
-    return ContactStep.from_delassus(
+    return DelassusStep(
         full.N, full.p_vec, full.dt, bodies=full.bodies, normals=full.normals, points=full.points
     )
 
@@ -346,7 +348,7 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     phi = np.zeros(settled.nc)
     chosen = random.permutation(settled.nc)[: round(share * settled.nc)]
     phi[chosen] = random.uniform(0.0, 0.3 * DT**2, chosen.size)
-    free = (settled.nv or 0) // 3
+    free = settled.nv // 3
     sideways = random.uniform(-0.1 * DT, 0.1 * DT, (free, 2))
     down = random.uniform(-0.75 * DT, -0.25 * DT, free)
     return settled.replace(phi=phi, v=np.column_stack([sideways, down]).ravel())
@@ -547,11 +549,11 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
 
     Raises
     ------
-    InvalidInput : the ratio is below one, or the step has no matrices or no ``dof_body``.
+    InvalidInput : the ratio is below one, or the step has no ``dof_body``.
     """
     most = checks.scalar("mass_ratio", ratio, at_least=1.0)
-    if step.M is None or step.F_ext is None or step.dof_body is None:
-        raise InvalidInput("step", "no matrices or no dof_body", "a step with both")
+    if step.dof_body is None:
+        raise InvalidInput("step", "no dof_body", "a step that names the body of each dof")
     random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
     bodies, body = np.unique(step.dof_body, return_inverse=True)
     factor = (most ** random.uniform(-0.5, 0.5, bodies.size))[body]
@@ -559,7 +561,7 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
     return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
 
 
-GENERATORS: Mapping[str, Callable[..., ContactStep | Truss]] = MappingProxyType({
+GENERATORS: Mapping[str, Callable[..., Step | Truss]] = MappingProxyType({
     function.__name__: function
     for function in (
         ball, beam, crystal_2d, duplicated_contacts, fan, impact, packing, pyramid,

@@ -18,30 +18,46 @@ what fclib.h says. ``/solution/r`` is all zeros, a placeholder: neither it nor `
 read. Some W are unsymmetric by 1e-3: they are made symmetric, and ``symmetrised`` says by how
 much. Contact stiffness is not stored: it must be stated, and is one unless you state another.
 
+``write`` writes what was read back without loss: all its rows, friction coefficients and texts. A
+ContactStep is written as the frictionless problem that it is, in impulses and with a time step of
+one, its friction coefficients zero and its tangential rows empty:
+
+- with matrices (global): M as it stands, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
+  Φ/Δt of each contact, restitution and moving walls included. Then M v⁺ = H r + f;
+- by N and p alone (local): W = N/Δt and q = p.
+
+The file does not keep Δt, stiffness, names, bodies and points. So M, B, the bias and the motion are
+the same when it is read again, and a step with Δt = 1, v = 0 and no restitution comes back as it
+was. Matrices are written in compressed rows, as fclib.h allows.
+
 V. Acary, M. Brémond, T. Koziara, F. Pérignon, *FCLIB: a collection of discrete 3D Frictional
 Contact problems*, technical report RT-0444, Inria, 2014; fclib.h of the same library.
 """
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt._util import checks
+from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import Hdf5Reader, opened
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.solution import StepSolution
 
 LABEL = (
     "derived frictionless problem: normal rows only; "
     "friction coefficients and tangential rows kept but not used"
 )
+DESCRIPTION = "frictionless contact step: friction coefficients are zero, tangential rows empty"
 SUFFIXES = (".hdf5", ".h5")
 
 _EXPECTED = "an FCLib file (HDF5 with fclib_local or fclib_global)"
@@ -257,3 +273,110 @@ def _indices(
 
 def _entries(file: Hdf5Reader, where: str, count: int, nzmax: int) -> FloatArray:
     return file.floats(f"{where}/x", count, nzmax)[:count]
+
+
+# --- writing ---------------------------------------------------------------------------
+
+
+def write(
+    path: str | Path,
+    problem: Step | FclibProblem,
+    solution: StepSolution | None = None,
+    *,
+    title: str = "",
+    description: str = "",
+) -> None:
+    """Write an FCLib file; one that is there already is replaced.
+
+    Parameters
+    ----------
+    path : the HDF5 file.
+    problem : a contact step, or what ``read`` returned.
+    solution : forces of the same contacts; stored as impulses r = Δt f and velocities u, and v
+        of a global problem, where FCLib keeps its solutions. Tangential parts are zero.
+    title, description : texts of the file; empty keeps those of the problem.
+
+    Raises
+    ------
+    InvalidInput : of "problem" or "solution", when it is something else or does not fit; of
+        "path", when no file can have it.
+    SaveFailed : the disk is full or cannot be written.
+    """
+    if not isinstance(problem, Step | FclibProblem):
+        raise InvalidInput("problem", checks.describe(problem), "a ContactStep or FclibProblem")
+    step = problem if isinstance(problem, Step) else problem.step
+    stored = _in_impulses(problem) if isinstance(problem, Step) else problem
+    answer = {} if solution is None else _solution(stored, step, solution)
+    matrices: dict[str, Any]
+    vectors: dict[str, Any]
+    if isinstance(stored.step, ContactStep):
+        matrices = {"M": stored.step.M, "H": stored.H}
+        vectors = {"f": stored.step.F_ext, "w": stored.w, "mu": stored.mu}
+    else:
+        matrices, vectors = {"W": stored.W}, {"q": stored.q, "mu": stored.mu}
+    texts = {"title": title or stored.title, "description": description or stored.description,
+             "math_info": stored.math_info}  # fmt: skip
+    image = io.BytesIO()
+    with h5py.File(image, "w") as file:
+        root = file.create_group(f"fclib_{stored.kind}")
+        root["spacedim"] = np.array([stored.spacedim], dtype=np.int32)
+        for name, matrix in matrices.items():
+            _put_matrix(root.create_group(name), matrix)
+        for name, values in vectors.items():
+            root[f"vectors/{name}"] = values
+        for name, text in texts.items():
+            root[f"info/{name}"] = np.bytes_(text.encode() + b"\x00")
+        for name, values in answer.items():
+            file[f"solution/{name}"] = values
+    files.write_bytes(path, image.getvalue())
+
+
+def _in_impulses(step: Step) -> FclibProblem:
+    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
+    d = 3 if step.normals is None else int(step.normals.shape[1])
+    mu = np.zeros(step.nc)
+    if not isinstance(step, ContactStep):
+        W = _spread(sp.csr_array(step.N / step.dt), step.nc * d, d, d)
+        q = _blocks(step.p_vec, d)
+        return FclibProblem(step, "local", d, mu, 0.0, W=W, q=q, description=DESCRIPTION)
+    load = step.mass.M @ step.v + step.dt * step.F_ext
+    impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
+    H, w = _spread(sp.csr_array(step.B.T), step.v.size, 1, d), _blocks(step.bias, d)
+    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=DESCRIPTION)
+
+
+def _spread(matrix: sp.csr_array, m: int, by_rows: int, by_columns: int) -> sp.csr_array:
+    """The matrix with m rows, each row and column first in a block of so many."""
+    entries = matrix.tocoo()
+    row, col = entries.row.astype(np.int64) * by_rows, entries.col.astype(np.int64) * by_columns
+    return sp.csr_array((entries.data, (row, col)), shape=(m, matrix.shape[1] * by_columns))
+
+
+def _blocks(normal: FloatArray, d: int) -> FloatArray:
+    """(nc · d,): each normal component followed by zeros."""
+    full = np.zeros((normal.size, d))
+    full[:, 0] = normal
+    return full.ravel()
+
+
+def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[str, FloatArray]:
+    """Impulses r, relative velocities u, and the velocity v of a global problem."""
+    if not isinstance(solution, StepSolution) or solution.f is None:
+        raise InvalidInput("solution", checks.describe(solution), "a StepSolution with forces")
+    if solution.f.shape != (step.nc,):
+        raise InvalidInput("solution", f"{solution.f.size} forces", f"{step.nc}, one per contact")
+    d = stored.spacedim
+    gap = step.N @ solution.f + step.p_vec if solution.gap is None else solution.gap
+    answer = {"r": _blocks(step.dt * solution.f, d), "u": _blocks(np.asarray(gap), d)}
+    if stored.kind == "global" and solution.v_next is not None:
+        answer["v"] = solution.v_next
+    return answer
+
+
+def _put_matrix(group: h5py.Group, matrix: sp.csr_array) -> None:
+    numbers = (*matrix.shape, _COMPRESSED_ROWS, matrix.nnz)
+    for name, number in zip(("m", "n", "nz", "nzmax"), numbers, strict=True):
+        group[name] = np.array([number], dtype=np.int32)
+    group["p"] = matrix.indptr.astype(np.int32)
+    group["i"] = matrix.indices.astype(np.int32)
+    group["x"] = matrix.data

@@ -23,7 +23,7 @@ ROOMS = [
     "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
     "cdopt.dynamics.spheres",
     "cdopt.hyperstatic",
-    "cdopt.interop.fclib", "cdopt.interop.fclib_writing", "cdopt.interop.mujoco",
+    "cdopt.interop.fclib", "cdopt.interop.mujoco",
     "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
     "cdopt.scene", "cdopt.study",
     "cdopt.study.bridge_record", "cdopt.study.report", "cdopt.study.runs", "cdopt.backends.linalg",

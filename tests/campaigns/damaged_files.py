@@ -25,7 +25,7 @@ import numpy as np
 import cdopt
 from cdopt.interop import fclib
 from cdopt.interop import quadratic_programs as qps
-from cdopt.interop.fclib_writing import write as write_fclib
+from cdopt.interop.fclib import write as write_fclib
 
 MEMORY = 2**30  # bytes of address space beyond those at the start
 BATCH = 200

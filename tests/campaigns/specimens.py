@@ -20,7 +20,7 @@ import cdopt.study
 
 ROOMS = (
     cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
-    cdopt.interop.fclib, cdopt.interop.fclib_writing, cdopt.interop.quadratic_programs,
+    cdopt.interop.fclib, cdopt.interop.quadratic_programs,
     cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
     cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
 )  # fmt: skip

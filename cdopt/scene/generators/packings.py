@@ -48,17 +48,7 @@ def crystal(
     height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
     d = checks.scalar("diameter", diameter, above=0.0)
     rise = np.sqrt(0.75) + 0.5 * checks.scalar("separation", separation, at_least=0.0)
-    centres = np.concatenate(
-        [
-            np.column_stack(
-                [
-                    0.5 * (1 + j % 2) + np.arange(width - j % 2),
-                    np.full(width - j % 2, 0.5 + j * rise),
-                ]
-            )
-            for j in range(height)
-        ]
-    )
+    centres = crystal_positions(height, width, rise)
     return Scene(
         [
             floor(2),
@@ -71,6 +61,13 @@ def crystal(
         name="crystal",
         title="A crystal of discs between walls",
     )
+
+
+def crystal_positions(rows: int, columns: int, rise: float = np.sqrt(0.75)) -> FloatArray:
+    """Centres (n, 2) in diameters of a hexagonal crystal, rows ``rise`` apart, by row and x."""
+    wide = [columns - j % 2 for j in range(rows)]
+    x = [0.5 * (1 + j % 2) + np.arange(n) for j, n in enumerate(wide)]
+    return np.column_stack([np.concatenate(x), 0.5 + rise * np.repeat(np.arange(rows), wide)])
 
 
 def random_packing(
