@@ -165,7 +165,7 @@ class Newton:
         w = run.u[net.place]
         return self._result(
             Iterate(
-                data.free_motion + data.rigid.dof_speed * w,
+                data.free_motion + data.dof_speed * w,
                 net.in_given_order(run.f) * data.force,
             ),
             run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,

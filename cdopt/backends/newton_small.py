@@ -39,7 +39,8 @@ from cdopt.backends.newton_rigid import (
     RigidRun,
     report,
 )
-from cdopt.problem import RigidStepData, kernels
+from cdopt.problem import RigidStepData
+from cdopt.problem.scaling import scaled
 
 _SIGMA, _BEFORE, _BEST, _STEPS, _FACTORS, _COUNT, _DONE, _PLACES = range(8)  # of the state
 _MOST_UPDATES = 1000  # of the multipliers; beyond it the general way goes on
@@ -90,8 +91,7 @@ def solve(
 
 def _scaled(A: sp.csr_array, left: FloatArray, right: FloatArray) -> Rows:
     """diag(left) · A · diag(right)."""
-    val = kernels.scaled(A.indptr, A.indices, A.data, left, right)
-    return rows(A, val)
+    return rows(A, scaled(A, left, right).data)
 
 
 @compiled()

@@ -19,7 +19,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend, ProblemClass, RunResult
 from cdopt.backends.newton import Newton
-from cdopt.backends.posing import POSING
+from cdopt.backends.posing import POSING, posed_once
 from cdopt.backends.registry import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
@@ -45,12 +45,35 @@ class Formulation(ABC):
     data: ProblemData
     form: str
     extended: bool = False
-    statement: Statement
+
+    @posed_once
+    def statement(self) -> Statement:
+        """The variables and the problem on them."""
+        return self._stated()
+
+    @abstractmethod
+    def _stated(self) -> Statement:
+        """State the problem in the form asked for."""
 
     @property
     def problem(self) -> cp.Problem:
         """The problem as CVXPY states it."""
         return self.statement.problem
+
+    @posed_once
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N; None where the form does not hold it."""
+        return self.statement.forces
+
+    @posed_once
+    def velocity(self) -> cp.Expression | None:
+        """CVXPY expression of v⁺ (nv,), m/s; None where the form does not hold it."""
+        return self.statement.velocity
+
+    @posed_once
+    def displacement(self) -> cp.Expression | None:
+        """CVXPY expression of u (nv,), m; None where the form does not hold it."""
+        return self.statement.displacement
 
     @property
     @abstractmethod
@@ -119,8 +142,9 @@ class Formulation(ABC):
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
         weight = self._part_energy / float(self._part_energy.max())
+        statement = self.statement.with_constraints(weight, *constraints)
         extended = copy.copy(self)  # new constraints may tie parts: one unit for all
-        extended.statement = self.statement.with_constraints(weight, *constraints)
+        vars(extended)["statement"] = statement
         extended.extended = True
         return extended
 

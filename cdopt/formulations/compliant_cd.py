@@ -21,6 +21,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations.elastic import ElasticStep
+from cdopt.formulations.statement import align
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
@@ -36,11 +37,6 @@ class CompliantCD(ElasticStep):
     power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz.
     kappa : κ, factor on the step's stiffness.
     form : "velocity" for the primal, "force" for the dual, which solvers find easier when stiff.
-
-    Attributes
-    ----------
-    forces : CVXPY expression of f (nc,), N (force form).
-    velocity : CVXPY expression of v⁺ (nv,), m/s (velocity form).
 
     Raises
     ------
@@ -69,8 +65,7 @@ class CompliantCD(ElasticStep):
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
-        law = PowerLaw(stiffness, checks.power("power", power))
-        self._pose(ElasticStepData(step, law))
+        self.data = ElasticStepData(step, PowerLaw(stiffness, checks.power("power", power)))
 
     @property
     def name(self) -> str:
@@ -78,23 +73,21 @@ class CompliantCD(ElasticStep):
         return f"CompliantCD ({self.form} form, p = {self.data.law.power:g})"
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        gap = self.data.rigid.gap(iterate.motion, iterate.forces)
+        gap = self.data.gap(iterate.motion, iterate.forces)
         return {"v_next": iterate.motion, "gap": gap, "dual": self._multipliers(iterate)}
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        nc, nv, p = self.data.nc, self.step.nv, self.data.law.power
+        nc, nv, p = self.data.nc, self.data.nv, self.data.law.power
         if self.form == "velocity":
-            energy = (
+            return align(
                 rf"\min_{{v^+ \in \mathbb{{R}}^{{{nv}}}}}\quad & "
                 r"\tfrac12 \lVert v^+ - v^* \rVert_M^2 + "
                 rf"\tfrac{{1}}{{{p:g}}} \sum_i k_i\, [-\Delta t (B v^+ + b)_i]_+^{{{p:g}}}"
             )
-        else:
-            q = p / (p - 1.0)
-            energy = (
-                rf"\min_{{f \in \mathbb{{R}}^{{{nc}}},\, f \ge 0}}\quad & "
-                r"\tfrac12 f^\mathsf{T} N f + p^\mathsf{T} f + "
-                rf"\frac{{1}}{{{q:.6g}\,\Delta t}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
-            )
-        return "\\begin{align*}\n" + energy + "\n\\end{align*}"
+        q = p / (p - 1.0)
+        return align(
+            rf"\min_{{f \in \mathbb{{R}}^{{{nc}}},\, f \ge 0}}\quad & "
+            r"\tfrac12 f^\mathsf{T} N f + p^\mathsf{T} f + "
+            rf"\frac{{1}}{{{q:.6g}\,\Delta t}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
+        )

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.posing import posed_once
 from cdopt.formulations.base import Formulation
-from cdopt.formulations.statement import Statement, seed_dual
-from cdopt.problem import ScaledTruss, TrussData
+from cdopt.formulations.statement import Statement, align, seed_dual
+from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
@@ -52,11 +51,6 @@ class NoTensionTruss(Formulation):
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
     dof_body : (nv,) the body of each dof, for structured solvers.
-
-    Attributes
-    ----------
-    forces : CVXPY expression of f (nc,), N (complementary form).
-    displacement : CVXPY expression of u (nv,), m (potential form).
 
     Raises
     ------
@@ -92,11 +86,11 @@ class NoTensionTruss(Formulation):
         free = _free_mask(free_dofs, nv)
         held = _displaced(prescribed_u, free)
         ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
+        body = dof_body
+        if dof_body is not None:
+            body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         self.form = checks.choice("form", form, FORMS)
-        body = (
-            None if dof_body is None else checks.integers("dof_body", dof_body, (nv,), at_least=0)
-        )
-        self._pose(TrussData(matrix, load, law, free, held, ids, body))
+        self.data = TrussData(matrix, load, law, free, held, ids, body)
 
     @staticmethod
     def of(data: TrussData, form: str = "complementary") -> NoTensionTruss:
@@ -108,25 +102,13 @@ class NoTensionTruss(Formulation):
         """
         truss = NoTensionTruss.__new__(NoTensionTruss)
         truss.form = checks.choice("form", form, FORMS)
-        truss._pose(data)
+        truss.data = data
         return truss
 
-    def _pose(self, data: TrussData) -> None:
-        """State the problem of these data in the form asked for."""
-        self.data = data
-        self.statement: _TrussStatement = (
-            _Complementary(data) if self.form == "complementary" else _Potential(data)
-        )
-
-    @property
-    def forces(self) -> cp.Expression | None:
-        """CVXPY expression of f (nc,), N; None in potential form."""
-        return self.statement.forces
-
-    @property
-    def displacement(self) -> cp.Expression | None:
-        """CVXPY expression of u (nv,), m; None in complementary form."""
-        return self.statement.displacement
+    def _stated(self) -> Statement:
+        if self.form == "complementary":
+            return _Complementary(self.data, complementary_form)
+        return _Potential(self.data, potential_form)
 
     @property
     def name(self) -> str:
@@ -158,31 +140,20 @@ class NoTensionTruss(Formulation):
         data = self.data
         p, q = data.law.power, data.law.conjugate_power
         held = r", \qquad u = \bar u \text{ on } \Gamma_D" if not data.free.all() else ""
-        rows = (
-            r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
-            if held
-            else (r"B^\mathsf{T} f = \tilde F")
-        )
+        rows = r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
+        if not held:
+            rows = r"B^\mathsf{T} f = \tilde F"
         extra = r" + f^\mathsf{T} B \bar u" if np.any(data.prescribed_u) else ""
         if self.form == "complementary":
-            return (
-                r"\begin{align*}"
-                "\n"
+            return align(
                 rf"\min_{{f \in \mathbb{{R}}^{{{data.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}{extra} \\"
-                "\n"
-                rf"\text{{s.t.}}\quad & {rows}, \quad f \ge 0"
-                "\n"
-                r"\end{align*}"
+                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}{extra}",
+                rf"\text{{s.t.}}\quad & {rows}, \quad f \ge 0",
             )
-        return (
-            r"\begin{align*}"
-            "\n"
-            rf"\min_{{u \in \mathbb{{R}}^{{{data.B.shape[1]}}}}}\quad & "
+        return align(
+            rf"\min_{{u \in \mathbb{{R}}^{{{data.nv}}}}}\quad & "
             rf"\sum_i \tfrac{{k_i}}{{{p:.6g}}} (-B u)_{{i,+}}^{{{p:.6g}}} "
             rf"+ \tilde F^\mathsf{{T}} u{held}"
-            "\n"
-            r"\end{align*}"
         )
 
 
@@ -204,39 +175,21 @@ class _TrussStatement(Statement):
 
     data: TrussData
 
-    @posed_once
-    def scaled(self) -> ScaledTruss:
-        """The truss in units of each part's force and overlap."""
-        scaled = self.data.scaled()
-        if scaled.used.size == 0:
-            scaled = dataclasses.replace(
-                scaled,
-                B=sp.csr_array((self.data.nc, 1)),
-                load=np.zeros(1),
-                used=np.zeros(1, dtype=np.intp),
-                unit=np.ones(1),
-            )
-        if self.data.nc:
-            return scaled
-        law = PowerLaw(np.ones(1), scaled.law.power)
-        idle = sp.csr_array((1, scaled.load.size))
-        return dataclasses.replace(scaled, B=idle, opening=np.zeros(1), law=law)
+    def _declare(self) -> None:
+        data, s = self.data, self.data.scaled()
+        if s.used.size == 0:
+            used, none = np.zeros(1, dtype=np.intp), sp.csr_array((data.nc, 1))
+            s = dataclasses.replace(s, B=none, load=np.zeros(1), used=used, unit=np.ones(1))
+        if data.nc == 0:
+            law, none = PowerLaw(np.ones(1), s.law.power), sp.csr_array((1, s.load.size))
+            s = dataclasses.replace(s, B=none, opening=np.zeros(1), law=law)
+        self.scaled = s
+        self.B = cp.Constant(s.B, name="B")
 
     @property
-    def own(self) -> FloatArray:
-        """(nc,) weight of each contact."""
-        return self.weight[self.data.parts.contact] if self.data.nc else np.ones(1)
-
-    @property
-    def borne(self) -> FloatArray:
+    def used_weight(self) -> FloatArray:
         """(m,) weight of each dof in play."""
-        return self.weight[self.data.parts.dof][self.scaled.used]
-
-    def matched(self, start: WarmStart) -> FloatArray:
-        """Scaled forces of a previous solution."""
-        data = self.data
-        f = start.forces_on(data.contact_ids, data.nc)
-        return np.maximum(f / data.force, 0.0) if data.nc else np.zeros(1)
+        return self.dof_weight[self.scaled.used]
 
     def moved(self, start: WarmStart) -> FloatArray | None:
         """Scaled displacement of a previous solution, if it has one of this length."""
@@ -244,88 +197,92 @@ class _TrussStatement(Statement):
             return None
         return start.motion[self.scaled.used] * self.scaled.unit
 
+    def matched(self, start: WarmStart) -> FloatArray:
+        """Scaled forces of a previous solution."""
+        return self.scaled_forces(start.forces_on(self.data.contact_ids, self.data.nc))
+
     def pair(self, u: Any, f: Any) -> Iterate:
         """The iterate of scaled u and f, in physical units."""
         data, used = self.data, self.scaled.used
         motion = np.array(data.prescribed_u)
         moved = np.asarray(u, dtype=float).ravel() / self.scaled.unit
         motion[used] = np.where(data.free[used], moved, motion[used])
-        return Iterate(motion, data.force * np.asarray(f, dtype=float).ravel()[: data.nc])
+        return Iterate(motion, self.physical_forces(f))
 
 
 class _Complementary(_TrussStatement):
-    """(33) and (36)."""
+    """Variables f ≥ 0."""
 
-    @posed_once
-    def f(self) -> cp.Variable:
-        """Scaled forces."""
-        return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
+    def _declare(self) -> None:
+        super()._declare()
+        self.f = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
+        self.forces = cp.multiply(self.data.force, self.f[: self.data.nc])
 
-    @posed_once
-    def forces(self) -> cp.Expression:
-        """f (nc,), N."""
-        return cp.multiply(self.data.force, self.f[: self.data.nc])
+    @property
+    def elastic_energy(self) -> cp.Expression:
+        """Σ w*(f)."""
+        return self.scaled.law.conjugate_expression(self.f, self.contact_weight)
 
-    @posed_once
-    def constraints(self) -> list[cp.Constraint]:
-        """Bᵀf = F̃."""
-        return [self.scaled.B.T @ self.f == self.scaled.load]
+    @property
+    def load(self) -> cp.Constant:
+        """F̃ (m,)."""
+        return cp.Constant(self.scaled.load, name="F̃")
 
-    def objective(self) -> cp.Expression:
-        """Σ w*(f), and the work of prescribed displacements."""
-        own, opening = self.own, self.scaled.opening
-        energy = self.scaled.law.conjugate_expression(self.f, own)
-        return energy + (own * opening) @ self.f if np.any(opening) else energy
+    @property
+    def work(self) -> cp.Expression | float:
+        """Work of prescribed displacements on the forces."""
+        opening = self.scaled.opening
+        return (self.contact_weight * opening) @ self.f if np.any(opening) else 0.0
 
     def iterate(self) -> Iterate | None:
         """f, and u from the multipliers, which come in units of the weighted objective."""
-        u, f = self.constraints[0].dual_value, self.f.value
-        return None if u is None or f is None else self.pair(u / self.borne, f)
+        u, f = self.problem.constraints[0].dual_value, self.f.value
+        return None if u is None or f is None else self.pair(u / self.used_weight, f)
 
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the displacement as multipliers."""
         self.f.value = self.matched(start)
         u = self.moved(start)
         if u is not None:
-            seed_dual(self.constraints[0], self.borne * u)
+            seed_dual(self.problem.constraints[0], self.used_weight * u)
 
 
 class _Potential(_TrussStatement):
-    """(32) corrected, with overlaps c ≥ 0 as a second variable."""
+    """Variables u, and overlaps c ≥ 0."""
 
-    @posed_once
-    def u(self) -> cp.Variable:
-        """Scaled displacement of the dofs in play."""
-        return cp.Variable(self.scaled.used.size, name="u")
-
-    @posed_once
-    def c(self) -> cp.Variable:
-        """Scaled overlaps."""
-        return cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
-
-    @posed_once
-    def displacement(self) -> cp.Expression:
-        """u (nv,), m."""
-        used, nv = self.scaled.used, self.data.B.shape[1]
+    def _declare(self) -> None:
+        super()._declare()
+        used, nv = self.scaled.used, self.data.nv
+        self.u = cp.Variable(used.size, name="u")
+        self.c = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
         ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
-        return sp.csr_array(ones, shape=(nv, used.size)) @ self.u + self.data.prescribed_u
+        onto = sp.csr_array(ones, shape=(nv, used.size))
+        self.displacement = onto @ self.u + self.data.prescribed_u
 
-    @posed_once
-    def constraints(self) -> list[cp.Constraint]:
-        """c ≥ −B u; where nothing resists, no displacement."""
-        scaled, u = self.scaled, self.u
-        rest = [] if scaled.B.nnz or np.any(scaled.load) else [u == 0]
-        return [scaled.B @ u + scaled.opening + self.c >= 0, *rest]
+    @property
+    def elastic_energy(self) -> cp.Expression:
+        """Σ w(c)."""
+        return self.scaled.law.energy_expression(self.c, self.contact_weight)
 
-    def objective(self) -> cp.Expression:
-        """Σ w(c) + F̃ᵀu."""
-        energy = self.scaled.law.energy_expression(self.c, self.own)
-        return energy + (self.borne * self.scaled.load) @ self.u
+    @property
+    def load(self) -> cp.Constant:
+        """F̃ (m,)."""
+        return cp.Constant(self.used_weight * self.scaled.load, name="F̃")
+
+    @property
+    def gap(self) -> cp.Expression:
+        """B u, and what prescribed displacements add to it."""
+        return self.B @ self.u + self.scaled.opening
+
+    @property
+    def fixed(self) -> list[cp.Constraint]:
+        """No displacement where nothing resists and nothing pushes."""
+        return [] if self.scaled.B.nnz or np.any(self.scaled.load) else [self.u == 0]
 
     def iterate(self) -> Iterate | None:
         """u, and f from the multipliers, which come in units of the weighted objective."""
-        u, f = self.u.value, self.constraints[0].dual_value
-        return None if u is None or f is None else self.pair(u, f / self.own)
+        u, f = self.u.value, self.problem.constraints[0].dual_value
+        return None if u is None or f is None else self.pair(u, f / self.contact_weight)
 
     def seed(self, start: WarmStart) -> None:
         """Write the displacement, overlaps, and forces as multipliers."""
@@ -335,7 +292,17 @@ class _Potential(_TrussStatement):
         self.u.value = u
         overlap = np.maximum(self.data.overlap(start.motion) / self.data.length, 0.0)
         self.c.value = overlap if self.data.nc else np.zeros(1)
-        seed_dual(self.constraints[0], self.own * self.matched(start))
+        seed_dual(self.problem.constraints[0], self.contact_weight * self.matched(start))
+
+
+def complementary_form(x: _Complementary) -> cp.Problem:
+    """(33) and (36): Σ w*(f) over f ≥ 0 with Bᵀf = F̃."""
+    return cp.Problem(cp.Minimize(x.elastic_energy + x.work), [x.B.T @ x.f == x.load])
+
+
+def potential_form(x: _Potential) -> cp.Problem:
+    """(32) corrected: Σ w(c) + F̃ᵀu with overlaps c ≥ −B u, c ≥ 0."""
+    return cp.Problem(cp.Minimize(x.elastic_energy + x.load @ x.u), [x.gap + x.c >= 0, *x.fixed])
 
 
 def _free_mask(free_dofs: Any, nv: int) -> BoolArray:

@@ -21,6 +21,7 @@ from cdopt._util.errors import SolveFailed
 from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.posing import posed_once
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.statement import align
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.solution import Iterate
 
@@ -131,23 +132,14 @@ class QuasiStatic(NoTensionTruss):
         """The problem as mathematics."""
         p, q = self.data.law.power, self.data.law.conjugate_power
         if self.form == "complementary":
-            return (
-                r"\begin{align*}"
-                "\n"
+            return align(
                 rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}} + \Phi^\mathsf{{T}} f \\"
-                "\n"
-                r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0"
-                "\n"
-                r"\end{align*}"
+                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}} + \Phi^\mathsf{{T}} f",
+                r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0",
             )
-        return (
-            r"\begin{align*}"
-            "\n"
+        return align(
             rf"\min_{{u \in \mathbb{{R}}^{{{self._nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
             rf"(-\Phi - B u)_{{i,+}}^{{{p:.6g}}} - F^\mathsf{{T}} u"
-            "\n"
-            r"\end{align*}"
         )
 
 

@@ -35,6 +35,7 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
 from cdopt.formulations.elastic import ElasticStep
+from cdopt.formulations.statement import ForceForm, align
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -142,7 +143,7 @@ class VariationalStep(ElasticStep):
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
-        self._pose(ElasticStepData(self._compliant(), law))
+        self.data = ElasticStepData(self._compliant(), law)
 
     @posed_once
     def displacement(self) -> cp.Expression | None:
@@ -153,7 +154,9 @@ class VariationalStep(ElasticStep):
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N, bonds included; None in velocity form."""
         unknown = self.statement.forces
-        return None if unknown is None else self._all_forces(unknown)
+        if unknown is None or not isinstance(self.statement, ForceForm):
+            return None
+        return self._all_forces(unknown, self.statement.w)
 
     # --- the problem as compliant contact dynamics -------------------------------------
 
@@ -202,7 +205,7 @@ class VariationalStep(ElasticStep):
         both = self.law.stiffness * overlap
         return np.where(self.two_sided, both, self.law.force(overlap))
 
-    def _all_forces(self, unknown: cp.Expression) -> cp.Expression:
+    def _all_forces(self, unknown: cp.Expression, w: cp.Variable) -> cp.Expression:
         """CVXPY expression of f (nc,), N: unknown forces, and those of bonds by the motion."""
         if self.alpha == 0.0:
             return cp.Constant(self._force(-self.gaps))
@@ -211,7 +214,8 @@ class VariationalStep(ElasticStep):
             return unknown
         k = np.where(bonds, self.law.stiffness, 0.0)
         reach = sp.csr_array(self._B * (self.alpha * self.step.dt * k)[:, None])
-        pull = -reach @ self.statement.motion - k * self.gaps
+        motion = cp.multiply(self.data.dof_speed, w) + self.data.free_motion
+        pull = -reach @ motion - k * self.gaps
         if one.size == 0:
             return pull
         ones = np.ones(one.size)
@@ -288,26 +292,24 @@ class VariationalStep(ElasticStep):
         """The problem as mathematics."""
         nv, p, q = self.mom.size, self.law.power, self.law.conjugate_power
         if self.alpha == 0.0:
-            body = (
+            return align(
                 rf"\min_{{\Delta q \in \mathbb{{R}}^{{{nv}}}}}\quad & "
                 r"\tfrac12 \Delta q^\mathsf{T} (M + \tfrac h2 C)\, \Delta q - "
                 r"h\, (b + h B^\mathsf{T} f_0)^\mathsf{T} \Delta q"
             )
-        elif self.form == "velocity":
-            body = (
+        if self.form == "velocity":
+            return align(
                 rf"\min_{{\Delta q \in \mathbb{{R}}^{{{nv}}}}}\quad & "
                 r"\tfrac12 \Delta q^\mathsf{T} M \Delta q - h\, b^\mathsf{T} \Delta q + "
                 r"\tfrac h4 \Delta q^\mathsf{T} C \Delta q + "
                 rf"\tfrac{{h^2 (1-\alpha)}}{{{p:g}\,\alpha}} \sum_i k_i\, "
                 rf"[-g_0 - \alpha B \Delta q]_{{i,+}}^{{{p:g}}}"
             )
-        else:
-            body = (
-                rf"\min_{{f \in \mathbb{{R}}^{{{self._unknown.size}}},\, f \ge 0}}\quad & "
-                r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
-                rf"\frac{{1}}{{{q:.6g}\,\alpha h}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
-            )
-        return "\\begin{align*}\n" + body + "\n\\end{align*}"
+        return align(
+            rf"\min_{{f \in \mathbb{{R}}^{{{self._unknown.size}}},\, f \ge 0}}\quad & "
+            r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
+            rf"\frac{{1}}{{{q:.6g}\,\alpha h}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
+        )
 
 
 def _fraction(value: object) -> float:

@@ -16,7 +16,14 @@ from cdopt._util.errors import (
 from cdopt.problem.certificate import Certificate, ProblemData, Residual, certify
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.elastic import ElasticStepData
-from cdopt.problem.rigid import DelassusStepData, RigidData, RigidStepData, rigid_data
+from cdopt.problem.rigid import (
+    DelassusStepData,
+    MatrixStepData,
+    RigidData,
+    RigidStepData,
+    StepData,
+    rigid_data,
+)
 from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.truss import ScaledTruss, TrussData
@@ -31,6 +38,7 @@ __all__ = [
     "DelassusStepData",
     "ElasticStepData",
     "InvalidInput",
+    "MatrixStepData",
     "ProblemData",
     "Residual",
     "RigidData",
@@ -41,6 +49,7 @@ __all__ = [
     "ScaledTruss",
     "SolveFailed",
     "Step",
+    "StepData",
     "StepSolution",
     "TrussData",
     "Unsupported",

@@ -5,7 +5,6 @@ A product of two sparse matrices takes longer than a small problem takes to solv
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,20 +67,6 @@ class Entries:
         A = self.matrix
         size = np.abs(A.data), np.abs(_vector(f, A.shape[0]))
         return kernels.transposed_times(A.indptr, A.indices, *size, A.shape[1])
-
-    def scaled(
-        self, rows: FloatArray | None = None, columns: FloatArray | None = None
-    ) -> sp.csr_array:
-        """diag(rows) · matrix · diag(columns), on the same indices."""
-        A = self.matrix
-        left = np.ones(A.shape[0]) if rows is None else rows
-        right = np.ones(A.shape[1]) if columns is None else columns
-        data = kernels.scaled(A.indptr, A.indices, A.data, left, right)
-        if A.indices.dtype != np.int32:  # SciPy narrows them where it can: half the room
-            return sp.csr_array((data, A.indices, A.indptr), shape=A.shape)
-        result = copy.copy(A)  # its own checks take longer than the loop
-        result.data = data
-        return result
 
 
 def _vector(values: FloatArray, size: int) -> FloatArray:

@@ -18,7 +18,7 @@ from cdopt.problem.certificate import EPS
 from cdopt.problem.entries import Entries
 
 if TYPE_CHECKING:
-    from cdopt.problem.rigid import RigidStepData
+    from cdopt.problem.rigid import MatrixStepData
 
 _LENT = 1e-2  # of what acts next to a body on which nothing acts
 _RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
@@ -68,7 +68,7 @@ class BodyExchange(Exchange):
     momentum_round_off : (nv,) N s, of the imbalance of each dof.
     """
 
-    data: RigidStepData
+    data: MatrixStepData
     energy: FloatArray
     imbalance: FloatArray
     momentum_round_off: FloatArray
@@ -94,7 +94,7 @@ class BodyExchange(Exchange):
         return impulse / data.dt
 
 
-def body_exchange(data: RigidStepData, v_next: FloatArray, f: FloatArray) -> BodyExchange:
+def body_exchange(data: MatrixStepData, v_next: FloatArray, f: FloatArray) -> BodyExchange:
     """What acts in a step, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
     step, B, mass, parts = data.step, data.B, data.mass, data.parts
     dt, entries, bodies = data.dt, data.entries, data.bodies

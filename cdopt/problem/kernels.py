@@ -57,18 +57,6 @@ def closing_speeds(
 
 
 @compiled()
-def scaled(
-    ptr: IntArray, idx: IntArray, val: FloatArray, rows: FloatArray, columns: FloatArray
-) -> FloatArray:
-    """The entries of diag(rows) · B · diag(columns)."""
-    out = np.empty(val.size)
-    for i in range(rows.size):
-        for k in range(ptr[i], ptr[i + 1]):
-            out[k] = val[k] * rows[i] * columns[idx[k]]
-    return out
-
-
-@compiled()
 def times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
     """B x (n,) for B as its CSR parts."""
     out = np.zeros(ptr.size - 1)

@@ -1,4 +1,4 @@
-"""A classic contact dynamics step as data: its energies, scales, residuals and infeasibility."""
+"""Steps as data: energies, scales, residuals and infeasibility of classic contact dynamics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import kernels
 from cdopt.problem.bodies import Bodies, bodies_of, touched
 from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
-from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.entries import Entries
 from cdopt.problem.exchange import BodyExchange, Exchange, body_exchange
@@ -29,6 +28,7 @@ from cdopt.problem.scaling import (
     column_scale,
     matrix_parts,
     network_parts,
+    scaled,
 )
 
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
@@ -36,27 +36,12 @@ _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancell
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 
-def rigid_data(step: Step) -> RigidStepData | DelassusStepData:
-    """The problem of classic contact dynamics on a step, however the step is known."""
-    if isinstance(step, DelassusStep):
-        return DelassusStepData(step)
-    return RigidStepData(cast(ContactStep, step))
+class StepData(ProblemData):
+    """What all kinds of steps share: gaps, energies, what acts, and scales.
 
-
-class RigidData(ProblemData):
-    """A classic contact dynamics step: f ≥ 0, g ≥ 0, fᵀg = 0 with gap rates g = N f + p.
-
-    Equations (20)–(22) of Olsen & Kamrin (2018). Residuals, with S_i the gap speed of what acts
-    at contact i and E the energy of what acts in an independent part:
-
-    - ``penetration``      max (−g_i)₊ / S_i
-    - ``tension``          max (−N_ii f_i)₊ / S_i
-    - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
-    - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
-    - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
+    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
     """
 
-    kind = "rigid step"
     step: Step
 
     @property
@@ -96,19 +81,6 @@ class RigidData(ProblemData):
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
 
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
-        exchange, gap, push = self.exchange(motion, f), self.gap(motion, f), self.mobility * f
-        speed, round_off, none = exchange.speed, exchange.gap_round_off, np.zeros(self.nc)
-        both = positive(np.minimum(push, gap))
-        return (
-            worst("penetration", positive(-gap), speed, round_off, "m/s"),
-            worst("tension", positive(-push), speed, none, "m/s"),
-            worst("complementarity", both, speed, round_off, "m/s"),
-            *self.momentum_residual(exchange),
-            self.duality_gap(exchange, self.dt * f * gap, self.dt * np.abs(f) * round_off, none),
-        )
-
     def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
         """The residual of momentum, where bodies are known."""
         return ()
@@ -142,33 +114,6 @@ class RigidData(ProblemData):
         """½ ‖M(v⁺ − v*) − Δt Bᵀf‖² (parts,) in the norm of M⁻¹, J, and its round-off."""
         none = np.zeros(self.parts.count)
         return none, none
-
-    def prove_infeasible(self) -> InfeasibilityProof | None:
-        """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
-        rows, bias = self._balance
-        if self.nc == 0 or not np.any(bias < 0.0):
-            return None
-        reach = column_scale(sp.csr_array(rows.T))
-        used = np.flatnonzero(reach > 0.0)
-        balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
-        height = self.parts.largest(self.parts.contact, positive(-bias))[self.parts.contact]
-        ray = descending_ray(
-            bias / np.where(height > 0.0, height, 1.0),
-            balance,
-            np.abs,
-            A_eq=balance,
-            b_eq=np.zeros(used.size),
-            bounds=(0.0, 1.0),
-        )
-        if ray is None:
-            return None
-        g, violation = ray
-        return InfeasibilityProof(self.kind, read_only(g), float(bias @ g), violation)
-
-    @property
-    @abstractmethod
-    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
-        """Bᵀ and bias, or N and p."""
 
     # --- what acts ---------------------------------------------------------------------
 
@@ -224,7 +169,7 @@ class RigidData(ProblemData):
         """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
         return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
 
-    @property
+    @cached_property
     def part_force(self) -> FloatArray:
         """(parts,) N: unit of the part's forces."""
         return self.stopping_force
@@ -245,13 +190,8 @@ class RigidData(ProblemData):
         return read_only(self.part_force[self.parts.contact])
 
 
-@dataclass(frozen=True, eq=False)
-class RigidStepData(RigidData):
-    """The problem of a step with matrices: B v⁺ + bias ≥ 0, M (v⁺ − v*) = Δt Bᵀ f, f ≥ 0.
-
-    √E_b is the change of motion of body b in this step: E_b = Σ M_jj a_j² over its dofs, with a_j
-    the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j. S_i is the gap speed that this means at i.
-    """
+class MatrixStepData(StepData):
+    """A step with matrices: M (v⁺ − v*) = Δt Bᵀ f, gap rates g = B v⁺ + bias."""
 
     step: ContactStep
 
@@ -345,10 +285,6 @@ class RigidStepData(RigidData):
         round_off = (exchange.momentum_round_off / exchange.root_mass) ** 2
         return parts.total(parts.dof, kinetic), parts.total(parts.dof, round_off)
 
-    @property
-    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
-        return sp.csr_array(self.B.T), self.step.bias
-
     # --- what acts ---------------------------------------------------------------------
 
     @cached_property
@@ -420,23 +356,37 @@ class RigidStepData(RigidData):
     @cached_property
     def _scaled(self) -> ScaledDynamics:
         s = self.dof_speed
-        return ScaledDynamics(
-            M=Entries(self.mass.M).scaled(s / self.dof_energy, s),
-            B=self.entries.scaled(1.0 / self.speed, s),
-            p=self.step.p_vec / self.speed,
-            law=self._scaled_law(),
-        )
+        M = scaled(self.mass.M, s / self.dof_energy, s)
+        return ScaledDynamics(M, scaled(self.B, 1.0 / self.speed, s), self.step.p_vec / self.speed)
 
     def scaled(self) -> ScaledDynamics:
         """The step in units of the forces, speeds and energies of its parts; made once."""
         return self._scaled
 
-    def _scaled_law(self) -> PowerLaw | None:
-        return None
+
+@dataclass(frozen=True, eq=False)
+class RigidStepData(MatrixStepData):
+    """Classic contact dynamics with matrices: f ≥ 0, g = B v⁺ + bias ≥ 0, fᵀg = 0.
+
+    √E_b is the change of motion of body b in this step: E_b = Σ M_jj a_j² over its dofs, with a_j
+    the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j. S_i is the gap speed that this means at i.
+    """
+
+    step: ContactStep
+
+    kind = "rigid step"
+
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+        return _rigid_residuals(self, motion, f)
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
+        return _squeezed(self, sp.csr_array(self.B.T), self.step.bias)
 
 
 @dataclass(frozen=True, eq=False)
-class DelassusStepData(RigidData):
+class DelassusStepData(StepData):
     """The problem of a step known by N and p alone: f ≥ 0, N f + p ≥ 0, fᵀ(N f + p) = 0.
 
     S_i is the largest of −p_i and of the speed that forces make at the contact, Σ_j |N_ij||f_j|
@@ -445,6 +395,16 @@ class DelassusStepData(RigidData):
     """
 
     step: DelassusStep
+
+    kind = "rigid step"
+
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions at forces f (nc,) in N."""
+        return _rigid_residuals(self, motion, f)
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Multipliers g ≥ 0 with N g = 0 and gᵀp < 0, if there are any."""
+        return _squeezed(self, self.step.N, self.step.p_vec)
 
     @property
     def nv(self) -> int:
@@ -489,10 +449,6 @@ class DelassusStepData(RigidData):
         part_energy = parts.total(parts.contact, energy)
         return Exchange(speed, EPS * (np.abs(p) + summed), part_energy, self.mobility)
 
-    @property
-    def _balance(self) -> tuple[sp.csr_array, FloatArray]:
-        return self.step.N, self.step.p_vec
-
     @cached_property
     def idle_parts(self) -> BoolArray:
         """(parts,) those in which no contact closes in free motion."""
@@ -510,5 +466,62 @@ class DelassusStepData(RigidData):
 
     def scaled(self) -> ScaledDelassus:
         """The step in units of the forces and speeds of its parts."""
-        N = Entries(self.step.N).scaled(self.force, 1.0 / self.speed)
+        N = scaled(self.step.N, self.force, 1.0 / self.speed)
         return ScaledDelassus(sp.csr_array((N + N.T) * 0.5), self.step.p_vec / self.speed)
+
+
+RigidData = RigidStepData | DelassusStepData
+
+
+def rigid_data(step: Step) -> RigidData:
+    """The problem of classic contact dynamics on a step, however the step is known."""
+    if isinstance(step, DelassusStep):
+        return DelassusStepData(step)
+    return RigidStepData(cast(ContactStep, step))
+
+
+def _rigid_residuals(
+    data: StepData, v_next: FloatArray | None, f: FloatArray
+) -> tuple[Residual, ...]:
+    """The optimality conditions (20)–(22) of Olsen & Kamrin (2018): f ≥ 0, g ≥ 0, fᵀg = 0.
+
+    With S_i the gap speed of what acts at contact i and E the energy of what acts in a part:
+
+    - ``penetration``      max (−g_i)₊ / S_i
+    - ``tension``          max (−N_ii f_i)₊ / S_i
+    - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
+    - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
+    - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
+    """
+    exchange, gap, push = data.exchange(v_next, f), data.gap(v_next, f), data.mobility * f
+    speed, round_off, none = exchange.speed, exchange.gap_round_off, np.zeros(data.nc)
+    both = positive(np.minimum(push, gap))
+    return (
+        worst("penetration", positive(-gap), speed, round_off, "m/s"),
+        worst("tension", positive(-push), speed, none, "m/s"),
+        worst("complementarity", both, speed, round_off, "m/s"),
+        *data.momentum_residual(exchange),
+        data.duality_gap(exchange, data.dt * f * gap, data.dt * np.abs(f) * round_off, none),
+    )
+
+
+def _squeezed(data: StepData, rows: sp.csr_array, bias: FloatArray) -> InfeasibilityProof | None:
+    """Multipliers g ≥ 0 of zero product with the rows and gᵀ bias < 0, if there are any."""
+    if data.nc == 0 or not np.any(bias < 0.0):
+        return None
+    reach = column_scale(sp.csr_array(rows.T))
+    used = np.flatnonzero(reach > 0.0)
+    balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    height = data.parts.largest(data.parts.contact, positive(-bias))[data.parts.contact]
+    ray = descending_ray(
+        bias / np.where(height > 0.0, height, 1.0),
+        balance,
+        np.abs,
+        A_eq=balance,
+        b_eq=np.zeros(used.size),
+        bounds=(0.0, 1.0),
+    )
+    if ray is None:
+        return None
+    g, violation = ray
+    return InfeasibilityProof(data.kind, read_only(g), float(bias @ g), violation)

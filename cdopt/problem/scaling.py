@@ -7,6 +7,7 @@ homogeneous in the data: a change of units multiplies it, and scaled problems se
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,4 +171,18 @@ def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     result = np.zeros(count)
     for i in range(values.size):
         result[label[i]] = np.maximum(result[label[i]], values[i])
+    return result
+
+
+def scaled(
+    A: sp.csr_array, rows: FloatArray | None = None, columns: FloatArray | None = None
+) -> sp.csr_array:
+    """diag(rows) · A · diag(columns), on the indices of A."""
+    values = A.data
+    if rows is not None:
+        values = values * np.repeat(rows, np.diff(A.indptr))
+    if columns is not None:
+        values = values * columns[A.indices]
+    result = copy.copy(A)  # the checks of a constructor take longer than the products
+    result.data = values
     return result

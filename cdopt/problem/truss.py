@@ -32,7 +32,7 @@ from cdopt.problem.certificate import (
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.entries import Entries
 from cdopt.problem.infeasibility import descending_ray
-from cdopt.problem.scaling import Parts, column_scale, network_parts
+from cdopt.problem.scaling import Parts, column_scale, network_parts, scaled
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
@@ -285,17 +285,13 @@ class TrussData(ProblemData):
         lever, part = self.dof_lever[used], self.parts.dof[used]
         ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
         return ScaledTruss(
-            B=self._entries_of(used).scaled(columns=1.0 / lever),
+            B=scaled(self.B if used.size == self.nv else self.B[:, used], None, 1.0 / lever),
             load=self.contact_load[used] / (lever * self.part_force[part]),
             opening=-self.held / self.length,
             law=PowerLaw(ratio, self.law.power),
             used=used,
             unit=lever / self.part_length[part],
         )
-
-    def _entries_of(self, used: NDArray[np.intp]) -> Entries:
-        """The entries of B in these columns."""
-        return self.entries if used.size == self.free.size else Entries(self.B[:, used])
 
     @cached_property
     def part_force(self) -> FloatArray:

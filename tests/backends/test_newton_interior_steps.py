@@ -222,7 +222,7 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     begin = newton_interior.begun(posed)
     run = newton_interior.solve(posed, *begin, 1e-12, 100)
     assert run.converged
-    v_next = step.v_star + data.rigid.dof_speed * run.w[net.place]
+    v_next = step.v_star + data.dof_speed * run.w[net.place]
     expected = formulation.solve("newton", check=False).v_next
     np.testing.assert_allclose(v_next, expected, atol=1e-8 * np.abs(step.v_star).max())
 

@@ -309,7 +309,7 @@ def elastic_problem(rng: np.random.Generator) -> Problem | None:
         return relative(off, scale)
 
     data: ElasticStepData = cd.data
-    return Problem(data, motion, forces, wrong, data.rigid.velocity, closing_by(N, p))
+    return Problem(data, motion, forces, wrong, data.velocity, closing_by(N, p))
 
 
 def truss_problem(rng: np.random.Generator) -> Problem | None:

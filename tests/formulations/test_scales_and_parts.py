@@ -14,7 +14,7 @@ import cdopt
 from cdopt.problem import RigidStepData, TrussData
 from cdopt.problem.certificate import certify
 from cdopt.problem.entries import Entries
-from cdopt.problem.scaling import matrix_parts, network_parts
+from cdopt.problem.scaling import matrix_parts, network_parts, scaled
 
 seeds = st.integers(0, 10_000)
 
@@ -72,8 +72,8 @@ def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
     np.testing.assert_allclose(entries.times(x), dense @ x, atol=1e-14)
     np.testing.assert_allclose(entries.load(f), dense.T @ f, atol=1e-14)
     np.testing.assert_allclose(entries.load_size(f), np.abs(dense).T @ np.abs(f), atol=1e-14)
-    np.testing.assert_allclose(entries.scaled(f, x).toarray(), np.outer(f, x) * dense, atol=1e-14)
-    np.testing.assert_allclose(entries.scaled(columns=x).toarray(), dense * x, atol=1e-14)
+    np.testing.assert_allclose(scaled(A, f, x).toarray(), np.outer(f, x) * dense, atol=1e-14)
+    np.testing.assert_allclose(scaled(A, None, x).toarray(), dense * x, atol=1e-14)
     np.testing.assert_allclose(entries.load(np.repeat(f, 2)[::2]), dense.T @ f, atol=1e-14)
     np.testing.assert_array_equal(A.toarray(), dense)
 
