@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -12,11 +11,9 @@ import pytest
 import scipy.sparse as sp
 from campaigns import malformed_calls, specimens
 from conftest import WEIGHT, beam
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import cdopt
-from cdopt._util.errors import CdoptError, InvalidInput
+from cdopt._util.errors import InvalidInput
 
 MASS = WEIGHT / 9.81
 GOOD_STEP = {
@@ -47,87 +44,16 @@ GOOD_TRUSS = {
     "prescribed_u": np.zeros(2),
     "contact_ids": [1, 2, 3],
 }
-GOOD_CLASSIC = {"step": beam(), "form": "force"}
-GOOD_COMPATIBLE = {
-    "step": beam(), "power": 2.0, "form": "potential", "classic_form": "force",
-    "closed_tol": 1e-6,
-}  # fmt: skip
-GOOD_VARIATIONAL = {
-    "step": beam(), "mom": [-1.0, 0.0], "alpha": 0.5, "power": 2.0, "damping_matrix": np.eye(2),
-    "damping": "forced", "two_sided": [True, False, False], "form": "velocity",
-    "damping_matrix_start": None, "damping_matrix_end": None, "damping_drive": np.zeros(2),
-}  # fmt: skip
-GOOD_SOLVE = {
-    "backend": "clarabel", "tol": 1e-6, "warm_start": None, "accuracy": None, "max_iter": 50,
-}  # fmt: skip
+GOOD_COMPATIBLE = {"step": beam(), "power": 2.0, "form": "potential", "closed_tol": 1e-6}
+GOOD_SOLVE = {"backend": "clarabel", "tol": 1e-6, "warm_start": None, "accuracy": None}
 CALLS = {
     "ContactStep": (cdopt.ContactStep, GOOD_STEP),
     "from_delassus": (cdopt.ContactStep.from_delassus, GOOD_ROWS),
     "NoTensionTruss": (cdopt.NoTensionTruss, GOOD_TRUSS),
-    "ClassicCD": (cdopt.ClassicCD, GOOD_CLASSIC),
+    "ClassicCD": (cdopt.ClassicCD, {"step": beam(), "form": "force"}),
     "CompatibleCD": (cdopt.CompatibleCD, GOOD_COMPATIBLE),
-    "VariationalStep": (cdopt.VariationalStep, GOOD_VARIATIONAL),
     "solve": (cdopt.ClassicCD(beam()).solve, GOOD_SOLVE),
 }
-
-numbers = st.one_of(
-    st.floats(allow_nan=True, allow_infinity=True),
-    st.integers(-(2**70), 2**70),
-    st.sampled_from([0, -1, 1, 1e300, -1e-300, np.nan, np.inf, True, 1j, np.float32(3), 2**64 - 1]),
-)
-arrays = st.one_of(
-    st.lists(numbers, max_size=5),
-    st.lists(st.lists(numbers, max_size=4), max_size=4),
-    st.builds(
-        lambda shape, value: np.full(shape, value),
-        st.lists(st.integers(0, 4), max_size=3).map(tuple),
-        st.sampled_from([0.0, 1.0, -1.0, np.nan, np.inf, 1e200, 7]),
-    ),
-    st.builds(
-        lambda n, m, value: sp.csr_array(np.full((n, m), value)),
-        st.integers(1, 4),
-        st.integers(1, 4),
-        st.sampled_from([0.0, 1.0, -2.0, np.nan, np.inf]),
-    ),
-    st.sampled_from([sp.coo_array(np.eye(2)), sp.eye(3).todia(), np.array(["a", "b"]), np.eye(2)]),
-)
-oddities = st.one_of(
-    st.none(),
-    st.text(max_size=6),
-    st.binary(max_size=4),
-    st.dictionaries(st.text(max_size=2), numbers, max_size=2),
-    st.sets(st.integers(), max_size=2),
-    st.sampled_from([object(), int, len, {}, (), [], [[]], b"", np.datetime64("2020"), beam()]),
-    st.sampled_from(["force", "velocity", "potential", "osqp", "gurobi", "no such", "scipy", "1"]),
-)
-anything = st.one_of(numbers, arrays, oddities)
-
-
-@st.composite
-def malformed(draw: st.DrawFn) -> tuple[str, dict]:
-    name = draw(st.sampled_from(sorted(CALLS)))
-    good = CALLS[name][1]
-    spoilt = draw(st.lists(st.sampled_from(sorted(good)), min_size=1, max_size=3, unique=True))
-    return name, {**good, **{key: draw(anything) for key in spoilt}}
-
-
-def attempt(call: tuple[str, dict]) -> None:
-    name, arguments = call
-    with contextlib.suppress(CdoptError):
-        CALLS[name][0](**arguments)
-
-
-@settings(max_examples=600, suppress_health_check=list(HealthCheck))
-@given(malformed())
-def test_malformed_calls_raise_nothing_but_cdopts_errors(call: tuple[str, dict]) -> None:
-    attempt(call)
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
-@given(malformed())
-def test_ten_thousand_malformed_calls(call: tuple[str, dict]) -> None:
-    attempt(call)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +125,7 @@ ONCE_ESCAPED = {
     "pairs of one row": lambda: contact.effective_mass(SCENE, [0, 1]),
     "pairs of no body": lambda: contact.effective_mass(SCENE, [[0, 99]]),
     "contacts that do not fit": lambda: dataclasses.replace(CONTACTS, phi=np.zeros(1)),
-    "dofs that do not fit": lambda: dataclasses.replace(SCENE.dofs, body=np.arange(2)),
+    "dofs that do not fit": lambda: dataclasses.replace(SCENE.dofs, number=np.arange(2)),
     "a column that is no array": lambda: dataclasses.replace(
         SCENE.bodies.tables[0], columns={"radius": "no"}
     ),

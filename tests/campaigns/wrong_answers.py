@@ -7,6 +7,7 @@ active set guessed in floating point is solved and checked exactly.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from fractions import Fraction
@@ -14,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 import cdopt
-from cdopt.problem import ElasticStepData, rigid_data
+from cdopt.problem import rigid_data
 from cdopt.problem.certificate import certify
 
 FORBIDDEN = ("false ok", "exact refused")
@@ -23,14 +24,13 @@ NEARLY = 1e-6  # of what acts: a gap that the tolerance cannot tell from a close
 IDLE = 1e-2  # of what acts beyond an open contact, where nothing acts here
 ANSWERS = 100  # to each problem
 
-Rational = list[Fraction]
-
 
 def run(count: int, seed: int) -> dict[str, int]:
     """Certify ``count`` problem–answer pairs; returns how many of which kind there were."""
     rng = np.random.default_rng(seed)
     table: Counter[str] = Counter(dict.fromkeys(FORBIDDEN, 0))
-    kinds = itertools.cycle((rigid_problem, delassus_problem, elastic_problem, truss_problem))
+    rigid, elastic = (functools.partial(moving_problem, elastic=e) for e in (False, True))
+    kinds = itertools.cycle((rigid, delassus_problem, elastic, truss_problem))
     while table["pairs"] < count:
         problem = next(kinds)(rng)
         if problem is None:
@@ -40,51 +40,52 @@ def run(count: int, seed: int) -> dict[str, int]:
     return dict(table)
 
 
-# --- rational linear algebra -----------------------------------------------------------
+# --- rational linear algebra: arrays of Fraction -----------------------------------------
 
 
-def fractions(values: np.ndarray) -> list:
-    """The same numbers, exactly."""
-    if values.ndim == 1:
-        return [Fraction(float(x)) for x in values]
-    return [fractions(row) for row in values]
+@np.vectorize(otypes=[object])
+def exactly(x: float) -> Fraction:
+    """The same numbers in rational arithmetic."""
+    return Fraction(float(x))
 
 
-def dot(a: Rational, b: Rational) -> Fraction:
-    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+def rounded(values: np.ndarray) -> np.ndarray:
+    return values.astype(float)
 
 
-def solve(A: list[Rational], b: Rational) -> Rational | None:
+def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """x with A x = b by Gauss–Jordan elimination; None when A is singular."""
-    n = len(b)
-    rows = [[*A[i], b[i]] for i in range(n)]
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k] != 0), None)
+    rows = np.column_stack([A, b])
+    for k in range(len(b)):
+        pivot = next((i for i in range(k, len(b)) if rows[i, k] != 0), None)
         if pivot is None:
             return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        top = rows[k]
-        for i in range(n):
-            if i != k and rows[i][k] != 0:
-                factor = rows[i][k] / top[k]
-                rows[i] = [x - factor * y for x, y in zip(rows[i], top, strict=True)]
-    return [rows[k][n] / rows[k][k] for k in range(n)]
+        rows[[k, pivot]] = rows[[pivot, k]]
+        rows[k] = rows[k] / rows[k, k]
+        for i in range(len(b)):
+            if i != k and rows[i, k] != 0:
+                rows[i] = rows[i] - rows[i, k] * rows[k]
+    return rows[:, -1]
 
 
-def complementary(N: list[Rational], p: Rational) -> Rational | None:
+def complementary(N: np.ndarray, p: np.ndarray) -> np.ndarray | None:
     """f ≥ 0 with N f + p ≥ 0 and no product left, by the first active set that is exactly right."""
-    nc = len(p)
-    for size in range(nc + 1):
-        for active in itertools.combinations(range(nc), size):
-            some = solve([[N[i][j] for j in active] for i in active], [-p[i] for i in active])
+    for active in subsets(len(p)):
+        f = exactly(np.zeros(len(p)))
+        if active:
+            some = solve(N[np.ix_(active, active)], -p[active])
             if some is None or any(x < 0 for x in some):
                 continue
-            f = [Fraction(0)] * nc
-            for i, x in zip(active, some, strict=True):
-                f[i] = x
-            if all(dot(N[i], f) + p[i] >= 0 for i in range(nc)):
-                return f
+            f[active] = some
+        if all(x >= 0 for x in N @ f + p):
+            return f
     return None
+
+
+def subsets(n: int):
+    """Lists of some of n contacts, the shortest first."""
+    for size in range(n + 1):
+        yield from map(list, itertools.combinations(range(n), size))
 
 
 # --- problems --------------------------------------------------------------------------
@@ -114,8 +115,6 @@ class Problem:
         if not exact.ok:
             undecided = exact.worst <= max(exact.tol, 10.0 * exact.resolution)
             table["exact undecided" if undecided else "exact refused"] += 1
-            if not undecided:
-                self.shown(self.motion, self.forces, 0.0)
         for motion, forces in self.answers(rng):
             table["pairs"] += 1
             if not all(np.all(np.isfinite(x)) for x in (motion, forces) if x is not None):
@@ -127,11 +126,6 @@ class Problem:
             if certify(self.data, motion, forces).ok:
                 table["false ok"] += 1
                 table[f"false ok: {kind}"] += 1
-                self.shown(motion, forces, off)
-
-    def shown(self, motion, forces, off) -> None:
-        if SHOW is not None:
-            SHOW.append((self, motion, forces, off))
 
     def answers(self, rng: np.random.Generator):
         """Answers near and far, most of which are wrong."""
@@ -202,34 +196,37 @@ def step_data(rng: np.random.Generator):
     return mass, B, v, load, phi, dt, body
 
 
-def rigid_problem(rng: np.random.Generator) -> Problem | None:
+def moving_problem(rng: np.random.Generator, elastic: bool) -> Problem | None:
+    """A step of bodies with masses: rigid, or with Hookean contacts."""
     mass, B, v, load, phi, dt, body = step_data(rng)
-    step = cdopt.ContactStep(np.diag(mass), B, phi, v, load, dt, dof_body=body)
-    m, rows, h = fractions(mass), fractions(B), Fraction(dt)
-    free = [a + h * b / c for a, b, c in zip(fractions(v), fractions(load), m, strict=True)]
-    p = [Fraction(float(x)) / h + dot(r, free) for x, r in zip(phi, rows, strict=True)]
-    N = [
-        [h * sum((a * b / c for a, b, c in zip(r, s, m, strict=True)), Fraction(0)) for s in rows]
-        for r in rows
-    ]
+    nc = phi.size
+    stiffness = spread(rng, nc, 4.0 * rng.random()) if elastic else np.ones(nc)
+    step = cdopt.ContactStep(np.diag(mass), B, phi, v, load, dt, dof_body=body, stiffness=stiffness)
+    m, rows, h = exactly(mass), exactly(B), Fraction(dt)
+    free = exactly(v) + h * exactly(load) / m
+    p = exactly(phi) / h + rows @ free
+    N = h * (rows / m) @ rows.T
+    if elastic:
+        mean = np.mean(np.sum(B * B / mass, axis=1))
+        cd = cdopt.CompliantCD(step, 2.0, kappa=10.0 ** rng.uniform(-2, 6) / (mean * dt * dt))
+        data = cd.data
+        N = N + np.diag(1 / (h * exactly(data.law.stiffness)))
+    else:
+        data = rigid_data(step)
     f = complementary(N, p)
     if f is None:
         return None
-    jump = [h * sum((rows[i][j] * f[i] for i in range(len(f))), Fraction(0)) / m[j]
-            for j in range(len(m))]  # fmt: skip
-    motion = np.array([float(a + b) for a, b in zip(free, jump, strict=True)])
-    data = rigid_data(step)
-    acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
-    gap = np.array([float(dot(r, f) + q) for r, q in zip(N, p, strict=True)])
+    jump = h * (rows.T @ f) / m
+    forces, motion = rounded(f), rounded(free + jump)
+    acts = np.maximum(np.abs(rounded(jump)), np.abs(dt * load / mass))
+    gap = np.where(forces > 0.0, 0.0, np.inf) if elastic else rounded(N @ f + p)
     scale = reach(B, mass, body, acts, gap, step.p_vec)
 
     def wrong(w: np.ndarray, g: np.ndarray) -> float:
         off = np.sqrt(np.bincount(body, mass * (w - motion) ** 2))
         pushed = np.abs(dt * B.T @ (g - forces)) / np.sqrt(mass)
-        off = np.maximum(off, np.sqrt(np.bincount(body, pushed**2)))
-        return relative(off, scale)
+        return relative(np.maximum(off, np.sqrt(np.bincount(body, pushed**2))), scale)
 
-    forces = np.array([float(x) for x in f])
     return Problem(data, motion, forces, wrong, data.velocity, closing_by(N, p))
 
 
@@ -239,13 +236,9 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     mass = np.repeat(
         2.0 ** np.round(np.log2(spread(rng, body[-1] + 1, decades))), np.sum(body == 0)
     )
-    rows, m = fractions(B), fractions(mass)
-    exact = [
-        [sum((a * b / c for a, b, c in zip(r, s, m, strict=True)), Fraction(0)) for s in rows]
-        for r in rows
-    ]
-    N = np.array(exact, dtype=float)
-    if fractions(N) != exact:  # a rounded N has negative eigenvalues, and several answers
+    exact = (exactly(B) / exactly(mass)) @ exactly(B).T
+    N = rounded(exact)
+    if not np.all(exactly(N) == exact):  # a rounded N has negative eigenvalues, several answers
         return None
     p = -N @ (rng.random(nc) * spread(rng, nc, decades / 2)) + np.where(
         rng.random(nc) < 0.5, 0.0, rng.random(nc)
@@ -255,12 +248,12 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     except cdopt._util.errors.InvalidInput:
         return None
     N = step.N.toarray()
-    f = complementary(fractions(N), fractions(p))
+    f = complementary(exactly(N), exactly(p))
     if f is None:
         return None
-    forces = np.array([float(x) for x in f])
+    forces = rounded(f)
     data = rigid_data(step)
-    gap = np.array([float(dot(r, f) + q) for r, q in zip(fractions(N), fractions(p), strict=True)])
+    gap = rounded(exactly(N) @ f + exactly(p))
     scale = np.maximum(np.abs(N @ forces), np.abs(p))
     for _ in range(nc):  # what acts at one contact reaches the others, whole where it is closed
         lent = np.where(gap <= NEARLY * scale, (N != 0.0) * scale, np.abs(N) * (scale / np.diag(N)))
@@ -273,45 +266,6 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     return Problem(data, None, forces, wrong, lambda g: None, closing_by(N, p))
 
 
-def elastic_problem(rng: np.random.Generator) -> Problem | None:
-    mass, B, v, load, phi, dt, body = step_data(rng)
-    nc = phi.size
-    step = cdopt.ContactStep(
-        np.diag(mass), B, phi, v, load, dt, dof_body=body,
-        stiffness=spread(rng, nc, 4.0 * rng.random()),
-    )  # fmt: skip
-    own = np.mean(np.sum(B * B / mass, axis=1))
-    cd = cdopt.CompliantCD(step, 2.0, kappa=10.0 ** rng.uniform(-2, 6) / (own * dt * dt))
-    k = cd.data.law.stiffness
-    m, rows, h = fractions(mass), fractions(B), Fraction(dt)
-    free = [a + h * b / c for a, b, c in zip(fractions(v), fractions(load), m, strict=True)]
-    p = [Fraction(float(x)) / h + dot(r, free) for x, r in zip(phi, rows, strict=True)]
-    N = [
-        [h * sum((a * b / c for a, b, c in zip(r, s, m, strict=True)), Fraction(0)) for s in rows]
-        for r in rows
-    ]
-    for i in range(nc):
-        N[i][i] += 1 / (h * Fraction(float(k[i])))
-    f = complementary(N, p)
-    if f is None:
-        return None
-    jump = [h * sum((rows[i][j] * f[i] for i in range(nc)), Fraction(0)) / m[j]
-            for j in range(len(m))]  # fmt: skip
-    motion = np.array([float(a + b) for a, b in zip(free, jump, strict=True)])
-    forces = np.array([float(x) for x in f])
-    acts = np.maximum(np.abs([float(x) for x in jump]), np.abs(dt * load / mass))
-    scale = reach(B, mass, body, acts, np.where(forces > 0.0, 0.0, np.inf), step.p_vec)
-
-    def wrong(w: np.ndarray, g: np.ndarray) -> float:
-        off = np.sqrt(np.bincount(body, mass * (w - motion) ** 2))
-        pushed = np.abs(dt * B.T @ (g - forces)) / np.sqrt(mass)
-        off = np.maximum(off, np.sqrt(np.bincount(body, pushed**2)))
-        return relative(off, scale)
-
-    data: ElasticStepData = cd.data
-    return Problem(data, motion, forces, wrong, data.velocity, closing_by(N, p))
-
-
 def truss_problem(rng: np.random.Generator) -> Problem | None:
     """A Hookean truss: N = B A⁻¹ Bᵀ does not exist, so the active set is solved for u."""
     B, body, decades = network(rng)
@@ -319,13 +273,10 @@ def truss_problem(rng: np.random.Generator) -> Problem | None:
     k = spread(rng, nc, decades / 2)
     given = np.where(rng.random(nc) < 0.6, rng.random(nc) * spread(rng, nc, decades / 2), 0.0)
     load = B.T @ given
-    rows, stiff, F = fractions(B), fractions(k), fractions(load)
-    answer = truss_truth(rows, stiff, F)
+    answer = truss_truth(exactly(B), exactly(k), exactly(load))
     if answer is None:
         return None
-    u, f = answer
-    forces = np.array([float(x) for x in f])
-    motion = np.array([float(x) for x in u])
+    motion, forces = map(rounded, answer)
     data = cdopt.NoTensionTruss(B, load, k, dof_body=body).data
     lever = np.abs(B).max(axis=0)
     lever = np.where(lever > 0.0, lever, 1.0)
@@ -345,46 +296,29 @@ def truss_problem(rng: np.random.Generator) -> Problem | None:
     return Problem(data, motion, forces, wrong, lambda g: motion, closing)
 
 
-def truss_truth(rows, stiff, F):
+def truss_truth(B, k, F):
     """u and f of the truss, exactly; dofs that no active contact determines stay at zero."""
-    nc, nv = len(rows), len(F)
-    for size in range(nc, -1, -1):
-        for active in itertools.combinations(range(nc), size):
-            for dofs in _bases(rows, active, nv):
-                K = [[sum((stiff[i] * rows[i][a] * rows[i][b] for i in active), Fraction(0))
-                      for b in dofs] for a in dofs]  # fmt: skip
-                some = solve(K, [-F[a] for a in dofs])
+    for active in reversed(list(subsets(len(k)))):
+        rows = B[active]
+        size = np.abs(rounded(rows)).max(axis=1, initial=1e-300)[:, None]
+        rank = np.linalg.matrix_rank(rounded(rows) / size) if active else 0
+        for dofs in map(list, itertools.combinations(range(len(F)), int(rank))):
+            u = exactly(np.zeros(len(F)))
+            if dofs:
+                chosen = rows[:, dofs]
+                some = solve(chosen.T @ (k[active][:, None] * chosen), -F[dofs])
                 if some is None:
                     continue
-                u = [Fraction(0)] * nv
-                for a, x in zip(dofs, some, strict=True):
-                    u[a] = x
-                c = [-dot(r, u) for r in rows]
-                f = [stiff[i] * c[i] if c[i] > 0 else Fraction(0) for i in range(nc)]
-                balanced = all(
-                    sum((rows[i][j] * f[i] for i in range(nc)), Fraction(0)) == F[j]
-                    for j in range(nv)
-                )
-                if balanced:
-                    return u, f
+                u[dofs] = some
+            f = k * np.maximum(-(B @ u), 0)
+            if all(B.T @ f == F):
+                return u, f
     return None
-
-
-def _bases(rows, active, nv):
-    """Sets of dofs, as many as the active rows have rank."""
-    if not active:
-        return [()]
-    rank = np.linalg.matrix_rank(
-        np.array(
-            [[float(x) / max(abs(float(y)) for y in rows[i]) for x in rows[i]] for i in active]
-        )
-    )
-    return itertools.combinations(range(nv), int(rank))
 
 
 def closing_by(N, p):
     """From a mask of contacts to forces (nc,) that make their rows of N f + p zero."""
-    N, p = np.array(N, dtype=float), np.array(p, dtype=float)
+    N, p = rounded(N), rounded(p)
 
     def closing(some: np.ndarray) -> np.ndarray:
         f = np.zeros(p.size)
@@ -426,6 +360,3 @@ def relative(off: np.ndarray, scale: np.ndarray) -> float:
     with np.errstate(all="ignore"):
         ratio = np.where(off > 0.0, off / scale, 0.0)
     return float(np.max(ratio, initial=0.0))
-
-
-SHOW: list | None = None
