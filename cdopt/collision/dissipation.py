@@ -132,11 +132,11 @@ def _dashpots(
 def _acting_points(scene: Scene, state: State, contacts: Contacts, index: IntArray) -> FloatArray:
     """(n, dim) where the dashpots of contacts act, m."""
     pairs, phi = contacts.bodies[index], contacts.phi[index]
-    round_ = scene.bodies.kind[pairs] == SHAPES.index(Sphere)
-    held = scene.bodies.fixed[pairs] & ~round_
+    sphere = scene.bodies.kind[pairs] == SHAPES.index(Sphere)
+    fixed = scene.bodies.fixed[pairs] & ~sphere
     # from halfway across the gap to the surface of a fixed body beside a sphere
-    side = np.where(held[:, 1] & round_[:, 0], 0.5, 0.0)
-    side -= np.where(held[:, 0] & round_[:, 1], 0.5, 0.0)
-    points = contacts.points[index] + (side * phi)[:, None] * contacts.normals[index]
+    shift = np.where(fixed[:, 1] & sphere[:, 0], 0.5, 0.0)
+    shift -= np.where(fixed[:, 0] & sphere[:, 1], 0.5, 0.0)
+    points = contacts.points[index] + (shift * phi)[:, None] * contacts.normals[index]
     between = state.position[pairs].mean(axis=1)
-    return np.where(round_.all(axis=1)[:, None], between, points)
+    return np.where(sphere.all(axis=1)[:, None], between, points)

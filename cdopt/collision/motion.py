@@ -181,11 +181,11 @@ def _middle(
     J₀ V = exp(−½ Δt V) Λ, where exp turns by a rotation vector.
     """
     start, half = state.orientation[body], 0.5 * dt
-    axes, own = _axes(bodies, body, start), bodies.inertia[body]
+    axes, moments = _axes(bodies, body, start), bodies.inertia[body]
     omega = np.einsum("nji,nj->ni", axes, state.angular_velocity[body])
-    spin, left = own * omega, np.arange(body.size)
+    spin, left = moments * omega, np.arange(body.size)
     for _ in range(_PASSES):
-        change = _correction(own[left], spin[left], omega[left], half)
+        change = _correction(moments[left], spin[left], omega[left], half)
         omega[left] += change
         size = np.abs(omega[left]).max(axis=1)
         left = left[np.abs(change).max(axis=1) > _SETTLED * size]
@@ -195,7 +195,9 @@ def _middle(
     return middle, _rates(bodies, body, middle, np.einsum("nij,nj->ni", axes, spin))
 
 
-def _correction(own: FloatArray, spin: FloatArray, omega: FloatArray, half: float) -> FloatArray:
+def _correction(
+    moments: FloatArray, spin: FloatArray, omega: FloatArray, half: float
+) -> FloatArray:
     """Newton's change (n, 3) of V towards J₀ V = exp(−a) Λ, a = ½ Δt V.
 
     The derivative of exp is taken to second order in a, so that convergence is linear, fast.
@@ -206,8 +208,8 @@ def _correction(own: FloatArray, spin: FloatArray, omega: FloatArray, half: floa
     back = np.eye(3) - first * cross + second * (cross @ cross)
     spun = np.einsum("nij,nj->ni", back, spin)
     slope = -half * _cross_matrices(spun) @ (np.eye(3) - second * cross)
-    slope[:, range(3), range(3)] += own
-    return np.linalg.solve(slope, (spun - own * omega)[:, :, None])[:, :, 0]
+    slope[:, range(3), range(3)] += moments
+    return np.linalg.solve(slope, (spun - moments * omega)[:, :, None])[:, :, 0]
 
 
 def _cross_matrices(vectors: FloatArray) -> FloatArray:
@@ -225,8 +227,8 @@ def _rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatA
 
 def _scaled(axes: FloatArray, factors: FloatArray, vectors: FloatArray) -> FloatArray:
     """Vectors (n, 3) with their parts along axes (n, 3, 3), by columns, times factors (n, 3)."""
-    own = factors * np.einsum("nji,nj->ni", axes, vectors)
-    return np.asarray(np.einsum("nij,nj->ni", axes, own))
+    along = factors * np.einsum("nji,nj->ni", axes, vectors)
+    return np.asarray(np.einsum("nij,nj->ni", axes, along))
 
 
 def _axes(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArray:

@@ -169,15 +169,13 @@ def box(size: FloatArray) -> Polytope:
 
 def _of_sides(x: FloatArray, sides: Any, normals: FloatArray) -> Polytope:
     """In the plane, where each side is an edge with itself as face on both sides."""
-    own = _pairs([(k, k) for k in range(len(sides))])
-    return Polytope(x, sides, normals, _pairs(sides), own)
+    faces = _pairs([(k, k) for k in range(len(sides))])
+    return Polytope(x, sides, normals, _pairs(sides), faces)
 
 
 def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
     """(n, dim) finite, n at least so many, of a size whose powers can be computed with."""
-    x = table(name, given)
-    if x.ndim != 2 or x.shape[1] != dim or not np.isfinite(x).all():
-        raise InvalidInput(name, checks.describe(given), f"finite corners (n, {dim})")
+    x = checks.numbers(name, given, (None, dim), "m")
     if len(x) < least:
         raise InvalidInput(name, f"{len(x)} corners", f"{least} or more")
     if len(x) > LABELS:
@@ -189,22 +187,6 @@ def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
     return x
 
 
-def table(name: str, given: Any) -> FloatArray:
-    """Numbers as an array, copied.
-
-    Raises
-    ------
-    InvalidInput : something else than integers and floats, or rows of unlike length.
-    """
-    try:
-        array = np.asarray(given)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(name, checks.describe(given), "a table of numbers") from error
-    if array.dtype.kind not in "iuf":
-        raise InvalidInput(name, checks.describe(given), "a table of numbers")
-    return np.array(array, dtype=np.float64)
-
-
 def _size(x: FloatArray) -> float:
     return float(np.ptp(x, axis=0).max())
 
@@ -212,12 +194,12 @@ def _size(x: FloatArray) -> float:
 def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
     """Faces of the convex hull; facets of one plane make one face."""
     size = _size(x)
-    own = (x - x.mean(axis=0)) / size
-    flattest = np.linalg.svd(own, compute_uv=False)[-1]
+    scaled = (x - x.mean(axis=0)) / size
+    flattest = np.linalg.svd(scaled, compute_uv=False)[-1]
     if flattest <= FLAT:
         raise InvalidInput(name, "a polyhedron without volume", "a solid")
     try:
-        hull = ConvexHull(own)
+        hull = ConvexHull(scaled)
     except QhullError as error:
         raise InvalidInput(name, "a degenerate polyhedron", "a solid") from error
     hidden = np.setdiff1d(np.arange(len(x)), hull.vertices)
@@ -227,7 +209,7 @@ def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
             f"corner {hidden[0]} inside the hull of the others: not convex",
             "corners that all stick out",
         )
-    loops = _merged(own, hull)
+    loops = _merged(scaled, hull)
     alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if alone.size:
         raise InvalidInput(

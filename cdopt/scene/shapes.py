@@ -294,7 +294,7 @@ class Polygon(_Convex, frozen=True, forbid_unknown_fields=True):
     dims: ClassVar[tuple[int, ...]] = (2,)
 
     def __post_init__(self) -> None:
-        self._store(vertices=_rows(self.vertices))
+        self._store(vertices=_rows(self.vertices, 2))
         self._polytope()
 
     def _polytope(self) -> Polytope:
@@ -322,7 +322,7 @@ class Polyhedron(_Convex, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         faces = None if self.faces is None else polytope.loops_of(self.faces)
-        self._store(vertices=_rows(self.vertices), faces=faces)
+        self._store(vertices=_rows(self.vertices, 3), faces=faces)
         self._polytope()
 
     def _polytope(self) -> Polytope:
@@ -471,12 +471,9 @@ def _half_width(piece: Piece) -> float:
     return float(depth.min()) + piece.radius
 
 
-def _rows(vertices: Any) -> tuple[tuple[float, ...], ...]:
+def _rows(vertices: Any, dim: int) -> tuple[tuple[float, ...], ...]:
     """A table of corners as tuples, a copy that nobody can change."""
-    table = polytope.table("vertices", vertices)
-    if table.ndim != 2:
-        raise InvalidInput("vertices", checks.describe(vertices), "a table of corners")
-    return tuple(map(tuple, table.tolist()))
+    return tuple(map(tuple, checks.numbers("vertices", vertices, (None, dim), "m").tolist()))
 
 
 @lru_cache(maxsize=4096)

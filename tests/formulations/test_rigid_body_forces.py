@@ -132,7 +132,7 @@ def test_three_legs_need_no_stiffness() -> None:
 def test_a_lopsided_table_balances_about_its_own_middle() -> None:
     places = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.2, 0.4], [0.1, 0.0]])
     k = np.array([1.0, 2.0, 1.0, 4.0, 0.5])
-    made = scene.table_with_legs(places=places, stiffness=k, load=7.0, load_at=(-0.1, 0.2))
+    made = scene.table_with_legs(places, stiffness=k, load=7.0, load_at=(-0.1, 0.2))
     top, leg = 1.08**2 * 0.04, 0.04**2 * 0.4
     middle = leg * places.sum(axis=0) / (top + 5 * leg)
     at = (10.0 * middle + 7.0 * np.array([-0.1, 0.2])) / 17.0

@@ -269,7 +269,7 @@ def test_tables_stand_on_every_leg(legs: int) -> None:
 
 def test_the_middle_of_a_lopsided_table_is_that_of_its_parts() -> None:
     places = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [0.4, 0.4]])
-    table = scene.table_with_legs(places=places, height=0.3, leg_width=0.05)
+    table = scene.table_with_legs(places, height=0.3, leg_width=0.05)
     top, leg = 1.1 * 1.1 * 0.05, 0.05 * 0.05 * 0.3
     middle = np.append(leg * places.sum(axis=0), top * 0.325 + 4 * leg * 0.15) / (top + 4 * leg)
     np.testing.assert_allclose(table.bodies.position[0], middle, rtol=1e-12, atol=1e-15)
@@ -333,9 +333,9 @@ def test_scenes_are_opened_by_name() -> None:
         ("rod_on_supports", {"load_at": 1.1}, "load_at"),
         ("rod_on_supports", {"rod": "pipe"}, "rod"),
         ("table_with_legs", {"legs": 2}, "legs"),
-        ("table_with_legs", {"legs": 60}, "places"),
-        ("table_with_legs", {"places": [[0.0, 0.0], [1.0, 0.0]]}, "places"),
-        ("table_with_legs", {"places": "corners"}, "places"),
+        ("table_with_legs", {"legs": 60}, "legs"),
+        ("table_with_legs", {"legs": [[0.0, 0.0], [1.0, 0.0]]}, "legs"),
+        ("table_with_legs", {"legs": "corners"}, "legs"),
         ("table_with_legs", {"load_at": [0.1]}, "load_at"),
         ("polyhedra_pile", {"corners": 5}, "corners"),
         ("polyhedra_pile", {"spread": 1.0}, "spread"),

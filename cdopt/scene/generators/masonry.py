@@ -1,4 +1,4 @@
-"""Blocks laid dry, without friction: walls, stacks, a brick on two, a box on a step, arches."""
+"""Masonry without friction: walls, stacks, a brick on two bricks, a box on a step, arches."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def brick_wall(
     laid: list[Body] = []
     shapes: dict[float, Box] = {}  # a wall has two lengths of brick: their polytopes are shared
     for j in range(rows):
-        for x, own in _course(j, across, length, joint, stepped):
-            if own not in shapes:
-                shapes[own] = Box(np.append(own, edges[1:]))
+        for x, width in _course(j, across, length, joint, stepped):
+            if width not in shapes:
+                shapes[width] = Box(np.append(width, edges[1:]))
             laid.append(
                 Body(
-                    shapes[own],
+                    shapes[width],
                     up(dim, (j + 0.5) * height, x),
                     density=density,
                     material=names[len(laid) % len(names)],
@@ -292,7 +292,7 @@ def arch(
     s T + C, inner ones (1 − s) T − C. Stiffness decides; equal Hooke contacts give C = (1/2 − s)
     times the mean T of the joints. In space the corners on either side carry half.
 
-    Such an arch stands just so: it is a mechanism, and the least change of a weight makes it fall.
+    Such an arch is a mechanism: the least change of a weight makes it fall.
 
     Bodies are the left abutment, the voussoirs from left to right, and the right abutment.
 

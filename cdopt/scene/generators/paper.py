@@ -14,7 +14,6 @@ from cdopt.scene.shapes import Box, Sphere
 
 WEIGHT = 10.0  # N
 _THICKNESS = 0.02  # of platforms, m
-_NAMES = ("left", "middle", "right")
 MATERIALS = ("uniform", "species")
 _MOST = 300  # layers: nine million spheres
 
@@ -63,27 +62,18 @@ def beam(
     -----
     Olsen & Kamrin (2018), section 8.1.
     """
+    checks.dimension("dim", dim)
     k = checks.scalar("middle_stiffness", middle_stiffness, above=0.0)
-    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
-    rows = (0.0,) if dim == 2 else (-0.2, 0.2)
-    sides = ("",) if dim == 2 else (" front", " back")
-    size = [1.0 + 2.0 * radius, 0.4 + 2.0 * radius, _THICKNESS]
+    rows = {"": 0.0} if dim == 2 else {" front": -0.2, " back": 0.2}
     supports = [
-        _support([x, y, -radius], name + side, radius, "middle" if name == "middle" else "outer")
-        for y, side in zip(rows, sides, strict=True)
-        for x, name in zip((0.0, 0.5, 1.0), _NAMES, strict=True)
+        (x, y, name + side, "middle" if name == "middle" else "outer")
+        for side, y in rows.items()
+        for x, name in ((0.0, "left"), (0.5, "middle"), (1.0, "right"))
     ]
-    return _platform(
-        supports,
-        [0.5, 0.0],
-        size,
-        drop * radius,
-        dim=dim,
-        power=power,
-        name="beam",
-        title="A platform dropped onto three supports",
-        materials=[Material(name="outer", stiffness=1.0), Material(name="middle", stiffness=k)],
-    )
+    materials = [Material(name="outer", stiffness=1.0), Material(name="middle", stiffness=k)]
+    body = _platform(supports, support_radius, drop, dim)
+    title = "A platform dropped onto three supports"
+    return Scene(body, dim=dim, power=power, materials=materials, name="beam", title=title)
 
 
 def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.0) -> Scene:
@@ -95,22 +85,15 @@ def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.
     ------
     InvalidInput : a number out of range.
     """
-    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
-    supports = [
-        _support([x, y, -radius], f"leg {k}", radius, "leg")
-        for k, (x, y) in enumerate([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)])
-    ]
-    edge = 1.0 + 2.0 * radius
-    return _platform(
-        supports,
-        [0.5, 0.5],
-        [edge, edge, _THICKNESS],
-        drop * radius,
+    corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
+    supports = [(x, y, f"leg {k}", "leg") for k, (x, y) in enumerate(corners)]
+    return Scene(
+        _platform(supports, support_radius, drop, 3),
         dim=3,
         power=power,
+        materials=[Material(name="leg", stiffness=1.0)],
         name="table",
         title="A table top dropped onto four legs",
-        materials=[Material(name="leg", stiffness=1.0)],
     )
 
 
@@ -176,34 +159,22 @@ def pyramid(
     )
 
 
-def _support(position: list[float], name: str, radius: float, material: str) -> Body:
-    return Body(Sphere(radius), position, fixed=True, material=material, name=name)
-
-
 def _platform(
-    supports: list[Body],
-    middle: list[float],
-    size: list[float],
-    height: float,
-    *,
-    dim: int,
-    power: float,
-    materials: list[Material],
-    name: str,
-    title: str,
-) -> Scene:
-    """A box over supports whose tops are at height 0; positions lose their y in the plane."""
-    checks.dimension("dim", dim)
+    supports: list[tuple[float, float, str, str]], support_radius: float, drop: float, dim: int
+) -> list[Body]:
+    """A rigid box over fixed spheres, (x, y, name, material) each, whose tops are at height 0."""
+    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
+    height = checks.scalar("drop", drop, at_least=0.0) * radius
     axes = [0, 2] if dim == 2 else [0, 1, 2]
-    checks.scalar("drop", height, at_least=0.0)
-    place = np.array([*middle, height + 0.5 * _THICKNESS])[axes]
-    box = Body(
-        Box(np.array(size)[axes]), place, mass=WEIGHT / GRAVITY, name="platform"
-    )  # the supports alone are elastic
-    standing = [
-        Body(b.shape, np.array(b.position)[axes], fixed=True, material=b.material, name=b.name)
-        for b in supports
+    ends = np.array([[x, y] for x, y, _, _ in supports])
+    size = np.append(np.ptp(ends, axis=0) + 2.0 * radius, _THICKNESS)[axes]
+    middle = 0.5 * (ends.min(axis=0) + ends.max(axis=0))
+    position = np.append(middle, height + 0.5 * _THICKNESS)[axes]
+    ball = Sphere(radius)
+    return [
+        Body(Box(size), position, mass=WEIGHT / GRAVITY, name="platform"),
+        *(
+            Body(ball, np.array([x, y, -radius])[axes], fixed=True, material=material, name=name)
+            for x, y, name, material in supports
+        ),
     ]
-    return Scene(
-        [box, *standing], dim=dim, power=power, materials=materials, name=name, title=title
-    )

@@ -195,12 +195,9 @@ def rod_on_supports(
     place = checks.scalar("load_at", load_at, at_least=float(x[0]), at_most=float(x[-1]))
     k = checks.per_contact("stiffness", stiffness, x.size, positive=True)
     span, middle = float(x[-1] - x[0]), 0.5 * float(x[0] + x[-1])
-    long = span + 2.0 * radius
-    shape = (
-        Box([long, *[thick] * (dim - 1)])
-        if rod == "box"
-        else Capsule(radius=0.5 * thick, length=span)
-    )
+    shape: Box | Capsule = Capsule(radius=0.5 * thick, length=span)
+    if rod == "box":
+        shape = Box([span + 2.0 * radius, *[thick] * (dim - 1)])
     force, torque = _pressed(np.array([place - middle, 0.0]), load, dim)
     body = Body(
         shape,
@@ -227,17 +224,16 @@ def rod_on_supports(
         dim=dim,
         power=power,
         restitution=restitution,
-        materials=_graded("support", k),
+        materials=_supports(k),
         name="rod",
         title="A rod on elastic supports",
     )
 
 
 def table_with_legs(
-    legs: int = 6,
+    legs: object = 6,
     stiffness: object = 1.0,
     *,
-    places: object = None,
     load: float = 0.0,
     load_at: object = (0.0, 0.0),
     weight: float = 10.0,
@@ -255,9 +251,9 @@ def table_with_legs(
 
     Parameters
     ----------
-    legs : their number, evenly on a circle of ``radius`` m about the origin.
-    stiffness : of the supports, one number or (legs,), relative.
-    places : (n, 2) of legs, m, in place of the circle; ``legs`` then does not matter.
+    legs : their number n, evenly on a circle of ``radius`` m about the origin; or their places
+        (n, 2), m.
+    stiffness : of the supports, one number or (n,), relative.
     load, load_at : N, downwards, at this place (2,), m.
     weight : of the table, N; even density puts its middle where ``scene.bodies.position`` says.
     height, leg_width, support_radius : of legs and supports, m.
@@ -271,11 +267,11 @@ def table_with_legs(
     wide = checks.scalar("leg_width", leg_width, above=0.0)
     tall = checks.scalar("height", height, above=0.0)
     tip = checks.scalar("support_radius", support_radius, above=0.0)
-    spots = _spots(legs, places, checks.scalar("radius", radius, above=0.0))
+    spots = _leg_positions(legs, checks.scalar("radius", radius, above=0.0))
     arms = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.diag(np.full(len(spots), 1e9))
     if arms.min() < max(2.0 * tip, wide * np.sqrt(2.0)) * (1.0 - _ROUND_OFF):
         found = f"two of them {arms.min():.6g} m apart"
-        raise InvalidInput("places", found, "legs and supports that do not overlap")
+        raise InvalidInput("legs", found, "legs and supports that do not overlap")
     k = checks.per_contact("stiffness", stiffness, len(spots), positive=True)
     edge = 2.0 * (float(np.abs(spots).max()) + wide)
     shape = Compound(
@@ -303,25 +299,22 @@ def table_with_legs(
         dim=3,
         power=power,
         restitution=restitution,
-        materials=_graded("support", k),
+        materials=_supports(k),
         name="table-with-legs",
         title=f"A table on {len(spots)} legs",
     )
 
 
-def _spots(legs: int, places: object, radius: float) -> FloatArray:
-    """(n, 2) of legs, m."""
-    if places is None:
-        angle = 2.0 * np.pi / whole("legs", legs, 3, 100) * np.arange(legs)
+def _leg_positions(legs: object, radius: float) -> FloatArray:
+    """(n, 2) of legs, m, from their number or their places."""
+    if np.ndim(legs) == 0:  # type: ignore[arg-type]
+        count = whole("legs", legs, 3, 100)
+        angle = 2.0 * np.pi / count * np.arange(count)
         return radius * np.column_stack([np.cos(angle), np.sin(angle)])
-    expected = "a finite table (n, 2) of 3 to 100 places"
-    try:
-        spots = np.array(places, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("places", checks.describe(places), expected) from error
-    if spots.ndim != 2 or spots.shape[1] != 2 or not 3 <= len(spots) <= 100:
-        raise InvalidInput("places", checks.describe(spots), expected)
-    return checks.table("places", spots, len(spots))
+    spots = checks.numbers("legs", legs, (None, 2), "m")
+    if not 3 <= len(spots) <= 100:
+        raise InvalidInput("legs", f"{len(spots)} places", "3 to 100")
+    return spots
 
 
 def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float | list[float]]:
@@ -331,9 +324,9 @@ def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float 
     return up(dim, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
 
 
-def _graded(name: str, stiffness: Sequence[float] | FloatArray) -> list[Material]:
-    """Materials of these stiffnesses, named and numbered."""
-    return [Material(name=f"{name} {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
+def _supports(stiffness: FloatArray) -> list[Material]:
+    """Materials of these stiffnesses, numbered."""
+    return [Material(name=f"support {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
 
 
 def floor(dim: Dim, speed: float = 0.0) -> Body:
