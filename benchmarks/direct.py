@@ -18,10 +18,10 @@ import cvxpy.settings as words
 
 import cdopt
 from benchmarks.record import Row, counts, timed
+from cdopt.backends import direct
 from cdopt.backends.accuracy import options_for
 from cdopt.backends.modelled import native_status
 from cdopt.formulations.base import Formulation
-from cdopt.study.runs import direct
 
 ACCURACY = 1e-10  # asked of every solver, in its own words
 

@@ -19,7 +19,7 @@ import cdopt
 from cdopt._util.files import problems_folder
 from cdopt.cli.main import app
 from cdopt.scene.files import _Contents
-from cdopt.study.runs.record import OUTCOMES
+from cdopt.study.record import OUTCOMES
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)

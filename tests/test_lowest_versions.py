@@ -21,12 +21,12 @@ VERSIONS = {  # of the packages, for each Python
 CHOSEN = (
     "tests/problem/test_mass.py",
     "tests/test_linear_program.py",
-    "tests/test_cli_bounds.py::test_picture",
+    "tests/cli/test_bounds_command.py::test_picture",
     "tests/backends/test_modelled.py",
     "tests/documents/test_hostile_pages.py",
     "tests/hyperstatic/test_weight_ratios.py::test_four_legs_of_a_tile_are_never_determined",
     "tests/interop/test_fclib.py::test_published_files",
-    "tests/study/test_runs_direct.py",
+    "tests/backends/test_direct.py",
 )
 
 

@@ -151,8 +151,8 @@ def test_what_once_escaped_is_refused(call: Callable[[], object]) -> None:
 
 def test_powers_and_dimensions_say_what_they_are() -> None:
     compare = functools.partial(cdopt.compare, beam())
-    for call in (cdopt.scene.beam, cdopt.scene.pyramid, compare, cdopt.study.Problem):
-        first = {"source": "beam-uniform"} if call is cdopt.study.Problem else {}
+    for call in (cdopt.scene.beam, cdopt.scene.pyramid, compare, cdopt.study.ProblemSource):
+        first = {"source": "beam-uniform"} if call is cdopt.study.ProblemSource else {}
         with pytest.raises(InvalidInput, match="share no rigid limit"):
             call(**first, power=[2.0, 2.5, 2.0])
     with pytest.raises(InvalidInput, match="expected 2 or 3"):

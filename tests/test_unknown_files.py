@@ -23,7 +23,7 @@ from cdopt.interop import fclib
 from cdopt.interop import quadratic_programs as qps
 from cdopt.interop.fclib import write as write_fclib
 from cdopt.scene.files import loads
-from cdopt.study.runs.sources import problems
+from cdopt.study import problems
 
 READERS = {
     ".npz": (cdopt.ContactStep.load, cdopt.StepSolution.load, problems),

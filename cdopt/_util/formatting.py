@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 
 def count(number: int, noun: str) -> str:
     """Number and noun: "1 solver", "7 solvers", "no solver"."""
@@ -37,10 +35,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # an array, or a number, of NumPy
         return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, (str, int, bool, type(None))) else repr(value)

@@ -35,7 +35,7 @@ from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
+_LOOSEST, _REFERENCE_BACKEND, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
 _REFINABLE, _REFINEMENTS = 1e-5, 4
@@ -257,7 +257,7 @@ def _forcing(norms: list[float], residual: float, tol: float, last: bool, looses
     Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996), their second choice. Where the network is
     linear and no contact has opened or closed, it is the ``last`` system: it is solved out.
     """
-    needed = float(np.clip(0.1 * tol / residual, _SHARPEST, 1e-2))
+    needed = float(np.clip(0.1 * tol / residual, _REFERENCE_BACKEND, 1e-2))
     if last:
         return needed
     if len(norms) < 2:

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cdopt.cli import output as cli_output
-from cdopt.plots import report as pages
-from cdopt.study.labels import of_study
-from cdopt.study.report import read
+import cdopt
+from cdopt.cli import output
 
 HELP = (
-    "Write the report of a study that cdopt compare --out kept: one page that needs no network, "
+    "Write the report of a study that cdopt compare made: one page that needs no network, "
     "and its tables and pictures as files beside it."
 )
 
@@ -23,22 +21,24 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Solvers on contact problems",
     labels: Annotated[
-        bool,
-        typer.Option(help="Make the problems anew, and tell their rank and conditioning."),
+        bool, typer.Option(help="Make the problems again, for their rank and conditioning.")
     ] = True,
     into: Annotated[
         list[Path] | None,
-        typer.Option(help="Markdown file whose marked tables are written anew: between "
-                     "<!-- table: overview --> and <!-- end -->. May be repeated."),
+        typer.Option(
+            help="Markdown file whose marked tables are replaced: between "
+            "<!-- table: overview --> and <!-- end -->. May be repeated."
+        ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the report of a study."""
-    with cli_output.errors_in_one_line():
-        results = read(study)
+    with output.errors_in_one_line():
+        results = cdopt.study.Results.read(study)
         for text in into or ():
-            pages.check_into(text, results)
-        more = (of_study(results),) if labels else ()
-        page = pages.write(results, out, title, more)
+            cdopt.plots.report.check_into(text, results)
+        sources = dict.fromkeys(record.run.problem for record in results.records)
+        more = [cdopt.study.network_labels.table_of_labels(sources)] if labels else []
+        page = cdopt.plots.report.write(results, out, title, more)
         for text in into or ():
-            pages.write_into(text, results)
+            cdopt.plots.report.write_into(text, results)
     typer.echo(str(page))

@@ -1,75 +1,192 @@
-"""``cdopt show``: what a run came to, its force chains, and a page to turn it around on."""
+"""``cdopt show``: the results of a run, its force chains, and a page to turn it around on."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cdopt import plots
-from cdopt._util.errors import InvalidInput
-from cdopt.cli import output as cli_output
-from cdopt.cli import run_output as cli_run_output
-from cdopt.dynamics import Trajectory
-from cdopt.plots.page import check_page, save_page
-from cdopt.plots.run import run_overview
+import cdopt
+from cdopt._util.formatting import count, seconds, short
+from cdopt.cli import output
+from cdopt.cli.options import Json
+
+if TYPE_CHECKING:
+    from cdopt import Trajectory
 
 HELP = (
     "Summarise a run that cdopt simulate wrote, also one that is being written or was killed; "
     "draw a frame, or make a page of all. Exit code: 0, also when steps of the run are not "
-    "certified, which the summary tells; 1 when the input is bad."
+    "certified, which the summary says; 1 when the input is bad."
 )
-
-_Run = Annotated[str, typer.Argument(metavar="RUN", help="A file written by cdopt simulate --out.")]
-_Frame = Annotated[
-    int,
-    typer.Option(help="Number of a frame, from 0; negative numbers count from the end."),
-]
-_Plot = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw the frame's force chains beside energy and overlap over time: .png, .pdf, .svg.",
-    ),
-]
-_Page = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.html",
-        help="Make one page, to be opened without a network: bodies and force chains in space, "
-        "with a slider over time. Needs pip install 'cdopt[pages]'.",
-    ),
-]
-_Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON and nothing else, the frame's forces included.")
-]
+ROWS = 12  # of the table over time
+CARRIES = 1e-6  # share of the largest force from which on a contact counts as carrying
 
 
 def show(
-    run: _Run, frame: _Frame = -1, plot: _Plot = None, page: _Page = None, as_json: _Json = False
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A file of cdopt simulate --out.")],
+    frame: Annotated[
+        int, typer.Option(help="Number of a frame, from 0; negative numbers count from the end.")
+    ] = -1,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the frame's force chains beside energy and overlap over time: .png, .pdf, "
+            ".svg.",
+        ),
+    ] = None,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Make one page, to be opened without a network: bodies and force chains in "
+            "space, with a slider over time. Needs pip install 'cdopt[pages]'.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Summarise a run."""
-    with cli_output.errors_in_one_line():
+    with output.errors_in_one_line():
         if plot is not None:
-            plots.check_path(plot)
+            cdopt.plots.check_path(plot)
         if page is not None:
-            check_page(page)
-        trajectory = Trajectory.load(run)
-        count = len(trajectory)
-        if not -count <= frame < count:
-            raise InvalidInput("--frame", str(frame), f"a number from {-count} to {count - 1}")
+            cdopt.plots.page.check_page(page)
+        trajectory = cdopt.Trajectory.load(run)
+        total = len(trajectory)
+        if not -total <= frame < total:
+            expected = f"a number from {-total} to {total - 1}"
+            raise cdopt.InvalidInput("--frame", str(frame), expected)
         if as_json:
-            cli_output.print_json(cli_run_output.record(trajectory, frame))
+            output.print_json({**record(trajectory), "frame": _frame_record(trajectory, frame)})
         else:
-            cli_run_output.print_heading(trajectory)
-            cli_run_output.print_summary(trajectory)
-            cli_output.console().print()
-            cli_run_output.print_table(trajectory)
-            cli_output.console().print()
-            cli_run_output.print_frame(trajectory, frame)
+            out = output.console()
+            print_summary(trajectory)
+            out.print()
+            _print_table(trajectory)
+            out.print()
+            output.say(_frame_in_words(trajectory, frame))
         if plot is not None:
-            plots.save(run_overview(trajectory, frame), plot)
-            typer.echo(f"picture: {plot}", err=True)
+            output.save_picture(cdopt.plots.run.run_overview(trajectory, frame), plot)
         if page is not None:
-            size = save_page(trajectory, page, frame).stat().st_size
+            size = cdopt.plots.page.save_page(trajectory, page, frame).stat().st_size
             typer.echo(f"page: {page} ({size / 1e6:.1f} MB)", err=True)
+
+
+def print_summary(run: Trajectory) -> None:
+    """What the run is of, and its results, a line for each."""
+    scene, settings = run.scene, dict(run.settings)
+    name = ": ".join(filter(None, (scene.name, scene.title))) or "a scene"
+    output.say(f"{name}, p = {scene.power:g}", "bold")
+    free = sum(not fixed for fixed in scene.bodies.fixed)
+    parts = [f"{count(scene.nb, 'body')} in {scene.dim}D, {free} free"]
+    parts.append(f"{settings.pop('method')}, dt = {settings.pop('dt'):g} s")
+    parts.append(", ".join(f"{k} {v}" for k, v in settings.items() if v is not None))
+    output.say("; ".join(parts), "dim")
+    table = output.table("", "", wrap=["", ""])
+    table.show_header = False
+    for label, content in _lines(run):
+        table.add_row(output.text(label, "dim"), content)
+    output.console().print(table)
+
+
+def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
+    """The summary, line by line."""
+    found, text = cdopt.dynamics.RunSummary.of(run), output.text
+    steps = count(found.steps, "step")
+    yield "steps", text(f"{steps} to t = {found.t:.6g} s, {count(found.frames, 'frame')}")
+    certified = text(f"all {steps} certified", "green")
+    if found.not_ok:
+        failed = count(found.not_ok, "step")
+        certified = text(f"{failed} of {found.steps} NOT certified", "bold red")
+    elif not found.residual_of:
+        certified = text("an explicit method solves nothing")
+    yield "certificates", certified
+    worst = f"{found.residual:.1e}, in the {found.residual_of} problem of step {found.residual_at}"
+    yield "worst residual", text(worst if found.residual_of and found.steps else "–")
+    final = f"{short(found.overlap_final, 3)} m"
+    yield "deepest overlap", text(f"{short(found.overlap, 3)} m; at the end {final}")
+    left = f"{short(found.kinetic, 3)} J"
+    if found.kinetic_peak > 0.0:
+        share = found.kinetic / found.kinetic_peak
+        moving = "" if share < 1e-6 else "; not at rest"
+        left += f", {share:.1e} of the largest ({short(found.kinetic_peak, 3)} J){moving}"
+    yield "kinetic energy left", text(left)
+    forces = [f"{_kind(run, name)} {short(value)} N" for name, value in found.largest.items()]
+    yield "largest force", text((", ".join(forces) or "no contacts") + ", in the last step")
+    if math.isfinite(found.reaction) and run.scene.bodies.fixed.any():
+        carried = f"{short(found.reaction, 6)} N of {short(found.weight, 6)} N"
+        yield "weight on fixed bodies", text(carried)
+    parts = ", ".join(f"{name} {seconds(spent)}" for name, spent in found.seconds.items())
+    yield "time", text(f"{seconds(sum(found.seconds.values()))}: {parts}")
+
+
+def _print_table(run: Trajectory) -> None:
+    """A dozen steps, evenly spread."""
+    seen, stages = run.diagnostics, cdopt.dynamics.summary.stages(run)
+    columns = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
+    columns += [*(f"{stage} residual" for stage in stages), "certified"]
+    table = output.table(*columns, numbers=columns, wrap=columns)
+    steps = seen["step"].size
+    energies = [seen[name] for name in ("kinetic", "potential", "elastic") if name in seen]
+    rows = min(ROWS, steps)
+    for k in sorted({round(i * (steps - 1) / max(rows - 1, 1)) for i in range(rows)}):
+        residuals = ["–" if k == 0 else f"{seen[f'residual_{name}'][k]:.0e}" for name in stages]
+        good = bool(seen["ok"][k])
+        table.add_row(
+            str(seen["step"][k]), f"{seen['time'][k]:.5g}", str(seen["contacts"][k]),
+            short(float(seen["kinetic"][k]), 3), short(float(sum(e[k] for e in energies)), 6),
+            short(float(seen["overlap"][k]), 3), *residuals,
+            output.text("yes" if good else "NO", "green" if good else "bold red"),
+        )  # fmt: skip
+    output.console().print(table)
+
+
+def _frame_in_words(run: Trajectory, number: int) -> str:
+    """One frame in a sentence or two."""
+    frame, total = run[number], len(run)
+    words = f"frame {number % total} of 0 to {total - 1}: step {frame.step}, t = {frame.t:.6g} s, "
+    words += count(frame.nc, "contact")
+    for name, largest in cdopt.dynamics.summary.largest_forces(frame.forces).items():
+        if largest > 0.0:
+            forces = frame.forces[name].tolist()
+            i, j = frame.bodies[forces.index(largest)]
+            carry = sum(force > CARRIES * largest for force in forces)
+            words += f"; {_kind(run, name)} forces: {carry} of them carry, "
+            words += f"the largest {short(largest)} N between bodies {i} and {j}"
+    return words
+
+
+def _kind(run: Trajectory, name: str) -> str:
+    """What a force is called: "compatible", "classic" or "elastic"."""
+    if "elastic" in run.diagnostics:
+        return "elastic"
+    return run.method.removesuffix("-cd") if name == "f" else name.removeprefix("f_")
+
+
+def record(run: Trajectory) -> dict[str, Any]:
+    """The run as plain values."""
+    scene, seen = run.scene, run.diagnostics
+    return {
+        "scene": {
+            "name": scene.name, "title": scene.title, "dim": scene.dim, "bodies": scene.nb,
+            "free": sum(not fixed for fixed in scene.bodies.fixed), "power": scene.power,
+        },
+        "settings": dict(run.settings),
+        "ok": run.ok,
+        "summary": asdict(cdopt.dynamics.RunSummary.of(run)),
+        "frames": {"step": run.steps, "t": run.t},
+        "diagnostics": {name: seen[name] for name in seen},
+    }  # fmt: skip
+
+
+def _frame_record(run: Trajectory, number: int) -> dict[str, Any]:
+    frame = run[number]
+    return {
+        "number": number % len(run), "step": frame.step, "t": frame.t, "q": frame.q,
+        "v": frame.v, "bodies": frame.bodies, "gap": frame.phi, "normals": frame.normals,
+        "points": frame.points, "forces": dict(frame.forces),
+    }  # fmt: skip

@@ -16,6 +16,7 @@ from cdopt.dynamics.method import MarchingMethod, Method, Run, Stage, StepTaken
 from cdopt.dynamics.quasi_static import QuasiStaticSteps
 from cdopt.dynamics.running import Interrupted, StepFailed
 from cdopt.dynamics.simulate import METHODS, simulate
+from cdopt.dynamics.summary import RunSummary
 from cdopt.dynamics.trajectory import Diagnostics, Trajectory
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Method",
     "QuasiStaticSteps",
     "Run",
+    "RunSummary",
     "Stage",
     "StepFailed",
     "StepTaken",

@@ -19,7 +19,7 @@ from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
-_SHARPEST = "newton"
+_REFERENCE_BACKEND = "newton"
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class Sensitivity(Frozen):
 def sensitivity(
     problem: Step | NoTensionTruss,
     power: checks.Power | None = None,
-    backend: str | Backend = _SHARPEST,
+    backend: str | Backend = _REFERENCE_BACKEND,
     *,
     tol: float = TOUCHING,
 ) -> Sensitivity:

@@ -1,13 +1,13 @@
-"""Contact problems as other codes store them.
+"""Other codes: files of contact problems, models, and solvers.
 
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
 ``quadratic_programs`` reads and writes QPS files; ``mujoco`` takes the present contacts of a
-MuJoCo model.
+MuJoCo model; ``siconos`` calls Siconos' solvers.
 """
 
 from cdopt._util.arguments import guard
-from cdopt.interop import fclib, mujoco, quadratic_programs
+from cdopt.interop import fclib, mujoco, quadratic_programs, siconos
 
-__all__ = ["fclib", "mujoco", "quadratic_programs"]
+__all__ = ["fclib", "mujoco", "quadratic_programs", "siconos"]
 
 guard(globals())

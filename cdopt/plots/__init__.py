@@ -4,6 +4,8 @@ Every function that draws returns a ``matplotlib.figure.Figure``; matplotlib is 
 is made.
 """
 
+import lazy_loader
+
 from cdopt._util.arguments import guard
 from cdopt.plots.bars import force_bars
 from cdopt.plots.bridge import bridge_lines
@@ -42,3 +44,6 @@ __all__ = [
 ]
 
 guard(globals())
+
+# imported when first used
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["explore", "page", "report", "run"])

@@ -20,7 +20,7 @@ from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
-from cdopt.study.solutions import largest_force
+from cdopt.study.solution_set import largest_force
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

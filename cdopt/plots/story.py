@@ -13,8 +13,8 @@ from cdopt.plots.distributions import force_distributions
 from cdopt.plots.intervals import force_intervals
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
-from cdopt.study.compare import Comparison
-from cdopt.study.solutions import DISAGREE, SolutionSet
+from cdopt.study.comparison import Comparison
+from cdopt.study.solution_set import DISAGREE, SolutionSet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

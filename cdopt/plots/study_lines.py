@@ -10,7 +10,7 @@ import numpy as np
 from cdopt._util.errors import InvalidInput
 from cdopt.plots.canvas import SMALL, TEXT, headline, literal, panels, quiet_axes
 from cdopt.plots.palette import INK, QUIET, look
-from cdopt.study.report import Profile, power_fit
+from cdopt.study.statistics import Profile, power_fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

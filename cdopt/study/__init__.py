@@ -1,37 +1,61 @@
 """Studies: several solvers on one problem, side by side; or many problems, each run on its own.
 
-cdopt.study.compare(step, ["clarabel", "newton"])           one table, in this process
-cdopt.study.conduct(cdopt.study.plans("quick")[0], "study") each run in a process of its own
-cdopt.study.read("study")                                   the records of a study
+cdopt.study.compare(step, ["clarabel", "newton"])   one table, in this process
+
+plan = cdopt.study.Plan(["beam-uniform", "pyramid-hooke:n=4"], ["newton", "osqp"])
+cdopt.study.run(plan, out="my-study")               each run in a process of its own
+cdopt.study.read("my-study")                        the records of a study
 """
+
+import lazy_loader
 
 from cdopt._util.arguments import guard
 from cdopt.study.bridge import bridge
-from cdopt.study.compare import Comparison, compare
+from cdopt.study.comparison import REFERENCE_BACKEND, Comparison, compare, solve_named
+from cdopt.study.formatting import failure as failure
+from cdopt.study.formatting import proof_in_words as proof_in_words
+from cdopt.study.formatting import verdict as verdict
 from cdopt.study.named_problem import NamedProblem, open_problem
-from cdopt.study.plans import plans
-from cdopt.study.runs import Plan, Problem, Record, Run, Study, conduct, problems, read
-from cdopt.study.solutions import Row, SolutionSet, attempt, choose_backends
+from cdopt.study.named_problem import is_scene as is_scene
+from cdopt.study.plan import Plan, Run
+from cdopt.study.record import Record
+from cdopt.study.runner import Study, dask_executor, run
+from cdopt.study.solution_set import COLUMNS as COLUMNS
+from cdopt.study.solution_set import Row, SolutionSet, attempt, choose_backends
+from cdopt.study.sources import ProblemSource, problems
+from cdopt.study.store import place_of as place_of
+from cdopt.study.store import read
+from cdopt.study.table import Table
 
 __all__ = [
+    "REFERENCE_BACKEND",
     "Comparison",
     "NamedProblem",
     "Plan",
-    "Problem",
+    "ProblemSource",
     "Record",
     "Row",
     "Run",
     "SolutionSet",
     "Study",
+    "Table",
     "attempt",
     "bridge",
     "choose_backends",
     "compare",
-    "conduct",
+    "dask_executor",
     "open_problem",
-    "plans",
     "problems",
     "read",
+    "run",
+    "solve_named",
 ]
 
 guard(globals())
+
+# imported when first used: they need pandas
+__getattr__, _, _ = lazy_loader.attach(
+    __name__,
+    submodules=["network_labels", "results", "tables"],
+    submod_attrs={"results": ["Results"]},
+)

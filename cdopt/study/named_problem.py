@@ -26,7 +26,7 @@ from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import Step
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene.files import names_scene, open_scene, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
@@ -58,14 +58,38 @@ class NamedProblem:
         return 0 if data is None else data.nc
 
     @property
+    def dofs(self) -> int | None:
+        """Number of degrees of freedom; None for a step known by N and p alone."""
+        if self.truss is not None:
+            return int(self.truss.B.shape[1])
+        return self.step.nv if isinstance(self.step, ContactStep) else None
+
+    @property
     def contact_names(self) -> list[str]:
         """Names of the contacts; their numbers where they have none."""
         data = self.step if self.truss is None else self.truss
         ids = None if data is None else data.contact_ids
         return [str(name) for name in (range(self.nc) if ids is None else ids)]
 
+    @property
+    def truss_data(self) -> TrussData:
+        """The data of a truss.
+
+        Raises
+        ------
+        Unsupported : the problem is a contact step.
+        """
+        if self.truss is None:
+            raise Unsupported(self.name, "it is a contact step", ("trusses",))
+        return self.truss
+
+    @property
+    def formulations(self) -> tuple[str, ...]:
+        """What it can be solved as (``cdopt.study.solve_named``), the default first."""
+        return ("truss",) if self.step is None else ("compare", "classic", "compatible")
+
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
-        """The same problem in new objects, its contacts in this order."""
+        """The same problem in new objects, its contacts in this ``order`` (nc,)."""
         if self.step is not None:
             return dataclasses.replace(self, step=self.step.select(order))
         if self.truss is None:

@@ -26,7 +26,8 @@ ROOMS = [
     "cdopt.interop.fclib", "cdopt.interop.mujoco",
     "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
     "cdopt.scene", "cdopt.study",
-    "cdopt.study.bridge_record", "cdopt.study.report", "cdopt.study.runs", "cdopt.backends.linalg",
+    "cdopt.study.bridge_record", "cdopt.study.results", "cdopt.study.tables",
+    "cdopt.study.statistics", "cdopt.backends.linalg",
 ]  # fmt: skip
 SECTIONS = ("Parameters", "Attributes", "Raises", "Returns", "Yields", "Notes", "Examples")
 LISTS = ("Parameters", "Attributes", "Raises")

@@ -18,7 +18,8 @@ from cdopt import InvalidInput
 from cdopt._util import documents
 from cdopt.plots import explore, report
 from cdopt.plots.page import save_page
-from cdopt.study.report import Results, Table
+from cdopt.study.results import Results
+from cdopt.study.table import Table
 
 
 def helper(path: str) -> ModuleType:

@@ -25,7 +25,7 @@ ROOMS = (
     cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
-    "cdopt.bridge", "cdopt.study.conduct", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
+    "cdopt.bridge", "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
     "cdopt.interop.mujoco.stiffness",
 }  # fmt: skip
 
@@ -50,7 +50,7 @@ def objects() -> dict[type, Any]:
     family = next(iter(cdopt.bank.families().values()))
     backends = cdopt.backends
     problem = cdopt.bank.load("beam-uniform")
-    run = cdopt.study.Run(cdopt.study.Problem("beam-uniform"), "classic-force", "newton")
+    run = cdopt.study.Run(cdopt.study.ProblemSource("beam-uniform"), "classic-force", "newton")
     found = [
         step, solution, solution.certificate, solution.certificate.residuals[0],
         solution.iterate, truss, report, scene, scene.bodies, scene.bodies.tables[0], scene.dofs,
@@ -185,10 +185,12 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.bank.quantities.supported": {"step": step, "f": solution.f},
         "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
         "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
-        "cdopt.study.plans": {"name": "quick"},
         "cdopt.study.problems": {"source": "beam-uniform"},
         "cdopt.study.attempt": {"solve": cdopt.ClassicCD(step).solve, "backends": ["newton"]},
         "cdopt.study.choose_backends": {"contacts": 3},
+        "cdopt.study.solve_named": {"problem": cdopt.open_problem("beam-uniform")},
+        "cdopt.backends.describe": {"name": "osqp"},
+        "cdopt.backends.settings_for": {"name": "osqp", "accuracy": 1e-6},
         "cdopt.plots.floor_pressure_grid": {"methods": {}},
         "cdopt.plots.save": {"figure": None, "path": folder() / "malformed.png"},
         "cdopt.plots.check_path": {"path": folder() / "malformed.png"},

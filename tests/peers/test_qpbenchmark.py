@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from studies import cdopt_bank
 
 import cdopt
-from cdopt.study.peers import cdopt_bank, qpbenchmark_set
 
 NAMES = ("beam-stiff-middle", "supports-delassus", "fan", "impact")
-MISSING = qpbenchmark_set.why_unavailable()
+MISSING = cdopt_bank.why_unavailable()
 
 
 def test_the_programs_carry_the_bank_and_both_forms() -> None:
-    found = [stated.name for stated in qpbenchmark_set.programs()]
+    found = [stated.name for stated in cdopt_bank.programs()]
     assert len(found) == len(set(found)) > 40
     bank = {name.partition("/")[0] for name in found}
-    assert not bank & set(qpbenchmark_set.INFEASIBLE)
+    assert not bank & set(cdopt_bank.INFEASIBLE)
     hertz = {n for n in cdopt.bank.names() if cdopt.bank.load(n).power != 2.0}
     assert {n for n in cdopt.bank.names() if cdopt.bank.load(n).kind == "step"} - bank <= {
-        *qpbenchmark_set.INFEASIBLE, "zero-contacts", "free-flying"
+        *cdopt_bank.INFEASIBLE, "zero-contacts", "free-flying"
     }  # fmt: skip
     trusses = {n for n in hertz if cdopt.bank.load(n).kind == "truss"}
     assert not bank & trusses
-    small = [stated.name for stated in qpbenchmark_set.programs(largest=4)]
+    small = [stated.name for stated in cdopt_bank.programs(largest=4)]
     assert 0 < len(small) < len(found)
     assert "table/velocity" in small
 
 
 def test_a_delassus_step_has_the_force_form_alone() -> None:
-    assert [s.name for s in qpbenchmark_set.programs(["supports-delassus"])] == [
+    assert [s.name for s in cdopt_bank.programs(["supports-delassus"])] == [
         "supports-delassus/force"
     ]
     with pytest.raises(cdopt.InvalidInput, match="nonsense"):
-        list(qpbenchmark_set.programs(["nonsense"]))
+        list(cdopt_bank.programs(["nonsense"]))
 
 
 @pytest.mark.skipif(MISSING is None, reason="qpbenchmark is installed")
@@ -48,7 +48,7 @@ def test_the_test_set_solves_to_our_objective() -> None:
     import qpsolvers
 
     made = cdopt_bank.CdoptBank(names=NAMES)
-    stated = {s.name: s for s in qpbenchmark_set.programs(NAMES)}
+    stated = {s.name: s for s in cdopt_bank.programs(NAMES)}
     assert made.count_problems() == len(stated)
     solver = next(s for s in ("clarabel", "osqp", "highs") if s in qpsolvers.available_solvers)
     for problem in made:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.study.peers import siconos_lcp
-from cdopt.study.peers.siconos_lcp import SOLVERS, Siconos
+from cdopt.interop import siconos
+from cdopt.interop.siconos import SOLVERS, Siconos
 
-MISSING = siconos_lcp.why_unavailable()
+MISSING = siconos.why_unavailable()
 needed = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 PIVOTING = ("LEMKE", "PIVOT", "PIVOT_LUMOD", "PATHSEARCH", "BARD", "MURTY", "AVI_CAOFERRIS", "ENUM")
 ITERATING = ("PGS", "RPGS", "PSOR", "CPG", "CONVEXQP_PG", "LATIN", "NEWTON_FB_FBLSA")
@@ -23,8 +23,8 @@ def pretending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) ->
     """Another program in the place of Siconos, in this Python."""
     path = tmp_path / "program.py"
     path.write_text("import sys, numpy as np\ngiven = np.load(sys.argv[1])\n" + program)
-    monkeypatch.setattr(siconos_lcp, "python", lambda: sys.executable)
-    monkeypatch.setattr(siconos_lcp, "_PROGRAM", path)
+    monkeypatch.setattr(siconos, "python", lambda: sys.executable)
+    monkeypatch.setattr(siconos, "_PROGRAM", path)
 
 
 ANSWER = (
@@ -192,8 +192,8 @@ def test_what_the_process_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_absence_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(siconos_lcp, "python", lambda: None)
-    assert "apt-get install python3-siconos" in siconos_lcp.why_unavailable()
+    monkeypatch.setattr(siconos, "python", lambda: None)
+    assert "apt-get install python3-siconos" in siconos.why_unavailable()
     with pytest.raises(cdopt.BackendUnavailable, match=r"siconos-lemke.*python3-siconos"):
         Siconos("LEMKE")
     with pytest.raises(cdopt.InvalidInput, match="solver"):
@@ -206,7 +206,7 @@ def test_every_solver_is_a_plugin_of_studies(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pretending(monkeypatch, tmp_path, "")
-    made = siconos_lcp.makers()
+    made = siconos.makers()
     assert len(made) == len(SOLVERS) == 23
     for name, maker in made.items():
         backend = maker(1e-6)

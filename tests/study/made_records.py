@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdopt.study.runs.record import Answer, Ended, Forces, Machine, Record, Stability, Times
-from cdopt.study.runs.run import Problem, Run
+from cdopt.study import ProblemSource, Run
+from cdopt.study.record import Answer, Ended, Forces, Machine, Record, Stability, Times
 
 MACHINE = Machine(
     host="bench", processor="a processor", system="Linux", python="3.11.7", cores=2, memory=8000.0,
@@ -18,7 +18,7 @@ def record(
     stability: Stability | None = None, formulation: str = "classic-force",
     machine: Machine = MACHINE, message: str = "", **run: object,
 ) -> Record:  # fmt: skip
-    asked = Run(Problem(problem), formulation, backend, tolerance, **run)
+    asked = Run(ProblemSource(problem), formulation, backend, tolerance, **run)
     answered = outcome in ("solved", "wrong", "gave up")
     ok = outcome == "solved"
     found = (1e-9 if ok else 1.0) if worst is None else worst

@@ -8,7 +8,7 @@ import pytest
 import cdopt
 from cdopt.bank import Member
 from cdopt.bank.generators import chain, nearly_parallel
-from cdopt.study.labels import Labels, labelled, labels
+from cdopt.study.network_labels import Labels, labels, table_of_labels
 
 FAMILIES = cdopt.bank.families()
 NULLITY = {  # of the smallest member, counted by hand
@@ -23,7 +23,7 @@ NULLITY = {  # of the smallest member, counted by hand
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "packings"])
-def test_the_smallest_member_is_solved_and_labelled(name: str) -> None:
+def test_the_smallest_member_is_solved_and_table_of_labels(name: str) -> None:
     family = FAMILIES[name]
     member = family.member(family.sizes[0])
     solution = cdopt.CompatibleCD(member.step, member.power).solve("newton")
@@ -75,7 +75,7 @@ def test_estimates_agree_with_all_singular_values(monkeypatch: pytest.MonkeyPatc
     for step in (chain(40), cdopt.bank.families()["pyramids-hooke"].member(4).step):
         exact = labels(step)
         with monkeypatch.context() as patch:
-            patch.setattr("cdopt.study.labels.DENSE_LIMIT", 3)
+            patch.setattr("cdopt.study.network_labels.DENSE_LIMIT", 3)
             estimated = labels(step)
         assert (exact.estimated, estimated.estimated) == (False, True)
         assert estimated.condition == pytest.approx(exact.condition, rel=1e-6)
@@ -92,7 +92,7 @@ def test_open_contacts_are_no_part_of_the_network() -> None:
 
 def test_labels_stand_in_a_table_and_failures_too() -> None:
     jammed = Member("jammed", 1, 2.0, cdopt.bank.load("squeezed").step)
-    table = labelled([FAMILIES["stacks"].member(4), jammed])
+    table = table_of_labels([FAMILIES["stacks"].member(4), jammed])
     rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
     assert (rows[0]["contacts"], rows[0]["nullity"], rows[0]["rank"]) == (16, 4, 12)
     assert rows[1]["nullity"] is None

@@ -1,0 +1,97 @@
+"""``cdopt backends``: every known solver, what it takes, and its settings for an accuracy."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+import cdopt
+from cdopt.cli import output
+from cdopt.cli.options import Json
+
+HELP = (
+    "List every known solver: whether it is installed, what it takes, its licence. With "
+    "--accuracy: the settings that each solver is given for it, what they promise, and which "
+    "defaults CVXPY changes when nothing is asked."
+)
+_KINDS = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trusses"}
+
+
+def backends(
+    accuracy: Annotated[
+        float | None, typer.Option(help="Accuracy to ask for, such as 1e-6.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List every known solver."""
+    with output.errors_in_one_line():
+        known = [record(name, accuracy) for name in cdopt.backends.known_names()]
+        if as_json:
+            output.print_json(known)
+        elif accuracy is not None:
+            _print_settings(known, accuracy)
+        else:
+            _print(known)
+
+
+def record(name: str, accuracy: float | None) -> dict[str, Any]:
+    """What is known of one solver, as plain values."""
+    described = cdopt.backends.describe(name)
+    settings = {} if accuracy is None else cdopt.backends.settings_for(name, accuracy)
+    return {**described, "settings": settings}
+
+
+def _print(known: list[dict[str, Any]]) -> None:
+    table = output.table("backend", "here", "takes", "licence", "notes", wrap=["notes"])
+    for solver in known:
+        if not solver["available"] and not solver["note"]:
+            continue  # only CVXPY knows it
+        takes = solver["takes"]
+        classes = "QP, cones" if "SOCP" in takes else "QP"
+        kinds = ", ".join(_KINDS[kind] for kind in takes if kind in _KINDS)
+        here = solver["available"]
+        notes = [solver["note"]]
+        if solver["accuracy_options"]:
+            options = ", ".join(solver["accuracy_options"])
+            notes.append(f"accuracy: {options} ({solver['accuracy_meaning']})")
+        if solver["cvxpy_rewrites"]:
+            notes.append(f"CVXPY changes its defaults: {solver['cvxpy_rewrites']}")
+        shown = output.text("\n".join(notes))
+        if solver["why_not"]:
+            shown.append(f"\n{solver['why_not']}", style="red")
+        table.add_row(
+            output.text(solver["name"], "bold"),
+            output.text("yes" if here else "no", "green" if here else "red"),
+            kinds or classes, solver["licence"], shown,
+        )  # fmt: skip
+        table.add_row()
+    output.console().print(table)
+    output.say("steps, trusses: cdopt's own solvers take the plain data, of any power.")
+    output.say("QP: quadratic programs (every classic step; compatible forces with p = 2).")
+    output.say("cones: second-order cones (compatible forces with other powers, such as Hertz).")
+    others = [s["name"] for s in known if not s["available"] and not s["note"] and s["takes"]]
+    output.say(f"CVXPY can also reach, once installed and licensed: {', '.join(others)}.")
+
+
+def _print_settings(known: list[dict[str, Any]], accuracy: float) -> None:
+    output.say(f"Accuracy {accuracy:g}", "bold")
+    columns = ("solver", "given", "promises", "CVXPY changes", "here")
+    table = output.table(*columns, wrap=columns[1:4])
+    for solver in known:
+        settings = ", ".join(f"{key} = {value}" for key, value in solver["settings"].items())
+        if not settings and not solver["available"]:
+            continue
+        table.add_row(
+            output.text(solver["name"], "bold"),
+            settings or "nothing: its settings are not known, give options",
+            solver["accuracy_meaning"], solver["cvxpy_rewrites"],
+            "yes" if solver["available"] else "no",
+        )  # fmt: skip
+    output.console().print(table)
+    output.say(
+        "What each solver is given, what it promises when it stops, and which of its defaults "
+        "CVXPY changes when nothing is asked. Promises differ, and none of them is cdopt's "
+        "certificate, which alone decides whether a problem counts as solved.",
+        "dim",
+    )

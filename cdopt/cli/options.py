@@ -1,0 +1,39 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+REFERENCE_BACKEND = "newton"  # as cdopt.study.REFERENCE_BACKEND, which is slow to import
+
+ProblemName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10; a member of a family, "
+        "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5, its "
+        "frictionless part); a step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
+        "or FILE.toml, where it comes to rest.",
+    ),
+]
+SceneName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENE",
+        help="A scene file (.toml); a scene that ships with cdopt, such as beam, table or "
+        "pyramid-5; or a generator of cdopt.scene with parameters, such as "
+        "pyramid:n=8,power=2.5.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Picture = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),
+]
+Power = Annotated[
+    float | None,
+    typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
+]

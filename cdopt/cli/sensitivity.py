@@ -1,0 +1,60 @@
+"""``cdopt sensitivity``: whose stiffness moves which compatible force."""
+
+from __future__ import annotations
+
+import cdopt
+from cdopt.cli import output
+from cdopt.cli.ensemble import largest
+from cdopt.cli.options import Json, Picture, Power, ProblemName
+
+HELP = (
+    "Differentiate the compatible forces of a problem: for each contact, whose stiffness moves its "
+    "force most. Exit code: 0, 1 when the input is bad or derivatives are one-sided, 2 when the "
+    "problem is proven infeasible."
+)
+_ROUND = 1e-12  # of the largest force: smaller derivatives are shown as zero
+
+
+def sensitivity(
+    problem: ProblemName, power: Power = None, plot: Picture = None, as_json: Json = False
+) -> None:
+    """Say whose stiffness moves each compatible force most."""
+    with output.errors_in_one_line():
+        if plot is not None:
+            cdopt.plots.check_path(plot)
+        named = cdopt.open_problem(problem, power)
+        what = {"problem": named.name, "problem_title": named.title}
+        with (
+            output.proof_or_error("CompatibleCD", as_json, **what),
+            output.solvers_kept_quiet(to_stderr=as_json),
+        ):
+            if named.step is not None:
+                found = cdopt.sensitivity(named.step, named.power)
+            else:
+                found = cdopt.sensitivity(cdopt.NoTensionTruss.of(named.truss_data))
+        names, matrix = named.contact_names, found.log_stiffness
+        if as_json:
+            output.print_json({
+                "problem": named.name, "power": named.power, "contacts": names,
+                "forces": found.f, "log_stiffness": matrix, "power_derivative": found.power,
+            })  # fmt: skip
+        else:
+            output.say(f"{named.name}: {named.title}", "dim")
+            output.console().print(repr(found), markup=False, highlight=False, soft_wrap=True)
+            columns = ("contact", "force", "own", "most moved by", "gains")
+            table = output.table(*columns, numbers=columns)
+            least = _ROUND * max(found.f.tolist(), default=0.0)
+            for i in largest(abs(matrix).max(axis=1, initial=0.0)):
+                row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
+                j = max(range(len(row)), key=lambda j: abs(row[j]) if j != i else -1.0)
+                by, gains = (names[j], row[j]) if j != i and row[j] else ("none", 0.0)
+                table.add_row(names[i], f"{found.f[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
+            output.console().print(table)
+            output.say(
+                "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth "
+                "of it; gains: by that of the other contact that moves it most",
+                "dim",
+            )
+        if plot is not None:
+            title = {"title": named.name, "subtitle": named.title}
+            output.save_picture(cdopt.plots.stiffness_influence(found, names, **title), plot)

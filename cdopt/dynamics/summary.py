@@ -1,0 +1,93 @@
+"""A run in numbers: its end, its worst certificate, overlap, energy, forces and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+from cdopt.dynamics.trajectory import Trajectory
+
+_RESIDUAL, _SECONDS = "residual_", "seconds_"  # beginnings of names of diagnostics
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in numbers.
+
+    Attributes
+    ----------
+    t : s, the end. steps, frames, not_ok : counts; the last of steps that are not certified.
+    residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
+    overlap, overlap_final : m, the deepest of all steps and that of the last one.
+    kinetic, kinetic_peak : J, at the end, and the largest.
+    largest : N, largest force of the last frame, by name of the force.
+    reaction, weight : N, the force of fixed bodies against gravity, and the weight of free ones.
+    seconds : by what the time went into.
+    """
+
+    t: float
+    steps: int
+    frames: int
+    not_ok: int
+    residual: float
+    residual_of: str
+    residual_at: int
+    overlap: float
+    overlap_final: float
+    kinetic: float
+    kinetic_peak: float
+    largest: dict[str, float]
+    reaction: float
+    weight: float
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, run: Trajectory) -> RunSummary:
+        """The summary of a run."""
+        seen, names = run.diagnostics, stages(run)
+        residual, residual_of, row = 0.0, "", 0
+        if names:
+            table = np.array([seen[_RESIDUAL + name] for name in names])
+            size = np.where(np.isnan(table), np.inf, table)
+            stage, row = map(int, np.unravel_index(size.argmax(), size.shape))
+            residual, residual_of = float(size[stage, row]), names[stage]
+        overlap = seen["overlap"][np.isfinite(seen["overlap"])]
+        scene, final = run.scene, run.final
+        fixed, gravity = scene.bodies.fixed, float(np.linalg.norm(scene.gravity))
+        reaction = np.nan
+        if gravity:
+            reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
+        return cls(
+            t=float(seen["time"][-1]),
+            steps=int(seen["step"][-1]),
+            frames=len(run),
+            not_ok=int(np.count_nonzero(~seen["ok"])),
+            residual=residual,
+            residual_of=residual_of,
+            residual_at=int(seen["step"][row]),
+            overlap=float(overlap.max(initial=0.0)),
+            overlap_final=float(overlap[-1]) if overlap.size else np.nan,
+            kinetic=float(seen["kinetic"][-1]),
+            kinetic_peak=float(np.nanmax(seen["kinetic"])),
+            largest=largest_forces(final.forces),
+            reaction=float(reaction),
+            weight=gravity * float(scene.bodies.mass[~fixed].sum()),
+            seconds={
+                name.removeprefix(_SECONDS): float(seen[name].sum())
+                for name in seen
+                if name.startswith(_SECONDS)
+            },
+        )
+
+
+def stages(run: Trajectory) -> list[str]:
+    """Names of the solves of a step, each of which has a residual."""
+    return [n.removeprefix(_RESIDUAL) for n in run.diagnostics if n.startswith(_RESIDUAL)]
+
+
+def largest_forces(forces: Mapping[str, FloatArray]) -> dict[str, float]:
+    """The largest of the ``forces`` (nc,) of a frame, N, by name."""
+    return {name: float(np.nan_to_num(f).max(initial=0.0)) for name, f in forces.items()}

@@ -1,0 +1,209 @@
+"""The report of a study in a folder: a page, its tables as Markdown and CSV, its pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cdopt._util import checks, documents
+from cdopt._util.documents import markdown_cell
+from cdopt._util.documents import picture as embedded
+from cdopt._util.errors import InvalidInput
+from cdopt._util.files import TEXT as TEXT_SIZE
+from cdopt._util.files import read_bytes, write_text
+from cdopt._util.formatting import count
+from cdopt.plots import save
+from cdopt.plots.study_lines import accuracy_against_time, growth_with_size, performance_profiles
+from cdopt.study.limitations import facts, limitations, settings
+from cdopt.study.results import Results
+from cdopt.study.table import Table
+from cdopt.study.tables import growth, profiles_of, tables
+
+PAGE, TEXT, LIMITS = "index.html", "report.md", "limitations.md"
+_FORMATS = (".svg", ".png")
+_MARK = re.compile(r"<!-- table: ([a-z]+) -->")
+_MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture to draw.
+
+    Attributes
+    ----------
+    name : fit for a file. caption : what it shows. draw : makes the matplotlib figure.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[], Any]
+
+
+def write(
+    study: Results | str | Path,
+    folder: str | Path,
+    title: str = "Solvers on contact problems",
+    more: Sequence[Table] = (),
+) -> Path:
+    """Write the report of a study; returns its page.
+
+    Parameters
+    ----------
+    study : its results, or its file or folder.
+    folder : made where it is missing: ``index.html``, ``report.md``, ``limitations.md``, a CSV
+        file for each table, an SVG and a PNG for each picture.
+    title : of the page.
+    more : further tables, such as ``cdopt.study.network_labels.table_of_labels`` makes.
+
+    Raises
+    ------
+    InvalidInput : no records, or the folder cannot be written or has files of these names that
+        are not cdopt's.
+    """
+    results = study if isinstance(study, Results) else Results.read(study)
+    if not results.records:
+        raise InvalidInput("study", checks.describe(study), "a study with records")
+    every = (*tables(results), settings(results), *more)
+    limits, known, shown = limitations(results), facts(results), pictures(results)
+    files = [PAGE, TEXT, LIMITS, *(f"{table.name}.csv" for table in every)]
+    files += [f"{picture.name}{ending}" for picture in shown for ending in _FORMATS]
+    place = documents.folder_of_documents("folder", folder, files)
+    for picture in shown:
+        figure = picture.draw()
+        for ending in _FORMATS:
+            save(figure, place / f"{picture.name}{ending}")
+    page = documents.render(
+        "study.html", title=title, tables=every, limits=limits, facts=known,
+        pictures=[
+            {
+                "name": picture.name, "caption": picture.caption,
+                "address": embedded((place / f"{picture.name}.svg").read_bytes(), "svg+xml"),
+            }
+            for picture in shown
+        ],
+    )  # fmt: skip
+    heading, bullets = markdown_cell(title), [f"- {markdown_cell(limit)}" for limit in limits]
+    text = [f"# {heading}", ""]
+    for picture in shown:
+        text += [f"![{picture.name}]({picture.name}.svg)", "", markdown_cell(picture.caption), ""]
+    text += [table.markdown() for table in every]
+    text += ["## Limitations", "", *bullets, "", "## How it was made", ""]
+    text += [f"- {markdown_cell(f'{name}: {fact}')}" for name, fact in known.items()]
+    write_text(place / PAGE, page)
+    write_text(place / TEXT, "\n".join([*text, ""]))
+    write_text(place / LIMITS, "\n".join([f"# {heading}: limitations", "", *bullets, ""]))
+    for table in every:
+        table.save_csv(place / f"{table.name}.csv")
+    return place / PAGE
+
+
+# --- tables in a text of one's own -----------------------------------------------------
+
+
+def write_into(path: str | Path, study: Results) -> None:
+    """Write tables of a study into a Markdown file, between ``<!-- table: NAME -->`` and an end.
+
+    Raises
+    ------
+    InvalidInput : as ``check_into``.
+    SaveFailed : the disk is full or cannot be written.
+    """
+    known = {table.name: table for table in tables(study)}
+    text = _marked(Path(path), tuple(known))
+
+    def replacement(match: re.Match[str]) -> str:
+        rows = known[match[1]].markdown(heading=False)
+        return f"<!-- table: {match[1]} -->\n{rows}<!-- end -->"
+
+    write_text(Path(path), _MARKED.sub(replacement, text))
+
+
+def check_into(path: str | Path, study: Results) -> None:
+    """Check that tables of a study can be written into a Markdown file.
+
+    Raises
+    ------
+    InvalidInput : no such file, one that is no text, no mark in it, a mark without an end, or one
+        with the name of no table.
+    """
+    _marked(Path(path), tuple(table.name for table in tables(study)))
+
+
+def _marked(place: Path, known: tuple[str, ...]) -> str:
+    """The text of a file with marks, its line ends unchanged."""
+    try:
+        text = read_bytes(place, "a Markdown file", at_most=TEXT_SIZE).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
+    names = _MARK.findall(text)
+    if not names or len(names) != len(_MARKED.findall(text)):
+        found = f"{place}: " + ("a mark without an end" if names else "no mark")
+        raise InvalidInput("path", found, "<!-- table: NAME --> … <!-- end -->")
+    for name in names:
+        checks.choice("table", name, known)
+    return text
+
+
+# --- pictures --------------------------------------------------------------------------
+
+
+def pictures(study: Results) -> tuple[Picture, ...]:
+    """Those that the study's runs allow: profiles by formulation, accuracy, growth by family."""
+    profiles: dict[str, dict[str, Any]] = {}
+    for tolerance, form in study.comparisons:
+        known = profiles_of(study, tolerance, form)
+        if any(profile.ratios.size for profile in known.values()):
+            number = count(next(iter(known.values())).problems, "problem")
+            profiles.setdefault(form, {})[f"tolerance {tolerance}, {number}"] = known
+    shown = [
+        Picture(
+            _file_name(f"profiles-{form}"),
+            f"{form}: the share of problems that a solver solves, by the certificate, within so "
+            "many times the time of the fastest on each.",
+            partial(performance_profiles, panels, title=f"Performance profiles, {form}"),
+        )
+        for form, panels in profiles.items()
+    ]
+    accuracy = _accuracy(study)
+    if accuracy:
+        shown.append(Picture(
+            "accuracy",
+            "Worst residual and time of the whole solve, medians over the problems that the "
+            "solver answered, joined from loose to tight tolerance.",
+            partial(accuracy_against_time, accuracy, title="Accuracy against time"),
+        ))  # fmt: skip
+    families: dict[str, dict[str, Any]] = {}
+    for (family, form, tolerance, name), runs in growth(study):
+        panel = families.setdefault(family, {}).setdefault(f"{form}, {tolerance}", {})
+        panel[name] = list(zip(runs["contacts"], runs["seconds"], strict=True))
+    shown += [
+        Picture(
+            _file_name(f"growth-{family}"),
+            f"{family}: time of the whole solve over the number of contacts, certified runs, with "
+            "the exponent of the line through them.",
+            partial(growth_with_size, panels, title=f"Growth with size, {family}"),
+        )
+        for family, panels in families.items()
+    ]
+    return tuple(shown)
+
+
+def _accuracy(study: Results) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Median (seconds, residual) by formulation and solver, one for each tolerance."""
+    runs = study.plain[study.plain["worst"].notna() & (study.plain["seconds"] > 0.0)]
+    points: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for (form, name), own in runs.groupby(["formulation", "solver"], sort=False):
+        medians = own.groupby("tolerance")[["seconds", "worst"]].median()
+        order = [tolerance for tolerance in study.tolerances if tolerance in medians.index]
+        medians = medians.loc[order]
+        pairs = list(zip(medians["seconds"], medians["worst"], strict=True))
+        points.setdefault(form, {})[name] = pairs
+    return points
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]+", "-", text)

@@ -1,0 +1,355 @@
+"""One contact step, several solvers: classic answers side by side with the compatible one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks, formatting
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
+from cdopt.backends import Backend, resolve
+from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.problem import RigidStepData, rigid_data
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.solution import StepSolution
+from cdopt.study.formatting import agreement, failure, verdict
+from cdopt.study.named_problem import NamedProblem
+from cdopt.study.solution_set import (
+    DISAGREE,
+    FAILURES,
+    Row,
+    SolutionSet,
+    attempt,
+    choose_backends,
+)
+
+SOLVED_AS = ("compare", "classic", "compatible", "truss")
+REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
+
+
+class Comparison(SolutionSet):
+    """Classic contact dynamics by several backends, and the compatible forces.
+
+    A list of StepSolution, in the order of the backends; printing it gives a table.
+
+    Attributes
+    ----------
+    step : the step.
+    power : exponent p of the compatible forces' contact energy.
+    compatible : the compatible solution, or None when it failed or was not asked for.
+    compatible_failure : why it failed, or None.
+    failures, left_out : as in ``SolutionSet``.
+    """
+
+    def __init__(
+        self,
+        solutions: Iterable[StepSolution] = (),
+        *,
+        step: Step,
+        power: checks.Power = HOOKE,
+        title: str = "",
+        tol: float = TOLERANCE,
+        failures: Mapping[str, CdoptError] = MappingProxyType({}),
+        left_out: Mapping[str, str] = MappingProxyType({}),
+        compatible: StepSolution | None = None,
+        compatible_failure: CdoptError | None = None,
+    ) -> None:
+        super().__init__(solutions, title=title, tol=tol, failures=failures, left_out=left_out)
+        self.step = step
+        self.power = power
+        self.compatible = compatible
+        self.compatible_failure = compatible_failure
+
+    @property
+    def reference(self) -> FloatArray | None:
+        """(nc,) N, the compatible forces."""
+        return None if self.compatible is None else self.compatible.f
+
+    @property
+    def distances(self) -> list[float]:
+        """‖f − f_compatible‖ / ‖f_compatible‖ of each solution; not-a-number where undefined."""
+        return [row.distance for row in self.rows()]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the compatible answer is certified; if not asked for, one of the others."""
+        if self.compatible is None:
+            return self.compatible_failure is None and super().ok
+        return self.compatible.ok
+
+    @property
+    def motion_spread(self) -> float:
+        """How far certified solutions differ in v⁺, each entry in units of its own speed.
+
+        For a step known by N and p alone, how far they differ in the gaps.
+        """
+        certified, data = self.certified, rigid_data(self.step)
+        if not certified:
+            return float("nan")
+        if isinstance(data, RigidStepData):
+            motions, unit = [s.v_next for s in certified if s.v_next is not None], data.dof_speed
+        else:
+            motions, unit = [s.gap for s in certified if s.gap is not None], data.speed
+        return float(np.max(np.ptp(np.stack(motions), axis=0) / unit, initial=0.0))
+
+    @property
+    def force_spread(self) -> float:
+        """How far certified forces differ at one contact, relative to its part's largest force.
+
+        Parts are those of the contact network that share no degree of freedom. Forces too small
+        for the certificate to see count as zero.
+        """
+        forces = [s.f for s in self.certified if s.f is not None]
+        if not forces:
+            return float("nan")
+        data, stacked = rigid_data(self.step), np.stack(forces)
+        largest = data.parts.largest(data.parts.contact, stacked.max(axis=0))
+        visible = self.tol * data.part_force / DISAGREE
+        scale = np.maximum(largest, visible)[data.parts.contact]
+        return float(np.max(np.ptp(stacked, axis=0) / scale, initial=0.0))
+
+    @property
+    def proof(self) -> InfeasibilityProof | None:
+        """A proof that the step has no solution, when a failure led to one."""
+        failed = self.compatible_failure
+        return super().proof or (failed.proof if isinstance(failed, SolveFailed) else None)
+
+    def compatible_row(self) -> Row | None:
+        """The table's line of the compatible solution."""
+        found = self.compatible
+        return None if found is None else Row.of(found, "compatible", None)
+
+    def table_rows(self) -> list[Row]:
+        """The classic rows, then the compatible one."""
+        row = self.compatible_row()
+        return self.rows() if row is None else [*self.rows(), row]
+
+    @property
+    def summary(self) -> str:
+        """What the table shows, in plain words."""
+        if self.proof is not None:
+            return super().summary
+        return " ".join(filter(None, [self._agreement(), self._compatible_in_words()]))
+
+    def _agreement(self) -> str:
+        """What the certified classic solutions agree on, and what they do not."""
+        certified = self.certified
+        if len(certified) < 2:
+            return self._success() + "."
+        subject = "they" if len(certified) == len(self) else "the certified ones"
+        text = f"{self._success()}; {subject} agree on the motion {agreement(self.motion_spread)}"
+        if not self.force_spread > DISAGREE:
+            text += f" and on the forces {agreement(self.force_spread)}"
+            farthest = max(d for s, d in zip(self, self.distances, strict=True) if s.ok)
+            if not farthest > DISAGREE:  # also when there is no reference
+                return text + ": no sign here of more than one answer."
+            return (
+                f"{text}, yet the compatible forces differ by {farthest:.2g} of their norm: the "
+                "contact forces are not unique."
+            )
+        low, high = self.force_range
+        what = "the largest force"
+        if high - low <= 0.01 * high:
+            stacked = np.stack([s.f for s in certified if s.f is not None])
+            contact = int(np.argmax(np.ptp(stacked, axis=0)))
+            low, high = float(stacked[:, contact].min()), float(stacked[:, contact].max())
+            what = f"the force at contact {contact}"
+        return (
+            f"{text}, yet {what} ranges from {low:.3g} N to {high:.3g} N: the contact forces are "
+            "not unique."
+        )
+
+    def _compatible_in_words(self) -> str:
+        if self.compatible_failure is not None:
+            return f"There are no compatible forces: {failure(self.compatible_failure)}."
+        if self.compatible is None:
+            return ""
+        if self.compatible.ok:
+            return "The compatible forces are what elastic contacts would carry."
+        return (
+            f"The compatible forces are not certified ({verdict(self.compatible)}): try "
+            "another solver for them, or a higher accuracy."
+        )
+
+    def as_dict(self, forces: bool = False) -> dict[str, Any]:
+        """Plain values for JSON; numbers that are not finite become None.
+
+        Parameters
+        ----------
+        forces : whether to include every solution's f (nc,), N.
+        """
+        row, failed = self.compatible_row(), self.compatible_failure
+        compatible = None
+        if self.compatible is not None and row is not None:
+            compatible = row.as_dict(self.compatible, forces)
+        dofs = self.step.nv if isinstance(self.step, ContactStep) else None
+        content: dict[str, Any] = formatting.plain({
+            "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
+            "power": self.power,
+            **super().as_dict(forces),
+            "motion_spread": self.motion_spread,
+            "compatible": compatible,
+            "compatible_failure": None if failed is None else failure(failed),
+        })  # fmt: skip
+        return content
+
+
+def compare(
+    step: Step,
+    backends: str | Backend | Sequence[str | Backend] | None = None,
+    power: checks.Power = HOOKE,
+    form: str = "force",
+    tol: float = TOLERANCE,
+    *,
+    compatible_backend: str | Backend | None = REFERENCE_BACKEND,
+    verbose: bool = False,
+    progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
+) -> Comparison:
+    """Solve one classic contact dynamics step with several backends, then resolve its forces.
+
+    Parameters
+    ----------
+    step : the step.
+    backends : names or settings objects; default every available one, except those that are too
+        slow for the number of contacts (named in the result's ``left_out``).
+    power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz.
+    form : statement of the classic problem, "force" or "velocity".
+    tol : tolerance of the certificates.
+    compatible_backend : solves the compatible step on the first certified classic solution;
+        when there is none, it solves its own classic step first. Newton's forces are the sharpest,
+        also at contacts that only just touch; None: no compatible step.
+    verbose : let the solvers print.
+    progress : called with the label of each backend before it runs.
+    time_limit : seconds for each solve, as in ``Formulation.solve``; None for no limit.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, such as an unknown backend.
+    Unsupported : the velocity form of a step known by N and p alone.
+
+    >>> from cdopt import bank, study
+    >>> result = study.compare(bank.load("beam-stiff-middle").step, ["clarabel", "osqp"])
+    >>> len(result), result.compatible.f.round(6)
+    (2, array([2., 6., 2.]))
+    """
+    classic_cd = ClassicCD(step, form=form)
+    compatible_cd = CompatibleCD(step, power, classic_form=form)
+    tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+    backends, left_out = _chosen(backends, classic_cd)
+    solutions, failures = attempt(
+        lambda backend: classic_cd.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
+        backends,
+        progress,
+    )
+    compatible, compatible_failure = None, None
+    if compatible_backend is not None:
+        if progress is not None:
+            progress("compatible forces")
+        try:
+            compatible = compatible_cd.solve(
+                resolve(compatible_backend),
+                classic=next((solution for solution in solutions if solution.ok), None),
+                tol=tol, verbose=verbose, time_limit=time_limit,
+            )  # fmt: skip
+        except FAILURES as error:
+            compatible_failure = error
+    dofs = "N and p only"
+    if isinstance(step, ContactStep):
+        dofs = f"{step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
+    contacts = formatting.count(step.nc, "contact")
+    return Comparison(
+        solutions,
+        step=step,
+        power=compatible_cd.power,
+        title=f"Classic contact dynamics ({form} form), {contacts}, {dofs}",
+        tol=tol,
+        failures=failures,
+        left_out=left_out,
+        compatible=compatible,
+        compatible_failure=compatible_failure,
+    )
+
+
+def solve_named(
+    problem: NamedProblem,
+    formulation: str | None = None,
+    backends: Sequence[str] | None = None,
+    tol: float = TOLERANCE,
+    *,
+    accuracy: float | None = None,
+    compatible_backend: str = REFERENCE_BACKEND,
+    verbose: bool = False,
+    progress: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
+) -> SolutionSet:
+    """Solve a problem that was named in words with several backends.
+
+    Parameters
+    ----------
+    problem : the problem, from ``cdopt.open_problem``.
+    formulation : one of ``problem.formulations``; None takes the first.
+    backends : names; None or an empty list takes every available one that suits the problem.
+    accuracy : asked of every backend; None leaves their own.
+    tol, compatible_backend, verbose, progress, time_limit : as in ``compare``.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, such as an unknown backend or formulation.
+    Unsupported : not a formulation of this kind of problem.
+    """
+    name = checks.choice("formulation", formulation or problem.formulations[0], SOLVED_AS)
+    if name not in problem.formulations:
+        kind = "a truss" if problem.step is None else "a contact step"
+        what = f"formulation {name!r}"
+        raise Unsupported(what, f"{problem.name} is {kind}", problem.formulations)
+    stated: ClassicCD | CompatibleCD | NoTensionTruss
+    if problem.step is None:
+        stated = NoTensionTruss.of(problem.truss_data)
+    elif name == "compatible":
+        stated = CompatibleCD(problem.step, problem.power)
+    else:
+        stated = ClassicCD(problem.step)
+    names, left_out = _chosen(backends or None, stated)
+
+    def with_accuracy(backend: str | Backend) -> str | Backend:
+        return backend if accuracy is None else resolve(backend, accuracy=accuracy)
+
+    asked = [with_accuracy(backend) for backend in names]
+    options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
+    solutions: SolutionSet
+    if isinstance(stated, ClassicCD):
+        reference = with_accuracy(compatible_backend) if name == "compare" else None
+        solutions = compare(
+            stated.step, asked, problem.power, compatible_backend=reference, progress=progress,
+            **options,
+        )  # fmt: skip
+    else:
+        answers, failures = attempt(
+            lambda backend: stated.solve(backend, **options), asked, progress
+        )
+        solutions = SolutionSet(answers, title=stated.name, tol=tol, failures=failures)
+    solutions.left_out = MappingProxyType(left_out)
+    return solutions
+
+
+def _chosen(
+    backends: str | Backend | Sequence[str | Backend] | None,
+    problem: ClassicCD | CompatibleCD | NoTensionTruss,
+) -> tuple[Sequence[str | Backend], dict[str, str]]:
+    """The backends asked for, by default those that suit the problem, and those left out."""
+    if isinstance(backends, (str, Backend)):
+        return [backends], {}
+    if backends is not None:
+        return backends, {}
+    if isinstance(problem, CompatibleCD):
+        conic = problem.power != HOOKE
+        kinds = ("rigid step", "truss")
+        return choose_backends(problem.step.nc, "SOCP" if conic else "QP", kinds)
+    return choose_backends(problem.data.nc, problem.problem_class, (problem.data.kind,))

@@ -1,0 +1,102 @@
+"""The machine that runs are made on; the memory of this process, MB of 2²⁰ bytes."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cdopt._util.memory import MB, physical_memory
+from cdopt.study.record import Machine
+
+PACKAGES = (
+    "cdopt", "numpy", "scipy", "numba", "cvxpy", "clarabel", "osqp", "scs", "highspy", "piqp",
+    "qoco", "proxsuite", "daqp", "moreau", "pypardiso", "pymetis",
+)  # fmt: skip
+_SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
+
+
+@functools.cache
+def machine() -> Machine:
+    """This machine, and the versions of the solvers on it."""
+    name = _first_line("/proc/cpuinfo", "model name").partition(":")[2].strip()
+    return Machine(
+        host=platform.node(),
+        processor=name or platform.processor() or "unknown",
+        system=platform.platform(),
+        python=platform.python_version(),
+        cores=os.cpu_count(),
+        memory=physical_memory(),
+        versions={package: _version(package) for package in PACKAGES},
+    )
+
+
+def default_memory_limit() -> float | None:
+    """The limit of a process where none was named: 70 % of the machine's memory, MB."""
+    memory = physical_memory()
+    return None if memory is None else _SHARE * memory
+
+
+def limit_memory(limit: float) -> None:
+    """Limit the memory of this process to ``limit`` MB, on systems that can.
+
+    Linux counts all private memory that can be written, other systems addresses.
+    """
+    resource = _resource()
+    if resource is None:
+        return
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    size = int(limit * MB)
+    try:
+        resource.setrlimit(kind, (size, size))
+    except (OSError, ValueError):
+        return
+
+
+def peak_memory() -> float | None:
+    """The most memory that this process has had, MB; None where the system does not tell.
+
+    On Linux the kernel's mark for the process: that of ``getrusage`` includes what the process
+    that started it had.
+    """
+    line = _first_line("/proc/self/status", "VmHWM")
+    if line:
+        return int(line.split()[1]) / 1024
+    resource = _resource()
+    if resource is None:
+        return None
+    unit = MB if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / unit
+
+
+def killed_for_memory() -> int:
+    """How many processes Linux has ended since it started because memory ran out; 0 elsewhere."""
+    line = _first_line("/proc/vmstat", "oom_kill ")
+    return int(line.split()[1]) if line else 0
+
+
+def _first_line(path: str, beginning: str) -> str:
+    """The first line of a file that begins so; empty if there is none."""
+    place = Path(path)
+    lines = place.read_text().splitlines() if place.exists() else []
+    return next((line for line in lines if line.startswith(beginning)), "")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _resource() -> Any:
+    """Python's module of resource limits; None on Windows."""
+    try:
+        return importlib.import_module("resource")
+    except ImportError:
+        return None

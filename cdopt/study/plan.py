@@ -1,0 +1,192 @@
+"""What a study runs: problems, the settings of a run, and plans that combine them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cdopt._util import checks, parameters
+from cdopt._util.errors import InvalidInput
+from cdopt.backends.registry import known_names
+from cdopt.study.comparison import REFERENCE_BACKEND
+from cdopt.study.sources import ProblemSource, problems
+
+FORMULATIONS = (
+    "classic-force", "classic-velocity", "truss-complementary", "truss-potential", "compatible",
+)  # fmt: skip
+MODES = ("cold", "warm", "previous")
+CALLS = ("cvxpy", "direct")
+_ID_LENGTH = 16  # hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of a study. Equal runs have equal identifiers on every machine.
+
+    Attributes
+    ----------
+    problem : what is solved.
+    formulation : one of ``FORMULATIONS``. The truss of a step is that of its closed contacts, which
+        the reference backend finds first.
+    backend : name of the solver, or one that a plugin brings.
+    tolerance : accuracy asked of the solver and tolerance of the certificate; None leaves the
+        solver's defaults alone, with a certificate at 1e-6.
+    mode : "cold"; "warm", from this problem's own answer; "previous", from the answer of the
+        step before in a recorded run.
+    call : "cvxpy", through CVXPY; "direct", by the solver's own interface on the data that
+        CVXPY compiled.
+    seed : of the order in which the contacts are given; None is the problem's own order.
+    repeats : how often it is solved.
+    threads : of BLAS and of compiled loops; None leaves them alone.
+    plugins : where backends of other names come from, ``module:factory`` or ``file.py:factory``.
+    reference_backend : solver of the compatible forces that forces are compared with.
+
+    Raises
+    ------
+    InvalidInput : an unknown name, or a number out of range.
+    """
+
+    problem: ProblemSource
+    formulation: str
+    backend: str
+    tolerance: float | None = None
+    mode: str = "cold"
+    call: str = "cvxpy"
+    seed: int | None = None
+    repeats: int = 3
+    threads: int | None = None
+    plugins: tuple[str, ...] = ()
+    reference_backend: str = REFERENCE_BACKEND
+
+    def __post_init__(self) -> None:
+        checks.choice("formulation", self.formulation, FORMULATIONS)
+        checks.choice("mode", self.mode, MODES)
+        checks.choice("call", self.call, CALLS)
+        checked: dict[str, Any] = {"plugins": tuple(self.plugins)}
+        if self.tolerance is not None:
+            checked["tolerance"] = checks.scalar(
+                "tolerance", self.tolerance, above=0.0, at_most=1.0
+            )
+        checked["repeats"] = parameters.whole("repeats", self.repeats, 1, 10**6)
+        for name, least in (("threads", 1), ("seed", 0)):
+            if getattr(self, name) is not None:
+                checked[name] = parameters.whole(name, getattr(self, name), least, 2**32 - 1)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits: a hash of everything that defines the run.
+
+        The content of a problem's file counts, its path does not.
+        """
+        content = msgspec.to_builtins(self)
+        if self.problem.digest:
+            content["problem"]["source"] = ""
+        text = msgspec.json.encode(content, order="deterministic")
+        return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
+
+    @property
+    def label(self) -> str:
+        """The run in a few words."""
+        words = [self.problem.label, self.formulation, self.backend]
+        words += [] if self.tolerance is None else [f"{self.tolerance:g}"]
+        words += [word for word in (self.mode, self.call) if word not in ("cold", "cvxpy")]
+        return " ".join([*words, *([] if self.seed is None else [f"order {self.seed}"])])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every combination of what is listed here, each a run of its own.
+
+    Parameters
+    ----------
+    problems : texts as in ``cdopt.study.problems``, or ProblemSources.
+    backends : names of solvers, those of plugins included.
+    formulations : some of "classic-force", "classic-velocity", "truss-complementary",
+        "truss-potential", "compatible".
+    tolerances : accuracies to ask of the solvers; None leaves their defaults alone.
+    modes : some of "cold", "warm", "previous". calls : some of "cvxpy", "direct".
+    seeds : orders of the contacts; None is the problem's own.
+    repeats : how often each run solves its problem.
+    threads : of each run, for BLAS and compiled loops; None leaves them alone.
+    plugins : ``module:factory`` or ``file.py:factory``: factories of further backends, called
+        only in the process of a run (``cdopt.study.plugins``).
+    time_limit : s, for one solve and for each other measurement; hard.
+    memory_limit : MB for a run's process; None: 70 % of the machine's.
+    reference_backend : solver of the compatible forces that all forces are compared with.
+
+    Raises
+    ------
+    InvalidInput : a list that is empty or holds something else, or an unknown problem.
+
+    >>> plan = Plan(["beam-uniform", "tripod"], ["clarabel", "osqp"], tolerances=(None, 1e-6))
+    >>> len(plan.runs)
+    8
+    """
+
+    problems: Sequence[str | Path | ProblemSource]
+    backends: Sequence[str]
+    formulations: Sequence[str] = ("classic-force",)
+    tolerances: Sequence[float | None] = (None,)
+    modes: Sequence[str] = ("cold",)
+    calls: Sequence[str] = ("cvxpy",)
+    seeds: Sequence[int | None] = (None,)
+    repeats: int = 3
+    threads: int | None = None
+    plugins: Sequence[str] = ()
+    time_limit: float = 60.0
+    memory_limit: float | None = None
+    reference_backend: str = REFERENCE_BACKEND
+
+    def __post_init__(self) -> None:
+        lists = ("problems", "backends", "formulations", "tolerances", "modes", "calls", "seeds")
+        for name in (*lists, "plugins"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise InvalidInput(name, checks.describe(given), "a list")
+            values = tuple(dict.fromkeys(given))
+            if not values and name != "plugins":
+                raise InvalidInput(name, "an empty list", "at least one entry")
+            object.__setattr__(self, name, values)
+        for name in ("backends", "plugins"):
+            for value in getattr(self, name):
+                if not isinstance(value, str) or not value:
+                    raise InvalidInput(name, checks.describe(value), "a list of names")
+        if not self.plugins:
+            for name in self.backends:
+                checks.choice("backends", name, known_names())
+        checks.choice("reference_backend", self.reference_backend, known_names())
+        checks.scalar("time_limit", self.time_limit, above=0.0)
+        if self.memory_limit is not None:
+            checks.scalar("memory_limit", self.memory_limit, above=0.0)
+        listed = [
+            source
+            for given in self.problems
+            for source in ([given] if isinstance(given, ProblemSource) else problems(given))
+        ]
+        object.__setattr__(self, "problems", tuple(dict.fromkeys(listed)))
+        _ = self.runs  # which checks the rest
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, problem by problem; impossible combinations are refused when they run."""
+        combinations = itertools.product(
+            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
+            self.calls, self.seeds,
+        )  # fmt: skip
+        runs = [
+            Run(
+                problem, formulation, backend, tolerance, mode, call, seed, self.repeats,
+                self.threads, tuple(self.plugins), self.reference_backend,
+            )
+            for problem, formulation, backend, tolerance, mode, call, seed in combinations
+            if isinstance(problem, ProblemSource)
+        ]  # fmt: skip
+        return tuple({run.id: run for run in runs}.values())

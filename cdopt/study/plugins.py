@@ -1,0 +1,91 @@
+"""The backend of a run: a solver of cdopt, one called directly, or one that a plugin brings.
+
+A plugin is a factory, a function without arguments that returns a mapping from names to makers;
+a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
+(``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
+and called only in the process of a run; it is registered nowhere else. That process does not
+import from the working folder: name a file there by its path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.backends import Backend, resolve
+from cdopt.backends.direct import Direct
+from cdopt.study.plan import Run
+
+Maker = Callable[[float | None], Backend]
+
+
+def makers(plugins: Iterable[str]) -> dict[str, Maker]:
+    """The backends of these plugins by name; of equal names the last one counts.
+
+    Raises
+    ------
+    InvalidInput : no such module or factory, or one that returns something else.
+    """
+    found: dict[str, Maker] = {}
+    for text in plugins:
+        place, colon, name = text.rpartition(":")
+        if not colon or not place or not name:
+            raise InvalidInput("plugins", checks.describe(text), "module:factory")
+        factory: Any = getattr(_module(place), name, None)
+        if not callable(factory):
+            raise InvalidInput("plugins", f"no function {name!r} in {place}", "a factory")
+        named = factory()
+        if not isinstance(named, Mapping):
+            raise InvalidInput("plugins", f"{text} gives {checks.describe(named)}", "a mapping")
+        found.update(named)
+    return found
+
+
+def backend_of(run: Run) -> Backend:
+    """The backend of a run.
+
+    Raises
+    ------
+    Unsupported : it cannot be called in this way, asked for this tolerance, or warm-started.
+    InvalidInput, BackendUnavailable : an unknown name, or one that is not installed.
+    """
+    brought = makers(run.plugins)
+    if run.call == "direct":
+        backend: Backend = Direct(run.backend, run.tolerance)
+    elif run.backend in brought:
+        backend = brought[run.backend](run.tolerance)
+    else:
+        try:
+            backend = resolve(run.backend, accuracy=run.tolerance)
+        except InvalidInput as error:
+            if error.argument != "accuracy":
+                raise
+            raise Unsupported(f"a tolerance of {run.backend}", str(error)) from error
+    if run.mode != "cold" and not backend.capability.warm_start:
+        reason = f"{run.backend} called this way gains nothing from a start"
+        raise Unsupported(f"mode {run.mode!r}", reason, ("cold",))
+    return backend
+
+
+def _module(place: str) -> ModuleType:
+    if not place.endswith(".py"):
+        try:
+            return importlib.import_module(place)
+        except ImportError as error:
+            expected = "an installed module, or a file by its path, such as solver.py:factory"
+            raise InvalidInput("plugins", str(error), expected) from error
+    name = f"cdopt_plugin_{Path(place).stem}"
+    spec = importlib.util.spec_from_file_location(name, place)
+    if spec is None or spec.loader is None or not Path(place).exists():
+        raise InvalidInput("plugins", f"{place}: no such file", "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,322 @@
+"""What a study keeps of a run: one line of JSON, the same for answers and for failures.
+
+A study is a file of such lines (``cdopt.study.store``). The first field, ``crc32``, is the
+CRC-32 of the line without that field. Another field is None where it was not measured or does not
+apply; numbers that are not finite are None too. Times are seconds of wall clock, memory is in
+MB of 2²⁰ bytes.
+
+``outcome`` is one of these:
+
+=========== ====================================================================================
+solved     our certificate holds at the tolerance asked, whatever the solver said
+wrong      the solver claims success, and our certificate fails
+gave up    the solver claims no success, and our certificate fails
+infeasible the problem is proven to have no solution
+refused    the solver cannot take this problem, or cannot be asked for this tolerance
+missing    the solver is not installed
+error      an exception, in cdopt or in the solver
+crash      the process ended by a signal, or without a message
+timeout    stopped at the time limit
+memory     stopped at the memory limit, or by the kernel when the machine ran out of memory
+interrupted the process was ended from outside; says nothing of the solver, and is repeated
+=========== ====================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from cdopt._util.errors import InvalidInput
+from cdopt.study.plan import Run
+
+SCHEMA = 3  # of the lines; a reader refuses others
+OUTCOMES = (
+    "solved", "wrong", "gave up", "infeasible", "refused", "missing", "error", "crash", "timeout",
+    "memory", "interrupted",
+)  # fmt: skip
+STAGES = (  # of a run's process, in this order
+    "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
+)  # fmt: skip
+NEAR = 10.0  # times the tolerance: solvers define and scale their residuals differently
+_BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})","id":"')
+_CRC_FIELD = len(b'{"crc32":"00000000",')
+LIMITED = ("timeout", "memory")  # outcomes that a higher limit may change
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the solver said, and its certificate: of the last repeat, or the first that fails.
+
+    Attributes
+    ----------
+    status : as the solver words it.
+    claimed : whether it reported success.
+    ok : whether the certificates hold at ``tol``.
+    tol : tolerance of the certificates: the one asked, or 1e-6.
+    worst : the largest residual of all certificates.
+    residuals : by certificate ("forces", and "classic" of a compatible solution) and name.
+    iterations : the solver's count; of a compatible solution, that of its second problem.
+    objective : optimal value of the form solved, N m/s or J.
+    settings : what was asked of the solver; empty means its defaults.
+    contacts, dofs : size of the problem as posed.
+    """
+
+    status: str
+    claimed: bool
+    ok: bool
+    tol: float
+    worst: float | None
+    residuals: Mapping[str, Mapping[str, float | None]]
+    iterations: int | None
+    objective: float | None
+    settings: Mapping[str, object]
+    contacts: int
+    dofs: int | None
+
+    @property
+    def near(self) -> bool:
+        """Whether success is claimed and missed by less than a factor of ten."""
+        missed = self.claimed and not self.ok
+        return missed and self.worst is not None and self.worst <= NEAR * self.tol
+
+    @property
+    def honest(self) -> bool:
+        """Whether success is claimed and certified, at least nearly, or neither."""
+        return self.claimed == self.ok or self.near
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one solve, by part. Imports and compiling of loops are in none of them.
+
+    Attributes
+    ----------
+    pose : stating the problem, cdopt's data and CVXPY's expressions.
+    compile : from there to the solver's data (CVXPY's, or cdopt's scaling).
+    solve : the solver, its set-up included. setup : the set-up alone, where it is known.
+    read : the solver's answer back into physical units.
+    certify : cdopt's residuals.
+    total : the whole solve as its caller sees it.
+    """
+
+    pose: float
+    compile: float
+    solve: float
+    read: float
+    certify: float
+    total: float
+    setup: float | None = None
+
+
+@dataclass(frozen=True)
+class Forces:
+    """Where the contact forces lie among all admissible ones.
+
+    Attributes
+    ----------
+    largest : largest contact force, N.
+    distance : ‖f − f_compatible‖ / ‖f_compatible‖, on all contacts of the problem.
+    distance_max : max |f − f_compatible| / max f_compatible.
+    ratio : largest force over the largest compatible force.
+    reference_worst : largest residual of the reference: the compatible solution by the run's
+        reference backend.
+    undetermined : number of contacts whose force classic contact dynamics leaves open; None where
+        the bounds were not computed.
+    positions : of these contacts, (f − lower) / (upper − lower) of their admissible interval.
+    outside : the largest distance of a force from its interval, over the largest upper bound.
+    """
+
+    largest: float | None = None
+    distance: float | None = None
+    distance_max: float | None = None
+    ratio: float | None = None
+    reference_worst: float | None = None
+    undetermined: int | None = None
+    positions: tuple[float, ...] | None = None
+    outside: float | None = None
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Whether repeating a solve, in this or another way, gives the same answer.
+
+    Differences of forces are max |f − f'| / max f'.
+
+    Attributes
+    ----------
+    identical : whether all repeats gave the same forces, bit by bit; None for one repeat.
+    repeats : largest difference of a repeat from the first; None for one repeat.
+    order : difference from the answer in the problem's own order, of a run with a ``seed``.
+    start : difference from the cold answer, of a run with another mode.
+    cold_total : seconds of that cold solve. cold_iterations : its iterations.
+    """
+
+    identical: bool | None = None
+    repeats: float | None = None
+    order: float | None = None
+    start: float | None = None
+    cold_total: float | None = None
+    cold_iterations: int | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the process of a run has measured so far.
+
+    Attributes
+    ----------
+    outcome, message : as in ``Record``, and so are the others; None where not yet known.
+    """
+
+    outcome: str
+    message: str = ""
+    answer: Answer | None = None
+    times: tuple[Times, ...] = ()
+    forces: Forces | None = None
+    stability: Stability | None = None
+    memory: float | None = None
+    memory_before: float | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the process of the run ended.
+
+    Attributes
+    ----------
+    code : its exit code; None when a signal ended it or it never began.
+    signal : number of the signal; None without one.
+    stage : what it was doing when it ended, one of ``STAGES``; "" when it was complete.
+    seconds : from start to end, imports included.
+    stderr : up to 2000 characters of what it wrote there: the last, or the first that Python's
+        fault handler wrote; empty when it was complete.
+    """
+
+    code: int | None
+    signal: int | None
+    stage: str
+    seconds: float
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine and the package versions of a run.
+
+    Attributes
+    ----------
+    host, processor, system, python : names. cores : logical processors. memory : physical, MB.
+    versions : of cdopt, CVXPY and the solvers, by package; None where not installed.
+    """
+
+    host: str
+    processor: str
+    system: str
+    python: str
+    cores: int | None
+    memory: float | None
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run and its result.
+
+    Attributes
+    ----------
+    id : ``run.id``. run : its settings. outcome : one of ``OUTCOMES``.
+    message : why there is no answer, or which measurement after it failed; "" otherwise.
+    answer, forces, stability : None where no solve returned; forces too where there are none.
+    times : of every repeat, in order; empty where no solve returned. The first repeat may fill
+        caches.
+    memory : peak of the process until the last repeat ended, MB; memory_before : before the
+        problem was stated.
+    time_limit : seconds for one solve. memory_limit : MB; None without one.
+    ended : of the process. machine : where it ran. date : when it ended, ISO 8601 in UTC.
+    schema : version of this layout.
+    """
+
+    id: str
+    run: Run
+    outcome: str
+    message: str
+    answer: Answer | None
+    times: tuple[Times, ...]
+    forces: Forces | None
+    stability: Stability | None
+    memory: float | None
+    memory_before: float | None
+    time_limit: float
+    memory_limit: float | None
+    ended: Ended
+    machine: Machine
+    date: str
+    schema: int = SCHEMA
+
+    @property
+    def seconds(self) -> float | None:
+        """Median over the repeats of the whole solve; None without an answer."""
+        return statistics.median(t.total for t in self.times) if self.times else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        return content
+
+    def line(self) -> bytes:
+        """The record as one line of JSON, its end included."""
+        text = msgspec.json.encode(self)
+        return b'{"crc32":"%08x",' % zlib.crc32(text) + text[1:] + b"\n"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The field that lines of all versions have."""
+
+    schema: int
+
+
+class OtherLayout(InvalidInput):
+    """A record that another version of cdopt wrote, in a layout that this one does not read."""
+
+
+def begins_record(line: bytes) -> bool:
+    """Whether a line, perhaps half written or damaged, begins as lines of records do."""
+    return _BEGINNING.match(line) is not None
+
+
+def parse(line: bytes) -> Record:
+    """The record that a line holds.
+
+    Parameters
+    ----------
+    line : with or without its end.
+
+    Raises
+    ------
+    OtherLayout : a record of another version of cdopt.
+    InvalidInput : no record, or a damaged one.
+    """
+    beginning = _BEGINNING.match(line)
+    if beginning is None:
+        raise InvalidInput("line", "no record", "a record of a run as JSON")
+    content = b"{" + line.rstrip(b"\n")[_CRC_FIELD:]
+    if int(beginning[1], 16) != zlib.crc32(content):
+        raise InvalidInput("line", "bytes that do not fit their CRC", "a record as it was written")
+    try:
+        schema = msgspec.json.decode(content, type=_Layout).schema
+        if schema != SCHEMA:
+            raise OtherLayout(
+                "line", f"a record of layout {schema}, of another version of cdopt",
+                f"layout {SCHEMA}; make the study again in another folder",
+            )  # fmt: skip
+        return msgspec.json.decode(content, type=Record)
+    except msgspec.MsgspecError as error:
+        raise InvalidInput("line", str(error), "a record of a run as JSON") from error

@@ -1,0 +1,165 @@
+"""The records of a study as a table of pandas, and which of them may be compared."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cdopt._util.errors import InvalidInput
+from cdopt.study import store
+from cdopt.study.plan import Run
+from cdopt.study.record import Forces, Record, Stability
+
+DEFAULTS = "defaults"
+_MEMBER = re.compile(r"^(?P<family>.+)-\d+\.npz$")
+_TEXTS = (
+    "question", "family", "formulation", "backend", "solver", "tolerance", "mode", "call", "seed",
+    "outcome", "message", "status", "claimed", "ok", "near", "honest", "positions", "identical",
+)  # fmt: skip
+_NUMBERS = (
+    "seconds", "solver_seconds", "time_limit", "worst", "iterations", "contacts", "largest",
+    "distance", "distance_max", "ratio", "undetermined", "outside", "repeats", "order", "start",
+    "cold_total", "cold_iterations",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Records of runs; of equal runs the last one counts.
+
+    Attributes
+    ----------
+    records : one for each run.
+    """
+
+    records: tuple[Record, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Results:
+        """The results of these records, in the order of first appearance."""
+        return cls(tuple({record.id: record for record in records}.values()))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Results:
+        """The results in a study's file or folder.
+
+        Raises
+        ------
+        InvalidInput : the file is missing, empty, or holds something else.
+        """
+        records = store.read(path)
+        if not records:
+            raise InvalidInput("path", f"{path}: no record", "a study with runs")
+        return cls.of(records)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row for each record.
+
+        Columns are those of its run, answer, forces and stability that tables need. ``question``
+        is the problem and its formulation, ``solver`` the backend and how it was called,
+        ``tolerance`` a text. Numbers that are unknown are not-a-number.
+        """
+        rows = [_row(record) for record in self.records]
+        frame = pd.DataFrame(rows, columns=[*_TEXTS, *_NUMBERS], dtype=object)
+        return frame.astype(dict.fromkeys(_NUMBERS, float) | {"claimed": bool, "near": bool})
+
+    @cached_property
+    def plain(self) -> pd.DataFrame:
+        """Cold runs in the problem's own order, by installed solvers, and not interrupted."""
+        left_out = self.frame["outcome"].isin(["missing", "interrupted"])
+        plain = (self.frame["mode"] == "cold") & self.frame["seed"].isna() & ~left_out
+        return self.frame[plain]
+
+    @cached_property
+    def tolerances(self) -> list[str]:
+        """Tolerances asked for, the solvers' defaults first, then loose to tight."""
+        asked = set(self.plain["tolerance"])
+        numbers = sorted(asked - {DEFAULTS}, key=float, reverse=True)
+        return [DEFAULTS, *numbers] if DEFAULTS in asked else numbers
+
+    def at(self, tolerance: str, form: str | None = None) -> pd.DataFrame:
+        """The plain runs at one ``tolerance``, in one formulation, ``form``, or in all.
+
+        Problems proven infeasible are left out.
+        """
+        runs = self.plain
+        infeasible = runs.loc[runs["outcome"] == "infeasible", "question"]
+        chosen = (runs["tolerance"] == tolerance) & ~runs["question"].isin(infeasible)
+        return runs[chosen if form is None else chosen & (runs["formulation"] == form)]
+
+    @cached_property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """Tolerances and formulations within which solvers are compared."""
+        forms = self.plain["formulation"].unique()
+        pairs = [(tolerance, form) for tolerance in self.tolerances for form in forms]
+        return [pair for pair in pairs if self.times(*pair).size]
+
+    def times(self, tolerance: str, form: str) -> pd.DataFrame:
+        """Seconds by question and solver at one ``tolerance`` and in one formulation, ``form``.
+
+        Infinite where unsolved, also where refused. A solver that refuses all questions is left
+        out, and so is one that was asked fewer than half as many as another. Then only questions
+        are kept that all remaining solvers were asked.
+        """
+        runs = self.at(tolerance, form)
+        able = runs.loc[runs["outcome"] != "refused", "solver"].unique()
+        runs = runs[runs["solver"].isin(able)].drop_duplicates(["question", "solver"], keep="last")
+        solved = runs["outcome"] == "solved"
+        seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
+        table = seconds.pivot(index="question", columns="solver", values="seconds")
+        table = table.loc[runs["question"].unique(), runs["solver"].unique()]
+        asked = table.notna().sum()
+        return table.loc[:, 2 * asked >= asked.max()].dropna()
+
+
+def solver_of(run: Run) -> str:
+    """The solver's name, and how it was called unless through CVXPY."""
+    return run.backend if run.call == "cvxpy" else f"{run.backend} ({run.call})"
+
+
+def family_of(run: Run) -> str:
+    """What problems of different size have in common: the bank's name, or that of the files."""
+    label = run.problem.label
+    member = _MEMBER.match(label)
+    return member["family"] if member else re.split(r"[:#]", label.removeprefix("family:"))[0]
+
+
+def tolerance_of(run: Run) -> str:
+    """The tolerance asked, as text."""
+    return DEFAULTS if run.tolerance is None else f"{run.tolerance:g}"
+
+
+def _row(record: Record) -> dict[str, Any]:
+    run, answer = record.run, record.answer
+    solves = [times.solve for times in record.times]
+    answered: dict[str, Any] = {"claimed": False, "ok": False, "near": False}
+    if answer is not None:
+        answered = {**vars(answer), "near": answer.near, "honest": answer.honest}
+    return {
+        "question": f"{run.problem.label} {run.formulation}",
+        "family": family_of(run),
+        "formulation": run.formulation,
+        "backend": run.backend,
+        "solver": solver_of(run),
+        "tolerance": tolerance_of(run),
+        "mode": run.mode,
+        "call": run.call,
+        "seed": run.seed,
+        "outcome": record.outcome,
+        "message": record.message,
+        "seconds": record.seconds,
+        "solver_seconds": statistics.median(solves) if solves else None,
+        "time_limit": record.time_limit,
+        **answered,
+        **vars(record.forces or Forces()),
+        **vars(record.stability or Stability()),
+    }

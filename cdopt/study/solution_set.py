@@ -1,0 +1,349 @@
+"""The solutions of one problem by several backends, failures included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks, formatting
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import (
+    BackendUnavailable,
+    CdoptError,
+    InfeasibilityProof,
+    InvalidInput,
+    SolveFailed,
+    Unsupported,
+)
+from cdopt.backends import Backend, available, resolve
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.solution import StepSolution
+from cdopt.study.formatting import agreement, failure, proof_in_words, verdict
+
+# Backends that run out of time or memory beyond so many contacts: (contacts, reason).
+SIZE_LIMITS: dict[str, tuple[int, str]] = {
+    "proxqp": (2000, "dense matrices"),
+    "daqp": (2000, "dense matrices"),
+    "lcp": (500, "a dense tableau"),
+    "highs": (4000, "an active set of this size takes from minutes to hours"),
+}
+DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
+COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
+FAILURES = (SolveFailed, Unsupported, BackendUnavailable)  # of a backend; others are the caller's
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table of solutions.
+
+    Attributes
+    ----------
+    label : the backend, with its settings where two labels would be equal.
+    says : status as the solver words it.
+    ok : whether every certificate holds.
+    verdict : the same with the worst residual, in words.
+    seconds : wall-clock time of the whole solve.
+    largest : largest contact force, N; not-a-number without forces.
+    distance : ‖f − reference‖ / ‖reference‖; not-a-number without either.
+    """
+
+    label: str
+    says: str
+    ok: bool
+    verdict: str
+    seconds: float
+    largest: float
+    distance: float
+
+    @classmethod
+    def of(cls, solution: StepSolution, label: str, reference: FloatArray | None) -> Row:
+        """The line of a ``solution``; distances are from the ``reference`` (nc,)."""
+        distance = float("nan")
+        if solution.f is not None and reference is not None:
+            scale = float(np.linalg.norm(reference))
+            if scale > 0.0:
+                distance = float(np.linalg.norm(solution.f - reference)) / scale
+        return cls(
+            label, solution.status, solution.ok, verdict(solution), solution.seconds,
+            largest_force(solution), distance,
+        )  # fmt: skip
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as text, one entry for each of ``COLUMNS``."""
+        return (
+            self.label,
+            formatting.one_line(self.says, 28),
+            self.verdict,
+            formatting.seconds(self.seconds),
+            formatting.short(self.largest),
+            f"{self.distance:.1e}" if np.isfinite(self.distance) else "–",
+        )
+
+    def as_dict(self, solution: StepSolution, forces: bool) -> dict[str, Any]:
+        """The row and its ``solution`` as plain values, with its f (nc,) if ``forces``."""
+        content = {
+            "label": self.label, **solution.as_dict(), "seconds": self.seconds,
+            "largest_force": self.largest, "distance": self.distance,
+        }  # fmt: skip
+        return {**content, "f": solution.f} if forces else content
+
+
+class SolutionSet(list[StepSolution]):
+    """Solutions of one problem, in the order of the backends asked for.
+
+    Attributes
+    ----------
+    title : what was solved.
+    tol : tolerance of the certificates.
+    failures : error of each backend that has no answer, by label.
+    left_out : backends that were not asked, with the reason.
+    """
+
+    def __init__(
+        self,
+        solutions: Iterable[StepSolution] = (),
+        *,
+        title: str = "",
+        tol: float = TOLERANCE,
+        failures: Mapping[str, CdoptError] = MappingProxyType({}),
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(solutions)
+        self.title = title
+        self.tol = tol
+        self.failures = MappingProxyType(dict(failures))
+        self.left_out = MappingProxyType(dict(left_out))
+
+    @property
+    def labels(self) -> list[str]:
+        """A distinct name for each solution: the backend, with settings where needed."""
+        return _distinct([(s.backend, s.provenance.get("settings", {})) for s in self])
+
+    @property
+    def certified(self) -> list[StepSolution]:
+        """The solutions whose certificates hold."""
+        return [solution for solution in self if solution.ok]
+
+    @property
+    def ok(self) -> bool:
+        """Whether one of the answers is certified."""
+        return bool(self.certified)
+
+    @property
+    def reference(self) -> FloatArray | None:
+        """(nc,) N, the forces that distances are measured from; None when there are none."""
+        return None
+
+    @property
+    def proof(self) -> InfeasibilityProof | None:
+        """A proof that the problem has no solution, when a backend's failure led to one."""
+        proofs = (e.proof for e in self.failures.values() if isinstance(e, SolveFailed))
+        return next((proof for proof in proofs if proof is not None), None)
+
+    @property
+    def force_range(self) -> tuple[float, float]:
+        """Smallest and largest of the certified solutions' largest forces, N."""
+        largest = [largest_force(s) for s in self.certified]
+        return (min(largest), max(largest)) if largest else (float("nan"), float("nan"))
+
+    @property
+    def force_spread(self) -> float:
+        """How far certified forces differ at one contact, relative to the largest force."""
+        forces = [s.f for s in self.certified if s.f is not None]
+        if not forces:
+            return float("nan")
+        stacked = np.stack(forces)
+        largest = float(stacked.max(initial=0.0))
+        return float(np.ptp(stacked, axis=0).max(initial=0.0)) / largest if largest > 0.0 else 0.0
+
+    def rows(self) -> list[Row]:
+        """One row for each solution."""
+        pairs = zip(self, self.labels, strict=True)
+        return [Row.of(solution, label, self.reference) for solution, label in pairs]
+
+    def table_rows(self) -> list[Row]:
+        """The rows of the printed table."""
+        return self.rows()
+
+    @property
+    def summary(self) -> str:
+        """What the table shows, in plain words."""
+        if self.proof is not None:
+            text = proof_in_words(self.proof)
+            claimed = sum(s.claimed for s in self)
+            if claimed:
+                text += f" Yet {formatting.count(claimed, 'solver')} claimed success."
+            return text
+        text = self._success()
+        if len(self.certified) > 1:
+            spread = self.force_spread
+            different = f"differ by {spread:.0e} of the largest"
+            equal = f"agree {agreement(spread)}"
+            text += f"; the certified forces {different if spread > DISAGREE else equal}"
+        return text + "."
+
+    def _success(self) -> str:
+        """How many solvers claim success, and how many certificates hold."""
+        claimed, certified = sum(s.claimed for s in self), len(self.certified)
+        solvers = formatting.count(claimed, "solver") + (" reports" if claimed <= 1 else " report")
+        link = (
+            "and" if certified == claimed else
+            "while" if certified > claimed else
+            "but only" if certified else "but"
+        )  # fmt: skip
+        noun = "certificate holds" if certified <= 1 else "certificates hold"
+        text = f"{solvers} success {link} {certified or 'no'} {noun} at {self.tol:g}"
+        return text[0].upper() + text[1:]
+
+    def as_dict(self, forces: bool = False) -> dict[str, Any]:
+        """Plain values for JSON; numbers that are not finite become None.
+
+        Parameters
+        ----------
+        forces : whether to include every solution's f (nc,), N.
+        """
+        pairs = zip(self.rows(), self, strict=True)
+        low, high = self.force_range
+        content: dict[str, Any] = formatting.plain({
+            "title": self.title,
+            "tol": self.tol,
+            "solutions": [row.as_dict(solution, forces) for row, solution in pairs],
+            "failures": {label: _failure_record(e) for label, e in self.failures.items()},
+            "left_out": dict(self.left_out),
+            "certified": len(self.certified),
+            "force_range": {"lowest": low, "highest": high},
+            "force_spread": self.force_spread,
+            "summary": self.summary,
+        })  # fmt: skip
+        return content
+
+    def __str__(self) -> str:
+        columns = COLUMNS if self.reference is not None else COLUMNS[:-1]
+        table = [columns, *(row.cells[: len(columns)] for row in self.table_rows())]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [self.title, ""]
+        for line in table:
+            padded = [
+                cell.ljust(width) if k < 3 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            lines.append("  ".join(padded).rstrip())
+        lines.append("")
+        lines += [f"{label}: {failure(error)}" for label, error in self.failures.items()]
+        lines += [f"{label}: not asked, {reason}" for label, reason in self.left_out.items()]
+        return "\n".join([*lines, self.summary])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.labels)}; {len(self.failures)} failed)"
+
+
+def largest_force(solution: StepSolution) -> float:
+    """Largest contact force, N; zero without contacts, not-a-number without an answer."""
+    return float("nan") if solution.f is None else float(solution.f.max(initial=0.0))
+
+
+def attempt(
+    solve: Callable[[Backend], StepSolution],
+    backends: Sequence[str | Backend],
+    progress: Callable[[str], None] | None = None,
+) -> tuple[list[StepSolution], dict[str, CdoptError]]:
+    """Solve with each backend; the failure of a backend is a result too.
+
+    Parameters
+    ----------
+    solve : solves with one backend.
+    backends : names or settings objects.
+    progress : called with the label of each backend before it runs.
+
+    Returns
+    -------
+    The solutions in order, and the error of each other backend by its label.
+
+    Raises
+    ------
+    InvalidInput : an unknown backend, no backend at all, or arguments no backend could use.
+    """
+    if isinstance(backends, str) or not isinstance(backends, Sequence) or not backends:
+        raise InvalidInput("backends", checks.describe(backends), "a list of names or settings")
+    solutions: list[StepSolution] = []
+    failures: dict[str, CdoptError] = {}
+    resolved = [_resolved(backend) for backend in backends]
+    names = [
+        (b.backend, {})
+        if isinstance(b, BackendUnavailable)
+        else (b.name, getattr(b, "settings", {}))
+        for b in resolved
+    ]
+    for backend, label in zip(resolved, _distinct(names), strict=True):
+        if isinstance(backend, BackendUnavailable):
+            failures[label] = backend
+            continue
+        if progress is not None:
+            progress(label)
+        try:
+            solutions.append(solve(backend))
+        except FAILURES as error:
+            failures[label] = error
+    return solutions, failures
+
+
+def _resolved(backend: str | Backend) -> Backend | BackendUnavailable:
+    try:
+        return resolve(backend)
+    except BackendUnavailable as error:
+        return error
+
+
+def _distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Labels: the name, with settings when it occurs twice, with a number when still equal."""
+    repeated = Counter(name for name, _ in named)
+    labels: list[str] = []
+    for name, settings in named:
+        label = name
+        if repeated[name] > 1 and settings:
+            label = f"{name} " + " ".join(f"{key}={value}" for key, value in settings.items())
+        same = sum(1 for other in labels if other == label or other.startswith(f"{label} #"))
+        labels.append(f"{label} #{same + 1}" if same else label)
+    return labels
+
+
+def _failure_record(error: CdoptError) -> dict[str, Any]:
+    content: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, SolveFailed):
+        content["status"] = error.status
+        fields = ("kind", "vector", "value", "violation")
+        content["proof"] = error.proof and {name: getattr(error.proof, name) for name in fields}
+    return content
+
+
+def choose_backends(
+    contacts: int, problem_class: str = "QP", kinds: Sequence[str] = ("rigid step",)
+) -> tuple[list[str], dict[str, str]]:
+    """Available backends that suit a problem, and the others with the reason.
+
+    Parameters
+    ----------
+    contacts : number of contacts.
+    problem_class : what the problem needs of a solver that CVXPY reaches, "QP" or "SOCP".
+    kinds : kinds of plain data that one of cdopt's own solvers must take.
+    """
+    chosen: list[str] = []
+    left_out: dict[str, str] = {}
+    for name in available():
+        limit, reason = SIZE_LIMITS.get(name, (contacts, ""))
+        capability = resolve(name).capability
+        if not capability.classes and not capability.structured.issuperset(kinds):
+            left_out[name] = f"for {' and '.join(sorted(capability.structured))} problems only"
+        elif capability.classes and problem_class not in capability.classes:
+            left_out[name] = "no second-order cones, which powers other than 2 need"
+        elif contacts > limit:
+            left_out[name] = f"{reason}; {contacts} contacts exceed {limit}"
+        else:
+            chosen.append(name)
+    return chosen, left_out

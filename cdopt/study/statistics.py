@@ -1,0 +1,159 @@
+"""Statistics of solver comparisons.
+
+- Performance profiles: E. D. Dolan, J. J. Moré, *Benchmarking optimization software with
+  performance profiles*, Mathematical Programming 91 (2002) 201–213.
+- Shifted geometric means, as in H. Mittelmann's benchmarks of optimisation software.
+- Exponents of power laws by least squares on logarithms, with Student's t interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """ρ(τ), the share of problems that one solver solves within τ times the best solver's time.
+
+    Attributes
+    ----------
+    ratios : (k,) ratios of the problems it solved, sorted; 1 where it was the best.
+    problems : number of problems asked, including those that nobody solved.
+    """
+
+    ratios: FloatArray
+    problems: int
+
+    def at(self, tau: float) -> float:
+        """ρ(τ), the share of problems solved within ``tau`` times the time of the fastest."""
+        return float(np.searchsorted(self.ratios, tau, side="right")) / self.problems
+
+    @property
+    def wins(self) -> float:
+        """ρ(1), the share of problems on which it was the fastest; ties count for all."""
+        return self.at(1.0)
+
+    @property
+    def solved(self) -> float:
+        """ρ(∞), the share of problems that it solved."""
+        return self.ratios.size / self.problems
+
+    def steps(self, most: float) -> tuple[FloatArray, FloatArray]:
+        """Corners (τ, ρ) of the step function from τ = 1 to ``most``."""
+        tau = np.concatenate([[1.0], self.ratios[self.ratios <= most], [most]])
+        return tau, np.array([self.at(value) for value in tau])
+
+
+def performance_profiles(times: Mapping[str, Sequence[float]]) -> dict[str, Profile]:
+    """Dolan–Moré performance profiles of several solvers on the same problems.
+
+    Parameters
+    ----------
+    times : by solver, one time for each problem, s; infinite or not a number where unsolved.
+
+    Raises
+    ------
+    InvalidInput : no solver, no problem, lengths that differ, or a time that is not positive.
+    """
+    lengths = {len(row) for row in times.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidInput("times", f"lengths {sorted(lengths)}", "one time for each problem")
+    table = np.array([list(row) for row in times.values()], dtype=np.float64)
+    table = np.where(np.isnan(table), np.inf, table)
+    if np.any(table <= 0.0):
+        raise InvalidInput("times", f"{table.min()!r}", "positive times")
+    best = table.min(axis=0)
+    profiles = {}
+    for name, row in zip(times, table, strict=True):
+        solved = np.isfinite(row)
+        ratios = np.sort(row[solved] / best[solved])
+        profiles[name] = Profile(read_only(ratios), table.shape[1])
+    return profiles
+
+
+def shifted_geometric_mean(values: Sequence[float], shift: float = 1.0) -> float:
+    """exp(mean ln(x + shift)) − shift, which neither the largest nor the smallest value dominates.
+
+    Parameters
+    ----------
+    values : not negative; of times, an unsolved problem counts with the time limit.
+    shift : in the unit of the values. Mittelmann's benchmarks take 10 s; far above all values
+        the mean is the arithmetic one, at zero the geometric one.
+
+    Raises
+    ------
+    InvalidInput : no value, or a negative or infinite one.
+    """
+    numbers = checks.vector("values", np.asarray(values, dtype=np.float64), None)
+    offset = checks.scalar("shift", shift, at_least=0.0)
+    if numbers.size == 0 or float(numbers.min()) < 0.0:
+        raise InvalidInput("values", checks.describe(numbers), "at least one, none negative")
+    if offset == 0.0 and float(numbers.min()) == 0.0:
+        return 0.0
+    return float(np.exp(np.mean(np.log(numbers + offset))) - offset)
+
+
+@dataclass(frozen=True)
+class PowerFit:
+    """y = factor · x^exponent by least squares on logarithms.
+
+    Attributes
+    ----------
+    exponent, factor : of the law.
+    low, high : ends of the exponent's confidence interval; infinite for two points.
+    confidence : of the interval, such as 0.95.
+    points : number of points. residual : standard deviation of ln y about the line.
+    """
+
+    exponent: float
+    factor: float
+    low: float
+    high: float
+    confidence: float
+    points: int
+    residual: float
+
+
+def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> PowerFit:
+    """The power law through points, and Student's t interval of its exponent.
+
+    The interval says how well these points determine a line on logarithmic axes if their errors are
+    independent. It does not show a bend: overheads dominate the times of small problems.
+
+    Parameters
+    ----------
+    x, y : (points,) positive numbers. confidence : of the interval, between 0 and 1.
+
+    Raises
+    ------
+    InvalidInput : fewer than two different x, numbers that are not positive, or lengths differ.
+    """
+    level = checks.scalar("confidence", confidence, above=0.0, at_most=1.0 - 1e-9)
+    across = checks.vector("x", np.asarray(x, dtype=np.float64), None)
+    up = checks.vector("y", np.asarray(y, dtype=np.float64), across.size)
+    different = np.unique(across).size
+    if different < 2:
+        raise InvalidInput("x", f"{different} different values", "two or more")
+    if min(float(across.min()), float(up.min())) <= 0.0:
+        raise InvalidInput("x and y", "a number that is not positive", "positive numbers")
+    lx, ly = np.log(across), np.log(up)
+    centred = lx - lx.mean()
+    slope = float(centred @ ly / (centred @ centred))
+    offset = float(ly.mean() - slope * lx.mean())
+    left, freedom = ly - offset - slope * lx, across.size - 2
+    half, deviation = np.inf, 0.0
+    if freedom > 0:
+        deviation = float(np.sqrt(left @ left / freedom))
+        error = deviation / float(np.sqrt(centred @ centred))
+        half = float(stdtrit(freedom, 0.5 + 0.5 * level)) * error
+    return PowerFit(
+        slope, float(np.exp(offset)), slope - half, slope + half, level, across.size, deviation
+    )

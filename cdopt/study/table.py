@@ -1,0 +1,93 @@
+"""A table with a name: its numbers in full, and the text of its cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import documents
+from cdopt._util.files import write_text
+from cdopt._util.formatting import short
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a name.
+
+    Attributes
+    ----------
+    name : fit for a file. title, about : what stands above it.
+    header : names of the columns, with units.
+    rows : of cells; None where nothing is known, for which not-a-number may be given.
+    """
+
+    name: str
+    title: str
+    about: str
+    header: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "header", tuple(self.header))
+        rows = tuple(tuple(map(_plain, row)) for row in self.rows)
+        object.__setattr__(self, "rows", rows)
+
+    def csv(self) -> str:
+        """The table as CSV, numbers in full."""
+        return documents.csv_text(self.header, self.rows)
+
+    def save_csv(self, path: str | Path) -> None:
+        """Write the table to a CSV file.
+
+        Raises
+        ------
+        InvalidInput, SaveFailed : the file cannot be written.
+        """
+        write_text(path, self.csv())
+
+    def markdown(self, heading: bool = True) -> str:
+        """Title, explanation and table as Markdown; without a ``heading`` the table alone."""
+        title, about = (documents.markdown_cell(text) for text in (self.title, self.about))
+        lines = [f"## {title}", "", about, ""] if heading else []
+        if not self.rows:
+            return "\n".join([*lines, "No such runs.", ""])
+        lines += documents.markdown_table(self.header, self.written, self._right)
+        return "\n".join([*lines, ""])
+
+    @property
+    def written(self) -> list[list[str]]:
+        """The rows as text."""
+        return [[written(cell) for cell in row] for row in self.rows]
+
+    @property
+    def classes(self) -> list[str]:
+        """The style class of each column in a page: "n" for numbers."""
+        return ["n" if right else "" for right in self._right]
+
+    @property
+    def _right(self) -> list[bool]:
+        """Whether each column is one of numbers, aligned at the right."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
+        return [not any(isinstance(cell, str) for cell in column) for column in columns]
+
+
+def written(cell: Cell) -> str:
+    """The text of a cell."""
+    if cell is None:
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return short(cell, 3) if isinstance(cell, float) else str(cell)
+
+
+def _plain(value: Any) -> Cell:
+    """A cell as Python's own value, None for not-a-number."""
+    cell: Cell = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(cell, float) and math.isnan(cell) else cell

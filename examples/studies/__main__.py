@@ -1,0 +1,27 @@
+"""``python -m examples.studies``: one of the long studies, begun or continued."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdopt.cli import compare, output
+
+from . import PLANS, plans
+
+
+def study(
+    name: Annotated[str, typer.Argument(help=" or ".join(PLANS) + ".")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the study.")],
+    dask: compare.Dask = None,
+    as_json: compare.Json = False,
+    quiet: compare.Quiet = False,
+) -> None:
+    """Make the runs of a long study, each in a process of its own; then see cdopt report."""
+    with output.errors_in_one_line():
+        compare.run_and_show(plans(name, out), out, dask, as_json, quiet)
+
+
+if __name__ == "__main__":
+    typer.run(study)

@@ -1,0 +1,120 @@
+"""The plans of the long studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cdopt
+from cdopt.backends import available, direct
+from cdopt.interop import siconos
+from cdopt.study import Plan
+
+PLANS = ("standard", "sizes", "bank")
+TOLERANCES = (1e-3, 1e-6, 1e-9)
+SHORT, LONG = 20.0, 60.0  # s for one solve
+SICONOS = ("siconos-lemke", "siconos-pgs", "siconos-newtonmin")
+NO_TRUSS = ("pgs", "apgd", "lcp")  # solvers of steps alone
+STEPS = (  # of most families one, and those that solvers often fail on
+    "beam-uniform", "table", "family:tables:16", "pyramid-hooke:n=5", "pyramid-hooke:n=8",
+    "pyramid-falling", "crystal-2d:rows=8,columns=8", "family:packings:100", "family:chains:32",
+    "family:brick-walls:5", "family:stacks:8", "fclib-box-stacks", "supports-delassus",
+    "family:nearly-parallel:16", "family:heavy-on-light:32", "family:mass-ratio:8",
+)  # fmt: skip
+FOR_PEERS = ("beam-uniform", "pyramid-hooke:n=5", "pyramid-falling", "family:stacks:8")
+TRUSSES = (
+    "table", "pyramid-species:n=5", "pyramid-hertz:n=5", "family:stiffness-ratio:8",
+)  # fmt: skip
+LAYERS = {100: 5, 10_000: 18, 100_000: 38}  # of a pyramid, by its contacts
+FEW = 1000  # contacts, up to which runs of the sizes are repeated
+DT, FALLEN = 1e-3, 5  # s; the step of its drop that is taken, when some layers have landed
+STRONG = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp", "qoco", "highs", "moreau")
+LARGE = ("newton", "apgd", "pgs", "clarabel", "osqp", "scs", "piqp")
+WARM = ("newton", "apgd", "pgs", "osqp", "scs")
+LARGE_WARM = ("newton", "apgd", "osqp")
+
+
+def plans(name: str, folder: str | Path) -> tuple[Plan, ...]:
+    """The plans of a study, to be run one after the other into one folder.
+
+    Parameters
+    ----------
+    name : one of ``PLANS``.
+    folder : where ``sizes`` records the falls whose steps it takes, unless they are there already.
+    """
+    if name not in PLANS:
+        raise cdopt.InvalidInput("study", repr(name), "one of " + ", ".join(PLANS))
+    return sizes(Path(folder)) if name == "sizes" else standard() if name == "standard" else bank()
+
+
+def standard() -> tuple[Plan, ...]:
+    """Most problems, every solver, three tolerances."""
+    every = available()
+    elastic = [name for name in every if name not in NO_TRUSS]
+    called = [name for name in direct.SOLVERS if name in every]
+    return (
+        Plan(STEPS, every, tolerances=TOLERANCES, time_limit=SHORT),
+        peers(FOR_PEERS, TOLERANCES),
+        Plan(TRUSSES, elastic, ("truss-complementary",), TOLERANCES, time_limit=SHORT),
+        Plan(FOR_PEERS, called, tolerances=TOLERANCES, calls=("direct",), time_limit=SHORT),
+        Plan(FOR_PEERS[1:2], every, tolerances=(1e-6,), seeds=(1, 2), time_limit=SHORT),
+    )
+
+
+def sizes(folder: Path) -> tuple[Plan, ...]:
+    """Pyramids of growing size, at rest and in a fall, cold and warm."""
+    parts: list[Plan] = []
+    for contacts, layers in LAYERS.items():
+        many = contacts > FEW
+        strong = [name for name in (LARGE if many else STRONG) if name in available()]
+        warm = LARGE_WARM if many else WARM
+        elastic = [name for name in strong if name not in NO_TRUSS]
+        rest, falling = f"pyramid-hooke:n={layers}", fall(folder, layers)
+        given: dict[str, Any] = {
+            "tolerances": (TOLERANCES[0], TOLERANCES[-1]),
+            "repeats": 1 if many else 3,
+            "time_limit": LONG,
+        }
+        parts += [
+            Plan([rest, falling], strong, **given),
+            Plan([rest], warm, modes=("warm",), **given),
+            Plan([falling], warm, modes=("previous",), **given),
+            Plan([rest], elastic, ("truss-complementary",), **given),
+        ]
+    return tuple(parts)
+
+
+def fall(folder: Path, layers: int) -> str:
+    """One step of the drop of a pyramid, whose run is recorded in the folder."""
+    path = folder / f"drop-{layers}.vtkhdf"
+    folder.mkdir(parents=True, exist_ok=True)
+    cdopt.simulate(
+        cdopt.scene.pyramid(layers), DT, FALLEN * DT, "classic-cd", out=path, resume=True,
+        backend="newton", on_failure="continue",
+    )  # fmt: skip
+    return f"{path}#{FALLEN}"
+
+
+def bank() -> tuple[Plan, ...]:
+    """Every problem of the bank, in every formulation it has."""
+    names = cdopt.bank.names()
+    steps = [name for name in names if cdopt.bank.manifest(name).kind == "step"]
+    trusses = [name for name in names if name not in steps]
+    rigid = ("classic-force", "classic-velocity", "compatible")
+    elastic = ("truss-complementary", "truss-potential")
+    every = available()
+    return (
+        Plan(steps, every, rigid, TOLERANCES),
+        peers(steps, TOLERANCES),
+        Plan(trusses, [name for name in every if name not in NO_TRUSS], elastic, TOLERANCES),
+    )
+
+
+def peers(problems: Sequence[str], tolerances: Sequence[float]) -> Plan:
+    """Siconos on all problems; on one if it is not installed, to record that it is missing."""
+    installed = siconos.why_unavailable() is None
+    return Plan(
+        problems if installed else problems[:1], SICONOS, tolerances=tolerances,
+        plugins=(f"{siconos.__name__}:makers",), time_limit=SHORT,
+    )  # fmt: skip

@@ -1,0 +1,281 @@
+"""``cdopt simulate`` and ``cdopt show``: summaries, exit codes, resuming, pure JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refuses, run, run_json
+
+import cdopt
+from cdopt.cli import output
+from cdopt.scene.files import open_scene, shipped_scenes
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory) -> Path:
+    """A pyramid that fell for 12 steps."""
+    path = tmp_path_factory.mktemp("runs") / "pile.vtkhdf"
+    result = run("simulate", "pyramid:n=3", "--duration", "0.012", "--out", path)
+    assert result.exit_code == 0
+    return path
+
+
+# --- which scene -----------------------------------------------------------------------
+
+
+def test_a_scene_is_a_file_or_ships_with_cdopt_or_is_generated(tmp_path) -> None:
+    cdopt.scene.crystal(2, 3).save(tmp_path / "mine.toml")
+    assert open_scene(str(tmp_path / "mine.toml")).nb == 8
+    assert {"beam", "pyramid-5", "table"} <= set(shipped_scenes())
+    assert open_scene("pyramid-5").nb == 55
+    assert open_scene("beam").half_stiffness.max() == np.inf
+    assert open_scene("pyramid:n=4,power=2.5").power == 2.5
+    assert open_scene("random-packing:n=7,walls=false,dim=2").nb == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["bem"], "did you mean 'beam'"),
+        (["pyramid:m=4"], "no parameter of 'pyramid'"),
+        (["pyramid:n=four"], "an integer"),
+        (["pyramid:n=1"], "n: found 1"),
+        (["nowhere.toml"], "nowhere.toml"),
+        (["beam", "--dt", "0"], "dt"),
+        (["beam", "--duration", "-1"], "duration"),
+        (["beam", "--method", "classic", "--json"], "method"),
+        (["beam", "--backend", "newtom"], "backend"),
+        (["beam", "--every", "0"], "every"),
+        (["beam", "--resume"], "--out"),
+        (["beam", "--out", "nowhere/run.vtkhdf"], "nowhere"),
+    ],
+)
+def test_bad_input(arguments, words: str) -> None:
+    refuses(words, "simulate", *arguments)
+
+
+# --- what it says ----------------------------------------------------------------------
+
+
+def test_the_summary_says_what_the_run_came_to() -> None:
+    result = run("simulate", "beam", "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    for words in (
+        "20 steps to t = 0.02 s, 21 frames", "all 20 steps certified", "worst residual",
+        "deepest overlap", "kinetic energy left", "compatible 6 N", "10 N of 10 N", "detect",
+    ):  # fmt: skip
+        assert words in result.stdout, words
+
+
+def test_progress_on_stderr(monkeypatch) -> None:
+    monkeypatch.setattr(output, "PAUSE", 0.0)
+    result = run("simulate", "beam", "--duration", "0.003")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("step 2 of 3: t = 0.002 s, ")
+    assert "contacts, residual" in lines[1]
+
+
+def test_json_is_all_there_is_on_stdout() -> None:
+    content = run_json("simulate", "beam", "--duration", "0.02")
+    assert content["ok"]
+    assert content["failure"] is None
+    assert not content["interrupted"]
+    assert content["summary"]["steps"] == 20
+    assert content["summary"]["largest"]["f"] == pytest.approx(6.0)
+    assert len(content["diagnostics"]["kinetic"]) == 21
+    assert content["settings"]["method"] == "compatible-cd"
+
+
+def test_classic_steps_by_a_solver_of_ones_choice() -> None:
+    content = run_json("simulate", "table", "--method", "classic-cd", "--backend", "pgs", "-q")
+    assert "PGS" in content["settings"]["backend"]
+    assert list(content["summary"]["largest"]) == ["f"]
+    assert content["summary"]["reaction"] == pytest.approx(10.0)
+
+
+def test_every_records_fewer_frames() -> None:
+    content = run_json("simulate", "beam", "--every", 8, "-q")
+    assert content["frames"]["step"] == [0, 8, 16, 20]
+
+
+JAMMED = """
+dim = 2
+gravity = [0.0, 0.0]
+[[bodies]]
+shape = "half-space"
+position = [0.0, 0.0]
+normal = [0.0, 1.0]
+velocity = [0.0, 0.1]
+[[bodies]]
+shape = "half-space"
+position = [0.0, 0.21]
+normal = [0.0, -1.0]
+[[bodies]]
+shape = "sphere"
+radius = 0.1
+position = [0.0, 0.105]
+mass = 1.0
+"""
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_step_proven_infeasible_exits_with_2_and_keeps_what_was_done(as_json, tmp_path) -> None:
+    scene, out = tmp_path / "press.toml", tmp_path / "press.vtkhdf"
+    scene.write_text(JAMMED)
+    arguments = ("--dt", "0.03", "--duration", "0.5", "--out", out, "--quiet", *as_json)
+    result = run("simulate", scene, *arguments)
+    assert result.exit_code == 2
+    assert str(out) in result.stderr
+    if as_json:
+        failure = json.loads(result.stdout)["failure"]
+        assert failure["proven_infeasible"]
+        assert failure["t"] == pytest.approx(0.12)
+    else:
+        assert "Proven infeasible" in " ".join(result.stdout.split())
+    shown = run("show", out)
+    assert shown.exit_code == 0
+    assert "NOT certified" in shown.stdout
+
+
+def test_a_step_without_certificate_exits_with_1(monkeypatch) -> None:
+    coarse = cdopt.backends.APGD(accuracy=1e-2)
+    failing = cdopt.dynamics.CompatibleSteps(classic_backend=coarse, tol=1e-12)
+    original = cdopt.simulate
+    monkeypatch.setattr(
+        cdopt, "simulate",
+        lambda scene, dt, t, method, **options: original(scene, dt, t, failing, **options),
+    )  # fmt: skip
+    result = run("simulate", "pyramid:n=3", "-q")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: the step to t = ")
+    assert result.stderr.count("\n") == 1
+
+
+# --- files -----------------------------------------------------------------------------
+
+
+def test_a_file_that_exists_is_left_alone_unless_resumed(dropped, tmp_path) -> None:
+    before = dropped.read_bytes()
+    result = run("simulate", "pyramid:n=3", "--out", dropped)
+    assert result.exit_code == 1
+    assert "--resume" in result.stderr
+    assert dropped.read_bytes() == before
+    mine = tmp_path / "mine.vtkhdf"
+    mine.write_bytes(before)
+    longer = run("simulate", "pyramid:n=3", "--duration", "0.015", "--out", mine, "--resume")
+    assert longer.exit_code == 0
+    assert "15 steps to t = 0.015 s" in longer.stdout
+    other = run("simulate", "pyramid:n=4", "--out", mine, "--resume")
+    assert other.exit_code == 1
+    assert other.stderr.startswith("error: scene: ")
+
+
+def test_ctrl_c_keeps_the_file_and_says_how_to_go_on(tmp_path) -> None:
+    out = tmp_path / "long run.vtkhdf"
+    command = [sys.executable, "-m", "cdopt", "simulate", "crystal:rows=2,columns=3",
+               "--dt", "1e-4", "--duration", "1000", "--out", str(out)]  # fmt: skip
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child of nohup would ignore it
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        signal.signal(signal.SIGINT, before)
+        try:
+            assert process.stderr is not None
+            assert any(line.startswith("step ") for line in process.stderr)  # it is under way
+            process.send_signal(signal.SIGINT)
+            printed, said = process.communicate(timeout=600)
+        finally:
+            process.kill()  # where it has ended, nothing
+    assert process.returncode == 130, said
+    assert "certified" in printed
+    line = next(x for x in said.splitlines() if x.startswith("interrupted at t = "))
+    again = shlex.split(line.partition("go on: ")[2])
+    assert again[:2] == ["cdopt", "simulate"]
+    done = int(cdopt.Trajectory.load(out).diagnostics["step"][-1])
+    assert done > 0
+    again[again.index("--duration") + 1] = repr((done + 3) * 1e-4)
+    resumed = run(*again[1:])
+    assert resumed.exit_code == 0
+    assert f"{done + 3} steps" in resumed.stdout
+
+
+# --- show ------------------------------------------------------------------------------
+
+
+def test_show_summarises_a_run(dropped) -> None:
+    result = run("show", dropped)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    for words in (
+        "pyramid-3: A cannonball pyramid", "compatible-cd, dt = 0.001 s", "all 12 steps certified",
+        "overlap [m]", "forces residual", "frame 12 of 0 to 12", "compatible forces",
+        "classic forces",
+    ):  # fmt: skip
+        assert words in " ".join(result.stdout.split()), words
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_exceeds_the_terminal(dropped, width: int) -> None:
+    result = run("show", dropped, width=width)
+    assert max(map(len, result.stdout.splitlines())) <= width
+
+
+def test_show_json_has_the_forces_of_the_frame(dropped) -> None:
+    content = run_json("show", dropped, "--frame", 5)
+    frame = cdopt.Trajectory.load(dropped)[5]
+    assert content["frame"]["number"] == 5
+    np.testing.assert_allclose(content["frame"]["forces"]["f"], frame.f)
+    np.testing.assert_array_equal(content["frame"]["bodies"], frame.bodies)
+
+
+def test_show_draws_a_frame(dropped, tmp_path) -> None:
+    picture = tmp_path / "pile.png"
+    result = run("show", dropped, "--plot", picture)
+    assert result.exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert str(picture) in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--frame", "99"], "--frame"),
+        (["--plot", "pile.bmp"], ".png"),
+        (["--page", "pile.txt"], ".html"),
+        (["--page", "nowhere/pile.html"], "nowhere"),
+    ],
+)
+def test_show_refuses_in_one_line(dropped, arguments, words: str) -> None:
+    refuses(words, "show", dropped, *arguments)
+
+
+def test_show_refuses_files_of_others(tmp_path) -> None:
+    path = tmp_path / "other.vtkhdf"
+    refuses("no such file", "show", path)
+    path.write_bytes(b"something else")
+    refuses("path: ", "show", path)
+
+
+def test_a_missing_k3d_names_the_extra(dropped, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "k3d", None)
+    page = tmp_path / "pile.html"
+    refuses("pip install 'cdopt[pages]'", "show", dropped, "--page", page)
+    assert not page.exists()
+
+
+def test_show_makes_a_page(dropped, tmp_path) -> None:
+    pytest.importorskip("k3d", reason="pages need the extra 'pages'")
+    page = tmp_path / "pile.html"
+    result = run("show", dropped, "--page", page)
+    assert result.exit_code == 0
+    assert "MB" in result.stderr
+    assert "A cannonball pyramid" in page.read_text(encoding="utf-8")

@@ -1,0 +1,42 @@
+"""The long studies: their plans, and the command that begins or continues one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studies import PLANS, plans
+
+import cdopt
+
+MODULE = sys.modules[plans.__module__]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(MODULE, "LAYERS", {100: 4})
+    runs = [run for plan in plans(name, tmp_path) for run in plan.runs]
+    assert len(runs) == len({run.id for run in runs}) > 0
+    assert [run for plan in plans(name, tmp_path) for run in plan.runs] == runs
+    if name == "standard":
+        assert len({run.problem.label for run in runs}) >= 15
+        assert {run.tolerance for run in runs} == {1e-3, 1e-6, 1e-9}
+        assert any("siconos" in run.backend for run in runs)  # also where it is not installed
+
+
+def test_the_problems_of_the_sizes_have_these_sizes(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(MODULE, "LAYERS", {100: 5})
+    rest, fall = dict.fromkeys(
+        run.problem for plan in plans("sizes", tmp_path) for run in plan.runs
+    )
+    assert rest.source == "pyramid-hooke"
+    assert all(100 <= problem.load().nc <= 300 for problem in (rest, fall))
+    assert np.any(fall.load().step.phi > 0.0)  # some layers have not landed
+    assert fall.previous_step().load().nc >= 100
+
+
+def test_no_such_study(tmp_path: Path) -> None:
+    with pytest.raises(cdopt.InvalidInput, match="standard"):
+        plans("no-such", tmp_path)

@@ -1,0 +1,244 @@
+"""Comparisons: numbers by hand, failures kept, nothing dropped without a word."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import bank
+from cdopt._util.formatting import plain
+from cdopt.backends import catalogue
+from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare
+from cdopt.study.formatting import proof_in_words, verdict
+
+
+def with_forces(solution: cdopt.StepSolution, f, **changes) -> cdopt.StepSolution:
+    return dataclasses.replace(solution, f=np.array(f, dtype=float), **changes)
+
+
+def beam_comparison(*forces, compatible=(10 / 3, 10 / 3, 10 / 3)) -> Comparison:
+    """The uniform beam with made-up but admissible classic forces."""
+    step = bank.load("beam-uniform").step
+    base = cdopt.CompatibleCD(step).solve("clarabel")
+    return Comparison(
+        [with_forces(base.classic, f) for f in forces],
+        step=step,
+        compatible=with_forces(base, compatible),
+    )
+
+
+def test_distance_is_relative_to_the_compatible_forces() -> None:
+    result = beam_comparison((5, 0, 5), (0, 10, 0), (10 / 3, 10 / 3, 10 / 3))
+    # differences (5, -10, 5)/3 and (-10, 20, -10)/3 beside a norm of 10/sqrt(3)
+    np.testing.assert_allclose(result.distances, [np.sqrt(0.5), np.sqrt(2.0), 0.0], atol=1e-12)
+
+
+def test_spread_and_range_by_hand() -> None:
+    result = beam_comparison((5, 0, 5), (1, 8, 1))
+    assert result.force_range == (5.0, 8.0)
+    assert result.force_spread == pytest.approx(1.0)  # the middle contact: 8 of 8
+    assert result.motion_spread == 0.0  # one v⁺ was copied
+    assert "from 5 N to 8 N: the contact forces are not unique" in result.summary
+
+
+def test_equal_largest_forces_name_the_contact_that_differs() -> None:
+    result = beam_comparison((5, 1, 4), (4, 1, 5))
+    assert "the force at contact 0 ranges from 4 N to 5 N" in result.summary
+
+
+def test_agreement_among_solvers_is_not_agreement_with_elasticity() -> None:
+    result = beam_comparison((5, 0, 5), (5, 0, 5))
+    assert "the compatible forces differ by 0.71 of their norm" in result.summary
+    assert "not unique" in result.summary
+
+
+@pytest.mark.parametrize("name", ["beam-middle-open", "tripod", "free-flying", "impact"])
+def test_unique_forces_are_not_called_otherwise(name: str) -> None:
+    result = compare(bank.load(name).step, ["clarabel", "osqp", "highs"])
+    assert "no sign here of more than one answer" in result.summary
+
+
+@pytest.mark.parametrize("name", ["beam-uniform", "pyramid-hooke", "supports-delassus"])
+def test_indeterminate_forces_are_called_so(name: str) -> None:
+    result = compare(bank.load(name).step, ["clarabel", "moreau", "qoco"])
+    assert result.motion_spread < 1e-5
+    assert result.force_spread > 1e-2
+    assert "not unique" in result.summary
+    assert result.summary.endswith("what elastic contacts would carry.")
+
+
+def test_compatible_builds_on_the_first_certified_classic_solution() -> None:
+    step = bank.load("pyramid-hooke").step
+    result = compare(step, ["osqp", "clarabel"], tol=1e-8)
+    assert [s.ok for s in result] == [False, True]
+    assert result.compatible.classic.backend == "clarabel"
+    np.testing.assert_array_equal(result.compatible.classic.f, result[1].f)
+
+
+def test_order_and_labels_follow_the_request() -> None:
+    step = bank.load("beam-uniform").step
+    settings = [cdopt.backends.Modelled("osqp", accuracy=a) for a in (1e-4, 1e-9)]
+    result = compare(step, [*settings, "clarabel"])
+    assert [s.backend for s in result] == ["osqp", "osqp", "clarabel"]
+    assert len(set(result.labels)) == 3
+    assert "1e-09" in result.labels[1]
+    assert result.labels[2] == "clarabel"
+    assert compare(step, ["scs", "scs"]).labels == ["scs", "scs #2"]
+
+
+def test_one_backend_may_stand_without_a_list() -> None:
+    assert compare(bank.load("tripod").step, "osqp").labels == ["osqp"]
+
+
+def test_infeasible_steps_keep_every_failure_and_its_proof() -> None:
+    result = compare(bank.load("squeezed").step, ["clarabel", "osqp"])
+    assert list(result) == []
+    assert set(result.failures) == {"clarabel", "osqp"}
+    assert all(e.proof.value < 0.0 for e in result.failures.values())
+    assert result.compatible is None
+    assert isinstance(result.compatible_failure, cdopt.SolveFailed)
+    assert result.proof is not None
+    assert "Proven infeasible" in result.summary
+    assert "clarabel: infeasible, with proof" in str(result)
+
+
+def test_a_false_claim_of_success_is_told_with_the_proof() -> None:
+    result = compare(bank.load("squeezed").step, ["highs"])
+    assert [(s.claimed, s.ok) for s in result] == [(True, False)]
+    assert "Yet 1 solver claimed success." in result.summary
+
+
+def test_unavailable_backends_are_failures_not_gaps(monkeypatch) -> None:
+    monkeypatch.setattr(catalogue, "installed", lambda name: name != "scs")
+    result = compare(bank.load("tripod").step, ["clarabel", "scs"])
+    assert result.labels == ["clarabel"]
+    assert isinstance(result.failures["scs"], cdopt.BackendUnavailable)
+
+
+def test_compatible_step_may_fail_alone() -> None:
+    result = compare(bank.load("tripod").step, ["clarabel"], power=2.5, compatible_backend="osqp")
+    assert result.compatible is None
+    assert isinstance(result.compatible_failure, cdopt.Unsupported)
+    assert all(np.isnan(result.distances))
+    assert "There are no compatible forces" in result.summary
+
+
+def test_without_compatible_step_nothing_is_said_of_it() -> None:
+    result = compare(bank.load("beam-uniform").step, ["clarabel", "osqp"], compatible_backend=None)
+    assert result.compatible is None
+    assert result.compatible_failure is None
+    assert "ompatible" not in str(result)
+    assert "distance" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("backends", "name"),
+    [(["clarabell"], "backend"), ([], "backends"), ([3], "backends"), (3, "backends")],
+)
+def test_bad_backends_are_refused(backends, name: str) -> None:
+    with pytest.raises(cdopt.InvalidInput) as caught:
+        compare(bank.load("tripod").step, backends)
+    assert caught.value.argument == name
+
+
+@pytest.mark.parametrize("changes", [{"tol": 2.0}, {"power": 1.0}, {"form": "momentum"}])
+def test_bad_arguments_are_refused_before_any_solve(changes) -> None:
+    asked: list[str] = []
+    with pytest.raises(cdopt.InvalidInput):
+        compare(bank.load("tripod").step, ["clarabel"], progress=asked.append, **changes)
+    assert asked == []
+
+
+def test_progress_hears_of_every_backend() -> None:
+    asked: list[str] = []
+    compare(bank.load("tripod").step, ["clarabel", "osqp"], progress=asked.append)
+    assert asked == ["clarabel", "osqp", "compatible forces"]
+
+
+def test_default_backends_are_all_available_ones() -> None:
+    result = compare(bank.load("beam-uniform").step)
+    assert [*result.labels, *result.left_out] == [
+        *(n for n in cdopt.backends.available() if n != "augmented-lagrangian"),
+        "augmented-lagrangian",
+    ]
+    assert dict(result.left_out) == {"augmented-lagrangian": "for truss problems only"}
+
+
+def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
+    everything = set(cdopt.backends.available())
+    chosen, left_out = choose_backends(2001)
+    assert set(left_out) == {"proxqp", "daqp", "lcp", "augmented-lagrangian"} & everything
+    assert set(chosen) == everything - set(left_out)
+    assert "2001 contacts exceed 2000" in left_out["daqp"]
+    assert "2001 contacts exceed 500" in left_out["lcp"]
+
+
+def test_conic_problems_leave_quadratic_solvers_out_with_a_reason() -> None:
+    chosen, left_out = choose_backends(10, "SOCP")
+    assert "clarabel" in chosen
+    assert "second-order cones" in left_out["osqp"]
+
+
+def test_left_out_backends_are_printed() -> None:
+    result = SolutionSet(left_out={"daqp": "dense matrices"})
+    assert "daqp: not asked, dense matrices" in str(result)
+
+
+def test_table_has_a_line_per_answer() -> None:
+    result = compare(bank.load("pyramid-hooke").step, ["clarabel", "osqp"])
+    lines = [line for line in str(result).splitlines() if line]
+    assert [line.split()[0] for line in lines[2:5]] == ["clarabel", "osqp", "compatible"]
+    assert "NOT OK" in lines[3]
+    assert f"{result.distances[0]:.1e}" in lines[2]
+
+
+def test_verdict_names_the_worst_residual() -> None:
+    solution = cdopt.ClassicCD(bank.load("pyramid-hooke").step).solve("osqp", tol=1e-9)
+    worst = max(solution.certificate, key=lambda r: r.value)
+    assert verdict(solution) == f"NOT OK {worst.value:.0e} {worst.name}"
+
+
+def test_json_is_strict_and_complete() -> None:
+    result = compare(bank.load("pyramid-hooke").step, ["clarabel", "osqp"])
+    content = json.loads(json.dumps(result.as_dict(forces=True), allow_nan=False))
+    assert [s["label"] for s in content["solutions"]] == ["clarabel", "osqp"]
+    np.testing.assert_array_equal(content["solutions"][1]["f"], result[1].f)
+    np.testing.assert_array_equal(content["compatible"]["f"], result.compatible.f)
+    assert content["solutions"][0]["distance"] == result.distances[0]
+    assert content["compatible"]["distance"] is None
+    assert content["certified"] == 1
+    assert "f" not in result.as_dict()["solutions"][0]
+
+
+def test_json_of_failures_carries_the_proof() -> None:
+    result = compare(bank.load("squeezed").step, ["clarabel"])
+    content = json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert content["failures"]["clarabel"]["proof"]["value"] < 0.0
+    assert content["force_range"] == {"lowest": None, "highest": None}
+
+
+def test_plain_values() -> None:
+    value = {"a": np.array([1.0, np.nan]), 2: (np.int64(3), np.inf, None, True, "x", object)}
+    assert plain(value) == {"a": [1.0, None], "2": [3, None, None, True, "x", repr(object)]}
+
+
+def test_proofs_are_told_for_both_kinds() -> None:
+    truss = bank.load("unreachable-load").formulation("truss")
+    solutions, failures = attempt(truss.solve, ["clarabel"])
+    assert solutions == []
+    text = proof_in_words(failures["clarabel"].proof)
+    assert "no pushing contact forces deliver this load" in text
+    assert f"{failures['clarabel'].proof.value:.3g} J" in text
+
+
+def test_sets_of_truss_solutions_say_how_far_they_agree() -> None:
+    beam = cdopt.NoTensionTruss([[1, -1], [1, 0], [1, 1]], [10, 0])
+    solutions, failures = attempt(beam.solve, ["clarabel", "osqp"])
+    result = SolutionSet(solutions, failures=failures, title="beam")
+    assert result.force_spread < 1e-6
+    assert "the certified forces agree to" in result.summary
+    assert result.rows()[0].largest == pytest.approx(10 / 3)

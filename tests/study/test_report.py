@@ -1,0 +1,131 @@
+"""The report of a study: a page that needs nothing else, and files that hold the same numbers."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from made_records import record
+
+import cdopt
+from cdopt.plots import report
+from cdopt.study.record import Forces
+from cdopt.study.results import Results
+from cdopt.study.table import Table
+
+
+@pytest.fixture(scope="module")
+def study() -> Results:
+    made = []
+    for backend, slow in (("osqp", 1.0), ("clarabel", 2.0), ("mine", 3.0)):
+        for tolerance, worst in ((1e-3, 1e-4), (1e-6, 1e-7)):
+            for n in (4, 8, 16):
+                forces = Forces(largest=1.0, distance=0.1 * slow, ratio=slow)
+                made.append(record(
+                    f"supports:n={n}", backend, seconds=slow * n * 1e-3, contacts=n,
+                    tolerance=tolerance, worst=worst, forces=forces,
+                ))  # fmt: skip
+    made.append(record("table", "osqp", "crash", message="<script>alert(1)</script>"))
+    return Results.of(made)
+
+
+@pytest.fixture(scope="module")
+def folder(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report") / "made" / "here"
+    assert report.write(study, place, "Three solvers") == place / "index.html"
+    return place
+
+
+def test_the_page_needs_no_network(folder: Path) -> None:
+    text = (folder / "index.html").read_text()
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:|#)[^"'>]+""", text)
+    assert "@import" not in text
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    for picture in re.findall(r"base64,([^\"]+)", text):
+        drawn = base64.b64decode(picture)
+        assert b"<svg" in drawn
+        assert not re.findall(rb"xlink:href=\"http", drawn)
+
+
+def test_every_picture_and_table_is_a_file(folder: Path) -> None:
+    for name in ("profiles-classic-force", "accuracy", "growth-supports"):
+        assert (folder / f"{name}.svg").stat().st_size > 1000
+        assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+    with (folder / "exponents.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert len(found) == 6
+    assert all(float(row["exponent"]) == pytest.approx(1.0, abs=1e-9) for row in found)
+    text = (folder / "report.md").read_text()
+    picture = "![profiles-classic-force](profiles-classic-force.svg)"
+    for words in ("# Three solvers", "Limitations", picture, "a processor"):
+        assert words in text
+    limits = (folder / "limitations.md").read_text()
+    assert "CVXPY changes some defaults" in limits
+
+
+def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
+    drawn = {picture.name: picture.draw() for picture in report.pictures(study)}
+    assert list(drawn) == ["profiles-classic-force", "accuracy", "growth-supports"]
+    panel = drawn["growth-supports"].axes[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [
+        "OSQP, ∝ n^1.00", "Clarabel, ∝ n^1.00", "mine, ∝ n^1.00"
+    ]  # fmt: skip
+    accuracy = drawn["accuracy"].axes[0].lines[0]
+    assert accuracy.get_ydata().tolist() == pytest.approx([1e-4, 1e-7])  # loose to tight
+    assert accuracy.get_xdata().tolist() == pytest.approx([8e-3, 8e-3])  # medians of 4, 8, 16
+    best = drawn["profiles-classic-force"].axes[0].lines[0]
+    assert best.get_ydata().tolist()[-1] == pytest.approx(100.0)
+
+
+def test_further_tables_stand_on_the_page_and_in_a_file(study: Results, tmp_path: Path) -> None:
+    more = Table("mine", "My <table>", "about", ("a",), ((1.5,),))
+    page = report.write(study, tmp_path, more=[more])
+    assert "My &lt;table&gt;" in page.read_text()
+    assert (tmp_path / "mine.csv").read_text() == "a\n1.5\n"
+
+
+def test_a_study_of_one_failure_has_a_page_without_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "study.jsonl"
+    path.write_bytes(record("table", "osqp", "crash").line())
+    page = report.write(path, tmp_path / "out")
+    drawn = page.read_text().count("<figure")
+    assert drawn == 0
+    assert not list((tmp_path / "out").glob("*.svg"))
+
+
+def test_what_is_refused(tmp_path: Path, study: Results) -> None:
+    with pytest.raises(cdopt.InvalidInput, match="study: "):
+        report.write(Results.of([]), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cdopt.InvalidInput, match="a folder that can be written"):
+        report.write(study, tmp_path / "file")
+
+
+def test_marks_are_checked(tmp_path: Path) -> None:
+    study, text = Results.of([record("table", "osqp")]), tmp_path / "text.md"
+    open_end = "<!-- table: success -->\nmine\n<!-- table: forces -->\n<!-- end -->\n"
+    for content, said in (
+        (b"no mark", "no mark"),
+        (b"<!-- table: nothing --><!-- end -->", "nothing"),
+        (open_end.encode(), "without an end"),
+        (b"<!-- table: success --> \xff <!-- end -->", "decode"),
+    ):
+        text.write_bytes(content)
+        with pytest.raises(cdopt.InvalidInput, match=said):
+            report.write_into(text, study)
+        assert text.read_bytes() == content
+    with pytest.raises(cdopt.InvalidInput, match="none"):
+        report.write_into(tmp_path / "none.md", study)
+
+
+def test_the_rest_of_a_text_stays_as_it_is(tmp_path: Path) -> None:
+    text = tmp_path / "windows.md"
+    text.write_bytes(b"one\r\n<!-- table: success -->\r\nold\r\n<!-- end -->\r\ntwo\r\n")
+    report.write_into(text, Results.of([record("table", "osqp")]))
+    assert text.read_bytes().startswith(b"one\r\n<!-- table")
+    assert text.read_bytes().endswith(b"<!-- end -->\r\ntwo\r\n")
+    assert b"old" not in text.read_bytes()

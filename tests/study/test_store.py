@@ -1,0 +1,329 @@
+"""Runs by their identifiers, plans, and the file of a study: what is kept, what is repeated."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import shutil
+from concurrent.futures import Executor, Future
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import InvalidInput
+from cdopt.study import Plan, ProblemSource, Record, Run, problems, read, run
+from cdopt.study.machine import machine
+from cdopt.study.record import Ended, Findings, Times, parse
+from cdopt.study.store import FILE, opened
+
+BEAM = ProblemSource("beam-uniform")
+RUN = Run(BEAM, "classic-force", "osqp", 1e-6)
+PLAN = Plan(["beam-uniform", "tripod"], ["newton", "osqp"], tolerances=[None, 1e-6])
+
+
+def record(made: Run = RUN, outcome: str = "solved", **changes) -> Record:
+    """A record as if the run had been made."""
+    ended = Ended(0, None, "", 2.0)
+    full = Record(
+        id=made.id, run=made, time_limit=60.0, memory_limit=None, ended=ended, machine=machine(),
+        date="2026-01-01T00:00:00+00:00", **vars(Findings(outcome)),
+    )  # fmt: skip
+    return dataclasses.replace(full, **changes)
+
+
+class Canned(Executor):
+    """Gives records without making runs, and remembers what it was asked for."""
+
+    def __init__(self, outcome: str = "solved", lose: str = "") -> None:
+        self.asked: list[str] = []
+        self.outcome = outcome
+        self.lose = lose
+
+    def submit(self, function, run, time_limit, memory_limit):
+        self.asked.append(run.id)
+        future: Future = Future()
+        if run.backend == self.lose:
+            future.set_exception(RuntimeError("the worker is gone"))
+        else:
+            limits = {"time_limit": time_limit, "memory_limit": memory_limit}
+            future.set_result(record(run, self.outcome, **limits))
+        return future
+
+
+# --- identifiers -----------------------------------------------------------------------
+
+
+def test_an_identifier_is_the_same_everywhere_and_always() -> None:
+    assert RUN.id == "6b4662baae0d41c0"
+    assert Run(ProblemSource("beam-uniform"), "classic-force", "osqp", tolerance=1e-6).id == RUN.id
+
+
+def test_equal_numbers_are_equal_however_they_are_written() -> None:
+    whole = Run(
+        ProblemSource("beam-uniform", power=2), "compatible", "osqp", tolerance=np.float64(1.0)
+    )
+    assert whole.id == Run(ProblemSource("beam-uniform", power=2.0), "compatible", "osqp", 1).id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem": ProblemSource("tripod")}, {"problem": ProblemSource("beam-uniform", power=2.5)},
+        {"formulation": "compatible"}, {"backend": "scs"}, {"tolerance": None},
+        {"tolerance": 1e-7}, {"mode": "warm"}, {"call": "direct"}, {"seed": 0}, {"repeats": 4},
+        {"threads": 1}, {"plugins": ("module:factory",)}, {"reference_backend": "clarabel"},
+    ],
+)  # fmt: skip
+def test_whatever_defines_a_run_is_in_its_identifier(change) -> None:
+    assert dataclasses.replace(RUN, **change).id != RUN.id
+
+
+def test_a_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path, beam_step) -> None:
+    here, there = tmp_path / "a.npz", tmp_path / "elsewhere.npz"
+    beam_step.save(here)
+    shutil.copy(here, there)
+    first, second = (Run(problems(path)[0], "classic-force", "osqp") for path in (here, there))
+    assert first.id == second.id
+    beam_step.replace(dt=2e-3).save(there)
+    third = Run(problems(there)[0], "classic-force", "osqp")
+    assert third.id != first.id
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("formulation", "truss"), ("mode", "hot"), ("call", "c"), ("tolerance", 0.0), ("repeats", 0),
+     ("repeats", True), ("threads", 0), ("seed", -1), ("seed", 0.5)],
+)  # fmt: skip
+def test_what_defines_no_run_is_refused(name: str, value) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        dataclasses.replace(RUN, **{name: value})
+
+
+# --- plans -----------------------------------------------------------------------------
+
+
+def test_a_plan_has_every_combination_once() -> None:
+    plan = Plan(
+        ["beam-uniform", "tripod", "beam-uniform"], ["newton", "osqp"],
+        formulations=["classic-force", "compatible"], tolerances=[None, 1e-6, 1e-9],
+        modes=["cold", "warm"], calls=["cvxpy", "direct"], seeds=[None, 1],
+    )  # fmt: skip
+    assert len(plan.runs) == 2 * 2 * 2 * 3 * 2 * 2 * 2
+    assert len({run.id for run in plan.runs}) == len(plan.runs)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("problems", []), ("problems", "beam-uniform"), ("problems", ["no-such"]),
+     ("problems", ["gone.npz"]), ("backends", ["no-such"]), ("backends", "osqp"),
+     ("formulations", ["truss"]), ("modes", []), ("time_limit", 0.0), ("memory_limit", -1.0),
+     ("tolerances", [2.0]), ("plugins", "module:factory"), ("plugins", [1])],
+)  # fmt: skip
+def test_a_bad_plan_is_refused_before_anything_runs(name: str, value) -> None:
+    with pytest.raises(InvalidInput):
+        Plan(**{"problems": ["beam-uniform"], "backends": ["osqp"], name: value})
+
+
+def test_the_bank_names_a_problem_in_one_way() -> None:
+    assert problems("supports:n=4") == problems("supports: n = 4")
+
+
+# --- records ---------------------------------------------------------------------------
+
+
+def test_a_line_gives_back_its_record() -> None:
+    made = record(times=(Times(0.1, 0.2, 0.3, 0.0, 0.0, 0.6),), memory=100.0)
+    line = made.line()
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert parse(line) == made
+
+
+def test_seconds_are_the_median_of_the_repeats() -> None:
+    def times(*totals: float) -> tuple[Times, ...]:
+        return tuple(Times(0.0, 0.0, 0.0, 0.0, 0.0, total) for total in totals)
+
+    assert record(times=times(5.0, 1.0, 2.0)).seconds == 2.0
+    assert record(times=times(4.0, 1.0)).seconds == 2.5
+    assert record().seconds is None
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"nonsense", b"[1]", record(schema=99).line()])
+def test_other_lines_are_refused(line: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        parse(line)
+
+
+# --- the file --------------------------------------------------------------------------
+
+
+def test_what_was_made_is_not_made_again(tmp_path) -> None:
+    first = Canned()
+    done = run(PLAN, tmp_path, first)
+    assert (done.made, len(first.asked)) == (8, 8)
+    assert [r.id for r in done.records] == [one.id for one in PLAN.runs]
+    again = Canned()
+    assert run(PLAN, tmp_path, again).records == done.records
+    assert again.asked == []
+
+
+def test_a_larger_plan_adds_what_is_new(tmp_path) -> None:
+    run(PLAN, tmp_path, Canned())
+    more = Canned()
+    larger = dataclasses.replace(PLAN, tolerances=[None, 1e-6, 1e-9])
+    assert run(larger, tmp_path, more).made == len(more.asked) == 4
+    assert len(read(tmp_path)) == 12
+
+
+def test_a_half_written_line_is_made_anew(tmp_path) -> None:
+    run(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    assert len(read(tmp_path)) == 7
+    again = Canned()
+    assert run(PLAN, tmp_path, again).made == 1
+    assert again.asked == [parse(whole.splitlines()[-1]).id]
+    assert len(read(tmp_path)) == 8
+    assert file.read_bytes().count(b"\n") == 8
+
+
+@pytest.mark.parametrize("place", [0, 9, 30, 500, -60, -2])
+def test_one_damaged_byte_costs_one_run(tmp_path, caplog, place: int) -> None:
+    run(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    lines = [bytearray(line) for line in file.read_bytes().splitlines(keepends=True)]
+    lost = parse(bytes(lines[3])).id
+    lines[3][place] ^= 1
+    file.write_bytes(b"".join(lines))
+    assert lost not in {r.id for r in read(tmp_path)}
+    assert "line 4" in caplog.text
+    again = Canned()
+    assert run(PLAN, tmp_path, again).made == 1
+    assert again.asked == [lost]
+    assert len(read(tmp_path)) == 8
+
+
+NOTES = (
+    b"my notes", b"my notes\nof today", b"\n", b'{"id": 1}\n{"id": 2}\n{"id"', b"\xff\x00" * 99,
+    record().line()[1:], b"x" + record().line()[:-1],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOTES)
+def test_a_file_that_is_no_study_is_left_alone(tmp_path, text: bytes) -> None:
+    notes = tmp_path / "notes.jsonl"
+    notes.write_bytes(text)
+    notes.chmod(0o400)  # not opened for writing
+    with pytest.raises(InvalidInput, match="no records of runs"):
+        run(PLAN, notes, Canned())
+    assert notes.read_bytes() == text
+
+
+def test_what_others_added_to_a_study_stays(tmp_path) -> None:
+    run(PLAN, tmp_path, Canned())
+    file = tmp_path / FILE
+    whole = file.read_bytes() + b"a note"
+    file.write_bytes(whole)
+    assert run(PLAN, tmp_path, Canned()).made == 0
+    assert len(read(tmp_path)) == 8
+    assert file.read_bytes() == whole + b"\n"
+
+
+def test_a_first_line_half_written_is_a_study(tmp_path) -> None:
+    file = tmp_path / FILE
+    file.write_bytes(record().line()[:300])
+    assert read(tmp_path) == []
+    assert run(PLAN, tmp_path, Canned()).made == 8
+
+
+def test_a_study_of_another_version_is_refused(tmp_path) -> None:
+    file = tmp_path / FILE
+    file.write_bytes(old := record(schema=2).line())
+    for use in (read, lambda place: run(PLAN, place, Canned())):
+        with pytest.raises(InvalidInput, match=r"layout 2.*another version"):
+            use(tmp_path)
+    assert file.read_bytes() == old
+
+
+def test_a_full_disk_is_told_and_the_records_before_it_are_kept(tmp_path, monkeypatch) -> None:
+    run(PLAN, tmp_path, Canned())
+    whole = (tmp_path / FILE).read_bytes()
+    real = os.write
+
+    def half(handle: int, content: bytes) -> int:
+        if len(content) > 50:
+            return real(handle, content[:50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", half)
+    larger = dataclasses.replace(PLAN, tolerances=[1e-9])
+    with pytest.raises(cdopt.SaveFailed, match="No space left"):
+        run(larger, tmp_path, Canned())
+    assert (tmp_path / FILE).read_bytes() == whole
+
+
+def test_a_fifo_is_no_study(tmp_path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(InvalidInput, match="no regular file"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes", "made"),
+    [
+        ("timeout", {}, 0), ("timeout", {"time_limit": 61.0}, 8),
+        ("timeout", {"time_limit": 5.0}, 0),
+        ("solved", {"time_limit": 61.0}, 0), ("crash", {"time_limit": 61.0}, 0),
+        ("memory", {"memory_limit": 2e4}, 8), ("memory", {"memory_limit": 5e3}, 0),
+        ("timeout", {"memory_limit": 2e4}, 0), ("interrupted", {}, 8),
+    ],
+)  # fmt: skip
+def test_a_higher_limit_makes_only_that_anew_which_it_may_change(
+    tmp_path, outcome: str, changes, made: int
+) -> None:
+    plan = dataclasses.replace(PLAN, memory_limit=1e4)
+    run(plan, tmp_path, Canned(outcome))
+    done = run(dataclasses.replace(plan, **changes), tmp_path, Canned("solved"))
+    assert done.made == made
+    assert len(read(tmp_path)) == 8
+    expected = "solved" if made else outcome
+    assert {r.outcome for r in read(tmp_path)} == {expected}
+
+
+def test_what_an_executor_loses_is_told_and_left_to_be_made(tmp_path) -> None:
+    done = run(PLAN, tmp_path, Canned(lose="osqp"))
+    lost = {one.id for one in PLAN.runs if one.backend == "osqp"}
+    assert set(done.lost) == lost
+    assert "the worker is gone" in next(iter(done.lost.values()))
+    assert {r.run.backend for r in read(tmp_path)} == {"newton"}
+    again = Canned()
+    run(PLAN, tmp_path, again)
+    assert set(again.asked) == lost
+
+
+def test_one_study_writes_at_a_time(tmp_path) -> None:
+    pytest.importorskip("fcntl")
+    with opened(tmp_path), pytest.raises(InvalidInput, match="another study"):
+        run(PLAN, tmp_path, Canned())
+
+
+def test_progress_names_each_run() -> None:
+    told: list[tuple[int, int, str]] = []
+    run(PLAN, executor=Canned(), progress=lambda *words: told.append(words))
+    assert [(done, total) for done, total, _ in told] == [(k, 8) for k in range(9)]
+    assert told[-1][2].endswith(": solved")
+
+
+@pytest.mark.parametrize("path", ["/dev/null/study", 3])
+def test_a_place_that_cannot_be_written_is_refused(path) -> None:
+    with pytest.raises(InvalidInput, match=r"out|path"):
+        run(PLAN, path, Canned())
+
+
+def test_only_a_plan_is_carried_out() -> None:
+    with pytest.raises(InvalidInput, match="plan"):
+        run([RUN])
+    assert issubclass(InvalidInput, cdopt.CdoptError)
