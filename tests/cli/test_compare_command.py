@@ -24,7 +24,7 @@ from cdopt.study.store import FILE
         (["beam-uniform", "--solvers", "no-such", "--out", "OUT"], "backends"),
         (["beam-uniform", "--tolerances", "tight", "--out", "OUT"], "--tolerances"),
         (["beam-uniform", "--seeds", "one", "--out", "OUT"], "--seeds"),
-        (["beam-uniform", "--modes", "hot", "--out", "OUT"], "modes"),
+        (["beam-uniform", "--modes", "hot", "--out", "OUT"], "mode: found"),
         (["beam-uniform", "--repeat", "0", "--out", "OUT"], "repeats"),
         (["beam-uniform", "--time-limit", "-1", "--out", "OUT"], "time_limit"),
     ],

@@ -148,7 +148,7 @@ def test_a_wrong_answer_and_a_modest_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         ("print('no such solver'); sys.exit(1)", "ended with code 1: no such solver"),
         ("raise RuntimeError('broken')", "ended with code 1: RuntimeError: broken"),
-        ("import os; os.kill(os.getpid(), 11)", "ended with code -11: without a word"),
+        ("import os; os.kill(os.getpid(), 11)", "ended with code -11: without a message"),
     ],
 )
 def test_processes_that_end_badly(
