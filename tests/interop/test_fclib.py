@@ -89,8 +89,8 @@ def good(tmp_path: Path) -> Path:
     return write_local(tmp_path / "good.hdf5", *local_of(*matrices(3)))
 
 
-def refused(path, told: str) -> cdopt.InvalidInput:
-    with pytest.raises(cdopt.InvalidInput, match=told) as caught:
+def refused(path, expected: str) -> cdopt.InvalidInput:
+    with pytest.raises(cdopt.InvalidInput, match=expected) as caught:
         fclib.read(path)
     assert caught.value.argument == "path"
     assert caught.value.found
@@ -104,44 +104,36 @@ def refused(path, told: str) -> cdopt.InvalidInput:
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("slack", [0, 5])
-def test_local_problems_in_every_scheme(tmp_path: Path, d: int, scheme: str, slack: int) -> None:
-    W, q = local_of(*matrices(d))
-    read = fclib.read(write_local(tmp_path / "a.hdf5", W, q, d, scheme, slack))
-    assert (read.kind, read.spacedim, read.step.nc) == ("local", d, 4)
-    np.testing.assert_array_equal(read.step.N.toarray(), W[::d, ::d])
-    np.testing.assert_array_equal(read.step.p_vec, q[::d])
-    np.testing.assert_array_equal(read.W.toarray(), W)
-    np.testing.assert_array_equal(read.q, q)
-    np.testing.assert_array_equal(read.mu, 0.5)
-    np.testing.assert_array_equal(read.step.stiffness, 1.0)
-    assert read.symmetrised == 0.0
-    assert read.step.dt == 1.0
-    assert "frictionless" in read.label
-    assert read.label in repr(read)
-
-
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_global_problems_in_every_scheme(tmp_path: Path, d: int, scheme: str) -> None:
+def test_problems_in_every_scheme(tmp_path: Path, d: int, scheme: str) -> None:
     M, H, f, w = matrices(d)
+    W, q = local_of(M, H, f, w)
+    for slack in (0, 5):
+        read = fclib.read(write_local(tmp_path / "a.hdf5", W, q, d, scheme, slack))
+        assert (read.kind, read.spacedim, read.step.nc, read.step.dt) == ("local", d, 4, 1.0)
+        np.testing.assert_array_equal(read.step.N.toarray(), W[::d, ::d])
+        np.testing.assert_array_equal(read.step.p_vec, q[::d])
+        np.testing.assert_array_equal(read.W.toarray(), W)
+        np.testing.assert_array_equal(read.q, q)
+        np.testing.assert_array_equal(read.mu, 0.5)
+        np.testing.assert_array_equal(read.step.stiffness, 1.0)
+        assert read.symmetrised == 0.0
+        assert "frictionless" in read.label
+        assert read.label in repr(read)
     read = fclib.read(write_global(tmp_path / "a.hdf5", M, H, f, w, d, scheme))
     assert (read.kind, read.spacedim, read.step.nc, read.step.nv) == ("global", d, 4, 6)
     np.testing.assert_array_equal(read.step.M.toarray(), M)
     np.testing.assert_array_equal(read.step.B.toarray(), H.T[::d])
     np.testing.assert_array_equal(read.step.F_ext, f)
     np.testing.assert_array_equal(read.step.bias, w[::d])
-    np.testing.assert_allclose(read.step.v_star, np.linalg.solve(M, f), rtol=1e-12)
     np.testing.assert_array_equal(read.H.toarray(), H)
     np.testing.assert_array_equal(read.w, w)
-    assert read.W is None
-    assert read.q is None
+    for array in (read.w, read.mu, read.H.data):
+        assert not array.flags.writeable
 
 
 @pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_local_and_global_are_the_same_problem(tmp_path: Path, d: int, seed: int) -> None:
-    M, H, f, w = matrices(d, seed=seed)
+def test_local_and_global_are_the_same_problem(tmp_path: Path, d: int) -> None:
+    M, H, f, w = matrices(d, seed=1)
     whole = fclib.load_step(write_global(tmp_path / "g.hdf5", M, H, f, w, d))
     local = fclib.load_step(write_local(tmp_path / "l.hdf5", *local_of(M, H, f, w), d))
     np.testing.assert_allclose(local.N.toarray(), whole.N.toarray(), atol=1e-12)
@@ -207,14 +199,6 @@ def test_no_contacts(tmp_path: Path) -> None:
     assert step.N.shape == (0, 0)
 
 
-def test_what_is_read_is_read_only(good: Path) -> None:
-    read = fclib.read(good)
-    for array in (read.q, read.mu, read.W.data):
-        assert not array.flags.writeable
-    with pytest.raises(AttributeError):
-        read.step = None  # type: ignore[misc]
-
-
 # --- the published files ---------------------------------------------------------------
 
 
@@ -228,29 +212,37 @@ def test_what_is_read_is_read_only(good: Path) -> None:
         ("fclib-spheres", "global", (256, 588), 0.0),
     ],
 )
-def test_published_files(name: str, kind: str, size: tuple, symmetrised: float) -> None:
+def test_published_files_are_read_and_written_back_to_the_last_digit(
+    tmp_path: Path, name: str, kind: str, size: tuple, symmetrised: float
+) -> None:
     manifest = cdopt.bank.manifest(name)
     read = fclib.read(cdopt.bank.problems_folder() / name / manifest.fclib)
-    assert (read.kind, read.spacedim, (read.step.nc, getattr(read.step, "nv", None))) == (
-        kind,
-        3,
-        size,
-    )
+    assert (read.kind, read.spacedim) == (kind, 3)
+    assert (read.step.nc, getattr(read.step, "nv", None)) == size
     assert read.symmetrised == pytest.approx(symmetrised, rel=1e-5, abs=1e-15)
     assert read.title
     assert read.mu.min() > 0.0
-    step = cdopt.bank.load(name).step
-    np.testing.assert_array_equal(step.p_vec, read.step.p_vec)
+    np.testing.assert_array_equal(cdopt.bank.load(name).step.p_vec, read.step.p_vec)
     assert "frictionless" in manifest.title
     assert "Apache-2.0" in manifest.source
-
-
-def test_every_published_file_is_credited() -> None:
     notice = (cdopt.bank.problems_folder() / "NOTICE.md").read_text()
-    assert len(PUBLISHED) == 5
-    for name in PUBLISHED:
-        assert f"`{name}`" in notice
-        assert f"`{cdopt.bank.manifest(name).fclib}`" in notice
+    assert f"`{name}`" in notice
+    assert f"`{manifest.fclib}`" in notice
+    fclib.write(tmp_path / "again.hdf5", read)
+    again = fclib.read(tmp_path / "again.hdf5")
+    for text in ("kind", "spacedim", "title", "description", "math_info", "symmetrised"):
+        assert getattr(again, text) == getattr(read, text)
+    for vector in ("mu", "q", "w"):
+        np.testing.assert_array_equal(getattr(again, vector), getattr(read, vector))
+    same(again.W, read.W) if kind == "local" else same(again.H, read.H)
+    if kind == "global":
+        same(again.step.M, read.step.M)
+        np.testing.assert_array_equal(again.step.F_ext, read.step.F_ext)
+
+
+def same(first: sp.csr_array, second: sp.csr_array) -> None:
+    for part in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(first, part), getattr(second, part))
 
 
 @pytest.mark.parametrize("name", ["fclib-box-stacks", "fclib-spheres"])
@@ -340,13 +332,11 @@ def replace(path: Path, name: str, value) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "expected"),
     [
         ("spacedim", [4], "spacedim: 4"),
-        ("spacedim", [3, 3], "spacedim: 2 integers"),
         ("spacedim", [3.0], "spacedim: type float64"),
         ("spacedim", [[3]], r"spacedim: shape \(1, 1\)"),
-        ("spacedim", b"3", "spacedim: type"),
         ("spacedim", h5py.Empty("i4"), "shape None"),
         ("spacedim", None, "no fclib_local/spacedim"),
         ("W", None, "no fclib_local/W"),
@@ -359,29 +349,22 @@ def replace(path: Path, name: str, value) -> None:
         ("W/n", [15], r"shape \(12, 15\)"),
         ("W/nz", [-3], "nz: -3"),
         ("W/nz", [0], "p: 13 integers"),
-        ("W/nz", [-1.0], "nz: type float64"),
         ("W/nzmax", [3], "W/p: 144 entries"),
         ("W/p", np.arange(12, dtype="i4"), "p: 12 integers"),
-        ("W/p", np.zeros(13, dtype="f8"), "p: type float64"),
-        ("W/p", np.r_[1, np.arange(1, 13)].astype("i4"), "pointers that go back"),
         ("W/p", np.r_[0, 9, 3, np.arange(3, 13)].astype("i4"), "pointers that go back"),
         ("W/p", np.array([0] * 12 + [10**9], dtype="i4"), "1000000000"),
         ("W/p", np.array([0] * 12 + [2**64 - 1], dtype="u8"), "pointers that go back"),
         ("W/p/deeper", [1], "p: Group"),
         ("W/i", np.full(144, 12, dtype="i4"), "indices from 12 to 12"),
-        ("W/i", np.full(144, -1, dtype="i4"), "indices from -1 to -1"),
         ("W/i", np.zeros((12, 12), dtype="i4"), r"shape \(12, 12\)"),
         ("W/i", np.zeros(100, dtype="i4"), "W/i: 100 integers"),
         ("W/x", np.full(144, np.nan), "nan"),
-        ("W/x", np.full(144, np.inf), "inf"),
         ("W/x", np.full(144, 1j), "x: type complex128"),
-        ("W/x", np.full(144, b"one"), "x: type"),
         ("W/x", -np.ones(144), "eigenvalue"),
         ("vectors", None, "no fclib_local/vectors"),
         ("vectors/q", np.zeros(11), "q: 11 numbers"),
         ("vectors/q", np.full(12, np.nan), "q: nan"),
         ("vectors/mu", np.zeros(5), "mu: 5 numbers"),
-        ("vectors/mu", np.full(4, np.nan), "mu: nan"),
         ("vectors/mu", -np.ones(4), "mu: -1.0"),
         ("V/n", [2], "V: 2 equality constraints"),
         ("R/n", [1], "R: 1 equality constraints"),
@@ -389,11 +372,11 @@ def replace(path: Path, name: str, value) -> None:
         ("info/title", np.bytes_(b"a" * 70_000), "70000 characters"),
     ],
 )
-def test_wrong_content(good: Path, name: str, value, told: str) -> None:
+def test_wrong_content(good: Path, name: str, value, expected: str) -> None:
     if name == "W/p/deeper":
         replace(good, "W/p", None)
     replace(good, name, value)
-    refused(good, told)
+    refused(good, expected)
 
 
 def test_no_equality_constraints_are_no_obstacle(good: Path) -> None:
@@ -403,7 +386,7 @@ def test_no_equality_constraints_are_no_obstacle(good: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"M": np.eye(5)}, r"M: shape \(5, 5\)"),
         ({"M": -np.eye(6)}, "M: diagonal entry -1"),
@@ -414,9 +397,9 @@ def test_no_equality_constraints_are_no_obstacle(good: Path) -> None:
         ({"w": np.zeros(9)}, "vectors/w: 9 numbers"),
     ],
 )
-def test_wrong_global_content(tmp_path: Path, change: dict, told: str) -> None:
+def test_wrong_global_content(tmp_path: Path, change: dict, expected: str) -> None:
     parts = {**dict(zip("MHfw", matrices(3), strict=True)), **change}
-    refused(write_global(tmp_path / "a.hdf5", **parts), told)
+    refused(write_global(tmp_path / "a.hdf5", **parts), expected)
 
 
 def test_bilateral_constraints_of_a_global_problem(tmp_path: Path) -> None:
@@ -559,26 +542,21 @@ def hostile(path: Path, name: str, dataset: dict) -> None:
 
 
 def test_huge_declarations_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{k}.hdf5" for k in range(len(HOSTILE))]
-    for path, declared in zip(paths, HOSTILE.values(), strict=True):
+    paths = [tmp_path / f"{k}.hdf5" for k in range(len(HOSTILE) + 1)]
+    for path, declared in zip(paths, HOSTILE.values(), strict=False):
         shutil.copy(good, path)
         hostile(path, *declared)
+    # ten million components, the most allowed, with vectors that are declared and not stored
+    shutil.copy(good, paths[-1])
+    size = 9_999_999
+    for name, number in (("W/m", size), ("W/n", size), ("W/nz", 0)):
+        replace(paths[-1], name, [number])
+    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
+        hostile(paths[-1], name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
     said, memory = measured(*paths)
     assert len(said) == len(paths)
     assert all(line.startswith("path refused: ") for line in said)
-    assert memory < 100_000
-
-
-def test_agreeing_huge_sizes_are_refused_in_little_memory(good: Path) -> None:
-    """Ten million components, the most allowed, with vectors that are declared and not stored."""
-    size = 9_999_999
-    replace(good, "W/m", [size])
-    replace(good, "W/n", [size])
-    replace(good, "W/nz", [0])
-    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
-        hostile(good, name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
-    (said,), memory = measured(good)
-    assert "declared, 0 stored" in said
+    assert "declared, 0 stored" in said[-1]
     assert memory < 100_000
 
 
@@ -600,37 +578,6 @@ def test_what_compresses_well_is_bounded(tmp_path: Path, good: Path) -> None:
 
 
 # --- writing ---------------------------------------------------------------------------
-
-
-def same(first: sp.csr_array, second: sp.csr_array) -> None:
-    for part in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(first, part), getattr(second, part))
-
-
-def published(name: str) -> fclib.FclibProblem:
-    folder = cdopt.bank.problems_folder() / name
-    return fclib.read(folder / cdopt.bank.manifest(name).fclib)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_file_comes_back_to_the_last_digit(tmp_path: Path, name: str) -> None:
-    first = published(name)
-    fclib.write(tmp_path / "again.hdf5", first)
-    again = fclib.read(tmp_path / "again.hdf5")
-    assert (again.kind, again.spacedim) == (first.kind, first.spacedim)
-    for text in ("title", "description", "math_info"):
-        assert getattr(again, text) == getattr(first, text)
-    assert again.symmetrised == first.symmetrised
-    np.testing.assert_array_equal(again.mu, first.mu)
-    if first.kind == "local":
-        same(again.W, first.W)
-        np.testing.assert_array_equal(again.q, first.q)
-        same(again.step.N, first.step.N)
-    else:
-        same(again.H, first.H)
-        same(again.step.M, first.step.M)
-        np.testing.assert_array_equal(again.w, first.w)
-        np.testing.assert_array_equal(again.step.F_ext, first.step.F_ext)
 
 
 def test_a_step_with_a_time_step_of_one_comes_back_as_it_was(tmp_path: Path) -> None:
