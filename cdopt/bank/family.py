@@ -112,8 +112,7 @@ class Family:
 
 def families() -> Mapping[str, Family]:
     """All families by name. Those of files have the sizes that there are."""
-    known = (*_FAMILIES, _published())
-    return MappingProxyType({family.name: family for family in known})
+    return MappingProxyType({family.name: family for family in (*_FAMILIES, _published())})
 
 
 def of_files(name: str, paths: Iterable[str | Path], about: str = "", power: float = 2.0) -> Family:
@@ -145,8 +144,8 @@ def of_files(name: str, paths: Iterable[str | Path], about: str = "", power: flo
 
 def _published() -> Family:
     """The bank's FCLib files."""
-    known = [(name, manifest(name).fclib) for name in names() if name.startswith("fclib-")]
-    paths = [problems_folder() / name / file for name, file in known if file]
+    names_of_files = {name: manifest(name).fclib for name in names() if name.startswith("fclib-")}
+    paths = [problems_folder() / name / str(file) for name, file in names_of_files.items()]
     return of_files("fclib", paths, "frictional problems of FCLib, normal rows; size: contacts")
 
 

@@ -31,7 +31,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What every part of a manifest shares: unknown fields are refused, nothing changes."""
 
 
-class Unique(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Unique(Record, frozen=True, kw_only=True):
     """Which answers of a problem are unique, and why.
 
     Attributes
@@ -50,7 +50,7 @@ class Unique(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     because: str
 
 
-class Generator(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Generator(Record, frozen=True, kw_only=True):
     """The function of ``cdopt.bank.generators`` that builds the problem.
 
     Attributes
@@ -65,7 +65,7 @@ class Generator(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     fixed: dict[str, Value] = {}
 
 
-class Reference(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Reference(Record, frozen=True, kw_only=True):
     """A value that a correct solution has.
 
     Attributes
@@ -97,14 +97,14 @@ class Reference(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("a tolerance lies between 0 and 1")
 
 
-class Observation(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Observation(Record, frozen=True, kw_only=True):
     """Something seen when the problem was run: what happened, and with which versions."""
 
     text: str
     versions: str
 
 
-class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Manifest(Record, frozen=True, kw_only=True):
     """One problem of the bank.
 
     Attributes
@@ -143,12 +143,10 @@ class Manifest(Record, frozen=True, forbid_unknown_fields=True, kw_only=True):
     observation: list[Observation] = []
 
     def __post_init__(self) -> None:
-        if sum(one is None for one in (self.generator, self.step, self.fclib)) != 2:
-            raise InvalidInput(
-                "step",
-                "none, or beside generator or fclib",
-                "either a generator or a frozen step (step or fclib)",
-            )
+        origins = (self.generator, self.step, self.fclib)
+        if sum(origin is not None for origin in origins) != 1:
+            expected = "either a generator or a frozen step (step or fclib)"
+            raise InvalidInput("step", "none, or beside generator or fclib", expected)
         if self.generator is None and self.kind == "truss":
             raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
 
@@ -199,7 +197,6 @@ def home(name: str) -> Path:
     ------
     InvalidInput : no problem has this name.
     """
-    known = names()
-    if not isinstance(name, str) or name not in known:
-        raise InvalidInput("name", checks.describe(name), one_of_these(name, known))
+    if not isinstance(name, str) or name not in names():
+        raise InvalidInput("name", checks.describe(name), one_of_these(name, names()))
     return problems_folder() / name

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util import archive, parameters
-from cdopt._util.checks import FloatArray, choice, describe, read_only
+from cdopt._util import archive, checks, parameters
+from cdopt._util.checks import FloatArray, describe, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
@@ -69,7 +69,7 @@ class BankProblem(Frozen):
         InvalidInput : no such formulation.
         Unsupported : not one that this kind of problem has.
         """
-        choice("formulation", name, [word for words in _OFFERED.values() for word in words])
+        checks.choice("formulation", name, [form for forms in _OFFERED.values() for form in forms])
         if name not in _OFFERED[self.kind]:
             raise Unsupported(
                 f"formulation {name!r} of {self.name!r}",
@@ -105,16 +105,16 @@ class BankProblem(Frozen):
         InvalidInput : there is no reference for it, or the solution does not hold it.
         """
         if quantity not in self.references:
-            known = ", ".join(self.references) or "none"
-            raise InvalidInput("quantity", describe(quantity), f"one with a reference: {known}")
-        known_value = np.asarray(self.references[quantity])
-        found = np.asarray(self.measure(quantity, solution))
-        if found.shape != known_value.shape:
-            raise InvalidInput("solution", f"shape {found.shape}", f"shape {known_value.shape}")
-        size = np.abs(known_value)
+            names = ", ".join(self.references) or "none"
+            raise InvalidInput("quantity", describe(quantity), f"one with a reference: {names}")
+        reference = np.asarray(self.references[quantity])
+        measured = np.asarray(self.measure(quantity, solution))
+        if measured.shape != reference.shape:
+            raise InvalidInput("solution", f"shape {measured.shape}", f"shape {reference.shape}")
+        size = np.abs(reference)
         each = self.stated[quantity].relative_to == "each"
         scale = size if each else np.full_like(size, size.max(initial=0.0))
-        ratio = np.abs(found - known_value) / np.where(scale > 0.0, scale, 1.0)
+        ratio = np.abs(measured - reference) / np.where(scale > 0.0, scale, 1.0)
         return float(ratio.max(initial=0.0))
 
     def __repr__(self) -> str:
@@ -138,48 +138,45 @@ def load(name: str, **changes: Value) -> BankProblem:
     ContactStep(7 contacts, 2 degrees of freedom, dt=0.001 s)
     """
     base, text = parameters.split(name)
-    folder, known = home(base), manifest(base)
-    merged = parameters.merge(base, known.parameters, text, changes)
-    built = _build(folder, known, merged)
-    references = [r for r in known.reference if _holds(r, merged)]
-    parts: dict[str, object] = {"step": built}
-    if isinstance(built, Truss):
-        parts = {"B": built.B, "contact_load": built.contact_load, "stiffness": built.stiffness}
+    folder, entry = home(base), manifest(base)
+    merged = parameters.merge(base, entry.parameters, text, changes)
+    data = _data(folder, entry, merged)
+    references: dict[str, Reference] = {
+        r.quantity: r
+        for r in entry.reference
+        if all(merged.get(key) == value for key, value in r.parameters.items())
+    }
+    parts: dict[str, object] = {"step": data}
+    if isinstance(data, Truss):
+        parts = {"B": data.B, "contact_load": data.contact_load, "stiffness": data.stiffness}
     return BankProblem(
-        name=parameters.canonical(base, known.parameters, merged),
-        title=known.title,
-        kind=known.kind,
-        power=known.power,
-        manifest=known,
+        name=parameters.canonical(base, entry.parameters, merged),
+        title=entry.title,
+        kind=entry.kind,
+        power=entry.power,
+        manifest=entry,
         parameters=MappingProxyType(merged),
-        references=MappingProxyType({r.quantity: _value(folder, r) for r in references}),
-        stated=MappingProxyType({r.quantity: r for r in references}),
+        references=MappingProxyType({name: _value(folder, r) for name, r in references.items()}),
+        stated=MappingProxyType(references),
         **parts,  # type: ignore[arg-type]
     )
 
 
-def _build(folder: Path, known: Manifest, merged: Mapping[str, Value]) -> Step | Truss:
-    if known.fclib is not None:
-        return fclib.load_step(folder / known.fclib)
-    if known.generator is None:
-        return Step.load(folder / str(known.step))
-    build = GENERATORS.get(known.generator.name)
-    if build is None:
-        raise InvalidInput(
-            f"generator.name of {folder.name}", repr(known.generator.name), "a known generator"
-        )
-    built: Step | Truss = build(**known.generator.fixed, **merged)
-    if isinstance(built, Truss) != (known.kind == "truss"):
-        raise InvalidInput(f"kind of {folder.name}", repr(known.kind), "what its generator builds")
-    return built
-
-
-def _holds(reference: Reference, merged: Mapping[str, Value]) -> bool:
-    """Whether a reference applies to these parameters."""
-    return all(merged.get(key) == value for key, value in reference.parameters.items())
+def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | Truss:
+    """The step or the truss that a manifest describes."""
+    if entry.fclib is not None:
+        return fclib.load_step(folder / entry.fclib)
+    if entry.generator is None:
+        return Step.load(folder / str(entry.step))
+    name = checks.choice(f"generator.name of {folder.name}", entry.generator.name, GENERATORS)
+    data = GENERATORS[name](**entry.generator.fixed, **merged)
+    if isinstance(data, Truss) != (entry.kind == "truss"):
+        raise InvalidInput(f"kind of {folder.name}", repr(entry.kind), "what its generator builds")
+    return data
 
 
 def _value(folder: Path, reference: Reference) -> FloatArray | float:
+    """The value of a reference, as stated or from its file."""
     if isinstance(reference.values, float | int):
         return float(reference.values)
     if reference.file is None:

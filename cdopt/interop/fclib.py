@@ -60,6 +60,7 @@ LABEL = (
 DESCRIPTION = "frictionless contact step: friction coefficients are zero, tangential rows empty"
 SUFFIXES = (".hdf5", ".h5")
 
+_TEXTS = ("title", "description", "math_info")
 _EXPECTED = "an FCLib file (HDF5 with fclib_local or fclib_global)"
 _COMPRESSED_COLUMNS, _COMPRESSED_ROWS = -1, -2
 _LARGEST = 10_000_000  # contacts' components and degrees of freedom
@@ -128,8 +129,7 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
         spacedim = file.integer(f"{root}/spacedim")
         if spacedim not in (2, 3):
             raise file.fault(f"{root}/spacedim: {spacedim}", "2 or 3")
-        words = ("title", "description", "math_info") if file.has(f"{root}/info") else ()
-        texts: dict[str, Any] = {word: file.text(f"{root}/info/{word}") for word in words}
+        texts: dict[str, Any] = {name: file.text(f"{root}/info/{name}") for name in _TEXTS}
         try:
             parts = (_local if kinds[0] == "local" else _global)(file, root, spacedim, stiffness)
         except InvalidInput as error:
@@ -237,9 +237,9 @@ def _matrix(file: Hdf5Reader, where: str, m: int, n: int) -> sp.csr_array:
         if count > nzmax:
             raise file.fault(f"{where}/p: {count} entries", f"at most nzmax, {nzmax}")
         index = _indices(file, f"{where}/i", count, nzmax, across)
-        made = sp.csr_array if by_rows else sp.csc_array
+        compressed = sp.csr_array if by_rows else sp.csc_array
         entries = _entries(file, where, count, nzmax)
-        parts = made((entries, index, starts.astype(np.int32)), shape=(m, n))
+        parts = compressed((entries, index, starts.astype(np.int32)), shape=(m, n))
     return checks.matrix(where, parts, m, n)
 
 

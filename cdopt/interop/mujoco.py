@@ -110,7 +110,7 @@ def contact_step(
     near = checks.scalar("margin", margin, at_least=0.0)
     chosen, limits = _contacts(now, near), _limits(engine, now)
     if np.any(now.contact.dim[chosen] > 1):
-        _tell_of_friction()
+        _warn_of_friction()
     gaps = np.concatenate([
         (now.contact.dist - now.contact.includemargin)[chosen],
         (now.efc_pos - now.efc_margin)[limits],
@@ -247,8 +247,8 @@ def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
 
 
 @functools.cache
-def _tell_of_friction() -> None:
-    """Say once that friction is left out."""
+def _warn_of_friction() -> None:
+    """Log once that friction is left out."""
     LOG.warning("contacts with friction: %s", LABEL)
 
 
@@ -265,8 +265,8 @@ def _contacts(now: Any, margin: float) -> IntArray:
 def _limits(engine: Any, now: Any) -> IntArray:
     """Constraint rows of active limits of joints and tendons."""
     kinds = engine.mjtConstraint
-    wanted = [int(kinds.mjCNSTR_LIMIT_JOINT), int(kinds.mjCNSTR_LIMIT_TENDON)]
-    return np.flatnonzero(np.isin(now.efc_type, wanted))
+    limits = [int(kinds.mjCNSTR_LIMIT_JOINT), int(kinds.mjCNSTR_LIMIT_TENDON)]
+    return np.flatnonzero(np.isin(now.efc_type, limits))
 
 
 def _mass(engine: Any, model: Any, now: Any) -> sp.csr_array:

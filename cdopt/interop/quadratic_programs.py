@@ -88,9 +88,9 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
     stated = problem.problem if isinstance(problem, Formulation) else problem
     if not isinstance(stated, cp.Problem):
         raise InvalidInput("problem", checks.describe(problem), "a formulation or cvxpy.Problem")
-    words = name or (problem.name if isinstance(problem, Formulation) else "")
+    label = name or (problem.name if isinstance(problem, Formulation) else "")
     if not stated.is_qp() or stated.is_mixed_integer():
-        raise Unsupported(words or "this problem", "it is no quadratic program")
+        raise Unsupported(label or "this problem", "it is no quadratic program")
     data, _, _ = stated.get_problem_data("OSQP")
     constant = float(data["param_prob"].apply_parameters(quad_obj=True)[2])
     n = int(data["n_var"])
@@ -104,7 +104,7 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
         lower=_bounds(data["lower_bounds"], -np.inf, n),
         upper=_bounds(data["upper_bounds"], np.inf, n),
         constant=constant * (-1.0 if isinstance(stated.objective, cp.Maximize) else 1.0),
-        name=words,
+        name=label,
     )
 
 

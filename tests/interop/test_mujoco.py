@@ -294,7 +294,7 @@ def test_speculative_contacts_whose_distances_are_no_gaps_are_not_taken():
 
 
 def test_friction_that_is_left_out_is_said_once(caplog):
-    bridge._tell_of_friction.cache_clear()
+    bridge._warn_of_friction.cache_clear()
     smooth, rough = compiled(loaded_box(1e5)), compiled(loaded_box(1e5), geom='condim="3"')
     for model in (smooth, rough):
         data = engine.MjData(model)
