@@ -1,8 +1,8 @@
-"""Contact: which bodies touch, how their gaps change with motion, and the contact step of it.
+"""Contacts: which bodies touch, how gaps change with motion, and the contact step.
 
 Scene → Contacts → ContactStep: ``detect`` finds gaps, normals and points, ``step`` adds B, M and
-the loads, ``advance`` takes the solution's velocities to the next state. ``TURNINGS`` are the two
-ways in which bodies turn in a step. ``damping_matrix`` and ``damping_drive`` hold the dashpots of
+the loads, ``advance`` takes the solution's velocities to the next state. ``TURNINGS`` names the two
+updates of orientations. ``damping_matrix`` and ``damping_drive`` hold the dashpots of
 elastic contacts.
 """
 

@@ -16,7 +16,7 @@ from cdopt.scene import Dofs, Scene, State
 def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_array:
     """M (nv, nv) in kg and kg·m², the blocks of turns in the global frame, J = R J₀ Rᵀ.
 
-    Spheres and cubes, alike about all axes, have diagonal blocks.
+    Spheres and cubes have equal moments about all axes, and diagonal blocks.
 
     Parameters
     ----------
@@ -103,10 +103,10 @@ def step(
     ----------
     dt : Δt, s.
     v_min : approach speed below which restitution does not act, m/s.
-    turning : "momentum" keeps the angular momentum of free bodies: M of bodies that are not alike
-        about all axes and the v of their turns are those of free motion in the middle of the
+    turning : "momentum" keeps the angular momentum of free bodies: M of bodies with unequal
+        moments of inertia and the v of their turns are those of free motion in the middle of the
         step, and restitution acts on the approach B v at that v. "plain" is the paper's: M, v and
-        the gyroscopic term at the start. ``advance`` must be told the same.
+        the gyroscopic term at the start. Give ``advance`` the same.
     dofs : the degrees of freedom, by default ``scene.dofs``.
 
     Raises

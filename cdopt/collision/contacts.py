@@ -38,12 +38,12 @@ class Contacts(Frozen):
     phi : (nc,) gaps Φ, m; negative is penetration.
     normals : (nc, dim) unit vectors from body i towards body j.
     points : (nc, dim) m, halfway across the gap.
-    contact_ids : (nc,) ascending numbers that a contact keeps from step to step.
+    contact_ids : (nc,) ascending numbers; a contact keeps its number from step to step.
     stiffness : (nc,) N/m^(p−1), of which compatible contact dynamics uses the ratios; of a bond
         k_B in N/m.
     restitution : (nc,) Newton's e.
     gap_rate : (nc,) rate of the gap from the prescribed motion of fixed bodies, m/s.
-    bonded : (nc,) bonds: two-sided springs, there at any distance.
+    bonded : (nc,) bonds: two-sided springs, which act at any distance.
     redundant : (nc,) points of a face contact whose unit force on the pair is a combination of
         those of the pair's other points: one of four, five of eight. How the pair shares its load
         among its points is not determined by the pair alone; which points of a face count as

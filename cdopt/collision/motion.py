@@ -1,7 +1,7 @@
 """How bodies move and turn in a time step.
 
-There are two updates of orientations, ``TURNINGS``. They differ only for bodies in space that are
-not alike about all axes. Below, q
+There are two updates of orientations, ``TURNINGS``. They differ only for bodies in space with
+unequal moments of inertia. Below, q
 is an orientation, ω an angular velocity, J(q) the inertia and L = J(q) ω the angular momentum
 about the centre.
 
@@ -86,9 +86,9 @@ def advance(
     Parameters
     ----------
     v_next : (nv,) v⁺ of the step's degrees of freedom, m/s and rad/s.
-    dt : s. turning : both as in ``step``. With "momentum" the angular velocities of bodies that
-        are not alike about all axes become those which carry on the angular momenta of v⁺; with
-        "plain", and for all others, the velocities are v⁺.
+    dt : s. turning : both as in ``step``. With "momentum" the new angular velocities of
+        bodies with unequal moments of inertia keep the angular momenta of v⁺; with "plain", and
+        for all other bodies, the velocities are v⁺.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def advance(
 
 
 def uneven(scene: Scene, dofs: Dofs) -> IntArray:
-    """Bodies in space that turn as degrees of freedom and are not alike about all axes."""
+    """Bodies in space that can turn and have unequal moments of inertia."""
     if scene.dim == 2:
         return np.empty(0, dtype=np.int64)
     inertia = scene.bodies.inertia
@@ -129,12 +129,12 @@ def spins(bodies: Bodies, body: IntArray, orientation: FloatArray, omega: FloatA
 
 
 def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> State:
-    """The state that M and v of a step are taken from: positions now, turns from mid-step.
+    """The state at which M and v of a step are evaluated: present positions, mid-step turns.
 
     Uneven bodies have the orientation q_m and the angular velocity J(q_m)⁻¹ L of free motion in
     the middle of the step; with "plain", and without such bodies, it is the state itself. Where
-    bodies turn so far in a step that the search for q_m does not settle, it is the last one
-    tried, and angular momentum is kept all the same.
+    bodies turn so far in a step that the iteration for q_m does not converge, its last iterate is
+    used; angular momentum is kept all the same.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> 
 
 
 def carried(scene: Scene, middle: State, q: FloatArray, v: FloatArray) -> FloatArray:
-    """Velocities (nb, 6) at q⁺ (nb, 7) that carry on the angular momenta J(q_m) v⁺.
+    """Velocities (nb, 6) at q⁺ (nb, 7) with the angular momenta J(q_m) v⁺.
 
     Parameters
     ----------

@@ -20,11 +20,11 @@ def default_margin(scene: Scene) -> float:
 
 
 def safe_margin(scene: Scene, state: State, dt: float) -> float:
-    """A margin that sees every contact that the free motion of one step can close, m.
+    """A margin that includes every contact that the free motion of one step can close, m.
 
     Twice the way of the fastest surface in a step, at the velocities of ``state`` and under
-    gravity and applied loads, and no less than ``default_margin``. Bodies that a blow makes
-    faster still are caught a step later.
+    gravity and applied loads, and no less than ``default_margin``. Contacts of
+    bodies that an impact makes faster still are found one step later.
 
     Raises
     ------
@@ -34,10 +34,10 @@ def safe_margin(scene: Scene, state: State, dt: float) -> float:
 
 
 def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
-    """(nb,) each body's share of a margin that sees what the free motion of a step can close, m.
+    """(nb,) share of each body in a margin that includes what free motion can close in a step, m.
 
     The way of its fastest surface in a step, as in ``safe_margin``, and no less than half of
-    ``default_margin``: two bodies at rest beside a fast one are looked at no further for it.
+    ``default_margin``: a fast body does not widen the search between two bodies at rest.
 
     Raises
     ------
@@ -55,10 +55,9 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
 
 
 class Neighbours:
-    """Verlet list of a scene: searched with a skin, searched again when a body has moved half.
+    """Neighbour list (Verlet list) of a scene, searched again when a body has moved half the skin.
 
-    The list only decides which pairs are looked at; contacts found with it are those found
-    without it.
+    The list only decides which pairs are examined; it does not change the contacts.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ class Neighbours:
         self._reach = 0.0
 
     def pairs(self, state: State, margin: float | FloatArray) -> IntArray:
-        """Pairs (np, 2), i < j, among which are all that can be within ``margin`` m of each other.
+        """Pairs (np, 2), i < j, including all that can be within ``margin`` m of each other.
 
         ``margin`` is one number, or (nb,) shares of which a pair has both.
 

@@ -1,4 +1,4 @@
-"""All convex pieces of many bodies in flat arrays, as compiled loops read them."""
+"""All convex pieces of many bodies in flat arrays, as compiled loops need them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Hulls(Frozen):
 
     @staticmethod
     def of(pieces: Sequence[Sequence[Piece]], dim: int) -> Hulls:
-        """From the pieces of every body; none for bodies that are no solids.
+        """From the pieces of every body; bodies without bounds have none.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Hulls(Frozen):
         )
 
     def placed(self, position: FloatArray, rotation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Corners (nv, dim) m and normals (nf, dim), of bodies in place.
+        """Corners (nv, dim), m, and normals (nf, dim) in the global frame.
 
         ``position`` (nb, dim) m; ``rotation`` (nb, dim, dim) rotation matrices.
         """

@@ -21,7 +21,7 @@ _ALIKE = 1e-12  # relative: principal moments, or off-diagonal terms, that count
 
 @dataclass(frozen=True, eq=False)
 class MassProperties(Frozen):
-    """Of a solid of density 1.
+    """Mass properties of a solid of density 1.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class MassProperties(Frozen):
     second: FloatArray
 
     def placed(self, rotation: FloatArray, shift: FloatArray) -> MassProperties:
-        """Of the solid turned by a rotation matrix, then shifted by (dim,) m."""
+        """The solid turned by a rotation matrix, then shifted by (dim,) m."""
         second = rotation @ self.second @ rotation.T
         return MassProperties(self.volume, rotation @ self.centroid + shift, second)
 
@@ -51,14 +51,14 @@ class MassProperties(Frozen):
 
 
 def of_polytope(solid: Polytope) -> MassProperties:
-    """Of a polygon or a polyhedron."""
+    """Mass properties of a polygon or a polyhedron."""
     if solid.dim == 3:
         return _of_polyhedron(solid)
     return _of_polygon(solid.vertices[[first for first, _ in solid.loops]])
 
 
 def of_capsule(radius: float, length: float, dim: int) -> MassProperties:
-    """Of a capsule along the first axis about the origin, ``length`` m between its end centres."""
+    """Mass properties of a capsule along the first axis, ``length`` m between its end centres."""
     r, half = radius, 0.5 * length
     if dim == 2:
         bar, ends, lever = 2.0 * r * length, np.pi * r**2, 4.0 * r / (3.0 * np.pi)
@@ -72,7 +72,7 @@ def of_capsule(radius: float, length: float, dim: int) -> MassProperties:
 
 
 def combined(parts: Sequence[MassProperties]) -> MassProperties:
-    """Of several solids as one; where they overlap, mass counts twice."""
+    """Mass properties of several solids as one; where they overlap, mass counts twice."""
     volume = sum(part.volume for part in parts)
     centroid = np.asarray(sum(part.volume * part.centroid for part in parts) / volume)
     second = np.zeros((centroid.size, centroid.size))
@@ -83,7 +83,7 @@ def combined(parts: Sequence[MassProperties]) -> MassProperties:
 
 
 def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Principal moments (3,), and the unit quaternion (4,) from their axes to the given ones.
+    """Principal moments (3,), and the unit quaternion (4,) from the principal to the given axes.
 
     A matrix that is diagonal to round-off keeps its axes.
     """

@@ -1,4 +1,4 @@
-"""Convex polytopes: corners, edges and faces, checked to be what their name says.
+"""Convex polytopes: checked corners, edges and faces.
 
 A point, a segment and a polygon or polyhedron are all polytopes; with a radius around it a point
 is a sphere and a segment a capsule. In the plane the sides of a polygon are its faces.

@@ -1,7 +1,7 @@
 """Scenes: bodies, shapes and materials, from generators or files, in SI units.
 
-A Scene says what there is and never changes; a State says where everything is. ``cdopt.collision``
-finds the contacts of both and makes contact steps of them.
+A Scene holds the bodies and never changes; a State holds their positions and velocities.
+``cdopt.collision`` finds the contacts of a scene in a state and poses contact steps.
 
 >>> import cdopt
 >>> cdopt.scene.beam()

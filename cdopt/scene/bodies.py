@@ -1,4 +1,4 @@
-"""Bodies: what a user writes, one Body or a group of Spheres, and the columns of a whole scene."""
+"""Bodies: Body and Spheres as a user writes them, and Bodies, the columns of a whole scene."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Body(msgspec.Struct, frozen=True):
 
 
 class Spheres(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Many spheres, in the plane discs; what has one value for all is written once.
+    """Many spheres, in the plane discs; a value common to all is written once.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def loads(text: str, source: str = "scene") -> Scene:
 
 
 def open_scene(text: str) -> Scene:
-    """The scene that a text names.
+    """A scene by its name.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ OVERLAP_TOL = 1e-6  # of the smaller body: touching lattices are out by round-of
 
 
 class Scene(Frozen):
-    """Rigid bodies, their materials and the gravity they live in. SI units.
+    """Rigid bodies, their materials and gravity, in SI units.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Scene(Frozen):
     bond_reach : spheres with |δ| < bond_reach · d at the start are bonded, δ = r_i + r_j −
         |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then takes the
         place of the pair's contact law, whatever ``power``; such pairs may start overlapping.
-    name, title : a word and a few words.
+    name, title : a short and a longer name.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class Scene(Frozen):
         return read_only(np.array([*known, self.restitution])[self.bodies.material])
 
     def check_state(self, state: State, name: str = "state") -> State:
-        """The same state, unless it is that of another scene; ``name`` is the argument's.
+        """The same state, after a check that it fits this scene; ``name`` is that of the argument.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Scene(Frozen):
         return state
 
     def check_dofs(self, dofs: Dofs) -> Dofs:
-        """The same degrees of freedom, unless they are those of another scene.
+        """The same degrees of freedom, after a check that they fit this scene.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Shapes of bodies.
 
-A new shape is one class, added to SHAPES. Its fields are those of a body in a scene file. Its mass
-properties and its convex pieces say everything else that is needed of it.
+A new shape is one class, added to SHAPES. Its fields are fields of a body in a scene file. It must
+give its mass properties and its convex pieces; all else follows from these.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Measures(NamedTuple):
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What every shape says of itself. Fields are stored as numbers and tuples, in copies.
+    """Base class of shapes. Fields are stored as numbers and tuples, which are copies.
 
     Attributes
     ----------

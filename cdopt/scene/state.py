@@ -92,9 +92,9 @@ class State(Frozen):
 class Dofs(Frozen):
     """Translations of free bodies, and turns of some of them.
 
-    Without friction nothing turns a sphere, so that its spin is constant and no degree of
-    freedom of a contact step (``Scene.dofs``); a rotational column of zeros in B would only make
-    step 2 harder. Tangential damping turns spheres, and ``Scene.full_dofs`` has their turns.
+    Without friction no contact turns a sphere. Its spin is constant and not a degree of freedom of
+    a contact step (``Scene.dofs``). Tangential damping turns spheres, and ``Scene.full_dofs``
+    includes their turns.
 
     Attributes
     ----------
