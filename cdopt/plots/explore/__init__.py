@@ -8,10 +8,9 @@ A page needs no network and solves in itself, so that no table of stored answers
 (('left', 'middle', 'right'), (10.0, 0.5))
 """
 
-from cdopt.plots.explore.exploration import MOST, Exploration
+from cdopt.plots.explore.exploration import MOST, Exploration, of_problem, of_scene, of_step
 from cdopt.plots.explore.loads import Load
 from cdopt.plots.explore.page import check_page, page, save_page
-from cdopt.plots.explore.posed import of_problem, of_scene, of_step
 
 __all__ = [
     "MOST",

@@ -1,4 +1,4 @@
-"""Exploration: all that a page knows of a contact problem at rest."""
+"""All that a page knows of a contact problem at rest, from a scene, a step or a named problem."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
+from cdopt.collision import detect
+from cdopt.dynamics.rest import at_rest, closed, contact_names
+from cdopt.formulations import CompatibleCD
+from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.plots.explore import loads, picture
 from cdopt.plots.explore.loads import Load
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.scene import Scene
+from cdopt.study.named_problem import NamedProblem
 
 MOST = 60  # contacts, and degrees of freedom, that a page solves while a slider moves
 POWERS = (1.2, 3.0)  # the ends of the slider of the power
@@ -100,3 +108,120 @@ def check_size(nc: int, nv: int) -> None:
             f"{nc} contacts and {nv} degrees of freedom",
             f"at most {MOST} of each; for larger ones see cdopt show --page",
         )
+
+
+# --- from problems to explorations --------------------------------------------------------
+
+
+def of_scene(scene: Scene) -> Exploration:
+    """A scene at rest, with its picture; one that starts above its supports falls onto them first.
+
+    Raises
+    ------
+    InvalidInput : too large, bonds, or bodies that do not come to rest.
+    """
+    check_size(detect(scene, scene.initial).nc, scene.dofs.nv)
+    state, posed, network = at_rest(scene)
+    contacts = network.contacts
+    upward = _upward(posed, contacts, scene.bodies.fixed)
+    free = np.flatnonzero(~scene.bodies.fixed)
+    reach = picture.reach_of(scene, state, free)
+    load = _weight(posed, network, upward, reach) or loads.leaning(scene)
+    return Exploration(
+        name=scene.name or "scene",
+        title=scene.title or scene.name or "A scene at rest",
+        B=posed.B.toarray()[contacts],
+        response=_response(posed)[contacts],
+        stiffness=posed.stiffness[contacts],
+        power=scene.power,
+        names=tuple(contact_names(scene, posed)[i] for i in contacts),
+        load=load,
+        body=scene.bodies.names[free[0]] if free.size == 1 else "",
+        picture=picture.of_bodies(scene, state, posed, contacts, upward, load),
+    )
+
+
+def of_problem(problem: NamedProblem) -> Exploration:
+    """A problem that was named in words; platforms are drawn, others are bars alone.
+
+    Raises
+    ------
+    InvalidInput : too large, or no closed contacts.
+    """
+    if problem.step is not None:
+        return of_step(problem.step, problem.power, name=problem.name, title=problem.title)
+    truss = problem.truss
+    if truss is None:
+        raise InvalidInput("problem", problem.name, "a contact step or a truss")
+    B, k = truss.B.toarray(), np.asarray(truss.law.stiffness)
+    check_size(*B.shape)
+    names = tuple(f"contact {i}" for i in range(len(B)))
+    load = loads.factor(np.array(truss.contact_load))
+    return Exploration(problem.name, problem.title, B, B.copy(), k, problem.power, names, load)
+
+
+def of_step(
+    step: Step, power: float = HOOKE, *, name: str = "step", title: str = ""
+) -> Exploration:
+    """A contact step: its closed contacts, and the load that they carry in it.
+
+    Parameters
+    ----------
+    step : the step. power : p of the contact energy, where the page begins.
+    name, title : of the page.
+
+    Raises
+    ------
+    InvalidInput : too large, or no closed contacts, or no classic answer.
+    """
+    check_size(step.nc, step.nv if isinstance(step, ContactStep) else 0)
+    network = closed(step)[1]
+    truss = CompatibleCD(step, power).truss(network).data
+    contacts = network.contacts
+    names = step.contact_ids
+    upward = _upward(step, contacts, np.array([], dtype=bool))
+    platform = None
+    points = step.points
+    if points is not None and contacts.size:
+        platform = _weight(step, network, upward, picture.reach_of_platform(points[contacts]))
+    B = truss.B.toarray()
+    return Exploration(
+        name=name,
+        title=title or name,
+        B=B,
+        response=_response(step)[contacts] if isinstance(step, ContactStep) else B.copy(),
+        stiffness=step.stiffness[contacts],
+        power=power,
+        names=tuple(f"contact {i}" if names is None else str(names[i]) for i in contacts),
+        load=platform or loads.factor(np.array(truss.contact_load)),
+        picture=None if platform is None else picture.of_platform(step, contacts, platform),
+    )
+
+
+def _weight(
+    step: Step, network: ClosedNetwork, upward: BoolArray, reach: picture.Reach
+) -> Load | None:
+    """The load as a weight that moves, where one body stands on all the contacts."""
+    points, normals, owner, i = step.points, step.normals, step.dof_body, network.contacts
+    if not isinstance(step, ContactStep) or owner is None or not i.size:
+        return None
+    if points is None or normals is None or np.unique(owner).size != 1:
+        return None
+    load, B = np.array(network.contact_load), step.B.toarray()
+    return loads.weight(B[i], load, points[i], normals[i], upward, reach)
+
+
+def _upward(step: Step, contacts: IntArray, fixed: BoolArray) -> BoolArray:
+    """(n,) whether a contact's normal points into a body that moves, from one that does not.
+
+    ``fixed`` (nb,) says which bodies do not move; −1 is the fixed world.
+    """
+    if step.bodies is None:
+        return np.ones(len(contacts), dtype=bool)
+    second = step.bodies[contacts, 1]
+    return (second >= 0) & ~np.isin(second, np.flatnonzero(fixed))
+
+
+def _response(step: ContactStep) -> FloatArray:
+    """Δt B M⁻¹ (nc, nv)."""
+    return step.dt * step.mass.solve(step.B.toarray().T).T
