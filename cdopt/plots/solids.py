@@ -7,12 +7,13 @@ as one; round pieces share theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
@@ -245,14 +246,13 @@ def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
     net = hulls.topology
     start = int(net.first_vertex[piece])
     x = hulls.vertices[start : net.first_vertex[piece + 1]]
-    faces = range(int(net.first_face[piece]), int(net.first_face[piece + 1]))
-    loops = [(net.loop[net.first_loop[f] : net.first_loop[f + 1]] - start).tolist() for f in faces]
     radius = float(net.radius[piece])
     if x.shape[1] == 2:
-        corners, normals = x[[loop[0] for loop in loops]], hulls.normals[list(faces)]
-        return plate(outline(corners, normals, x[0], radius), depth, radius > 0.0)
+        return plate(outline(x, radius), depth, radius > 0.0)
     if radius > 0.0:
         return capsule(x[0], x[-1], radius)
+    faces = range(int(net.first_face[piece]), int(net.first_face[piece + 1]))
+    loops = [(net.loop[net.first_loop[f] : net.first_loop[f + 1]] - start).tolist() for f in faces]
     edges = net.edges[net.first_edge[piece] : net.first_edge[piece + 1]] - start
     return faceted(x, loops, edges.tolist())
 
@@ -260,29 +260,13 @@ def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
 # --- surfaces of pieces ----------------------------------------------------------------
 
 
-def outline(
-    corners: FloatArray, normals: FloatArray, centre: FloatArray, radius: float
-) -> FloatArray:
-    """(n, 2) m, anticlockwise: a polygon with ``radius`` m of roundness around it.
-
-    Parameters
-    ----------
-    corners, normals : (k, 2) of its sides in order, the first corner of each; none for a disc
-        about ``centre``.
-    """
-    if not radius > 0.0:
-        return corners
-    if not len(corners):
+def outline(corners: FloatArray, radius: float) -> FloatArray:
+    """(n, 2) m, anticlockwise: a convex polygon with ``radius`` m of roundness around it."""
+    if radius > 0.0:
         angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
-        return centre + radius * np.column_stack([np.cos(angle), np.sin(angle)])
-    heading = np.arctan2(normals[:, 1], normals[:, 0])
-    arcs = []
-    for corner, begin, end in zip(corners, np.roll(heading, 1), heading, strict=True):
-        turn = (end - begin) % (2.0 * np.pi)
-        steps = max(1, round(AROUND * turn / (2.0 * np.pi)))
-        angle = begin + turn * np.linspace(0.0, 1.0, steps + 1)
-        arcs.append(corner + radius * np.column_stack([np.cos(angle), np.sin(angle)]))
-    return np.concatenate(arcs)
+        circle = radius * np.column_stack([np.cos(angle), np.sin(angle)])
+        corners = (corners[:, None] + circle).reshape(-1, 2)
+    return corners[ConvexHull(corners).vertices]
 
 
 def plate(ring: FloatArray, depth: float, smooth: bool) -> Skin:
@@ -313,33 +297,23 @@ def faceted(x: FloatArray, loops: Loops, edges: Loops) -> Skin:
 
 def capsule(start: FloatArray, end: FloatArray, radius: float) -> Skin:
     """A cylinder between two points (3,) m with round ends; a sphere where they are one."""
-    along = end - start
-    length = float(np.linalg.norm(along))
-    axis = along / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
-    across = np.linalg.svd(axis[None])[2][1:]
-    across[0] *= np.sign(np.linalg.det(np.stack([axis, *across])))
-    rise = np.pi * np.arange(1, AROUND // 2) / (AROUND // 2) - 0.5 * np.pi
-    middle = rise.size // 2
-    foot = [(rise[k], start) for k in range(middle + 1)]
-    head = [(rise[k], end) for k in range(middle if length > 0.0 else middle + 1, rise.size)]
-    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
-    round_ = np.cos(angle)[:, None] * across[0] + np.sin(angle)[:, None] * across[1]
-    rings = [
-        centre + radius * (np.sin(up) * axis + np.cos(up) * round_) for up, centre in foot + head
-    ]
-    poles = [start - radius * axis, end + radius * axis]
-    return Skin(np.concatenate([*rings, poles]), list(_around(len(rings))), (), True)
-
-
-def _around(rings: int) -> Iterator[list[int]]:
-    """Faces of rings of corners about an axis; the two poles are the last corners."""
-    n, last = AROUND, AROUND * rings
-    for k in range(n):
-        after = (k + 1) % n
-        yield [last, after, k]
-        for ring in range(0, last - n, n):
-            yield [ring + k, ring + after, ring + n + after, ring + n + k]
-        yield [last - n + k, last - n + after, last + 1]
+    along = end - start if np.any(end != start) else np.array([1.0, 0.0, 0.0])
+    frame = np.linalg.svd(along[None])[2]  # its first row points along the axis, or against it
+    rise = np.pi * np.arange(AROUND // 2 + 1) / (AROUND // 2)
+    turn = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    rise, turn = (angles.ravel() for angles in np.meshgrid(rise, turn))
+    sphere = np.column_stack(
+        [np.cos(rise), np.sin(rise) * np.cos(turn), np.sin(rise) * np.sin(turn)]
+    )
+    points = np.concatenate([centre + radius * sphere @ frame for centre in (start, end)])
+    hull = ConvexHull(points)
+    number = np.zeros(len(points), dtype=np.int64)
+    number[hull.vertices] = np.arange(hull.vertices.size)
+    corners = points[hull.simplices]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inverted = (normals * hull.equations[:, :3]).sum(axis=1) < 0.0
+    triangles = np.where(inverted[:, None], hull.simplices[:, ::-1], hull.simplices)
+    return Skin(points[hull.vertices], number[triangles].tolist(), (), True)
 
 
 def _rows(rows: Sequence[Sequence[int]], width: int) -> IntArray:

@@ -117,8 +117,7 @@ def test_a_capsule_is_round_all_about_its_axis() -> None:
 
 
 def test_a_stadium_has_straight_sides_and_round_ends() -> None:
-    corners, normals = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, -1.0], [0.0, 1.0]])
-    ring = outline(corners, normals, corners[0], 0.5)
+    ring = outline(np.array([[-1.0, 0.0], [1.0, 0.0]]), 0.5)
     assert len(ring) == AROUND + 2
     beside = ring - np.column_stack([np.clip(ring[:, 0], -1.0, 1.0), np.zeros(len(ring))])
     np.testing.assert_allclose(np.linalg.norm(beside, axis=1), 0.5)
