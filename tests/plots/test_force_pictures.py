@@ -1,8 +1,9 @@
-"""Pictures: what is drawn equals the numbers, and no label is cut or covered."""
+"""Bars, chains, distributions and stories: drawn numbers are the given ones, texts legible."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import subprocess
 import sys
 
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
+from matplotlib.text import Text
 from pictures import by_gid, compared, legible, panels
 
 import cdopt
 from cdopt import bank, plots
+from cdopt.plots.canvas import Formula, literal
 from cdopt.plots.network import network
 from cdopt.plots.projection import VIEWS, Camera
 from cdopt.study import Comparison, SolutionSet, attempt
@@ -42,18 +45,13 @@ def test_bars_carry_every_force(beam: Comparison) -> None:
     assert len(axes.lines) == len(beam)
     for line, solution in zip(axes.lines, beam, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), solution.f)
+        np.testing.assert_array_equal(np.round(line.get_xdata()), np.arange(3))
         assert line.get_marker() == plots.look(solution.backend).marker
     np.testing.assert_array_equal([p.get_height() for p in axes.patches], beam.compatible.f)
     tops = axes.collections[0].get_segments()
     np.testing.assert_array_equal([s[0, 1] for s in tops], beam.compatible.f)
     assert [t.get_text() for t in axes.get_xticklabels()] == ["left", "middle", "right"]
     assert axes.get_ylabel() == "contact force [N]"
-
-
-def test_bars_keep_each_marker_in_its_column(beam: Comparison) -> None:
-    axes = plots.force_bars(beam, beam.compatible).axes[0]
-    for line in axes.lines:
-        np.testing.assert_array_equal(np.round(line.get_xdata()), np.arange(3))
 
 
 def test_uncertified_answers_are_hollow(beam: Comparison) -> None:
@@ -92,6 +90,11 @@ def test_chains_carry_every_force_on_one_scale(pyramid: Comparison) -> None:
         assert slope > 0.0
         idle = by_gid(axes, "idle")
         assert len(idle.get_segments()) + loaded.size == pyramid.step.nc
+    (bar,) = [a for a in figure.axes if a.get_label() == "<colorbar>"]
+    assert "[N]" in bar.get_xlabel()
+    first, *_, last = panels(figure)
+    assert last.get_title(loc="left") == "Compatible"
+    assert last.spines["top"].get_linewidth() > first.spines["top"].get_linewidth()
 
 
 def test_chains_put_each_force_on_its_contact(crystal: Comparison) -> None:
@@ -104,20 +107,6 @@ def test_chains_put_each_force_on_its_contact(crystal: Comparison) -> None:
         row = int(np.argmin(np.linalg.norm(net.start - segment[0], axis=1)
                             + np.linalg.norm(net.end - segment[1], axis=1)))  # fmt: skip
         assert middle_of[tuple(np.round(points[row], 9))] == force
-
-
-def test_compatible_panel_is_last_and_framed(crystal: Comparison) -> None:
-    figure = plots.force_chains(crystal.step, crystal, crystal.compatible)
-    *others, last = panels(figure)
-    assert last.get_title(loc="left") == "Compatible"
-    assert last.spines["top"].get_linewidth() > others[0].spines["top"].get_linewidth()
-
-
-def test_colour_bar_has_units(pyramid: Comparison) -> None:
-    figure = plots.force_chains(pyramid.step, pyramid, pyramid.compatible)
-    bars = [a for a in figure.axes if a.get_label() == "<colorbar>"]
-    assert len(bars) == 1
-    assert "[N]" in bars[0].get_xlabel()
 
 
 def test_force_colours_darken_steadily_in_grey() -> None:
@@ -208,6 +197,34 @@ def test_distributions_are_the_sorted_forces(pyramid: Comparison) -> None:
     assert figure.get_supylabel() == "contact force [N]"
 
 
+# --- histograms ------------------------------------------------------------------------
+
+
+def test_histograms_count_the_nonzero_forces() -> None:
+    comparison = compared("pyramid-hooke", "clarabel", "pgs")
+    figure = plots.force_histograms(comparison, comparison.compatible, bins=20)
+    top = max(s.f.max() for s in (*comparison, comparison.compatible))
+    edges = np.linspace(0.0, top, 21)
+    for axes, solution in zip(panels(figure), comparison, strict=True):
+        bars = [p for p in axes.patches if hasattr(p, "get_height")]
+        loaded = solution.f[solution.f > 1e-3 * top]
+        np.testing.assert_array_equal(
+            [b.get_height() for b in bars], np.histogram(loaded, edges)[0]
+        )
+        (outline,) = [p for p in axes.patches if not hasattr(p, "get_height")]
+        own = comparison.compatible.f
+        expected = np.histogram(own[own > 1e-3 * top], edges)[0]
+        np.testing.assert_array_equal(outline.get_data().values, expected)
+        assert f"{loaded.size} of 160 loaded" in [t.get_text() for t in axes.texts]
+    assert figure.get_supxlabel() == "contact force [N]"
+    legible(figure)
+
+
+def test_histograms_refuse_bad_bins() -> None:
+    with pytest.raises(cdopt.InvalidInput, match="bins"):
+        plots.force_histograms(compared("table"), bins=0)
+
+
 # --- story -----------------------------------------------------------------------------
 
 
@@ -292,3 +309,42 @@ def test_matplotlib_waits_until_something_is_drawn_and_pyplot_is_never_needed() 
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "True", "False"]
+
+
+# --- names with dollar signs are text, not formulas ------------------------------------
+
+
+HOSTILE = r"$x^{$ \frac{ $\undefined$ 100$"
+
+
+@pytest.fixture(scope="module")
+def step() -> cdopt.ContactStep:
+    names = np.array([f"{i}{HOSTILE}" for i in range(3)])
+    return cdopt.bank.load("beam-uniform").step.replace(contact_ids=names)
+
+
+def drawn(figure) -> set[str]:
+    """What is drawn from names, as it is read: without the marks that keep it from being parsed."""
+    figure.savefig(io.BytesIO(), format="png")
+    found = {text.get_text() for text in figure.findobj(Text) if "undefined" in text.get_text()}
+    return {text.replace(r"\$", "$") for text in found}
+
+
+def test_names_with_dollars_are_drawn(step) -> None:
+    classic = cdopt.ClassicCD(step)
+    answer = classic.solve("newton")
+    report, around = cdopt.indeterminacy(step), cdopt.ensemble(step)
+    words = {"title": HOSTILE, "subtitle": HOSTILE}
+    for figure in (
+        plots.force_bars([answer], step=step, **words),
+        plots.force_intervals(report, [answer], **words),
+        plots.force_ensemble(around, {HOSTILE: answer.f}, **words),
+        plots.stiffness_influence(cdopt.sensitivity(step), step.contact_ids.tolist(), **words),
+        plots.force_distributions([answer], **words),
+    ):
+        assert HOSTILE in drawn(figure)
+
+
+def test_formulas_of_our_own_stay() -> None:
+    assert literal(Formula("$t_c$")) == "$t_c$"
+    assert literal("a$b\x1b\n") == "a\\$b\N{REPLACEMENT CHARACTER}\n"
