@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.contact_step import Step
 
 _RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
 _FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth
+_PARALLEL = 1e-9  # of a unit normal: normals that count as one
 _APART = 1e-3  # of the extent of all contacts: nearer points stand in one place
 
 
@@ -57,7 +58,7 @@ def network(step: Step) -> Network:
     x, n = step.points, step.normals
     if x.shape != n.shape:
         raise InvalidInput("step", f"points {x.shape}, normals {n.shape}", "one dimension")
-    bodies = np.full((step.nc, 2), -1) if step.bodies is None else step.bodies
+    bodies = np.full((step.nc, 2), -1) if step.bodies is None else without_walls(step)
     radius, depth = np.full((step.nc, 2), np.nan), np.full((step.nc, 2), np.nan)
     spheres: dict[int, tuple[FloatArray, float]] = {}
     for body in np.unique(bodies[bodies >= 0]).tolist():
@@ -84,6 +85,22 @@ def network(step: Step) -> Network:
         radii=np.array([radius for _, radius in spheres.values()]),
         fixed=~np.isin(list(spheres), moved),
     )
+
+
+def without_walls(step: Step) -> IntArray:
+    """(nc, 2) numbers of bodies, −1 for the fixed world and for fixed walls.
+
+    A fixed body is a wall if it has two contacts or more, all with one normal.
+    """
+    bodies, normals = np.array(step.bodies), step.normals
+    if step.dof_body is None or normals is None:
+        return bodies
+    for body in np.setdiff1d(bodies[bodies >= 0], step.dof_body).tolist():
+        rows, sides = np.nonzero(bodies == body)
+        inward = normals[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]
+        if rows.size > 1 and np.abs(inward - inward[0]).max() < _PARALLEL:
+            bodies[rows, sides] = -1
+    return bodies
 
 
 def _sphere(points: FloatArray, inward: FloatArray) -> tuple[FloatArray, float] | None:

@@ -26,7 +26,7 @@ from cdopt.plots.canvas import (
     panels,
     quiet_axes,
 )
-from cdopt.plots.network import network
+from cdopt.plots.network import network, without_walls
 from cdopt.plots.palette import INK, QUIET, RULE, force_colours
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -75,7 +75,7 @@ class Floor:
 
 
 def floor_of(step: Step) -> Floor:
-    """The supports of a step: fixed bodies, and contacts with the fixed world.
+    """The supports of a step: fixed bodies, and contacts with the fixed world and with walls.
 
     The last coordinate is up. Supports that no contact can press down on, such as side walls,
     are left out.
@@ -87,9 +87,10 @@ def floor_of(step: Step) -> Floor:
     net = network(step)
     if step.bodies is None or step.points is None or step.normals is None:
         raise InvalidInput("step", "no bodies", "a step with bodies, to tell what is fixed")
-    free = np.unique(step.bodies) if step.dof_body is None else step.dof_body
-    rows, sides = np.nonzero((step.bodies < 0) | ~np.isin(step.bodies, free))
-    body = step.bodies[rows, sides]
+    bodies = without_walls(step)
+    free = np.unique(bodies) if step.dof_body is None else step.dof_body
+    rows, sides = np.nonzero((bodies < 0) | ~np.isin(bodies, free))
+    body = bodies[rows, sides]
     down = np.where(sides == 0, 1.0, -1.0) * step.normals[rows, -1]
     ends = np.where((sides == 0)[:, None], net.start[rows], net.end[rows])
     # every contact with the fixed world is a support of its own
