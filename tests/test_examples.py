@@ -412,6 +412,10 @@ def test_it_becomes_a_valid_notebook(path: Path, tmp_path: Path) -> None:
     kinds = [cell.cell_type for cell in again.cells]
     assert kinds[0] == "markdown"
     assert again.cells[-1].source.endswith(f'Image("{path.stem}.png", width=800)')
+    if path.stem.startswith("11"):  # it finds the experiments from wherever it is run
+        first, second = [cell.source for cell in again.cells if cell.cell_type == "code"][:2]
+        code = f"{first}\n{second}\nprint(loading.press)"
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     if not path.stem.startswith("01"):
         return
     names: dict[str, Any] = {"__name__": "notebook"}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from boxes import cube, lattice
 from loading import biaxial, compress, disc_pile, press
+from loading.__main__ import main
 from loading.pictures import loading_path
 from pictures import by_gid, legible
 
@@ -48,6 +49,17 @@ def test_a_pile_and_its_collapse():
     notes = [t.get_text() for t in figure.findobj(lambda a: type(a).__name__ == "Annotation")]
     assert any("collapse" in note for note in notes)
     assert any("no equilibrium" in note for note in notes)
+
+
+def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys):
+    main(["pile", "--out", str(tmp_path / "made")])
+    table = (tmp_path / "made" / "pile.csv").read_text(encoding="utf-8").splitlines()
+    assert table[0].startswith("load [N],settlement [m],largest force [N],contacts")
+    assert table[1].startswith("0.0,0.0,")
+    assert (tmp_path / "made" / "pile.png").read_bytes().startswith(b"\x89PNG")
+    said = capsys.readouterr().out
+    assert "pile.png" in said
+    assert "largest force [N]" in said
 
 
 def test_in_space_there_are_curves_alone():
