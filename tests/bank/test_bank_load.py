@@ -134,5 +134,5 @@ def test_errors_relative_to_each_entry_see_the_small_ones() -> None:
     solution = problem.formulation("compatible").solve("clarabel")
     reference = problem.references["f_compatible"]
     assert reference.max() / reference.min() == pytest.approx(1e10)
-    found = problem.error("f_compatible", solution)
-    assert found == pytest.approx(np.max(np.abs(solution.f / reference - 1.0)), rel=1e-9)
+    error = problem.error("f_compatible", solution)
+    assert error == pytest.approx(np.max(np.abs(solution.f / reference - 1.0)), rel=1e-9)

@@ -280,18 +280,18 @@ def test_an_exact_classic_step_exists(name: str) -> None:
 def least_distance_forces(N: np.ndarray, p: np.ndarray, part: np.ndarray) -> np.ndarray:
     f = np.zeros(len(p))
     for index in (np.flatnonzero(part == k) for k in np.unique(part)):
-        own = np.sqrt(np.diag(N)[index])
-        values, vectors = np.linalg.eigh(N[np.ix_(index, index)] / own[:, None] / own)
+        unit = np.sqrt(np.diag(N)[index])
+        values, vectors = np.linalg.eigh(N[np.ix_(index, index)] / unit[:, None] / unit)
         kept = values > 1e-12 * values[-1]
-        wanted = -p[index] / own
-        scale = np.abs(wanted).max()
-        E = np.vstack([(vectors[:, kept] * np.sqrt(values[kept])).T, wanted / scale])
+        target = -p[index] / unit
+        scale = np.abs(target).max()
+        E = np.vstack([(vectors[:, kept] * np.sqrt(values[kept])).T, target / scale])
         e = np.zeros(len(E))
         e[-1] = 1.0
-        u, _ = nnls(E, e, maxiter=100 * len(wanted))
+        u, _ = nnls(E, e, maxiter=100 * len(target))
         short = 1.0 - (E @ u)[-1]
         assert short > 1e-12, "no motion keeps these gaps open"
-        f[index] = u / short * scale / own
+        f[index] = u / short * scale / unit
     return f
 
 
@@ -529,8 +529,8 @@ def measured(*paths: Path) -> tuple[list[str], int]:
     """What a process of its own says of files, and the most memory that took, in KiB."""
     command = [sys.executable, "-c", MEASURE, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    *said, memory = done.stdout.splitlines()
-    return said, int(memory)
+    *messages, memory = done.stdout.splitlines()
+    return messages, int(memory)
 
 
 def hostile(path: Path, name: str, dataset: dict) -> None:
@@ -553,10 +553,10 @@ def test_huge_declarations_are_refused_in_little_memory(good: Path, tmp_path: Pa
         replace(paths[-1], name, [number])
     for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
         hostile(paths[-1], name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
-    said, memory = measured(*paths)
-    assert len(said) == len(paths)
-    assert all(line.startswith("path refused: ") for line in said)
-    assert "declared, 0 stored" in said[-1]
+    messages, memory = measured(*paths)
+    assert len(messages) == len(paths)
+    assert all(line.startswith("path refused: ") for line in messages)
+    assert "declared, 0 stored" in messages[-1]
     assert memory < 100_000
 
 
@@ -564,16 +564,16 @@ def test_what_compresses_well_is_bounded(tmp_path: Path, good: Path) -> None:
     """Two gigabytes of zeros in two megabytes of deflate: its ratio would pass, not its size."""
     replace(good, "W/x", None)
     with h5py.File(good, "r+") as file:
-        made = file["fclib_local/W"].create_dataset(
+        dataset = file["fclib_local/W"].create_dataset(
             "x", (2**28,), "f8", chunks=(2**20,), compression="gzip"
         )
         packed = zlib.compress(bytes(2**23), 9)
         for start in range(0, 2**28, 2**20):
-            made.id.write_direct_chunk((start,), packed)
-        assert made.id.get_storage_size() * 1100 > made.nbytes
+            dataset.id.write_direct_chunk((start,), packed)
+        assert dataset.id.get_storage_size() * 1100 > dataset.nbytes
     replace(good, "W/nzmax", [2**28])
-    (said,), memory = measured(good)
-    assert "more than 1073741824 bytes when unpacked" in said
+    (messages,), memory = measured(good)
+    assert "more than 1073741824 bytes when unpacked" in messages
     assert memory < 100_000
 
 

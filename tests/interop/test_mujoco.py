@@ -51,11 +51,11 @@ def test_rows_are_mujocos_own_and_in_its_order():
     model, data = mixed_state()
     step = bridge.contact_step(model, data, keep_overlap=True)
     engine.mj_forward(model, data)
-    own = np.zeros((data.nefc, model.nv))
+    rows = np.zeros((data.nefc, model.nv))
     for i in range(data.nefc):
-        engine.mj_mulJacTVec(model, data, own[i], np.eye(data.nefc)[i])
+        engine.mj_mulJacTVec(model, data, rows[i], np.eye(data.nefc)[i])
     order = [*data.contact.efc_address, *range(data.nl)]  # limits stand before contacts there
-    np.testing.assert_allclose(step.B.toarray(), own[order], atol=1e-14)
+    np.testing.assert_allclose(step.B.toarray(), rows[order], atol=1e-14)
     np.testing.assert_array_equal(step.phi, data.efc_pos[order])
 
 
@@ -228,8 +228,8 @@ def test_a_limit_shares_the_load_with_contacts():
     assert step.nc == 5
     forces = np.append(data.efc_force[data.nl :], data.efc_force[: data.nl])
     assert np.all(forces > 0.1)
-    found = cdopt.CompatibleCD(step).solve("newton", classic="newton")
-    np.testing.assert_allclose(found.f, forces, atol=1e-6 * forces.max())
+    solution = cdopt.CompatibleCD(step).solve("newton", classic="newton")
+    np.testing.assert_allclose(solution.f, forces, atol=1e-6 * forces.max())
 
 
 # --- what is read ----------------------------------------------------------------------

@@ -68,18 +68,18 @@ def both(model, data):
 @pytest.mark.parametrize("name", SCENES)
 def test_forces_of_mujoco_at_rest_are_the_compatible_ones(name):
     model = compiled(SCENES[name](1e5))
-    own, compatible, classic = both(model, settled(model))
-    np.testing.assert_allclose(compatible, own, atol=1e-7 * own.max())
-    assert np.abs(classic - own).max() > 0.02 * own.max()
+    mujocos, compatible, classic = both(model, settled(model))
+    np.testing.assert_allclose(compatible, mujocos, atol=1e-7 * mujocos.max())
+    assert np.abs(classic - mujocos).max() > 0.02 * mujocos.max()
 
 
 def test_forces_of_a_wall_tend_to_the_compatible_ones_as_contacts_get_hard():
     hard, errors = np.array([1e4, 1e5, 1e6]), []
     for k in hard:
         model = compiled(wall(k), k)
-        own, compatible, classic = both(model, settled(model))
-        errors.append(np.abs(compatible - own).max() / own.max())
-        assert np.abs(classic - own).max() > 0.02 * own.max()
+        mujocos, compatible, classic = both(model, settled(model))
+        errors.append(np.abs(compatible - mujocos).max() / mujocos.max())
+        assert np.abs(classic - mujocos).max() > 0.02 * mujocos.max()
     assert np.polyfit(np.log(hard), np.log(errors), 1)[0] == pytest.approx(-1.0, abs=0.02)
     assert errors[-1] < 1e-7
 
@@ -87,10 +87,10 @@ def test_forces_of_a_wall_tend_to_the_compatible_ones_as_contacts_get_hard():
 def test_stiffness_of_the_legs_decides_what_a_table_carries():
     model = compiled(table(1e5))
     data = settled(model)
-    own, compatible, _ = both(model, data)
+    mujocos, compatible, _ = both(model, data)
     uniform = cdopt.CompatibleCD(bridge.contact_step(model, data)).solve("newton", classic="newton")
-    assert np.abs(uniform.f - own).max() > 0.1 * own.max()
-    np.testing.assert_allclose(compatible, own, atol=1e-7 * own.max())
+    assert np.abs(uniform.f - mujocos).max() > 0.1 * mujocos.max()
+    np.testing.assert_allclose(compatible, mujocos, atol=1e-7 * mujocos.max())
 
 
 def test_a_table_on_four_legs_is_once_undetermined():

@@ -52,9 +52,9 @@ def test_highs_solves_the_file_to_the_same_objective(tmp_path: Path, name: str, 
     solver.run()
     assert solver.modelStatusToString(solver.getModelStatus()) == "Optimal"
     classic.problem.solve(cp.CLARABEL)
-    found = solver.getInfo().objective_function_value
+    objective = solver.getInfo().objective_function_value
     scale = max(abs(classic.problem.value), 1e-3)
-    assert found == pytest.approx(classic.problem.value, abs=1e-5 * scale)
+    assert objective == pytest.approx(classic.problem.value, abs=1e-5 * scale)
 
 
 @pytest.mark.parametrize("form", ["force", "velocity"])

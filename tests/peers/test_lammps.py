@@ -28,11 +28,11 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Pile:
 @needs_lammps
 @pytest.mark.parametrize("material", MATERIALS, ids=lambda m: m.name)
 def test_lammps_settles_into_the_elastic_reference(pile: Pile, material) -> None:
-    found, wanted = dem(pile, material), pile.reference(material)
-    assert found.source.startswith("LAMMPS 2")
-    assert np.abs(found.f - wanted).max() / wanted.max() < 5e-8
+    run, reference = dem(pile, material), pile.reference(material)
+    assert run.source.startswith("LAMMPS 2")
+    assert np.abs(run.f - reference).max() / reference.max() < 5e-8
     # another code's contacts: the same are loaded
-    assert np.array_equal(found.f > 1e-6, wanted > 1e-6)
+    assert np.array_equal(run.f > 1e-6, reference > 1e-6)
 
 
 @needs_lammps
@@ -45,15 +45,15 @@ def test_viscous_damping_leaves_static_forces_alone(pile: Pile) -> None:
 @needs_lammps
 def test_one_stiffness_is_off_by_its_inverse(pile: Pile) -> None:
     material, (centres, layers) = MATERIALS[0], pyramid_positions(N)
-    wanted = pile.reference(material)
+    reference = pile.reference(material)
     off = []
     for k in (1e4, 1e5):
-        found = lammps.settle(
+        run = lammps.settle(
             centres, layers == 0, pile.settled(material).bodies, [[1.0]],
             np.zeros(layers.size, int), stiffness=k,
         )  # fmt: skip
-        assert found.elsewhere == 0.0
-        off.append(np.abs(found.forces - wanted).max())
+        assert run.elsewhere == 0.0
+        off.append(np.abs(run.forces - reference).max())
     assert off[0] / off[1] == pytest.approx(10.0, rel=0.02)
 
 

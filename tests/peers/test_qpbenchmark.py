@@ -13,9 +13,9 @@ MISSING = cdopt_bank.why_unavailable()
 
 
 def test_the_programs_carry_the_bank_and_both_forms() -> None:
-    found = [stated.name for stated in cdopt_bank.programs()]
-    assert len(found) == len(set(found)) > 40
-    bank = {name.partition("/")[0] for name in found}
+    names = [stated.name for stated in cdopt_bank.programs()]
+    assert len(names) == len(set(names)) > 40
+    bank = {name.partition("/")[0] for name in names}
     assert not bank & set(cdopt_bank.INFEASIBLE)
     hertz = {n for n in cdopt.bank.names() if cdopt.bank.load(n).power != 2.0}
     assert {n for n in cdopt.bank.names() if cdopt.bank.load(n).kind == "step"} - bank <= {
@@ -24,7 +24,7 @@ def test_the_programs_carry_the_bank_and_both_forms() -> None:
     trusses = {n for n in hertz if cdopt.bank.load(n).kind == "truss"}
     assert not bank & trusses
     small = [stated.name for stated in cdopt_bank.programs(largest=4)]
-    assert 0 < len(small) < len(found)
+    assert 0 < len(small) < len(names)
     assert "table/velocity" in small
 
 
@@ -47,13 +47,13 @@ def test_without_qpbenchmark_the_remedy_is_told() -> None:
 def test_the_test_set_solves_to_our_objective() -> None:
     import qpsolvers
 
-    made = cdopt_bank.CdoptBank(names=NAMES)
+    test_set = cdopt_bank.CdoptBank(names=NAMES)
     stated = {s.name: s for s in cdopt_bank.programs(NAMES)}
-    assert made.count_problems() == len(stated)
+    assert test_set.count_problems() == len(stated)
     solver = next(s for s in ("clarabel", "osqp", "highs") if s in qpsolvers.available_solvers)
-    for problem in made:
+    for problem in test_set:
         solution = qpsolvers.solve_problem(problem, solver)
-        assert solution.found
+        assert solution.names
         loaded = cdopt.interop.quadratic_programs.loaded(stated[problem.name])
         loaded.run()
         known = loaded.getInfo().objective_function_value

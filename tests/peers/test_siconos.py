@@ -87,10 +87,10 @@ def test_solvers_that_are_not_there_end_without_an_answer(solver: str) -> None:
     step = cdopt.bank.load("beam-uniform").step
     with pytest.raises(cdopt.SolveFailed, match="the process ended with code 1"):
         cdopt.ClassicCD(step).solve(Siconos(solver))
-    told = cdopt.ClassicCD(step).solve(Siconos(solver), check=False)
-    assert not told.claimed
-    assert not told.ok
-    assert told.f is None
+    solution = cdopt.ClassicCD(step).solve(Siconos(solver), check=False)
+    assert not solution.claimed
+    assert not solution.ok
+    assert solution.f is None
 
 
 @needed
@@ -144,7 +144,7 @@ def test_a_wrong_answer_and_a_modest_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "expected"),
     [
         ("print('no such solver'); sys.exit(1)", "ended with code 1: no such solver"),
         ("raise RuntimeError('broken')", "ended with code 1: RuntimeError: broken"),
@@ -152,12 +152,12 @@ def test_a_wrong_answer_and_a_modest_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_processes_that_end_badly(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, told: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, expected: str
 ) -> None:
     pretending(monkeypatch, tmp_path, program)
     step = cdopt.bank.load("table").step
     failed = cdopt.ClassicCD(step).solve(Siconos("PGS", time_limit=600.0), check=False)
-    assert told in failed.status
+    assert expected in failed.status
     assert not failed.claimed
     assert failed.iterate is None
 
@@ -206,9 +206,9 @@ def test_every_solver_is_a_plugin_of_studies(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pretending(monkeypatch, tmp_path, "")
-    made = siconos.makers()
-    assert len(made) == len(SOLVERS) == 23
-    for name, maker in made.items():
+    makers = siconos.makers()
+    assert len(makers) == len(SOLVERS) == 23
+    for name, maker in makers.items():
         backend = maker(1e-6)
         assert isinstance(backend, cdopt.backends.Backend)
         assert (backend.name, backend.accuracy) == (name, 1e-6)

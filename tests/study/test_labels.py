@@ -28,20 +28,20 @@ def test_the_smallest_member_is_solved_and_table_of_labels(name: str) -> None:
     member = family.member(family.sizes[0])
     solution = cdopt.CompatibleCD(member.step, member.power).solve("newton")
     assert solution.ok
-    found = labels(member.step)
-    assert found.contacts == member.step.nc
-    assert found.nullity == found.closed - found.rank >= 0
-    assert found.rank <= min(found.dofs, found.closed)
-    assert found.density == pytest.approx(found.closed / found.dofs)
-    assert found.condition >= 1.0
+    label = labels(member.step)
+    assert label.contacts == member.step.nc
+    assert label.nullity == label.closed - label.rank >= 0
+    assert label.rank <= min(label.dofs, label.closed)
+    assert label.density == pytest.approx(label.closed / label.dofs)
+    assert label.condition >= 1.0
     if name in NULLITY:
-        assert found.nullity == NULLITY[name]
+        assert label.nullity == NULLITY[name]
 
 
 def test_conditioning_follows_what_makes_it_bad() -> None:
     assert labels(chain(64)).condition > 4.0 * labels(chain(8)).condition
     wide = [labels(nearly_parallel(6, angle)) for angle in (1e-2, 1e-4)]
-    assert [found.nullity for found in wide] == [4, 4]
+    assert [label.nullity for label in wide] == [4, 4]
     assert wide[1].condition == pytest.approx(100.0 * wide[0].condition, rel=1e-3)
     assert wide[1].scaled == pytest.approx(wide[0].scaled, rel=1e-3)
     # of upright facets alone: columns of ones and of angles
@@ -84,8 +84,8 @@ def test_estimates_agree_with_all_singular_values(monkeypatch: pytest.MonkeyPatc
 
 
 def test_open_contacts_are_no_part_of_the_network() -> None:
-    found = labels(cdopt.bank.load("beam-middle-open").step)
-    assert (found.contacts, found.closed, found.nullity) == (3, 2, 0)
+    label = labels(cdopt.bank.load("beam-middle-open").step)
+    assert (label.contacts, label.closed, label.nullity) == (3, 2, 0)
     flying = labels(cdopt.bank.load("free-flying").step)
     assert flying == Labels(flying.contacts, 0, 0, 0, 0, None, None, False, 0.0)
 
@@ -101,7 +101,7 @@ def test_labels_stand_in_a_table_and_failures_too() -> None:
 
 def test_singular_values_of_zero_are_no_part_of_the_condition() -> None:
     """Three contacts at one place: columns 1 and 1/4, of rank one."""
-    found = labels(cdopt.bank.generators.beam_on([0.25, 0.25, 0.25]))
-    assert (found.closed, found.dofs, found.rank, found.nullity) == (3, 2, 1, 2)
-    assert found.condition == pytest.approx(1.0)
-    assert found.scaled == pytest.approx(1.0)
+    label = labels(cdopt.bank.generators.beam_on([0.25, 0.25, 0.25]))
+    assert (label.closed, label.dofs, label.rank, label.nullity) == (3, 2, 1, 2)
+    assert label.condition == pytest.approx(1.0)
+    assert label.scaled == pytest.approx(1.0)
