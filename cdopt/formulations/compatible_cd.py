@@ -35,7 +35,6 @@ from cdopt.problem import RigidStepData, TrussData, delassus
 from cdopt.problem.certificate import TOLERANCE, certify
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
-from cdopt.problem.entries import Entries
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
@@ -227,12 +226,12 @@ class CompatibleCD:
         exchange = data.exchange(motion, f)
         gap_tol = tol * exchange.speed + data.position_round_off
         force_tol = gap_tol / data.mobility
-        entries = data.entries if isinstance(data, RigidStepData) else Entries(self.step.N)
-        moving = np.diff(entries.matrix.indptr) > 0  # others stay unloaded
+        rows = data.B if isinstance(data, RigidStepData) else data.step.N
+        moving = np.diff(rows.indptr) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > force_tol)) & moving
         kept = np.where(closed, np.maximum(f, 0.0), 0.0)
-        spread = entries.load_size(np.maximum(np.abs(f), data.force)).max(initial=0.0)
-        lost = float(np.abs(entries.load(f - kept)).max(initial=0.0))
+        spread = (abs(rows).T @ np.maximum(np.abs(f), data.force)).max(initial=0.0)
+        lost = float(np.abs(rows.T @ (f - kept)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
             read_only(contacts),
@@ -240,7 +239,7 @@ class CompatibleCD:
             read_only(gap_tol),
             read_only(force_tol),
             read_only(kept),
-            read_only(entries.load(kept)),
+            read_only(np.asarray(rows.T @ kept)),
             read_only(exchange.acting / data.dt),
             lost / float(spread) if spread > 0.0 else 0.0,
         )

@@ -1,4 +1,4 @@
-"""Degrees of freedom grouped into bodies, and what the bodies of a contact lend to it."""
+"""Degrees of freedom grouped into bodies, and what the bodies of a contact exchange there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.compiled import compiled, part
-from cdopt.problem.scaling import first, join, largest_by, number
+from cdopt.problem.scaling import components, largest_by, rows_of, smallest_by, total_by
 
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
-_MOST_BODIES = 64  # more bodies at one contact are treated as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +28,19 @@ class Bodies:
 
     def total(self, values: FloatArray) -> FloatArray:
         """(count,) sum of the values of each body's degrees of freedom."""
-        return np.bincount(self.label, values, self.count).astype(np.float64, copy=False)
+        return total_by(self.label, values, self.count)
 
     def largest(self, values: FloatArray) -> FloatArray:
         """(count,) largest value of each body's degrees of freedom, at least zero."""
         return largest_by(self.label, values, self.count)
+
+    def at_contacts(self, B: sp.csr_array, mass: FloatArray) -> ContactBodies:
+        """The bodies of each contact of a gap gradient B (nc, nv), with masses (nv,)."""
+        pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
+        pairs, entry = np.unique(pair, return_inverse=True)
+        mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
+        contact, body = np.divmod(pairs, max(self.count, 1))
+        return ContactBodies(contact, body, mobility, B.shape[0], self.count)
 
 
 def stated_bodies(dof_body: IntArray) -> Bodies:
@@ -44,7 +50,7 @@ def stated_bodies(dof_body: IntArray) -> Bodies:
 
 
 def one_body_a_dof(nv: int) -> Bodies:
-    """Each of nv dofs by itself, where nothing tells which belong together."""
+    """Each of nv dofs by itself, where nothing says which belong together."""
     return Bodies(read_only(np.arange(nv)), nv)
 
 
@@ -64,214 +70,89 @@ def bodies_of(
     dof_body : (nv,) the body of each dof. By default dofs are taken for one body when the
         contacts of the one are contacts of the other too, with about the same mobility.
     """
-    nv = B.shape[1]
     if dof_body is not None:
         return stated_bodies(dof_body)
-    leader = _alike(B.indptr, B.indices, B.data, mass, _ALIKE)
+    nv = B.shape[1]
+    acts = sp.csr_array((np.ones(B.nnz, dtype=np.int64), B.indices, B.indptr), shape=B.shape)
+    if not B.data.all():
+        acts = sp.csr_array(B != 0.0).astype(np.int64)
+    most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
+    shared = (acts.T @ acts).tocoo()  # contacts that two dofs have in common
+    j, other = shared.coords
+    alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
+    one = alike & (shared.data == np.bincount(acts.indices, minlength=nv)[j])
+    left, right = j[one], other[one]
     if coupling is not None:
-        join(leader, coupling.indptr, coupling.indices, 0, 0, np.ones(nv, dtype=bool))
-    count = number(leader)
-    return Bodies(read_only(leader), count)
+        left = np.concatenate([left, rows_of(coupling)])
+        right = np.concatenate([right, coupling.indices])
+    label, count = components(left, right, nv)
+    return Bodies(read_only(label), count)
 
 
-@compiled()
-def _alike(
-    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, ratio: float
-) -> IntArray:
-    """(nv,) leaders of the sets of dofs that are taken for one body.
+@dataclass(frozen=True, eq=False)
+class ContactBodies:
+    """The bodies of each contact, one entry for each body of each contact.
 
-    Two dofs are, when every contact that acts on the one acts on the other too, and both have
-    about the same mobility.
-    """
-    nv = mass.size
-    start = np.zeros(nv + 1, dtype=np.int64)
-    most = np.zeros(nv)
-    for i in range(ptr.size - 1):
-        for k in range(ptr[i], ptr[i + 1]):
-            if val[k] != 0.0:
-                j = idx[k]
-                start[j + 1] += 1
-                most[j] = np.maximum(most[j], val[k] * val[k] / mass[j])
-    start = np.cumsum(start)
-    rows, filled = np.empty(start[nv], dtype=np.int64), start[:-1].copy()
-    for i in range(ptr.size - 1):
-        for k in range(ptr[i], ptr[i + 1]):
-            if val[k] != 0.0:
-                rows[filled[idx[k]]] = i
-                filled[idx[k]] += 1
-    leader = np.arange(nv)
-    seen = np.zeros(nv, dtype=np.int64)
-    for j in range(nv):
-        own = rows[start[j] : start[j + 1]]
-        for i in own:
-            for k in range(ptr[i], ptr[i + 1]):
-                if val[k] != 0.0:
-                    seen[idx[k]] += 1
-        for i in own:
-            for k in range(ptr[i], ptr[i + 1]):
-                other = idx[k]
-                together = seen[other] == own.size
-                seen[other] = 0
-                if together and most[j] <= ratio * most[other] and most[other] <= ratio * most[j]:
-                    a, b = first(leader, j), first(leader, other)
-                    leader[max(a, b)] = min(a, b)
-    return leader
-
-
-@compiled()
-def contact_speeds(
-    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    energy: FloatArray,
-) -> FloatArray:  # fmt: skip
-    """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
-
-    A body whose change of motion is worth √energy has the gap speed w √energy, w² being its
-    mobility Σ B_ij²/M_jj at the contact. Of several bodies the mean, weighted by mobility: the
-    lighter one counts.
-
-    Parameters
+    Attributes
     ----------
-    ptr, idx, val : B (nc, nv) as its CSR parts.
-    mass : (nv,) diagonal of M.
-    label : (nv,) body of each dof.
-    energy : (bodies,) kg m²/s².
+    contact, body : (n,) numbers of contacts and of bodies.
+    mobility : (n,) 1/kg, w² = Σ B_ij²/M_jj over the body's dofs.
+    nc, count : how many contacts and bodies there are.
     """
-    nc = ptr.size - 1
-    speed = np.zeros(nc)
-    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
-    for i in range(nc):
-        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
-        total, weighted = 0.0, 0.0
-        for b in range(count):
-            total += mobility[b]
-            weighted += mobility[b] * np.sqrt(mobility[b] * energy[where[b]])
-        speed[i] = weighted / total if total > 0.0 else 0.0
-    return speed
 
+    contact: IntArray
+    body: IntArray
+    mobility: FloatArray
+    nc: int
+    count: int
 
-@compiled()
-def least_energies(
-    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    energy: FloatArray, idle: BoolArray, closing: FloatArray, share: float, background: FloatArray,
-) -> FloatArray:  # fmt: skip
-    """(bodies,) the energies, raised to a ``share`` of the gap speeds that reach each body.
+    def speeds(self, energy: FloatArray) -> FloatArray:
+        """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
 
-    A contact that closes by itself at ``closing`` (nc,) in m/s stops at the expense of its bodies.
-    An ``idle`` body takes the gap speed of its neighbours too, or the ``background`` (nc,) in m/s
-    where they are idle as well; of several contacts the one that lends least counts. Other
-    parameters as in ``contact_speeds``.
-    """
-    lent, pushed = np.full(energy.size, np.inf), np.zeros(energy.size)
-    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
-    for i in range(ptr.size - 1):
-        if closing[i] > 0.0:
-            count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
-            total = 0.0
-            for b in range(count):
-                total += mobility[b]
-            for b in range(count):
-                if mobility[b] > 0.0:
-                    speed = share * closing[i] / total
-                    body = where[b]
-                    pushed[body] = np.maximum(pushed[body], speed * speed * mobility[b])
-    for i in range(ptr.size - 1):
-        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
-        for b in range(count):
-            body = where[b]
-            if not idle[body] or not mobility[b] > 0.0:
-                continue
-            most = 0.0
-            for other in range(count):
-                of = where[other]
-                if of != body and not idle[of]:
-                    most = max(most, mobility[other] * max(share * share * energy[of], pushed[of]))
-            speed = np.sqrt(most) if most > 0.0 else background[i]
-            lent[body] = min(lent[body], speed * speed / mobility[b])
-    raised = np.maximum(energy, pushed)
-    for b in range(energy.size):
-        if lent[b] < np.inf:
-            raised[b] = np.maximum(raised[b], lent[b])
-    return raised
+        A body whose change of motion is worth √energy has the gap speed w √energy, energy
+        (count,) in kg m²/s². Of several bodies the mean, weighted by mobility: the lighter one
+        counts.
+        """
+        w2 = self.mobility
+        total = total_by(self.contact, w2, self.nc)
+        weighted = total_by(self.contact, w2 * np.sqrt(w2 * energy[self.body]), self.nc)
+        return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), 0.0)
 
+    def impulses(self, energy: FloatArray) -> FloatArray:
+        """(nc,) N s, the impulse at a contact that is worth what its bodies exchange, the smaller.
 
-@compiled()
-def touched(
-    ptr: IntArray, idx: IntArray, label: IntArray, chosen: BoolArray, count: int
-) -> BoolArray:
-    """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
-    result = np.zeros(count, dtype=np.bool_)
-    for i in range(ptr.size - 1):
-        if chosen[i]:
-            for k in range(ptr[i], ptr[i + 1]):
-                result[label[idx[k]]] = True
-    return result
+        ``energy`` (count,) in kg m²/s².
+        """
+        w2, used = self.mobility, self.mobility > 0.0
+        values = np.sqrt(energy[self.body[used]] / w2[used])
+        return smallest_by(self.contact[used], values, self.nc)
 
+    def touched(self, chosen: BoolArray) -> BoolArray:
+        """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
+        return np.bincount(self.body[chosen[self.contact]], minlength=self.count) > 0
 
-@compiled()
-def contact_impulses(
-    ptr: IntArray, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    energy: FloatArray,
-) -> FloatArray:  # fmt: skip
-    """(nc,) N s, the impulse at a contact that is worth what its bodies exchange, the smaller.
+    def least_energies(
+        self,
+        energy: FloatArray,
+        idle: BoolArray,
+        closing: FloatArray,
+        share: float,
+        background: FloatArray,
+    ) -> FloatArray:
+        """(count,) the energies, raised to a ``share`` of the gap speeds that reach each body.
 
-    Parameters as in ``contact_speeds``.
-    """
-    nc = ptr.size - 1
-    impulse = np.zeros(nc)
-    mobility, where = np.zeros(_MOST_BODIES), np.zeros(_MOST_BODIES, dtype=np.int64)
-    for i in range(nc):
-        count = _mobilities(ptr[i], ptr[i + 1], idx, val, mass, label, mobility, where)
-        least = np.inf
-        for b in range(count):
-            if mobility[b] > 0.0:
-                least = min(least, np.sqrt(energy[where[b]] / mobility[b]))
-        impulse[i] = least if least < np.inf else 0.0
-    return impulse
-
-
-@compiled()
-def largest_at_bodies(
-    ptr: IntArray, idx: IntArray, label: IntArray, values: FloatArray, count: int
-) -> FloatArray:
-    """(count,) the largest value (nc,) of the contacts of each body, at least zero."""
-    result = np.zeros(count)
-    for i in range(ptr.size - 1):
-        for k in range(ptr[i], ptr[i + 1]):
-            result[label[idx[k]]] = np.maximum(result[label[idx[k]]], values[i])
-    return result
-
-
-@compiled()
-def smaller_force(
-    ptr: IntArray, idx: IntArray, val: FloatArray, label: IntArray, force: FloatArray
-) -> FloatArray:
-    """(nc,) N, of the forces (bodies,) that the bodies of each contact exchange the smallest."""
-    result = np.zeros(ptr.size - 1)
-    for i in range(result.size):
-        least = np.inf
-        for k in range(ptr[i], ptr[i + 1]):
-            if val[k] != 0.0:
-                least = min(least, force[label[idx[k]]])
-        result[i] = least if least < np.inf else 0.0
-    return result
-
-
-@part()
-def _mobilities(
-    start: int, stop: int, idx: IntArray, val: FloatArray, mass: FloatArray, label: IntArray,
-    mobility: FloatArray, where: IntArray,
-) -> int:  # fmt: skip
-    """Write the bodies of one row and Σ B_ij²/M_jj of each; returns how many there are."""
-    count = 0
-    for k in range(start, stop):
-        body, at = label[idx[k]], 0
-        while at < count and where[at] != body:
-            at += 1
-        if at == count:
-            if count == mobility.size:
-                at = count - 1
-            else:
-                where[at], mobility[at] = body, 0.0
-                count += 1
-        mobility[at] += val[k] * val[k] / mass[idx[k]]
-    return count
+        A contact that closes by itself at ``closing`` (nc,) in m/s stops at the expense of its
+        bodies. An ``idle`` body (count,) takes the gap speed of its neighbours too, or the
+        ``background`` (nc,) in m/s where they are idle as well; of several contacts the one that
+        gives least counts.
+        """
+        total = total_by(self.contact, self.mobility, self.nc)
+        used = self.mobility > 0.0
+        i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
+        pushed = largest_by(b, (share * closing[i] / total[i]) ** 2 * w2, self.count)
+        busy = ~idle[b]
+        neighbours = w2 * np.maximum(share * share * energy[b], pushed[b])
+        most = largest_by(i[busy], neighbours[busy], self.nc)
+        squared = np.where(most > 0.0, most, background**2)[i]
+        lent = smallest_by(b[~busy], squared[~busy] / w2[~busy], self.count)
+        return np.maximum(np.maximum(energy, pushed), lent)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
-from cdopt.problem import kernels
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import Parts
 
@@ -217,8 +216,21 @@ def worst(
     """
     if error.size == 0:
         return Residual(name, 0.0, 1.0, unit)
-    value, of, resolution = kernels.worst(error, scale, round_off, _NOTHING)
-    return Residual(name, float(value), float(of), unit, float(resolution) if decides else 0.0)
+    floor = _NOTHING * round_off
+    total = error + scale + floor
+    if not np.isfinite(total).all():
+        first = int(np.argmin(np.isfinite(total)))
+        resolution = np.nan if decides else 0.0
+        return Residual(name, np.nan, float(scale[first]), unit, resolution)
+    acts = scale > floor
+    ratio = positive(error - round_off) / scale
+    if not acts.all():
+        beyond = np.where(scale > 0.0, error / scale, np.inf)
+        ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
+    at, resolution = int(np.argmax(ratio)), 0.0
+    if decides:
+        resolution = float(np.max(round_off / scale, where=acts, initial=0.0))
+    return Residual(name, float(ratio[at]), float(scale[at]), unit, resolution)
 
 
 def tension(f: FloatArray, force: FloatArray) -> Residual:

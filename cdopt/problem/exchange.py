@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.problem.bodies import Bodies, contact_impulses, contact_speeds, least_energies
+from cdopt.problem.bodies import Bodies
 from cdopt.problem.certificate import EPS
-from cdopt.problem.entries import Entries
+from cdopt.problem.scaling import Entries
 
 if TYPE_CHECKING:
     from cdopt.problem.rigid import MatrixStepData
@@ -85,31 +85,25 @@ class BodyExchange(Exchange):
 
     def force(self) -> FloatArray:
         """(nc,) N, of what the bodies of each contact exchange the smaller."""
-        data, B = self.data, self.data.B
         exchanged = self.bodies.total((self.acting / self.root_mass) ** 2)
         exchanged = np.maximum(exchanged, self.energy)
-        impulse = contact_impulses(
-            B.indptr, B.indices, B.data, data.mass.diagonal, self.bodies.label, exchanged
-        )
-        return impulse / data.dt
+        return self.data.contact_bodies.impulses(exchanged) / self.data.dt
 
 
 def body_exchange(data: MatrixStepData, v_next: FloatArray, f: FloatArray) -> BodyExchange:
     """What acts in a step, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
-    step, B, mass, parts = data.step, data.B, data.mass, data.parts
-    dt, entries, bodies = data.dt, data.entries, data.bodies
+    step, mass, parts, bodies, dt = data.step, data.mass, data.parts, data.bodies, data.dt
     jump = v_next - step.v_star
     change = np.maximum(np.abs(jump), np.abs(step.v_star - step.v))
     motion_energy = mass.diagonal * change**2
-    pushed = dt * entries.load_size(f)
+    pushed = dt * data.entries.load_size(f)
     if step.dof_body is None:  # dofs in which forces cancel may be those of a body that moves
         change = np.maximum(change, pushed / mass.diagonal)
-    rows = (B.indptr, B.indices, B.data, mass.diagonal, bodies.label)
-    gap_round_off = EPS * (np.abs(step.bias) + entries.times_size(v_next))
+    at_contacts = data.contact_bodies
+    gap_round_off = EPS * (np.abs(step.bias) + data.entries.times_size(v_next))
     still = data.idle_parts[parts.contact]
     most = np.where(still, np.maximum(data.speed, _RESOLVED * gap_round_off), data.speed)
-    energy = least_energies(
-        *rows,
+    energy = at_contacts.least_energies(
         bodies.total(mass.diagonal * change**2),
         data.idle_bodies,
         np.maximum(-step.p_vec, 0.0),
@@ -120,7 +114,7 @@ def body_exchange(data: MatrixStepData, v_next: FloatArray, f: FloatArray) -> Bo
     least = _LENT * _LENT * parts.total(parts.dof, dof_energy)
     momenta = Entries(mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
     return BodyExchange(
-        speed=np.minimum(contact_speeds(*rows, energy), most),
+        speed=np.minimum(at_contacts.speeds(energy), most),
         gap_round_off=gap_round_off,
         part_energy=np.maximum(parts.total(parts.dof, motion_energy), least),
         mobility=data.mobility,

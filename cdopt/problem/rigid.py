@@ -13,22 +13,23 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem import kernels
-from cdopt.problem.bodies import Bodies, bodies_of, touched
+from cdopt.problem.bodies import Bodies, ContactBodies, bodies_of
 from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
-from cdopt.problem.entries import Entries
 from cdopt.problem.exchange import BodyExchange, Exchange, body_exchange
 from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import (
+    Entries,
     Parts,
     ScaledDelassus,
     ScaledDynamics,
     column_scale,
     matrix_parts,
     network_parts,
+    rows_of,
     scaled,
+    total_by,
 )
 
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
@@ -238,6 +239,11 @@ class MatrixStepData(StepData):
         coupling = None if self.mass.is_diagonal else self.mass.M
         return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
 
+    @cached_property
+    def contact_bodies(self) -> ContactBodies:
+        """The bodies of each contact."""
+        return self.bodies.at_contacts(self.B, self.mass.diagonal)
+
     def velocity(self, f: FloatArray) -> FloatArray:
         """v⁺ = v* + Δt M⁻¹ Bᵀ f (nv,), m/s: the motion under forces f (nc,) in N."""
         return np.asarray(self.step.v_star + self.dt * self.mass.solve(self.load(f)))
@@ -290,16 +296,18 @@ class MatrixStepData(StepData):
     @cached_property
     def _closing(self) -> BoolArray:
         """(nc,) contacts that close in free motion, by more than round-off."""
-        terms = np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
-        return np.asarray(self.step.p_vec < -EPS * terms)
+        return self.step.p_vec < -EPS * self._free_terms
+
+    @cached_property
+    def _free_terms(self) -> FloatArray:
+        """|bias| + |B| |v*| (nc,), m/s: size of the terms of p."""
+        return np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
 
     @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
-        B, bodies = self.B, self.bodies
-        loaded = bodies.largest(np.abs(self.step.v_star - self.step.v)) > 0.0
-        closing = touched(B.indptr, B.indices, bodies.label, self._closing, bodies.count)
-        return ~loaded & ~closing
+        loaded = self.bodies.largest(np.abs(self.step.v_star - self.step.v)) > 0.0
+        return ~loaded & ~self.contact_bodies.touched(self._closing)
 
     @cached_property
     def idle_parts(self) -> BoolArray:
@@ -311,19 +319,12 @@ class MatrixStepData(StepData):
     # --- scales ------------------------------------------------------------------------
 
     def _closing_speeds(self) -> FloatArray:
-        step, parts, B = self.step, self.parts, self.B
-        return kernels.closing_speeds(
-            B.indptr,
-            B.indices,
-            B.data,
-            step.v_star,
-            step.p_vec,
-            step.bias,
-            parts.contact,
-            parts.count,
-            _NEGLIGIBLE,
-            _ROUND_OFF,
-        )
+        p, bias, parts = self.step.p_vec, self.step.bias, self.parts
+        each = (-p, np.abs(p), np.abs(p - bias), self._free_terms)
+        closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
+        opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
+        speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)
+        return np.maximum(speed, _ROUND_OFF * terms)
 
     def _diagonal(self) -> FloatArray:
         if self.mass.is_diagonal:
@@ -334,8 +335,11 @@ class MatrixStepData(StepData):
     @cached_property
     def _diagonal_mobility(self) -> tuple[FloatArray, BoolArray]:
         """(nc,) 1/kg, N_ii/Δt if M were its diagonal; and which dofs (nv,) move a gap."""
-        B = self.step.B
-        return kernels.mobilities(B.indptr, B.indices, B.data, self.mass.diagonal, _IDLE)
+        B, moving = self.step.B, np.zeros(self.nv, dtype=bool)
+        rows, share = rows_of(B), B.data**2 / self.mass.diagonal[B.indices]
+        own = total_by(rows, share, self.nc)
+        moving[B.indices[share > _IDLE * own[rows]]] = True
+        return own, moving
 
     @cached_property
     def dof_energy(self) -> FloatArray:

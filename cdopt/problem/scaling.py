@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.compiled import compiled, part
 from cdopt.problem.contact_law import PowerLaw
 
 
@@ -39,16 +39,17 @@ class Parts:
 
     def total(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) sum of the values in each part."""
-        sums: FloatArray = np.bincount(label, values, self.count).astype(np.float64, copy=False)
-        return sums
+        return total_by(label, values, self.count)
 
     def geometric_mean(self, values: FloatArray) -> FloatArray:
         """(count,) geometric mean of the contacts' positive values; elsewhere that of all."""
-        logs, number = _logarithms(self.contact, values, self.count)
+        used = values > 0.0
+        number = np.bincount(self.contact[used], minlength=self.count)
+        logs = self.total(self.contact[used], np.log(values[used]))
         if number.all():
             return np.exp(logs / number)
-        overall = float(logs.sum() / max(number.sum(), 1.0))
-        return np.exp(np.where(number > 0.0, logs / np.maximum(number, 1.0), overall))
+        overall = float(logs.sum() / max(number.sum(), 1))
+        return np.exp(np.where(number > 0, logs / np.maximum(number, 1), overall))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +85,6 @@ class ScaledDelassus:
     p: FloatArray
 
 
-@compiled()
-def _logarithms(label: IntArray, values: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """(count,) sum of the logarithms of positive values under each label, and how many."""
-    logs, number = np.zeros(count), np.zeros(count)
-    for i in range(values.size):
-        if values[i] > 0.0:
-            logs[label[i]] += np.log(values[i])
-            number[label[i]] += 1.0
-    return logs, number
-
-
 def network_parts(
     B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
 ) -> Parts:
@@ -104,60 +94,63 @@ def network_parts(
     which dofs tie contacts together; default all.
     """
     nc, nv = B.shape
-    leader, every = np.arange(nc + nv), np.ones(nv, dtype=bool)
-    join(leader, B.indptr, B.indices, 0, nc, every if tied is None else tied)
+    rows, columns = rows_of(B), B.indices
+    if tied is not None:
+        rows, columns = rows[tied[columns]], columns[tied[columns]]
     if coupling is not None:
-        join(leader, coupling.indptr, coupling.indices, nc, nc, every)
-    count = number(leader)
-    return Parts(read_only(leader[:nc]), read_only(leader[nc:]), count)
+        rows = np.concatenate([rows, nc + rows_of(coupling)])
+        columns = np.concatenate([columns, coupling.indices])
+    label, count = components(rows, nc + columns, nc + nv)
+    return Parts(read_only(label[:nc]), read_only(label[nc:]), count)
 
 
 def matrix_parts(N: sp.csr_array) -> Parts:
     """Parts of contacts that a Delassus matrix N (nc, nc) couples."""
-    nc = N.shape[0]
-    leader = np.arange(nc)
-    join(leader, N.indptr, N.indices, 0, 0, np.ones(nc, dtype=bool))
-    count = number(leader)
-    return Parts(read_only(leader), np.zeros(0, dtype=np.int64), count)
+    label, count = components(rows_of(N), N.indices, N.shape[0])
+    return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
 
 
-@compiled()
-def join(
-    leader: IntArray, ptr: IntArray, idx: IntArray, rows: int, columns: int, tied: BoolArray
-) -> None:
-    """Put row i and column j of each entry into one set: nodes rows + i and columns + j.
+def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
+    """The label (nodes,) of each node's connected component, and how many components there are."""
+    edges = np.ones(left.size, dtype=np.int8)
+    graph = sp.csr_array((edges, (left, right)), shape=(nodes, nodes))
+    count, label = connected_components(graph, directed=False)
+    return label.astype(np.int64), int(count)
 
-    ``leader`` (nodes,) points from each node towards the first node of its set. Columns that are
-    not ``tied`` are left out.
+
+def rows_of(A: sp.csr_array) -> IntArray:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+
+
+class Entries:
+    """The entries of a sparse matrix A (n, m) one by one, for products with small overhead.
+
+    Attributes
+    ----------
+    row, column, value : of each entry.
+    shape : of A.
     """
-    for i in range(ptr.size - 1):
-        top = first(leader, rows + i)
-        for k in range(ptr[i], ptr[i + 1]):
-            if tied[idx[k]]:
-                other = first(leader, columns + idx[k])
-                leader[max(top, other)] = top = min(top, other)
 
+    def __init__(self, A: sp.csr_array) -> None:
+        self.row, self.column, self.value = rows_of(A), A.indices, A.data
+        self.shape = A.shape
 
-@part()
-def first(leader: IntArray, node: int) -> int:
-    """The first node of the node's set; halves the way there for the next who asks."""
-    while leader[node] != node:
-        leader[node] = leader[leader[node]]
-        node = leader[node]
-    return node
+    def times(self, x: FloatArray) -> FloatArray:
+        """A x (n,)."""
+        return total_by(self.row, self.value * x[self.column], self.shape[0])
 
+    def times_size(self, x: FloatArray) -> FloatArray:
+        """|A| |x| (n,)."""
+        return total_by(self.row, np.abs(self.value * x[self.column]), self.shape[0])
 
-@compiled()
-def number(leader: IntArray) -> int:
-    """Replace leaders by numbers of their sets, in order of first nodes; returns how many."""
-    count = 0
-    for node in range(leader.size):
-        if leader[node] == node:
-            leader[node] = count
-            count += 1
-        else:
-            leader[node] = leader[leader[node]]
-    return count
+    def load(self, f: FloatArray) -> FloatArray:
+        """Aᵀ f (m,)."""
+        return total_by(self.column, self.value * f[self.row], self.shape[1])
+
+    def load_size(self, f: FloatArray) -> FloatArray:
+        """|A|ᵀ |f| (m,)."""
+        return total_by(self.column, np.abs(self.value * f[self.row]), self.shape[1])
 
 
 def column_scale(B: sp.csr_array) -> FloatArray:
@@ -165,13 +158,23 @@ def column_scale(B: sp.csr_array) -> FloatArray:
     return largest_by(B.indices, np.abs(B.data), B.shape[1])
 
 
-@compiled()
+def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """(count,) sum of the values under each label."""
+    return np.bincount(label, values, count).astype(np.float64, copy=False)
+
+
 def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
-    """(count,) the largest value under each label, zero for none; not-a-number spreads."""
+    """(count,) the largest value under each label, at least zero; not-a-number spreads."""
     result = np.zeros(count)
-    for i in range(values.size):
-        result[label[i]] = np.maximum(result[label[i]], values[i])
+    np.maximum.at(result, label, values)
     return result
+
+
+def smallest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """(count,) the smallest value under each label; zero where there is none."""
+    result = np.full(count, np.inf)
+    np.minimum.at(result, label, values)
+    return np.where(result < np.inf, result, 0.0)
 
 
 def scaled(

@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem import kernels
-from cdopt.problem.bodies import (
-    Bodies,
-    largest_at_bodies,
-    one_body_a_dof,
-    smaller_force,
-    stated_bodies,
-)
+from cdopt.problem.bodies import Bodies, one_body_a_dof, stated_bodies
 from cdopt.problem.certificate import (
     EPS,
     ProblemData,
@@ -30,9 +23,16 @@ from cdopt.problem.certificate import (
     worst,
 )
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.entries import Entries
 from cdopt.problem.infeasibility import descending_ray
-from cdopt.problem.scaling import Parts, column_scale, network_parts, scaled
+from cdopt.problem.scaling import (
+    Entries,
+    Parts,
+    column_scale,
+    largest_by,
+    network_parts,
+    scaled,
+    smallest_by,
+)
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
@@ -199,14 +199,15 @@ class TrussData(ProblemData):
         body without load takes at
         least a small share of the smallest load; where nothing acts anywhere it is one newton.
         """
-        B, bodies, used = self.B, self.bodies, self.in_play
+        bodies, used = self.bodies, self.in_play
+        contact, body = self.entries.row, bodies.label[self.entries.column]
         loads = np.where(used, np.abs(self.contact_load), 0.0)
         if self.step_acting is not None:
             loads = np.maximum(loads, self.step_acting)
         driven = self.law.force(self.held)
         applied = np.maximum(
             bodies.largest(loads / self.dof_lever),
-            largest_at_bodies(B.indptr, B.indices, bodies.label, driven, bodies.count),
+            largest_by(body, driven[contact], bodies.count),
         )
         least = float(np.min(applied, where=applied > 0.0, initial=np.inf))
         acting = np.maximum(self.entries.load_size(f), loads) / self.dof_lever
@@ -214,9 +215,11 @@ class TrussData(ProblemData):
         floor = _LENT * least if np.isfinite(least) else 1.0
         exchanged = np.where(applied > 0.0, exchanged, np.maximum(exchanged, floor))
         free = bodies.largest(used.astype(np.float64)) > 0.0
-        rows = (B.indptr, B.indices, B.data, bodies.label)
-        force = smaller_force(*rows, np.where(free, exchanged, np.inf))
-        return acting, exchanged, np.where(force > 0.0, force, smaller_force(*rows, exchanged))
+        acts = self.entries.value != 0.0
+        contact, body = contact[acts], body[acts]
+        force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], self.nc)
+        other = smallest_by(contact, exchanged[body], self.nc)
+        return acting, exchanged, np.where(force > 0.0, force, other)
 
     # --- energies, by part -------------------------------------------------------------
 
@@ -246,10 +249,13 @@ class TrussData(ProblemData):
     @cached_property
     def _dofs(self) -> tuple[FloatArray, BoolArray, BoolArray]:
         """``dof_lever``, ``reached`` and ``in_play``."""
-        beta = column_scale(self.B)
-        lever, reached, played = kernels.dofs_in_play(
-            beta, self.contact_load, self.free, _NO_LEVER, _NO_LOAD
-        )
+        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        longest, most = beta.max(initial=0.0), load.max(where=self.free, initial=0.0)
+        touched = beta > 0.0
+        noise = (beta <= _NO_LEVER * longest) & (load <= _NO_LOAD * most)
+        lever = np.where(touched, beta, longest if longest != 0.0 else 1.0)
+        reached = self.free & touched & ~noise
+        played = self.free & (reached | ((load != 0.0) & ~(touched & noise)))
         return read_only(lever), read_only(reached), read_only(played)
 
     @property

@@ -13,8 +13,7 @@ from scipy.sparse.csgraph import connected_components
 import cdopt
 from cdopt.problem import RigidStepData, TrussData
 from cdopt.problem.certificate import certify
-from cdopt.problem.entries import Entries
-from cdopt.problem.scaling import matrix_parts, network_parts, scaled
+from cdopt.problem.scaling import Entries, matrix_parts, network_parts, scaled
 
 seeds = st.integers(0, 10_000)
 
@@ -76,14 +75,6 @@ def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
     np.testing.assert_allclose(scaled(A, None, x).toarray(), dense * x, atol=1e-14)
     np.testing.assert_allclose(entries.load(np.repeat(f, 2)[::2]), dense.T @ f, atol=1e-14)
     np.testing.assert_array_equal(A.toarray(), dense)
-
-
-@pytest.mark.parametrize("what", ["times", "load", "load_size"])
-@pytest.mark.parametrize("size", [0, 2, 5, 100])
-def test_a_vector_of_the_wrong_length_is_refused(what, size) -> None:
-    entries = Entries(sp.csr_array(np.ones((3, 4))))
-    with pytest.raises(cdopt.InvalidInput, match="shape"):
-        getattr(entries, what)(np.ones(size))
 
 
 @given(seeds, st.booleans())
