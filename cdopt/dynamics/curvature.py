@@ -19,7 +19,7 @@ from scipy.sparse.linalg import eigsh, splu
 from cdopt._util.checks import FloatArray
 from cdopt.collision import Contacts
 from cdopt.dynamics.unknowns import Unknowns
-from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.scene import SHAPES, HalfSpace, Sphere, State
 
 _SHIFT = 1e-9  # of the stiffest contact: what keeps loose bodies from making it singular
@@ -99,9 +99,7 @@ def slope(contacts: Contacts, power: float) -> FloatArray:
     overlap = np.maximum(-contacts.phi, 0.0)
     if power == HOOKE:
         return np.where((overlap > 0.0) | contacts.bonded, contacts.stiffness, 0.0)
-    safe = np.where(overlap > 0.0, overlap, 1.0)
-    steep = (power - 1.0) * contacts.stiffness * safe ** (power - 2.0)
-    return np.where(overlap > 0.0, steep, 0.0)
+    return PowerLaw(contacts.stiffness, power).tangent(overlap)
 
 
 def _rotating(

@@ -10,8 +10,14 @@ from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.variational_step import VariationalStep
 
 __all__ = [
-    "ClassicCD", "ClosedNetwork", "CompatibleCD", "CompliantCD", "Formulation", "NoTensionTruss",
-    "QuasiStatic", "VariationalStep",
-]  # fmt: skip
+    "ClassicCD",
+    "ClosedNetwork",
+    "CompatibleCD",
+    "CompliantCD",
+    "Formulation",
+    "NoTensionTruss",
+    "QuasiStatic",
+    "VariationalStep",
+]
 
 guard(globals())

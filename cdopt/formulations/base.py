@@ -256,16 +256,16 @@ class Formulation(ABC):
         warm: bool,
         time_limit: float | None = None,
     ) -> StepSolution:
-        started = time.perf_counter()
+        """The result as a solution with its certificate: the only place where answers get one."""
+        started, iterate = time.perf_counter(), result.iterate
         certificates: dict[str, Certificate] = {}
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
-        claimed = result.claim == "solved"
-        if result.iterate is not None:
-            held = certify(self.data, result.iterate.motion, result.iterate.forces, tol)
-            certificates["forces"] = held
-            if claimed or held.ok:
-                fields.update({"f": result.iterate.forces, **self._fields(result.iterate)})
-        held_by = result.iterate
+        claimed, objective = result.claim == "solved", None
+        if iterate is not None:
+            certificate = certify(self.data, iterate.motion, iterate.forces, tol)
+            certificates["forces"], objective = certificate, self._objective(iterate)
+            if claimed or certificate.ok:
+                fields.update({"f": iterate.forces, **self._fields(iterate)})
         return StepSolution(
             **fields,
             certificates=certificates,
@@ -273,10 +273,10 @@ class Formulation(ABC):
             claimed=claimed,
             backend=backend.name,
             formulation=self.name,
-            objective=None if held_by is None else self._objective(held_by),
+            objective=objective,
             timings={**result.timings, "certify": time.perf_counter() - started},
             iterations=result.iterations,
-            iterate=result.iterate,
+            iterate=iterate,
             raw=result.raw,
             contact_ids=self.contact_ids,
             provenance=self._provenance(backend, result, tol, warm, time_limit),
@@ -290,9 +290,9 @@ class Formulation(ABC):
         warm: bool,
         time_limit: float | None,
     ) -> dict[str, Any]:
-        used = backend.capability.warm_start
-        limited = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
-        return {
+        """What is needed to repeat the run."""
+        start = "used" if backend.capability.warm_start else "not used by this backend"
+        record = {
             "cdopt": _version(),
             "cvxpy": cp.__version__,
             "numpy": np.__version__,
@@ -300,9 +300,12 @@ class Formulation(ABC):
             "how": result.how,
             "tol": tol,
             "extended": self.extended,
-            "warm_start": ("used" if used else "not used by this backend") if warm else "none",
-            **({} if time_limit is None else {"time_limit": limited}),
+            "warm_start": start if warm else "none",
         }
+        if time_limit is not None:
+            limit = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
+            record["time_limit"] = limit
+        return record
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.data.nc} contacts, {self.problem_class})"

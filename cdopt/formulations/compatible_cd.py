@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,9 @@ from cdopt.backends.registry import resolve
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.statement import align
 from cdopt.problem import RigidStepData, TrussData, delassus
-from cdopt.problem.certificate import TOLERANCE, certify
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import Iterate, StepSolution
@@ -136,7 +136,7 @@ class CompatibleCD:
     def _small(self) -> float:
         """ε at which contacts under their part's force yield by 1e-6 of its closing speed."""
         data = self.classic_cd.data
-        overlap = (data.force / self.step.stiffness) ** (1.0 / (self.power - 1.0))
+        overlap = PowerLaw(self.step.stiffness, self.power).overlap(data.force)
         return _ONE_STEP * float(np.min(data.speed / overlap, initial=np.inf)) if data.nc else 1.0
 
     @property
@@ -187,23 +187,36 @@ class CompatibleCD:
         if self.epsilon is not None:
             if classic is not None:
                 raise InvalidInput("classic", checks.describe(classic), "none: there is one step")
-            found = self.compliant_cd.solve(
-                chosen, tol=tol, warm_start=warm_start, verbose=verbose, check=check,
+            solution = self.compliant_cd.solve(
+                chosen,
+                tol=tol,
+                warm_start=warm_start,
+                verbose=verbose,
+                check=check,
                 time_limit=time_limit,
-            )  # fmt: skip
-            kept = {**found.provenance, "epsilon": self.epsilon}
-            return dataclasses.replace(found, formulation=self.name, provenance=kept)
+            )
+            record = {**solution.provenance, "epsilon": self.epsilon}
+            return dataclasses.replace(solution, formulation=self.name, provenance=record)
         first = self._first(
             chosen if classic is None else classic, warm_start, check, tol, verbose, time_limit
         )
         if first.f is None:
-            return self._without_answer(first)
+            return dataclasses.replace(
+                first,
+                formulation=self.name,
+                classic=first,
+                certificates=_as_classic(first),
+            )
         network = self.network(first)
         start = None if warm_start is None else self._restrict(warm_start, network)
         second = self.truss(network).solve(
-            chosen, tol=tol, warm_start=start, verbose=verbose, check=check,
+            chosen,
+            tol=tol,
+            warm_start=start,
+            verbose=verbose,
+            check=check,
             time_limit=deadline.time_limit,
-        )  # fmt: skip
+        )
         return self._combine(first, second, network)
 
     def network(self, classic: StepSolution) -> ClosedNetwork:
@@ -220,9 +233,8 @@ class CompatibleCD:
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         tol = self.closed_tol
         if tol is None:
-            held = classic.certificate
-            worst = held.worst if held is not None and np.isfinite(held.worst) else 0.0
-            tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst)
+            worst = 0.0 if classic.certificate is None else classic.certificate.worst
+            tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
         exchange = data.exchange(motion, f)
         gap_tol = tol * exchange.speed + data.position_round_off
         force_tol = gap_tol / data.mobility
@@ -275,22 +287,15 @@ class CompatibleCD:
         """Both problems as mathematics, or the one."""
         if self.epsilon is not None:
             return self.compliant_cd.latex()
-        nc = self.step.nc
-        q = self.power / (self.power - 1.0)
-        second = (
-            r"\begin{align*}"
-            "\n"
+        p, q = self.power, self.power / (self.power - 1.0)
+        second = align(
             r"\mathcal{C} &= \{ i : (B v^+ + b)_i \le \mathrm{tol} \text{ or } f^\mathrm{classic}_i"
             r" > \mathrm{tol}_f \}, \qquad \tilde F = B_\mathcal{C}^\mathsf{T} "
-            r"f^\mathrm{classic}_\mathcal{C} \\"
-            "\n"
-            rf"\min_{{f \in \mathbb{{R}}^{{{nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-            rf"\sum_{{i \in \mathcal{{C}}}} k_i^{{-1/{self.power - 1.0:.6g}}} f_i^{{{q:.6g}}} \\"
-            "\n"
+            r"f^\mathrm{classic}_\mathcal{C}",
+            rf"\min_{{f \in \mathbb{{R}}^{{{self.step.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
+            rf"\sum_{{i \in \mathcal{{C}}}} k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}",
             r"\text{s.t.}\quad & B_\mathcal{C}^\mathsf{T} f_\mathcal{C} = \tilde F, \quad "
-            r"f_\mathcal{C} \ge 0, \quad f_i = 0 \text{ for } i \notin \mathcal{C}"
-            "\n"
-            r"\end{align*}"
+            r"f_\mathcal{C} \ge 0, \quad f_i = 0 \text{ for } i \notin \mathcal{C}",
         )
         return self.classic_cd.latex() + "\n" + second
 
@@ -311,9 +316,13 @@ class CompatibleCD:
         if isinstance(warm_start, StepSolution):
             earlier = warm_start.classic or warm_start
         return self.classic_cd.solve(
-            classic, tol=tol, warm_start=earlier, verbose=verbose, check=check,
+            classic,
+            tol=tol,
+            warm_start=earlier,
+            verbose=verbose,
+            check=check,
             time_limit=time_limit,
-        )  # fmt: skip
+        )
 
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.
@@ -330,16 +339,9 @@ class CompatibleCD:
         motion = classic.v_next
         if (motion is None) == isinstance(data, RigidStepData):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
-        held = certify(data, motion, classic.f, tol)
+        certificate = certify(data, motion, classic.f, tol)
         gap = data.gap(motion, classic.f)
-        return dataclasses.replace(classic, gap=gap, certificates={"forces": held})
-
-    def _without_answer(self, first: StepSolution) -> StepSolution:
-        held = first.certificate
-        certificates = {} if held is None else {"classic": held}
-        return dataclasses.replace(
-            first, formulation=self.name, classic=first, certificates=certificates
-        )
+        return dataclasses.replace(classic, gap=gap, certificates={"forces": certificate})
 
     def _restrict(
         self, earlier: StepSolution | WarmStart, network: ClosedNetwork
@@ -355,21 +357,24 @@ class CompatibleCD:
     def _combine(
         self, first: StepSolution, second: StepSolution, network: ClosedNetwork
     ) -> StepSolution:
-        certificates = {} if first.certificate is None else {"classic": first.certificate}
         timings = {f"classic {k}": t for k, t in first.timings.items()}
         closed = {
             "contacts": int(network.contacts.size),
             "tol": network.tol,
             "projected": network.projected,
         }
-        iterate = second.iterate
+        nc, iterate, dual = self.step.nc, second.iterate, second.dual
+        if iterate is not None:
+            iterate = Iterate(iterate.motion, _scatter(network, iterate.forces, nc))
+        if self.form == "potential" and dual is not None:
+            dual = _scatter(network, dual, nc)
         return StepSolution(
-            f=self._on_all(network, second.f),
+            f=None if second.f is None else _scatter(network, second.f, nc),
             v_next=first.v_next,
             u=second.u,
             gap=first.gap,
-            dual=self._on_all(network, second.dual) if self.form == "potential" else second.dual,
-            certificates=MappingProxyType({**certificates, **second.certificates}),
+            dual=dual,
+            certificates={**_as_classic(first), **second.certificates},
             status=second.status,
             claimed=first.claimed and second.claimed,
             backend=second.backend,
@@ -377,20 +382,20 @@ class CompatibleCD:
             objective=second.objective,
             timings={**timings, **second.timings},
             iterations=second.iterations,
-            iterate=None
-            if iterate is None
-            else Iterate(iterate.motion, _scatter(network, iterate.forces, self.step.nc)),
+            iterate=iterate,
             raw=second.raw,
             classic=first,
             contact_ids=self.step.contact_ids,
             provenance={**second.provenance, "classic": first.as_dict(), "closed": closed},
         )
 
-    def _on_all(self, network: ClosedNetwork, forces: FloatArray | None) -> FloatArray | None:
-        return None if forces is None else _scatter(network, forces, self.step.nc)
-
     def __repr__(self) -> str:
         return f"{self.name} ({self.step.nc} contacts)"
+
+
+def _as_classic(first: StepSolution) -> dict[str, Certificate]:
+    """The certificate of the first step under its name in a compatible solution."""
+    return {} if first.certificate is None else {"classic": first.certificate}
 
 
 def _scatter(network: ClosedNetwork, forces: FloatArray, nc: int) -> FloatArray:

@@ -20,7 +20,6 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
@@ -84,13 +83,13 @@ class NoTensionTruss(Formulation):
             checks.power("power", power),
         )
         free = _free_mask(free_dofs, nv)
-        held = _displaced(prescribed_u, free)
+        displaced = _displaced(prescribed_u, free)
         ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
         body = dof_body
         if dof_body is not None:
             body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         self.form = checks.choice("form", form, FORMS)
-        self.data = TrussData(matrix, load, law, free, held, ids, body)
+        self.data = TrussData(matrix, load, law, free, displaced, ids, body)
 
     @staticmethod
     def of(data: TrussData, form: str = "complementary") -> NoTensionTruss:
@@ -139,9 +138,9 @@ class NoTensionTruss(Formulation):
         """The problem as mathematics."""
         data = self.data
         p, q = data.law.power, data.law.conjugate_power
-        held = r", \qquad u = \bar u \text{ on } \Gamma_D" if not data.free.all() else ""
+        boundary = r", \qquad u = \bar u \text{ on } \Gamma_D" if not data.free.all() else ""
         rows = r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
-        if not held:
+        if not boundary:
             rows = r"B^\mathsf{T} f = \tilde F"
         extra = r" + f^\mathsf{T} B \bar u" if np.any(data.prescribed_u) else ""
         if self.form == "complementary":
@@ -153,18 +152,18 @@ class NoTensionTruss(Formulation):
         return align(
             rf"\min_{{u \in \mathbb{{R}}^{{{data.nv}}}}}\quad & "
             rf"\sum_i \tfrac{{k_i}}{{{p:.6g}}} (-B u)_{{i,+}}^{{{p:.6g}}} "
-            rf"+ \tilde F^\mathsf{{T}} u{held}"
+            rf"+ \tilde F^\mathsf{{T}} u{boundary}"
         )
 
 
 def _displaced(prescribed_u: Any, free: BoolArray) -> FloatArray:
     """(nv,) m: what is prescribed, zero on free dofs."""
     if prescribed_u is None:
-        return checks.read_only(np.zeros(free.size))
-    held = checks.vector("prescribed_u", prescribed_u, free.size, "m")
-    if np.any(held[free] != 0.0):
+        return read_only(np.zeros(free.size))
+    given = checks.vector("prescribed_u", prescribed_u, free.size, "m")
+    if np.any(given[free] != 0.0):
         raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
-    return held
+    return given
 
 
 # --- the two statements ----------------------------------------------------------------
@@ -308,7 +307,7 @@ def potential_form(x: _Potential) -> cp.Problem:
 def _free_mask(free_dofs: Any, nv: int) -> BoolArray:
     if free_dofs is None:
         return read_only(np.ones(nv, dtype=bool))
-    index: NDArray[Any] = _as_index(free_dofs)
+    index = checks.array("free_dofs", free_dofs, "indices or a mask")
     if index.dtype.kind == "b":
         if index.shape != (nv,):
             raise InvalidInput("free_dofs", f"a mask of shape {index.shape}", f"{nv} flags")
@@ -319,10 +318,3 @@ def _free_mask(free_dofs: Any, nv: int) -> BoolArray:
     mask = np.zeros(nv, dtype=bool)
     mask[index.astype(np.intp)] = True
     return read_only(mask)
-
-
-def _as_index(free_dofs: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(free_dofs)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise InvalidInput("free_dofs", checks.describe(free_dofs), "indices or a mask") from error

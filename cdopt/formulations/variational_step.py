@@ -283,10 +283,8 @@ class VariationalStep(ElasticStep):
         f[self._unknown] = iterate.forces
         mom = self.mom + h * (self._B.T @ f + self._load) + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
-        return {
-            "f": f, "u": u, "mom": mom, "v_next": self._velocity(mom), "gap": gap,
-            "dual": self._multipliers(iterate),
-        }  # fmt: skip
+        dual, v_next = self._multipliers(iterate), self._velocity(mom)
+        return {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
 
     def latex(self) -> str:
         """The problem as mathematics."""

@@ -80,8 +80,8 @@ def bodies_of(
     shared = (acts.T @ acts).tocoo()  # contacts that two dofs have in common
     j, other = shared.coords
     alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
-    one = alike & (shared.data == np.bincount(acts.indices, minlength=nv)[j])
-    left, right = j[one], other[one]
+    together = alike & (shared.data == np.bincount(acts.indices, minlength=nv)[j])
+    left, right = j[together], other[together]
     if coupling is not None:
         left = np.concatenate([left, rows_of(coupling)])
         right = np.concatenate([right, coupling.indices])

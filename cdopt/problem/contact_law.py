@@ -1,4 +1,4 @@
-"""The elastic contact law: w(c) = (k/p) c₊ᵖ and its convex conjugate w*.
+"""The elastic contact law: w(c) = (k/p) c₊ᵖ, its derivatives, and its convex conjugate w*.
 
 The only place where these formulas stand, for numbers and for CVXPY expressions alike.
 Hooke is p = 2, Hertz p = 5/2. Olsen & Kamrin (2018), section 6.
@@ -44,6 +44,12 @@ class PowerLaw:
     def force(self, c: FloatArray) -> FloatArray:
         """w′(c) = k c₊^(p−1) in N."""
         return self.stiffness * np.maximum(c, 0.0) ** (self.power - 1.0)
+
+    def tangent(self, c: FloatArray) -> FloatArray:
+        """w″(c) = (p−1) k c₊^(p−2) in N/m; zero where c ≤ 0."""
+        closed = c > 0.0
+        safe = np.where(closed, c, 1.0) ** (self.power - 2.0)
+        return np.where(closed, (self.power - 1.0) * self.stiffness * safe, 0.0)
 
     def conjugate(self, f: FloatArray) -> FloatArray:
         """w*(f) = ((p−1)/p) k^{1/(1−p)} f^{p/(p−1)} in J, for forces f₊ (nc,) in N."""

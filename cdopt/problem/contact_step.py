@@ -73,8 +73,8 @@ class Step(ABC):
             length = np.linalg.norm(self.normals, axis=1)
             bad = np.flatnonzero(np.abs(length - 1.0) > 1e-6)
             if bad.size:
-                found = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
-                raise InvalidInput("normals", found, "unit vectors")
+                given = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
+                raise InvalidInput("normals", given, "unit vectors")
         if points is not None:
             self.points = checks.table("points", points, nc)
         if contact_ids is not None:

@@ -34,8 +34,8 @@ def root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
 
 def _dense_root(block: sp.csr_array, rank_tol: float) -> sp.csr_array:
     """The root of one part, its contacts in units of their own mobility."""
-    own = np.sqrt(np.maximum(block.diagonal(), 0.0))
-    unit = np.where(own > 0.0, own, 1.0)
+    scale = np.sqrt(np.maximum(block.diagonal(), 0.0))
+    unit = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(block.toarray() / np.outer(unit, unit))
     kept = values > rank_tol * max(float(values[-1]), 0.0)
     return sp.csr_array(vectors[:, kept] * np.sqrt(values[kept]) * unit[:, None])

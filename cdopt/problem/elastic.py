@@ -91,13 +91,12 @@ class ElasticStepData(MatrixStepData):
         contacts may yield before they stop what closes.
         """
         stiffest = self.parts.largest(self.parts.contact, self.law.stiffness)
-        yielding = stiffest * (self.part_speed * self.dt) ** (self.law.power - 1.0)
+        yielding = PowerLaw(stiffest, self.law.power).force(self.part_speed * self.dt)
         stopping = self.stopping_force
         return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))
 
     @cached_property
     def _scaled(self) -> ScaledDynamics:
         """With the law between forces and overlaps in units of their parts: F, and V Δt."""
-        length = (self.speed * self.dt) ** (self.law.power - 1.0)
-        law = PowerLaw(self.law.stiffness * length / self.force, self.law.power)
+        law = PowerLaw(self.law.force(self.speed * self.dt) / self.force, self.law.power)
         return dataclasses.replace(super()._scaled, law=law)

@@ -155,11 +155,11 @@ class StepData(ProblemData):
     @cached_property
     def mobility(self) -> FloatArray:
         """N_ii (nc,), m/(s·N): gap speed per unit of the contact's own force, always positive."""
-        own = self._diagonal()
-        if (own > 0.0).all():
-            return read_only(own)
-        mean = self.parts.geometric_mean(own)[self.parts.contact]
-        return read_only(np.where(own > 0.0, own, mean))
+        diagonal = self._diagonal()
+        if (diagonal > 0.0).all():
+            return read_only(diagonal)
+        mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
+        return read_only(np.where(diagonal > 0.0, diagonal, mean))
 
     @abstractmethod
     def _diagonal(self) -> FloatArray:
@@ -337,9 +337,9 @@ class MatrixStepData(StepData):
         """(nc,) 1/kg, N_ii/Δt if M were its diagonal; and which dofs (nv,) move a gap."""
         B, moving = self.step.B, np.zeros(self.nv, dtype=bool)
         rows, share = rows_of(B), B.data**2 / self.mass.diagonal[B.indices]
-        own = total_by(rows, share, self.nc)
-        moving[B.indices[share > _IDLE * own[rows]]] = True
-        return own, moving
+        total = total_by(rows, share, self.nc)
+        moving[B.indices[share > _IDLE * total[rows]]] = True
+        return total, moving
 
     @cached_property
     def dof_energy(self) -> FloatArray:

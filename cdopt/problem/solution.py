@@ -119,8 +119,8 @@ class StepSolution(Frozen):
     @property
     def ok(self) -> bool:
         """Whether there is an answer and every certificate holds, whatever the solver said."""
-        held = bool(self.certificates) and all(c.ok for c in self.certificates.values())
-        return self.f is not None and held
+        certified = bool(self.certificates) and all(c.ok for c in self.certificates.values())
+        return self.f is not None and certified
 
     @property
     def seconds(self) -> float:
@@ -170,8 +170,8 @@ class StepSolution(Frozen):
         try:
             return cls._restored(content, json.loads(str(content["record"])))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            words = " ".join(f"{path}: {type(error).__name__}: {error}".split())[:300]
-            raise InvalidInput("path", words, "a solution that StepSolution.save wrote") from error
+            text = " ".join(f"{path}: {type(error).__name__}: {error}".split())[:300]
+            raise InvalidInput("path", text, "a solution that StepSolution.save wrote") from error
 
     def _stored(self, prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
         """Arrays by name, those of the classic step with a prefix, and all else for JSON."""

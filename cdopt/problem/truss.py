@@ -128,7 +128,7 @@ class TrussData(ProblemData):
         return _ROUND_OFF * self.entries.times_size(u)
 
     @cached_property
-    def held(self) -> FloatArray:
+    def prescribed_overlap(self) -> FloatArray:
         """c (nc,), m, that prescribed displacements make by themselves."""
         return read_only(self.overlap(self.prescribed_u))
 
@@ -204,7 +204,7 @@ class TrussData(ProblemData):
         loads = np.where(used, np.abs(self.contact_load), 0.0)
         if self.step_acting is not None:
             loads = np.maximum(loads, self.step_acting)
-        driven = self.law.force(self.held)
+        driven = self.law.force(self.prescribed_overlap)
         applied = np.maximum(
             bodies.largest(loads / self.dof_lever),
             largest_by(body, driven[contact], bodies.count),
@@ -225,7 +225,7 @@ class TrussData(ProblemData):
 
     def complementary_energy(self, f: FloatArray) -> FloatArray:
         """Σ w*(f) + fᵀ B u_prescribed (parts,), J: the objective of (33) and (36)."""
-        work = f * self.held
+        work = f * self.prescribed_overlap
         return self.parts.total(self.parts.contact, self.law.conjugate(f) - work)
 
     def potential_energy(self, u: FloatArray) -> FloatArray:
@@ -293,7 +293,7 @@ class TrussData(ProblemData):
         return ScaledTruss(
             B=scaled(self.B if used.size == self.nv else self.B[:, used], None, 1.0 / lever),
             load=self.contact_load[used] / (lever * self.part_force[part]),
-            opening=-self.held / self.length,
+            opening=-self.prescribed_overlap / self.length,
             law=PowerLaw(ratio, self.law.power),
             used=used,
             unit=lever / self.part_length[part],
@@ -308,7 +308,7 @@ class TrussData(ProblemData):
         """
         parts = self.parts
         loads = np.where(self.in_play, np.abs(self.contact_load / self.dof_lever), 0.0)
-        caused = self.law.force(self.held)
+        caused = self.law.force(self.prescribed_overlap)
         force = np.maximum(parts.largest(parts.dof, loads), parts.largest(parts.contact, caused))
         return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
 
@@ -320,8 +320,7 @@ class TrussData(ProblemData):
     @cached_property
     def part_length(self) -> FloatArray:
         """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
-        exponent = 1.0 / (self.law.power - 1.0)
-        return read_only((self.part_force / self.part_stiffness) ** exponent)
+        return read_only(PowerLaw(self.part_stiffness, self.law.power).overlap(self.part_force))
 
     @cached_property
     def force(self) -> FloatArray:

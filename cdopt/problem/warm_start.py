@@ -41,8 +41,8 @@ class WarmStart(Frozen):
         if self.contact_ids is None or contact_ids is None:
             count = self.forces.size
             if count != nc:
-                found = f"{count} contacts without names"
-                raise InvalidInput("warm_start", found, f"{nc} contacts")
+                given = f"{count} contacts without names"
+                raise InvalidInput("warm_start", given, f"{nc} contacts")
             return np.array(self.forces)
         earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
         index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)

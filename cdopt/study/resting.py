@@ -21,6 +21,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.collision import Contacts, detect, external_forces, gap_gradient, move
 from cdopt.dynamics import MarchingMethod, Run, VariationalSteps, VelocityVerletSteps, equilibrium
 from cdopt.dynamics.relinearised import elastic
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.scene import Scene, State
 
 MARCHING: dict[str, tuple[MarchingMethod, float]] = {  # and steps in the time of a collision
@@ -239,6 +240,4 @@ def _undone(scene: Scene, look: _Look) -> float:
 
 def _slope(scene: Scene, look: _Look) -> FloatArray:
     """w″ (n,) of contacts that overlap, N/m."""
-    p, overlap = scene.power, np.maximum(-look.contacts.phi, 0.0)
-    steep = (p - 1.0) * look.contacts.stiffness * np.where(overlap > 0.0, overlap, 1.0) ** (p - 2.0)
-    return np.asarray(np.where(overlap > 0.0, steep, 0.0))
+    return PowerLaw(look.contacts.stiffness, scene.power).tangent(-look.contacts.phi)

@@ -20,6 +20,8 @@ def test_force_is_the_derivative_of_energy(k: float, p: float, c: float) -> None
     h = 1e-6 * c
     slope = (law(k, p).energy(np.array([c + h])) - law(k, p).energy(np.array([c - h]))) / (2 * h)
     np.testing.assert_allclose(slope, law(k, p).force(np.array([c])), rtol=1e-6)
+    steep = (law(k, p).force(np.array([c + h])) - law(k, p).force(np.array([c - h]))) / (2 * h)
+    np.testing.assert_allclose(steep, law(k, p).tangent(np.array([c])), rtol=1e-5)
 
 
 @given(stiffness, powers, overlaps)
