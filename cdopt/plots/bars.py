@@ -58,16 +58,16 @@ def force_bars(
     ------
     InvalidInput : no solution has forces, lengths differ, or a report of another step.
     """
-    found = answers(solutions, compatible, step)
-    nc = found[0][1].shape[0]
+    shown = answers(solutions, compatible, step)
+    nc = shown[0][1].shape[0]
     bounds = None if report is None else intervals_of(report, nc)
-    markers = [(s, f) for s, f in found if s is not compatible]
+    markers = [(s, f) for s, f in shown if s is not compatible]
     plot_width = min(max(4.6, 0.9 * nc), 7.6)
-    entries = len(found) + (2 if report is not None else 0)
+    entries = len(shown) + (2 if report is not None else 0)
     figure = blank(plot_width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
     axes, beside = figure.subplots(1, 2, width_ratios=(plot_width, _LEGEND))
     quiet_axes(axes)
-    _limits(axes, [f for _, f in found], bounds)
+    _limits(axes, [f for _, f in shown], bounds)
     handles: list[Any] = []
     if compatible is not None and compatible.f is not None:
         handles.append(_columns(axes, compatible, compatible.f, report is None))

@@ -33,7 +33,7 @@ _SEEN = 1e-9  # a least force nearer than this to the compatible one is the same
 _CORNER = 0.62  # size of the slope triangle, decades along the parameter
 
 
-def bridge_lines(found: Bridge, *, title: str = "", subtitle: str = "") -> Figure:
+def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figure:
     """Relative distance from the compatible forces, against κ and against ε.
 
     Left, elastic contacts at rest: markers of several methods lie inside one another where the
@@ -43,42 +43,42 @@ def bridge_lines(found: Bridge, *, title: str = "", subtitle: str = "") -> Figur
 
     Parameters
     ----------
-    found : what ``cdopt.bridge`` found.
+    bridge : what ``cdopt.bridge`` returned.
 
     Raises
     ------
     InvalidInput : not a Bridge, or no line with a point to draw.
     """
-    if not isinstance(found, Bridge):
-        raise InvalidInput("found", checks.describe(found), "what cdopt.bridge() returned")
-    if not any(np.isfinite(line.error).any() for line in found.lines):
-        raise InvalidInput("found", "no method with a point", "at least one line to draw")
+    if not isinstance(bridge, Bridge):
+        raise InvalidInput("bridge", checks.describe(bridge), "what cdopt.bridge() returned")
+    if not any(np.isfinite(line.error).any() for line in bridge.lines):
+        raise InvalidInput("bridge", "no method with a point", "at least one line to draw")
     figure = blank(WIDTH, _TALL)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0), sharey=True)
-    for k, line in enumerate(found.lines):
+    for k, line in enumerate(bridge.lines):
         _draw(left, line, 4.0 - 0.1 * k)
-    _draw(right, found.one_step, 4.0)
-    _draw(right, found.uniform, 4.0)
+    _draw(right, bridge.one_step, 4.0)
+    _draw(right, bridge.uniform, 4.0)
     for axes in (left, right):
         _style(axes)
-        if found.minimum_norm_error > _SEEN:
+        if bridge.minimum_norm_error > _SEEN:
             axes.axhline(
-                found.minimum_norm_error, color=_LEAST, linestyle=(0, (4, 2)), linewidth=1.2,
-                label=f"least force: {short(found.minimum_norm_error, 2)}", gid="least", zorder=1,
+                bridge.minimum_norm_error, color=_LEAST, linestyle=(0, (4, 2)), linewidth=1.2,
+                label=f"least force: {short(bridge.minimum_norm_error, 2)}", gid="least", zorder=1,
             )  # fmt: skip
         axes.tick_params(labelleft=True)
-    _corner(left, found.lines[0], found.expected, _exponent(found.power))
-    _corner(right, found.one_step, 1.0, "1")
-    _overlaps(left, found)
+    _corner(left, bridge.lines[0], bridge.expected, _exponent(bridge.power))
+    _corner(right, bridge.one_step, 1.0, "1")
+    _overlaps(left, bridge)
     left.set_ylabel(_ERROR, fontsize=TEXT, color=INK)
     left.set_xlabel("stiffness κ", fontsize=TEXT, color=INK)
     right.set_xlabel("compliance ε, falling", fontsize=TEXT, color=INK)
     right.invert_xaxis()
-    one, two = seconds(found.seconds_one_step), seconds(found.seconds_two_steps)
+    one, two = seconds(bridge.seconds_one_step), seconds(bridge.seconds_two_steps)
     _head(left, "Elastic contacts at rest", "")
     _head(right, "One step of contact dynamics", f"a solve takes {one}; in two steps {two}")
-    _key(left, found.lines)
-    _key(right, (found.one_step, found.uniform))
+    _key(left, bridge.lines)
+    _key(right, (bridge.one_step, bridge.uniform))
     headline(figure, title, subtitle)
     return figure
 
@@ -164,10 +164,10 @@ def _exponent(power: float) -> str:
     return {2.0: "1", 2.5: "2/3"}.get(power, short(1.0 / (power - 1.0), 3))
 
 
-def _overlaps(axes: Axes, found: Bridge) -> None:
+def _overlaps(axes: Axes, bridge: Bridge) -> None:
     """The deepest overlap on an axis at the top."""
-    share = float(found.overlap[0] * found.lines[0].parameter[0] ** (-found.expected))
-    power = found.expected
+    share = float(bridge.overlap[0] * bridge.lines[0].parameter[0] ** (-bridge.expected))
+    power = bridge.expected
 
     def overlap(kappa: Any) -> Any:
         return share * np.clip(kappa, 1e-60, 1e60) ** power

@@ -205,16 +205,16 @@ def answers(
     InvalidInput : none has, there are no contacts, or the lengths differ.
     """
     everything = [*solutions, *([] if compatible is None else [compatible])]
-    found = [(s, s.f) for s in everything if s.f is not None]
-    if not found:
+    with_forces = [(s, s.f) for s in everything if s.f is not None]
+    if not with_forces:
         raise InvalidInput("solutions", "none with forces", "at least one solution with forces")
-    size = found[0][1].shape[0] if step is None else step.nc
+    size = with_forces[0][1].shape[0] if step is None else step.nc
     if size == 0:
         raise InvalidInput("solutions", "no contacts", "at least one contact to draw")
-    for _, f in found:
+    for _, f in with_forces:
         if f.shape != (size,):
             raise InvalidInput("solutions", f"{f.shape[0]} forces", f"{size}, one per contact")
-    return found
+    return with_forces
 
 
 def largest(forces: Sequence[FloatArray]) -> float:

@@ -31,7 +31,7 @@ _PALE = 0.55  # of the largest, above which numbers are white
 
 
 def force_ensemble(
-    found: Ensemble,
+    ensemble: Ensemble,
     answers: Mapping[str, Any] | None = None,
     *,
     title: str = "",
@@ -45,7 +45,7 @@ def force_ensemble(
 
     Parameters
     ----------
-    found : what ``cdopt.ensemble`` returned.
+    ensemble : what ``cdopt.ensemble`` returned.
     answers : forces (nc,) N by name, up to six; "compatible" is drawn as a line, names of
         backends in the colours that they have in every picture.
 
@@ -53,19 +53,19 @@ def force_ensemble(
     ------
     InvalidInput : not an ensemble, every force is determined, or an answer of another size.
     """
-    if not isinstance(found, Ensemble):
-        raise InvalidInput("found", checks.describe(found), "what ensemble() returned")
-    if not found.parts:
-        raise InvalidInput("found", "an ensemble of one point", "forces that can differ")
+    if not isinstance(ensemble, Ensemble):
+        raise InvalidInput("ensemble", checks.describe(ensemble), "what ensemble() returned")
+    if not ensemble.parts:
+        raise InvalidInput("ensemble", "an ensemble of one point", "forces that can differ")
     given = dict(answers or {})
     if len(given) > _MOST:
         raise InvalidInput("answers", f"{len(given)} of them", f"at most {_MOST}")
-    nc = found.samples.shape[2]
+    nc = ensemble.samples.shape[2]
     marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in given.items()}
     figure = blank(WIDTH, _TALL + 0.75)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
-    _contacts(left, found, marks)
-    _magnitudes(right, found, marks)
+    _contacts(left, ensemble, marks)
+    _magnitudes(right, ensemble, marks)
     if marks:
         handles, names = left.get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower left", ncols=6, fontsize=SMALL,
@@ -74,13 +74,13 @@ def force_ensemble(
     return figure
 
 
-def _contacts(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None:
+def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
     """Quantile bands of the loose contacts, by mean force."""
     quiet_axes(axes)
-    shown = np.flatnonzero(found.loose)
-    shown = shown[np.argsort(found.mean[shown], kind="stable")]
+    shown = np.flatnonzero(ensemble.loose)
+    shown = shown[np.argsort(ensemble.mean[shown], kind="stable")]
     at, few = np.arange(shown.size), shown.size <= _FEW
-    low, first, last, high = (found.quantile(q)[shown] for q in (0.05, 0.25, 0.75, 0.95))
+    low, first, last, high = (ensemble.quantile(q)[shown] for q in (0.05, 0.25, 0.75, 0.95))
     wide = 0.8 if few else 1.0
     axes.bar(at, high - low, wide, bottom=low, color=BAND, label="middle 90 %")
     axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
@@ -93,33 +93,33 @@ def _contacts(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None
                       label=literal(style.name), markersize=5.0 if few else 2.5, clip_on=False,
                       zorder=4)  # fmt: skip
     if few:
-        names = [found.report.names[i] for i in shown]
+        names = [ensemble.report.names[i] for i in shown]
         long = max(map(len, names)) * shown.size > 60
         axes.set_xticks(at, [*map(literal, names)], rotation=90.0 if long else 0.0)
     axes.set_xlim(-0.7, shown.size - 0.3)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("contacts, by mean force", fontsize=TEXT, color=INK)
     axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
-    verdict = "converged" if found.converged else "NOT converged"
-    head(axes, "Each contact", f"{found.dimension} dimensions, {found.forces.shape[0]:,} samples",
-         verdict)  # fmt: skip
+    verdict = "converged" if ensemble.converged else "NOT converged"
+    size = f"{ensemble.dimension} dimensions, {ensemble.forces.shape[0]:,} samples"
+    head(axes, "Each contact", size, verdict)
 
 
-def _magnitudes(axes: Axes, found: Ensemble, marks: dict[str, FloatArray]) -> None:
+def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
     """P(f/⟨f⟩) of all closed contacts, beside an exponential."""
     quiet_axes(axes)
-    edges, density = found.distribution(_BINS)
+    edges, density = ensemble.distribution(_BINS)
     axes.stairs(density, edges, color=EDGE, linewidth=1.6, label="ensemble")
     x = np.linspace(0.0, edges[-1], 100)
     axes.plot(x, np.exp(-x), color=QUIET, linewidth=0.9, linestyle=":")
     axes.set_yscale("log")
     axes.set_ylim(_RARE * density.max(), 3.0 * density.max())
-    mean = float(found.mean[found.report.closed].mean()) or 1.0
+    mean = float(ensemble.mean[ensemble.report.closed].mean()) or 1.0
     kept = edges[:-1][density > _RARE * density.max()]
     axes.set_xlim(0.0, 1.1 * float(kept.max(initial=edges[1])))
     for row, (style, f) in enumerate(zip(_styles(marks), marks.values(), strict=True)):
         height = 1.3 * 1.5**row * _RARE * density.max()
-        values = f[found.report.closed] / mean
+        values = f[ensemble.report.closed] / mean
         axes.plot(values, np.full(values.size, height), "|", color=style.colour, markersize=6.0)
     axes.set_xlabel("force over mean force", fontsize=TEXT, color=INK)
     axes.set_ylabel("density", fontsize=TEXT, color=INK)
@@ -134,7 +134,7 @@ def _styles(marks: Mapping[str, FloatArray]) -> list[Look]:
 
 
 def stiffness_influence(
-    found: Sensitivity,
+    sensitivity: Sensitivity,
     names: Sequence[str] | None = None,
     *,
     title: str = "",
@@ -147,7 +147,7 @@ def stiffness_influence(
 
     Parameters
     ----------
-    found : what ``cdopt.sensitivity`` returned.
+    sensitivity : what ``cdopt.sensitivity`` returned.
     names : of the contacts; their numbers by default.
 
     Raises
@@ -155,12 +155,16 @@ def stiffness_influence(
     InvalidInput : not a sensitivity, or another number of names.
     Unsupported : derivatives are one-sided.
     """
-    if not isinstance(found, Sensitivity):
-        raise InvalidInput("found", checks.describe(found), "what sensitivity() returned")
-    words = [str(i) for i in range(found.nc)] if names is None else [str(name) for name in names]
-    if len(words) != found.nc:
-        raise InvalidInput("names", f"{len(words)}", f"{found.nc}, one per contact")
-    matrix = found.log_stiffness
+    if not isinstance(sensitivity, Sensitivity):
+        raise InvalidInput(
+            "sensitivity", checks.describe(sensitivity), "what sensitivity() returned"
+        )
+    words = (
+        [str(i) for i in range(sensitivity.nc)] if names is None else [str(name) for name in names]
+    )
+    if len(words) != sensitivity.nc:
+        raise InvalidInput("names", f"{len(words)}", f"{sensitivity.nc}, one per contact")
+    matrix = sensitivity.log_stiffness
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0
     figure = blank(_SIDE + 1.0, _SIDE)
     axes = figure.subplots()
@@ -169,16 +173,16 @@ def stiffness_influence(
     bar.set_label("∂f/∂log k [N]: 1 % stiffer gains a hundredth", fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
     bar.outline.set_visible(False)
-    for i, j in np.ndindex(matrix.shape) if found.nc <= _WORDS else ():
+    for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _WORDS else ():
         pale = abs(matrix[i, j]) > _PALE * top
         text = f"{matrix[i, j] + 0.0:.2g}"
         axes.text(j, i, text, ha="center", va="center", fontsize=TEXT,
                   color="white" if pale else INK)  # fmt: skip
-    if found.nc <= _NAMED:
+    if sensitivity.nc <= _NAMED:
         long, shown = max(map(len, words)) > 4, list(map(literal, words))
-        axes.set_xticks(range(found.nc), shown, rotation=45.0 if long else 0.0,
+        axes.set_xticks(range(sensitivity.nc), shown, rotation=45.0 if long else 0.0,
                         ha="right" if long else "center", rotation_mode="anchor")  # fmt: skip
-        axes.set_yticks(range(found.nc), shown)
+        axes.set_yticks(range(sensitivity.nc), shown)
     axes.tick_params(labelsize=SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("this contact gets stiffer", fontsize=TEXT, color=INK)

@@ -65,7 +65,7 @@ def force_intervals(
     """
     order = choice("order", order, ("force", "width"))
     lower, upper = intervals_of(report, report.nc)
-    found = answers(solutions, None, report.step) if len(solutions) else []
+    solved = answers(solutions, None, report.step) if len(solutions) else []
     middle = report.force if compatible is None or compatible.f is None else compatible.f
     if middle.shape != (report.nc,):
         raise InvalidInput("compatible", f"{middle.size} forces", f"{report.nc}, one per contact")
@@ -77,20 +77,20 @@ def force_intervals(
     keys = (upper[shown], np.round(force / round_off)) if order == "force" else (force, width)
     shown = shown[np.lexsort(keys)]
     lower, upper, middle = lower[shown], upper[shown], middle[shown]
-    number = max(len(found), 1)
+    number = max(len(solved), 1)
     columns = 1 if number <= 3 else 2
     figure, axes = panels(number, columns, _TALL, foot=0.75, sharex=True, sharey=True)
-    forces = np.concatenate([middle, *(f[shown] for _, f in found)])
+    forces = np.concatenate([middle, *(f[shown] for _, f in solved)])
     highest, low = float(forces.max(initial=0.0)), float(forces.min(initial=0.0))
     top = 1.06 * max(highest, float(upper[np.isfinite(upper)].max(initial=0.0))) or 1.0
     bent = top > _BEND * highest > 0.0
     for panel in axes:
         quiet_axes(panel)
         _bands(panel, lower, upper, middle, top)
-    for panel, (solution, f) in zip(axes, found, strict=False):
+    for panel, (solution, f) in zip(axes, solved, strict=False):
         caption(panel, solution, False, _place(report, f))
         _dots(panel, solution, f[shown])
-    if not found:
+    if not solved:
         note = f"{shown.size} of {report.nc} contacts"
         head(axes[0], "Admissible forces", "least to largest", note)
     if bent:
@@ -106,7 +106,7 @@ def force_intervals(
     figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if bent else "")
     figure.supylabel(unit, fontsize=TEXT, color=INK)
-    _key(figure, bool(found), bool(np.isposinf(upper).any()))
+    _key(figure, bool(solved), bool(np.isposinf(upper).any()))
     headline(figure, title, subtitle)
     return figure
 

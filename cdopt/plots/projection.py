@@ -117,15 +117,15 @@ def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
     pieces, boxes, mean = [], [], []
     for number, (first, end) in enumerate(pairwise(starts)):
         body, part = int(meshes.piece_body[number]), slice(first, end)
-        own = np.unique(meshes.loops[meshes.first_loop[first] : meshes.first_loop[end]])
+        used = np.unique(meshes.loops[meshes.first_loop[first] : meshes.first_loop[end]])
         if meshes.smooth[first]:
-            shown = [Face(flat[own][ConvexHull(flat[own]).vertices], _ROUND, body)]
+            shown = [Face(flat[used][ConvexHull(flat[used]).vertices], _ROUND, body)]
         else:
             shown = [Face(rings[first + k], float(light[first + k]), body)
                      for k in np.flatnonzero(seen[part])]  # fmt: skip
-        pieces.append(_Piece(corners[own], normals[part], offsets[part], seen[part], shown))
-        boxes.append((flat[own].min(axis=0), flat[own].max(axis=0)))
-        mean.append(float(near[own].mean()))
+        pieces.append(_Piece(corners[used], normals[part], offsets[part], seen[part], shown))
+        boxes.append((flat[used].min(axis=0), flat[used].max(axis=0)))
+        mean.append(float(near[used].mean()))
     order = _order(pieces, np.array(boxes).reshape(-1, 2, 2), mean)
     return [face for k in order for face in pieces[k].shown]
 
@@ -161,24 +161,24 @@ def _order(pieces: list[_Piece], boxes: FloatArray, mean: list[float]) -> list[i
 def _beside(boxes: FloatArray) -> IntArray:
     """(n, 2) pairs a < b of boxes (np, 2, 2) on paper that overlap."""
     low, high = boxes[:, 0], boxes[:, 1]
-    found = [
+    pairs = [
         np.column_stack([np.full(later.size, k), later])
         for k in range(len(boxes))
         for later in [k + 1 + np.flatnonzero(
             ((low[k + 1 :] < high[k]) & (high[k + 1 :] > low[k])).all(axis=1)
         )]
     ]  # fmt: skip
-    return np.concatenate([*found, np.empty((0, 2), dtype=np.int64)])
+    return np.concatenate([*pairs, np.empty((0, 2), dtype=np.int64)])
 
 
 def _front(a: _Piece, b: _Piece) -> int:
     """1 if b may cover a, −1 if a may cover b, 0 if no face's plane parts them."""
     best, answer = 0.0, 0
-    for own, other, sign in ((a, b, 1), (b, a, -1)):
-        along = other.corners @ own.normals.T
+    for this, other, sign in ((a, b, 1), (b, a, -1)):
+        along = other.corners @ this.normals.T
         lowest = along.min(axis=0)
-        height = (lowest - own.offsets) / (along.max(axis=0) - lowest)
+        height = (lowest - this.offsets) / (along.max(axis=0) - lowest)
         face = int(height.argmax())
         if answer == 0 or height[face] > best:
-            best, answer = float(height[face]), sign if own.seen[face] else -sign
+            best, answer = float(height[face]), sign if this.seen[face] else -sign
     return answer if best > -_DEEP else 0

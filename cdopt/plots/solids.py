@@ -238,8 +238,8 @@ def _skins(bodies: Bodies, depth: float) -> tuple[list[int], list[Skin]]:
     table = bodies.table(Sphere)
     balls = np.empty(0, dtype=np.int64) if table is None else table.body
     numbers = np.flatnonzero(~np.isin(hulls.body, balls))
-    found = [_skin(hulls, int(piece), depth) for piece in numbers]
-    return hulls.body[numbers].tolist(), found
+    skins = [_skin(hulls, int(piece), depth) for piece in numbers]
+    return hulls.body[numbers].tolist(), skins
 
 
 def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
@@ -290,9 +290,9 @@ def faceted(x: FloatArray, loops: Loops, edges: Loops) -> Skin:
     """A polyhedron, each face with corners (n, 3) m of its own."""
     flat = [k for loop in loops for k in loop]
     ends = np.cumsum([len(loop) for loop in loops]).tolist()
-    own = [list(range(a, b)) for a, b in pairwise([0, *ends])]
+    faces = [list(range(a, b)) for a, b in pairwise([0, *ends])]
     first = {k: number for number, k in reversed(list(enumerate(flat)))}
-    return Skin(x[flat], own, [(first[a], first[b]) for a, b in edges], False)
+    return Skin(x[flat], faces, [(first[a], first[b]) for a, b in edges], False)
 
 
 def capsule(start: FloatArray, end: FloatArray, radius: float) -> Skin:

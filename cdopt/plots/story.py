@@ -45,12 +45,12 @@ def story(
     InvalidInput : no solution has forces.
     """
     compatible = comparison.compatible if isinstance(comparison, Comparison) else None
-    told = comparison.summary
+    summary = comparison.summary
     if not isinstance(comparison, Comparison) and len(comparison) > 1:
-        told = f"{comparison.title}. {told}"
+        summary = f"{comparison.title}. {summary}"
     words: dict[str, Any] = {
         "title": heading(comparison) if title is None else title,
-        "subtitle": told if subtitle is None else subtitle,
+        "subtitle": summary if subtitle is None else subtitle,
     }
     sizes = [s.f.shape[0] for s in (*comparison, compatible) if s is not None and s.f is not None]
     contacts = step.nc if step is not None else max(sizes, default=0)

@@ -94,10 +94,10 @@ def growth_with_size(
         for name, pairs in found.items():
             x, y = np.array(sorted(pairs), dtype=np.float64).T
             shown = {**_style(name), "marker": look(_backend(name)).marker, "markersize": 5.0}
-            told = _label(name)
+            label = _label(name)
             if np.unique(x).size > 1:
-                told += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
-            panel.loglog(x, y, label=told, **shown)
+                label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
+            panel.loglog(x, y, label=label, **shown)
         _words(panel, what, "contacts", "time of the whole solve [s]")
         panel.legend(fontsize=SMALL - 1.5, frameon=False, handlelength=1.6)
     headline(figure, title, subtitle)

@@ -92,7 +92,7 @@ def test_equal_springs_have_no_line_of_the_least_force() -> None:
 
 
 def test_bad_arguments(found: Bridge) -> None:
-    with pytest.raises(cdopt.InvalidInput, match="found"):
+    with pytest.raises(cdopt.InvalidInput, match="bridge: "):
         bridge_lines("a bridge")
     with pytest.raises(cdopt.InvalidInput, match="at least one line"):
         bridge_lines(dataclasses.replace(found, lines=()))

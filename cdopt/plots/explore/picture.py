@@ -70,8 +70,8 @@ def reach_of(scene: Scene, state: State, bodies: IntArray) -> Reach:
     """(dim,) least and largest coordinates of bodies that are no half-spaces, m."""
     solids = Solids.of(scene, state.position)
     corners = solids.meshes.placed(state)[np.isin(solids.meshes.owner, bodies), : scene.dim]
-    mine = np.isin(solids.balls, bodies)
-    centres, radii = state.position[solids.balls[mine]], solids.radii[mine, None]
+    chosen = np.isin(solids.balls, bodies)
+    centres, radii = state.position[solids.balls[chosen]], solids.radii[chosen, None]
     reached = np.concatenate([corners, centres - radii, centres + radii])
     return reached.min(axis=0), reached.max(axis=0)
 
