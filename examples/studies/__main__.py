@@ -11,6 +11,10 @@ from cdopt.cli import compare, output
 from . import PLANS, plans
 
 
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
 def study(
     name: Annotated[str, typer.Argument(help=" or ".join(PLANS) + ".")],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the study.")],
@@ -24,4 +28,4 @@ def study(
 
 
 if __name__ == "__main__":
-    typer.run(study)
+    app()
