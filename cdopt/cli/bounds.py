@@ -96,15 +96,15 @@ def bounds(
                 named.step, classic, asked, tol, threads, time_limit=time_limit,
                 progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
             )  # fmt: skip
-            found = _with_solvers(named, report, solver or [])
+            bounded = _with_solvers(named, report, solver or [])
         if as_json:
-            output.print_json({**what, **_record(found)})
+            output.print_json({**what, **_record(bounded)})
         else:
-            _print(found)
+            _print(bounded)
         if to_csv is not None:
-            _write_csv(found, to_csv)
+            _write_csv(bounded, to_csv)
         if plot is not None:
-            _draw(found, plot)
+            _draw(bounded, plot)
     if report.failures:
         raise typer.Exit(output.NO_ANSWER)
 
@@ -173,29 +173,29 @@ def _contacts(text: str, names: list[str]) -> Any:
 # --- tables ----------------------------------------------------------------------------
 
 
-def _print(found: BoundedProblem) -> None:
+def _print(bounded: BoundedProblem) -> None:
     """Summary, classes of width if there are many contacts, table, solvers, failures."""
-    out, report, rows = output.console(), found.report, found.report.contacts.tolist()
+    out, report, rows = output.console(), bounded.report, bounded.report.contacts.tolist()
     output.say(report.summary)
     out.print()
-    output.say(f"{found.named.name}: {found.named.title}", "dim")
+    output.say(f"{bounded.named.name}: {bounded.named.title}", "dim")
     if len(rows) > ROWS_UP_TO:
         _print_classes(report)
         widest = _widest(report)[:WIDEST]
         output.say(f"\nThe {len(widest)} widest intervals, of {len(rows):,}:")
         rows = widest
     if rows:
-        out.print(_table(found, rows))
-        power = found.named.power
+        out.print(_table(bounded, rows))
+        power = bounded.named.power
         law = {2.0: "Hooke", 2.5: "Hertz"}.get(power, f"p = {power:g}")
         key = f"forces in N; compatible: what elastic contacts carry ({law})"
-        if found.forces:
+        if bounded.forces:
             key += "; solvers: position of their force in the interval"
         output.say(key, "dim")
-    if len(found.solutions) or found.solutions.failures:
+    if len(bounded.solutions) or bounded.solutions.failures:
         out.print()
-    _print_solvers(found)
-    print_failures(found.solutions)
+    _print_solvers(bounded)
+    print_failures(bounded.solutions)
     failed = list(report.failures.items())
     for i, why in failed[:WIDEST]:
         out.print(output.text(f"contact {report.names[i]}: ", "bold").append(why, "not bold red"))
@@ -203,11 +203,11 @@ def _print(found: BoundedProblem) -> None:
         output.say(f"and {len(failed) - WIDEST} more that failed")
 
 
-def _table(found: BoundedProblem, rows: list[int]) -> Any:
+def _table(bounded: BoundedProblem, rows: list[int]) -> Any:
     """A line for each contact."""
-    report, named = found.report, found.report.step.contact_ids is not None
-    places = {one_line(label, 14): report.position(f) for label, f in found.forces.items()}
-    columns = {"lower": report.lower, "upper": report.upper, "compatible": found.compatible}
+    report, named = bounded.report, bounded.report.step.contact_ids is not None
+    places = {one_line(label, 14): report.position(f) for label, f in bounded.forces.items()}
+    columns = {"lower": report.lower, "upper": report.upper, "compatible": bounded.compatible}
     finite = [float(x[i]) for x in columns.values() for i in rows if math.isfinite(x[i])]
     largest = max([0.0, *finite])
     names = ("contact", *(("name",) if named else ()), *columns, "verdict", *places)
@@ -293,13 +293,13 @@ def _print_classes(report: Indeterminacy) -> None:
     output.console().print(table)
 
 
-def _print_solvers(found: BoundedProblem) -> None:
+def _print_solvers(bounded: BoundedProblem) -> None:
     """Where each solver's forces lie as a whole."""
     report, solutions = (
-        found.report,
-        dict(zip(found.solutions.labels, found.solutions, strict=True)),
+        bounded.report,
+        dict(zip(bounded.solutions.labels, bounded.solutions, strict=True)),
     )
-    for label, f in found.forces.items():
+    for label, f in bounded.forces.items():
         solution, position, outside = solutions[label], report.position(f), report.outside(f)
         line = f" says “{one_line(solution.status, 24)}”, {cdopt.study.verdict(solution)}"
         inside = [position[i] for i in report.contacts.tolist() if math.isfinite(position[i])]
@@ -314,14 +314,14 @@ def _print_solvers(found: BoundedProblem) -> None:
 # --- files -----------------------------------------------------------------------------
 
 
-def _record(found: BoundedProblem) -> dict[str, Any]:
+def _record(bounded: BoundedProblem) -> dict[str, Any]:
     """Everything as plain values."""
-    report, solutions = found.report, found.solutions
+    report, solutions = bounded.report, bounded.solutions
     content = {
-        "power": found.named.power,
+        "power": bounded.named.power,
         "asked": report.contacts,
         **report.as_dict(),
-        "compatible": found.compatible,
+        "compatible": bounded.compatible,
         "solvers": [
             {
                 "label": label,
@@ -351,17 +351,17 @@ def _check_csv(path: Path) -> None:
         raise cdopt.InvalidInput("path", found, "a new file, or a table of bounds")
 
 
-def _write_csv(found: BoundedProblem, path: str) -> None:
+def _write_csv(bounded: BoundedProblem, path: str) -> None:
     """A row for each contact asked for; empty where unknown, inf without an upper bound."""
-    report = found.report
+    report = bounded.report
     columns = {
         "lower [N]": report.lower,
         "upper [N]": report.upper,
-        "compatible force [N]": found.compatible,
+        "compatible force [N]": bounded.compatible,
         "looseness [-]": report.looseness,
         "residual [-]": report.residual,
     }
-    for label, f in found.forces.items():
+    for label, f in bounded.forces.items():
         columns[f"{label} force [N]"] = f
         columns[f"{label} position [-]"] = report.position(f)
     contacts = report.contacts.tolist()
@@ -374,11 +374,13 @@ def _write_csv(found: BoundedProblem, path: str) -> None:
     typer.echo(f"table: {path}, {count(len(contacts), 'contact')}", err=True)
 
 
-def _draw(found: BoundedProblem, path: str) -> None:
+def _draw(bounded: BoundedProblem, path: str) -> None:
     """Write the picture; say on stderr what cannot be drawn."""
-    shown = [solution for solution in found.solutions if solution.f is not None]
+    shown = [solution for solution in bounded.solutions if solution.f is not None]
     try:
-        figure = cdopt.plots.bounds_story(found.report, shown, found.resolved, found.named.name)
+        figure = cdopt.plots.bounds_story(
+            bounded.report, shown, bounded.resolved, bounded.named.name
+        )
     except cdopt.InvalidInput as error:
         typer.echo(f"no picture: {error}", err=True)
         return

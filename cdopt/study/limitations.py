@@ -28,31 +28,33 @@ ALWAYS = (
 
 def limitations(study: Results) -> tuple[str, ...]:
     """Sentences on what the study cannot show: general ones, and those about its own runs."""
-    runs, found = study.records, []
+    runs, sentences = study.records, []
     hosts = {(r.machine.host, r.machine.processor) for r in runs}
     if len(hosts) > 1:
-        found.append(f"Runs come from {len(hosts)} machines: their times are not comparable.")
+        sentences.append(f"Runs come from {len(hosts)} machines: their times are not comparable.")
     versions = {tuple(sorted(r.machine.versions.items(), key=str)) for r in runs}
     if len(versions) > 1:
-        found.append(f"Runs were made with {len(versions)} different sets of package versions.")
+        sentences.append(f"Runs were made with {len(versions)} different sets of package versions.")
     short = {r.run.repeats for r in runs if r.run.repeats < 3}
     if short:
-        found.append(
+        sentences.append(
             "Some runs were repeated fewer than three times: their times are single shots."
         )
     cut = sum(r.outcome in ("timeout", "memory") for r in runs)
     if cut:
-        found.append(f"{count(cut, 'run')} ended at the limit of time or memory.")
+        sentences.append(f"{count(cut, 'run')} ended at the limit of time or memory.")
     left = sum(r.outcome == "interrupted" for r in runs)
     if left:
-        found.append(f"{count(left, 'run')} ended from outside, and left out: still to be made.")
+        sentences.append(
+            f"{count(left, 'run')} ended from outside, and left out: still to be made."
+        )
     missing = sorted({r.run.backend for r in runs if r.outcome == "missing"})
     if missing:
-        found.append(f"Not installed, and so not compared: {', '.join(missing)}.")
+        sentences.append(f"Not installed, and so not compared: {', '.join(missing)}.")
     installed = {r.run.backend for r in runs if r.outcome != "missing"}
     siconos = sorted(name for name in installed if name.startswith("siconos-"))
     if siconos:
-        found.append(
+        sentences.append(
             f"{', '.join(siconos)}: each solve starts a process, about a third of a second, which "
             "is in the time of the whole solve and not in that of the solver alone."
         )
@@ -60,17 +62,17 @@ def limitations(study: Results) -> tuple[str, ...]:
         asked, times = study.at(tolerance, form), study.times(tolerance, form)
         every = asked["question"].nunique()
         if len(times) < every:
-            found.append(
+            sentences.append(
                 f"{form} at {tolerance}: {every - len(times)} of {every} "
                 "problems were not asked of every solver; means and profiles leave them out."
             )
         few = set(asked.loc[asked["outcome"] != "refused", "solver"]) - set(times)
         if few:
-            found.append(
+            sentences.append(
                 f"{form} at {tolerance}: asked fewer than half of the problems, and so in "
                 f"no mean and no profile: {', '.join(sorted(few))}."
             )
-    return (*found, *ALWAYS)
+    return (*sentences, *ALWAYS)
 
 
 def facts(study: Results) -> dict[str, str]:

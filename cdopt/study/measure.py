@@ -59,7 +59,7 @@ class _Measurement:
     ----------
     run, stage, send : as in ``measure``.
     backend : of the run. tol : tolerance of the certificates.
-    problem : the problem. own : the question in the problem's own order of contacts.
+    problem : the problem. original : the question in the problem's own order of contacts.
     cold : solution and times of a cold solve, for runs of another mode.
     """
 
@@ -69,7 +69,7 @@ class _Measurement:
         self.backend: Backend = backend_of(run)
         self.tol = TOLERANCE if run.tolerance is None else run.tolerance
         self.problem = run.problem.load()
-        self.own = Question.of(self.problem, run)
+        self.original = Question.of(self.problem, run)
         self.cold: tuple[StepSolution, Times] | None = None
 
     def make(self) -> None:
@@ -80,14 +80,14 @@ class _Measurement:
             earlier = Question.of(run.problem.previous_step().load(), run)
         self.stage("warm up")
         self._warm_up()
-        given, start = self.own.shuffled(run.seed), None
+        given, start = self.original.shuffled(run.seed), None
         if run.mode != "cold":
             self.stage("cold")
-            self.cold = self.own.solve(self.backend, self.tol)
+            self.cold = self.original.solve(self.backend, self.tol)
             if earlier is not None:
                 start = earlier.solve(self.backend, self.tol)[0]
             else:
-                start = self.own.reordered(self.cold[0], given)
+                start = self.original.reordered(self.cold[0], given)
             if start.f is None:
                 self.send(Findings("gave up", "the solve before gave no forces to start from"))
                 return
@@ -169,13 +169,15 @@ class _Measurement:
         """Compare forces (nc,) with those of another start or order, and with all admissible."""
         stability = findings.stability or Stability()
         if self.cold is not None and self.cold[0].f is not None:
-            cold = self.own.on_all(self.cold[0].f)
+            cold = self.original.on_all(self.cold[0].f)
             stability = replace(stability, start=difference(f, cold))
         if self.run.seed is not None:
             self.stage("own order")
-            own = self.own.solve(self.backend, self.tol)[0].f
-            if own is not None:
-                stability = replace(stability, order=difference(f, self.own.on_all(own)))
+            unshuffled = self.original.solve(self.backend, self.tol)[0].f
+            if unshuffled is not None:
+                stability = replace(
+                    stability, order=difference(f, self.original.on_all(unshuffled))
+                )
         findings = replace(findings, stability=stability)
         self.send(findings)
         self.stage("compatible")

@@ -33,7 +33,7 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     ------
     InvalidInput : no such module or factory, or one that returns something else.
     """
-    found: dict[str, Maker] = {}
+    makers_by_name: dict[str, Maker] = {}
     for text in plugins:
         place, colon, name = text.rpartition(":")
         if not colon or not place or not name:
@@ -44,8 +44,8 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
         named = factory()
         if not isinstance(named, Mapping):
             raise InvalidInput("plugins", f"{text} gives {checks.describe(named)}", "a mapping")
-        found.update(named)
-    return found
+        makers_by_name.update(named)
+    return makers_by_name
 
 
 def backend_of(run: Run) -> Backend:

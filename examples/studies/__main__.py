@@ -10,7 +10,6 @@ from cdopt.cli import compare, output
 
 from . import PLANS, plans
 
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 

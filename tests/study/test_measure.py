@@ -14,7 +14,6 @@ from cdopt.backends import PGS
 from cdopt.study import ProblemSource, Run, problems
 from cdopt.study.machine import peak_memory
 from cdopt.study.measure import difference, measure
-from cdopt.study.named_problem import recorded_step
 from cdopt.study.record import STAGES, Findings
 
 MISBEHAVING = str(Path(__file__).with_name("misbehaving.py")) + ":factory"
@@ -194,20 +193,30 @@ def test_problems_that_a_solver_cannot_take_are_refused(
     assert measured(problem, formulation, backend).outcome == "refused"
 
 
+def test_the_reference_is_that_of_the_named_backend() -> None:
+    found = measured("beam-stiff-middle", "compatible", "newton", reference_backend="clarabel")
+    assert 0.0 < found.forces.distance < 1e-4  # from clarabel's forces, not from its own
+    assert found.forces.reference_worst > 0.0
+    missing = measured("beam-stiff-middle", "compatible", "newton", reference_backend="pgs")
+    assert missing.outcome == "solved"  # pgs solves no compatible step: nothing to compare with
+    assert missing.forces.distance is None
+
+
 # --- problems without an answer --------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["newton", "clarabel", "osqp"])
-def test_a_problem_without_an_answer_is_proven_so(backend: str) -> None:
-    found = measured("squeezed", "classic-force", backend, repeats=1)
+@pytest.mark.parametrize(
+    ("problem", "formulation", "backend"),
+    [("squeezed", "classic-force", "newton"), ("squeezed", "classic-force", "osqp"),
+     ("unreachable-load", "truss-complementary", "clarabel")],
+)  # fmt: skip
+def test_a_problem_without_an_answer_is_proven_so(
+    problem: str, formulation: str, backend: str
+) -> None:
+    found = measured(problem, formulation, backend, repeats=1)
     assert found.outcome == "infeasible"
     assert not found.answer.claimed
     assert "infeasible" in found.message
-
-
-def test_a_load_out_of_reach_is_proven_so() -> None:
-    found = measured("unreachable-load", "truss-complementary", "clarabel", repeats=1)
-    assert found.outcome == "infeasible"
 
 
 def test_no_contacts_are_a_problem_too() -> None:
@@ -229,28 +238,17 @@ def drop(tmp_path_factory) -> Path:
     return path
 
 
-def test_every_step_of_a_run_is_a_problem(drop: Path) -> None:
+def test_every_step_of_a_run_is_a_problem_with_the_answer_of_the_run(drop: Path) -> None:
     found = problems(drop)
     assert [p.step for p in found] == [1, 2, 3, 4]
     assert found[2] == problems(f"{drop}#3")[0]
     assert found[2].label == "drop.vtkhdf#3"
-
-
-@pytest.mark.parametrize("number", ["0", "5", "x", "-1"])
-def test_steps_that_a_run_has_not_are_refused(drop: Path, number: str) -> None:
-    with pytest.raises(InvalidInput, match="1 to 4"):
-        problems(f"{drop}#{number}")
-
-
-def test_a_step_made_anew_has_the_answer_of_the_run(drop: Path) -> None:
     trajectory = cdopt.Trajectory.load(drop)
-    for number in (2, 4):
-        step = recorded_step(trajectory, number)
-        np.testing.assert_array_equal(step.contact_ids, trajectory[number].contact_ids)
-        found = cdopt.ClassicCD(step).solve("newton")
-        scene = trajectory.scene
-        v = scene.dofs.gather(trajectory[number].v)
-        np.testing.assert_allclose(found.v_next, v, atol=1e-9)
+    for problem in (found[1], found[3]):
+        step, frame = problem.load().step, trajectory[problem.step]
+        np.testing.assert_array_equal(step.contact_ids, frame.contact_ids)
+        v = trajectory.scene.dofs.gather(frame.v)
+        np.testing.assert_allclose(cdopt.ClassicCD(step).solve("newton").v_next, v, atol=1e-9)
 
 
 def test_the_step_before_is_a_start(drop: Path) -> None:
@@ -273,12 +271,14 @@ def test_a_file_that_changed_is_not_the_one_that_was_planned(tmp_path, beam_step
         planned.load()
 
 
-def test_files_of_other_codes(tmp_path) -> None:
-    path = bank.problems_folder() / "fclib-spheres"
-    (file,) = path.glob("*.hdf5")
-    found = problems(file, power=2.5)[0].load()
-    assert found.power == 2.5
-    assert found.step.nc == bank.load("fclib-spheres").step.nc
+def test_members_of_a_family() -> None:
+    sizes = bank.families()["chains"].sizes
+    assert [p.source for p in problems("family:chains")] == [f"family:chains:{n}" for n in sizes]
+    (hertz,) = problems("family:chains:8", power=2.5)
+    assert (hertz.label, hertz.load().power) == ("family:chains:8, p = 2.5", 2.5)
+    for text in ("family:no-such", "family:chains:many", "family:"):
+        with pytest.raises(InvalidInput, match="chains"):
+            problems(text)
 
 
 # --- small things ----------------------------------------------------------------------

@@ -18,17 +18,16 @@ from cdopt.study.machine import machine
 from cdopt.study.record import Ended, Findings, Times, parse
 from cdopt.study.store import FILE, opened
 
-BEAM = ProblemSource("beam-uniform")
-RUN = Run(BEAM, "classic-force", "osqp", 1e-6)
+RUN = Run(ProblemSource("beam-uniform"), "classic-force", "osqp", 1e-6)
 PLAN = Plan(["beam-uniform", "tripod"], ["newton", "osqp"], tolerances=[None, 1e-6])
 
 
-def record(made: Run = RUN, outcome: str = "solved", **changes) -> Record:
+def record(settings: Run = RUN, outcome: str = "solved", **changes) -> Record:
     """A record as if the run had been made."""
-    ended = Ended(0, None, "", 2.0)
     full = Record(
-        id=made.id, run=made, time_limit=60.0, memory_limit=None, ended=ended, machine=machine(),
-        date="2026-01-01T00:00:00+00:00", **vars(Findings(outcome)),
+        id=settings.id, run=settings, time_limit=60.0, memory_limit=None,
+        ended=Ended(0, None, "", 2.0), machine=machine(), date="2026-01-01T00:00:00+00:00",
+        **vars(Findings(outcome)),
     )  # fmt: skip
     return dataclasses.replace(full, **changes)
 
@@ -41,30 +40,33 @@ class Canned(Executor):
         self.outcome = outcome
         self.lose = lose
 
-    def submit(self, function, run, time_limit, memory_limit):
-        self.asked.append(run.id)
+    def submit(self, function, settings, time_limit, memory_limit):
+        self.asked.append(settings.id)
         future: Future = Future()
-        if run.backend == self.lose:
+        if settings.backend == self.lose:
             future.set_exception(RuntimeError("the worker is gone"))
         else:
             limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-            future.set_result(record(run, self.outcome, **limits))
+            future.set_result(record(settings, self.outcome, **limits))
         return future
 
 
-# --- identifiers -----------------------------------------------------------------------
+def repeated(folder, plan: Plan = PLAN) -> list[str]:
+    """Identifiers of the runs that are made when a study is continued."""
+    executor = Canned()
+    done = run(plan, folder, executor)
+    assert done.made == len(executor.asked)
+    return executor.asked
 
 
-def test_an_identifier_is_the_same_everywhere_and_always() -> None:
+# --- identifiers and plans ---------------------------------------------------------------
+
+
+def test_an_identifier_is_the_same_everywhere() -> None:
     assert RUN.id == "6b4662baae0d41c0"
-    assert Run(ProblemSource("beam-uniform"), "classic-force", "osqp", tolerance=1e-6).id == RUN.id
-
-
-def test_equal_numbers_are_equal_however_they_are_written() -> None:
-    whole = Run(
-        ProblemSource("beam-uniform", power=2), "compatible", "osqp", tolerance=np.float64(1.0)
-    )
-    assert whole.id == Run(ProblemSource("beam-uniform", power=2.0), "compatible", "osqp", 1).id
+    whole, real = (ProblemSource("beam-uniform", power=power) for power in (2, 2.0))
+    equal = Run(whole, "compatible", "osqp", tolerance=np.float64(1.0))
+    assert equal.id == Run(real, "compatible", "osqp", 1).id
 
 
 @pytest.mark.parametrize(
@@ -80,15 +82,14 @@ def test_whatever_defines_a_run_is_in_its_identifier(change) -> None:
     assert dataclasses.replace(RUN, **change).id != RUN.id
 
 
-def test_a_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path, beam_step) -> None:
+def test_a_file_is_known_by_its_content_not_by_its_path(tmp_path, beam_step) -> None:
     here, there = tmp_path / "a.npz", tmp_path / "elsewhere.npz"
     beam_step.save(here)
     shutil.copy(here, there)
     first, second = (Run(problems(path)[0], "classic-force", "osqp") for path in (here, there))
     assert first.id == second.id
     beam_step.replace(dt=2e-3).save(there)
-    third = Run(problems(there)[0], "classic-force", "osqp")
-    assert third.id != first.id
+    assert Run(problems(there)[0], "classic-force", "osqp").id != first.id
 
 
 @pytest.mark.parametrize(
@@ -96,22 +97,18 @@ def test_a_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path, beam_st
     [("formulation", "truss"), ("mode", "hot"), ("call", "c"), ("tolerance", 0.0), ("repeats", 0),
      ("repeats", True), ("threads", 0), ("seed", -1), ("seed", 0.5)],
 )  # fmt: skip
-def test_what_defines_no_run_is_refused(name: str, value) -> None:
+def test_bad_settings_of_a_run(name: str, value) -> None:
     with pytest.raises(InvalidInput, match=name):
         dataclasses.replace(RUN, **{name: value})
 
 
-# --- plans -----------------------------------------------------------------------------
-
-
 def test_a_plan_has_every_combination_once() -> None:
     plan = Plan(
-        ["beam-uniform", "tripod", "beam-uniform"], ["newton", "osqp"],
+        ["beam-uniform", "tripod", " beam-uniform "], ["newton", "osqp"],
         formulations=["classic-force", "compatible"], tolerances=[None, 1e-6, 1e-9],
         modes=["cold", "warm"], calls=["cvxpy", "direct"], seeds=[None, 1],
     )  # fmt: skip
-    assert len(plan.runs) == 2 * 2 * 2 * 3 * 2 * 2 * 2
-    assert len({run.id for run in plan.runs}) == len(plan.runs)
+    assert len({one.id for one in plan.runs}) == len(plan.runs) == 2 * 2 * 2 * 3 * 2 * 2 * 2
 
 
 @pytest.mark.parametrize(
@@ -119,75 +116,55 @@ def test_a_plan_has_every_combination_once() -> None:
     [("problems", []), ("problems", "beam-uniform"), ("problems", ["no-such"]),
      ("problems", ["gone.npz"]), ("backends", ["no-such"]), ("backends", "osqp"),
      ("formulations", ["truss"]), ("modes", []), ("time_limit", 0.0), ("memory_limit", -1.0),
-     ("tolerances", [2.0]), ("plugins", "module:factory"), ("plugins", [1])],
+     ("tolerances", [2.0]), ("plugins", "module:factory"), ("plugins", [1]),
+     ("reference_backend", "no-such")],
 )  # fmt: skip
 def test_a_bad_plan_is_refused_before_anything_runs(name: str, value) -> None:
     with pytest.raises(InvalidInput):
         Plan(**{"problems": ["beam-uniform"], "backends": ["osqp"], name: value})
 
 
-def test_the_bank_names_a_problem_in_one_way() -> None:
-    assert problems("supports:n=4") == problems("supports: n = 4")
-
-
 # --- records ---------------------------------------------------------------------------
 
 
 def test_a_line_gives_back_its_record() -> None:
-    made = record(times=(Times(0.1, 0.2, 0.3, 0.0, 0.0, 0.6),), memory=100.0)
-    line = made.line()
+    times = tuple(Times(0.0, 0.0, 0.0, 0.0, 0.0, total) for total in (5.0, 1.0, 2.0))
+    full = record(times=times, memory=100.0)
+    line = full.line()
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    assert parse(line) == made
-
-
-def test_seconds_are_the_median_of_the_repeats() -> None:
-    def times(*totals: float) -> tuple[Times, ...]:
-        return tuple(Times(0.0, 0.0, 0.0, 0.0, 0.0, total) for total in totals)
-
-    assert record(times=times(5.0, 1.0, 2.0)).seconds == 2.0
-    assert record(times=times(4.0, 1.0)).seconds == 2.5
-    assert record().seconds is None
-
-
-@pytest.mark.parametrize("line", [b"", b"{}", b"nonsense", b"[1]", record(schema=99).line()])
-def test_other_lines_are_refused(line: bytes) -> None:
-    with pytest.raises(InvalidInput):
-        parse(line)
+    assert parse(line) == full
+    assert (full.seconds, record(times=times[:2]).seconds, record().seconds) == (2.0, 3.0, None)
+    for other in (b"", b"{}", b"nonsense", b"[1]", record(schema=99).line()):
+        with pytest.raises(InvalidInput):
+            parse(other)
 
 
 # --- the file --------------------------------------------------------------------------
 
 
-def test_what_was_made_is_not_made_again(tmp_path) -> None:
-    first = Canned()
-    done = run(PLAN, tmp_path, first)
-    assert (done.made, len(first.asked)) == (8, 8)
+def test_finished_runs_are_not_repeated_and_a_larger_plan_adds_new_ones(tmp_path) -> None:
+    done = run(PLAN, tmp_path, Canned())
+    assert done.made == 8
     assert [r.id for r in done.records] == [one.id for one in PLAN.runs]
-    again = Canned()
-    assert run(PLAN, tmp_path, again).records == done.records
-    assert again.asked == []
-
-
-def test_a_larger_plan_adds_what_is_new(tmp_path) -> None:
-    run(PLAN, tmp_path, Canned())
-    more = Canned()
+    assert repeated(tmp_path) == []
+    assert run(PLAN, tmp_path, Canned()).records == done.records
     larger = dataclasses.replace(PLAN, tolerances=[None, 1e-6, 1e-9])
-    assert run(larger, tmp_path, more).made == len(more.asked) == 4
+    assert len(repeated(tmp_path, larger)) == 4
     assert len(read(tmp_path)) == 12
 
 
-def test_a_half_written_line_is_made_anew(tmp_path) -> None:
+def test_a_half_written_line_is_repeated(tmp_path) -> None:
     run(PLAN, tmp_path, Canned())
     file = tmp_path / FILE
     whole = file.read_bytes()
     file.write_bytes(whole[:-20])
     assert len(read(tmp_path)) == 7
-    again = Canned()
-    assert run(PLAN, tmp_path, again).made == 1
-    assert again.asked == [parse(whole.splitlines()[-1]).id]
-    assert len(read(tmp_path)) == 8
-    assert file.read_bytes().count(b"\n") == 8
+    assert repeated(tmp_path) == [parse(whole.splitlines()[-1]).id]
+    assert file.read_bytes().count(b"\n") == len(read(tmp_path)) == 8
+    file.write_bytes(record().line()[:300])  # not even the first line was finished
+    assert read(tmp_path) == []
+    assert len(repeated(tmp_path)) == 8
 
 
 @pytest.mark.parametrize("place", [0, 9, 30, 500, -60, -2])
@@ -200,9 +177,7 @@ def test_one_damaged_byte_costs_one_run(tmp_path, caplog, place: int) -> None:
     file.write_bytes(b"".join(lines))
     assert lost not in {r.id for r in read(tmp_path)}
     assert "line 4" in caplog.text
-    again = Canned()
-    assert run(PLAN, tmp_path, again).made == 1
-    assert again.asked == [lost]
+    assert repeated(tmp_path) == [lost]
     assert len(read(tmp_path)) == 8
 
 
@@ -222,33 +197,34 @@ def test_a_file_that_is_no_study_is_left_alone(tmp_path, text: bytes) -> None:
     assert notes.read_bytes() == text
 
 
-def test_what_others_added_to_a_study_stays(tmp_path) -> None:
+def test_text_that_others_added_to_a_study_stays(tmp_path) -> None:
     run(PLAN, tmp_path, Canned())
     file = tmp_path / FILE
     whole = file.read_bytes() + b"a note"
     file.write_bytes(whole)
-    assert run(PLAN, tmp_path, Canned()).made == 0
+    assert repeated(tmp_path) == []
     assert len(read(tmp_path)) == 8
     assert file.read_bytes() == whole + b"\n"
 
 
-def test_a_first_line_half_written_is_a_study(tmp_path) -> None:
-    file = tmp_path / FILE
-    file.write_bytes(record().line()[:300])
-    assert read(tmp_path) == []
-    assert run(PLAN, tmp_path, Canned()).made == 8
-
-
-def test_a_study_of_another_version_is_refused(tmp_path) -> None:
+def test_places_that_are_no_study(tmp_path) -> None:
     file = tmp_path / FILE
     file.write_bytes(old := record(schema=2).line())
     for use in (read, lambda place: run(PLAN, place, Canned())):
         with pytest.raises(InvalidInput, match=r"layout 2.*another version"):
             use(tmp_path)
     assert file.read_bytes() == old
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    with pytest.raises(InvalidInput, match="no regular file"):
+        read(tmp_path / "fifo.jsonl")
+    for path in ("/dev/null/study", 3):
+        with pytest.raises(InvalidInput, match=r"out|path"):
+            run(PLAN, path, Canned())
+    with pytest.raises(InvalidInput, match="plan"):
+        run([RUN])
 
 
-def test_a_full_disk_is_told_and_the_records_before_it_are_kept(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_reported_and_the_records_before_it_are_kept(tmp_path, monkeypatch) -> None:
     run(PLAN, tmp_path, Canned())
     whole = (tmp_path / FILE).read_bytes()
     real = os.write
@@ -259,16 +235,9 @@ def test_a_full_disk_is_told_and_the_records_before_it_are_kept(tmp_path, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "write", half)
-    larger = dataclasses.replace(PLAN, tolerances=[1e-9])
     with pytest.raises(cdopt.SaveFailed, match="No space left"):
-        run(larger, tmp_path, Canned())
+        run(dataclasses.replace(PLAN, tolerances=[1e-9]), tmp_path, Canned())
     assert (tmp_path / FILE).read_bytes() == whole
-
-
-def test_a_fifo_is_no_study(tmp_path) -> None:
-    os.mkfifo(tmp_path / FILE)
-    with pytest.raises(InvalidInput, match="no regular file"):
-        read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -281,27 +250,22 @@ def test_a_fifo_is_no_study(tmp_path) -> None:
         ("timeout", {"memory_limit": 2e4}, 0), ("interrupted", {}, 8),
     ],
 )  # fmt: skip
-def test_a_higher_limit_makes_only_that_anew_which_it_may_change(
+def test_a_higher_limit_repeats_only_runs_that_it_may_change(
     tmp_path, outcome: str, changes, made: int
 ) -> None:
     plan = dataclasses.replace(PLAN, memory_limit=1e4)
     run(plan, tmp_path, Canned(outcome))
-    done = run(dataclasses.replace(plan, **changes), tmp_path, Canned("solved"))
-    assert done.made == made
-    assert len(read(tmp_path)) == 8
-    expected = "solved" if made else outcome
-    assert {r.outcome for r in read(tmp_path)} == {expected}
+    assert len(repeated(tmp_path, dataclasses.replace(plan, **changes))) == made
+    assert [r.outcome for r in read(tmp_path)] == ["solved" if made else outcome] * 8
 
 
-def test_what_an_executor_loses_is_told_and_left_to_be_made(tmp_path) -> None:
+def test_runs_that_an_executor_loses_are_named_and_repeated(tmp_path) -> None:
     done = run(PLAN, tmp_path, Canned(lose="osqp"))
     lost = {one.id for one in PLAN.runs if one.backend == "osqp"}
     assert set(done.lost) == lost
     assert "the worker is gone" in next(iter(done.lost.values()))
     assert {r.run.backend for r in read(tmp_path)} == {"newton"}
-    again = Canned()
-    run(PLAN, tmp_path, again)
-    assert set(again.asked) == lost
+    assert set(repeated(tmp_path)) == lost
 
 
 def test_one_study_writes_at_a_time(tmp_path) -> None:
@@ -311,19 +275,7 @@ def test_one_study_writes_at_a_time(tmp_path) -> None:
 
 
 def test_progress_names_each_run() -> None:
-    told: list[tuple[int, int, str]] = []
-    run(PLAN, executor=Canned(), progress=lambda *words: told.append(words))
-    assert [(done, total) for done, total, _ in told] == [(k, 8) for k in range(9)]
-    assert told[-1][2].endswith(": solved")
-
-
-@pytest.mark.parametrize("path", ["/dev/null/study", 3])
-def test_a_place_that_cannot_be_written_is_refused(path) -> None:
-    with pytest.raises(InvalidInput, match=r"out|path"):
-        run(PLAN, path, Canned())
-
-
-def test_only_a_plan_is_carried_out() -> None:
-    with pytest.raises(InvalidInput, match="plan"):
-        run([RUN])
-    assert issubclass(InvalidInput, cdopt.CdoptError)
+    calls: list[tuple[int, int, str]] = []
+    run(PLAN, executor=Canned(), progress=lambda *words: calls.append(words))
+    assert [(done, total) for done, total, _ in calls] == [(k, 8) for k in range(9)]
+    assert calls[-1][2].endswith(": solved")
