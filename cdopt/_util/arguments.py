@@ -289,9 +289,14 @@ def _callable(value: Any) -> Any:
 
 _SIMPLE: dict[Any, Converter] = {
     Any: _anything,
-    object: _anything, types.NoneType: _none, int: _integer, bool: _flag, Path: _path,
-    sp.csr_array: _sparse, Callable: _callable,
-}  # fmt: skip
+    object: _anything,
+    types.NoneType: _none,
+    int: _integer,
+    bool: _flag,
+    Path: _path,
+    sp.csr_array: _sparse,
+    Callable: _callable,
+}
 
 
 def _instance(cls: type, value: Any) -> Any:

@@ -39,7 +39,7 @@ def describe(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-# --- numbers and words -----------------------------------------------------------------
+# --- numbers and choices ---------------------------------------------------------------
 
 
 def scalar(
@@ -99,9 +99,9 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
 
 def power(name: str, value: object) -> float:
     """An exponent p > 1 of the contact energy."""
-    one = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
-    if real(name, value, one).ndim > 0:
-        raise InvalidInput(name, describe(value), one)
+    expected = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
+    if real(name, value, expected).ndim > 0:
+        raise InvalidInput(name, describe(value), expected)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
 
 

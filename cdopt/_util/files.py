@@ -1,4 +1,4 @@
-"""The door for files: how cdopt opens what it reads, and how it saves.
+"""How cdopt opens the files that it reads, and how it saves.
 
 What is read is a regular file of a stated size, opened to read only; a FIFO or a device is
 refused before it is opened. What is saved is written to a new file beside the target, made
@@ -31,9 +31,14 @@ _WORD = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_WORD}){{{_KEYS}}}")
 _WRITABLE = "a file in a folder that exists"
 _WRONG_PATH = (
-    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.ELOOP,
     errno.EEXIST,
-)  # fmt: skip
+)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
@@ -57,12 +62,12 @@ def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Pa
     if not isinstance(path, str | Path):
         raise InvalidInput(argument, describe(path), f"the path of {expected}")
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except (OSError, ValueError) as error:
         raise _fault(path, _reason(error), expected, argument) from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise _fault(path, "no regular file", expected, argument)
-    return Path(path), found.st_size
+    return Path(path), status.st_size
 
 
 @contextlib.contextmanager
@@ -241,8 +246,8 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _fault(path: str | Path, found: str, expected: str, argument: str) -> InvalidInput:
-    words = found if argument == str(path) else f"{path}: {found}"
-    return InvalidInput(argument, repr(words)[1:-1][:300], expected)
+    text = found if argument == str(path) else f"{path}: {found}"
+    return InvalidInput(argument, repr(text)[1:-1][:300], expected)
 
 
 # --- the problem bank --------------------------------------------------------------------

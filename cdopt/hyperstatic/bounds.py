@@ -192,7 +192,7 @@ def bounds_of(
     Parameters
     ----------
     networks : from ``free_networks``. forces : (nc,) N, admissible.
-    asked : (nc,) which bounds are wanted.
+    asked : (nc,) which bounds to compute.
     jobs : threads, each with linear programs of its own.
     progress : called with the number of contacts done and in all.
     deadline : when the linear programs must end; bounds not found by then are failures.
@@ -207,8 +207,8 @@ def bounds_of(
     total, done, programs = sum(chunk.size for _, chunk in tasks), 0, 0
     with ThreadPoolExecutor(jobs) as pool:
         searches = pool.map(lambda task: _Search(task[0], task[1], deadline), tasks)
-        for (network, wanted), search in zip(tasks, searches, strict=True):
-            for column, low, high in zip(wanted, search.least, search.largest, strict=True):
+        for (network, columns), search in zip(tasks, searches, strict=True):
+            for column, low, high in zip(columns, search.least, search.largest, strict=True):
                 i, unit = int(network.contacts[column]), network.unit[column]
                 worst = max(low, high, key=lambda extreme: extreme.residual)
                 if not worst.ok:
@@ -221,7 +221,7 @@ def bounds_of(
                 everywhere[network.contacts] = ray * network.unit
                 rays.append(read_only(everywhere / everywhere.max()))
             programs += search.programs
-            done += wanted.size
+            done += columns.size
             progress(done, total)
     return Bounds(lower, upper, residual, pull, tuple(rays), failures, programs)
 
@@ -232,9 +232,9 @@ def _tasks(
     """The contacts asked for, in chunks that keep the threads busy and progress moving."""
     tasks = []
     for network in networks:
-        wanted = np.flatnonzero(asked[network.contacts])
-        pieces = max(4 * jobs if jobs > 1 else 1, -(-wanted.size // _CHUNK))
-        chunks = np.array_split(wanted, min(pieces, max(wanted.size, 1)))
+        columns = np.flatnonzero(asked[network.contacts])
+        pieces = max(4 * jobs if jobs > 1 else 1, -(-columns.size // _CHUNK))
+        chunks = np.array_split(columns, min(pieces, max(columns.size, 1)))
         tasks += [(network, chunk) for chunk in chunks if chunk.size]
     return tasks
 
@@ -253,7 +253,7 @@ class _Search:
     vertices settle most of the least ones.
     """
 
-    def __init__(self, network: FreeNetwork, wanted: IntArray, deadline: Deadline) -> None:
+    def __init__(self, network: FreeNetwork, columns: IntArray, deadline: Deadline) -> None:
         self.problem = ForceRange(network.B, network.load, deadline)
         self.rays: list[FloatArray] = []
         self.programs = 0
@@ -261,8 +261,8 @@ class _Search:
         self._idle = np.full(n, np.inf)  # residual of the proof that the least force is zero
         self._endless = np.full(n, np.inf)  # residual of the ray along which a force grows
         self._remember(network.force, 0.0)
-        self.largest = [self._largest(int(column)) for column in wanted]
-        self.least = [self._least(int(column)) for column in wanted]
+        self.largest = [self._largest(int(column)) for column in columns]
+        self.least = [self._least(int(column)) for column in columns]
 
     def _largest(self, column: int) -> Extreme:
         if self._endless[column] <= CERTIFIED:

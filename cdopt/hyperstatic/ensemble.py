@@ -105,7 +105,7 @@ class Ensemble(Frozen):
 
     @property
     def verdict(self) -> str:
-        """In words: converged, or which diagnostic says no."""
+        """Converged, or which diagnostic says no."""
         if not self.parts:
             return "every force is determined"
         enough = PER_CHAIN * self.samples.shape[0]
@@ -319,7 +319,7 @@ def ensemble(
     Operations Research 32 (1984); Lovász, Mathematical Programming 86 (1999). Diagnostics: Vehtari
     and others, Bayesian Analysis 16 (2021). Uniform means uniform in f: no contact law enters. The
     load on the contacts is that of a certified classic answer, as for ``indeterminacy``: where it
-    is known to few digits, so is the ensemble, and no diagnostic of the walk can tell.
+    is known to few digits, so is the ensemble, and no diagnostic of the walk shows it.
 
     >>> import cdopt
     >>> found = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)

@@ -26,12 +26,12 @@ from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
-_BLUR = 10.0  # forces below so many of the classic step's residuals cannot be told from zero
+_BLUR = 10.0  # forces below so many of the classic step's residuals may be zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
 _SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
 _STAGES = ("classic", "compatible", "rank", "bounds")
-_WIDE = 1e-7  # an interval wider than this share of what acts on its contact is one
+_WIDE = 1e-7  # a narrower interval, over what acts on its contact, is one force
 _ROWS = 12  # contacts that printing a report shows
 
 
@@ -242,7 +242,7 @@ class Indeterminacy(Verdict, Bounds):
         counts = (closed, verdict.rank, verdict.nullity, verdict.dimension, unique)
         return Tolerances(closed_tol, rank_tol, *counts)
 
-    # --- words -------------------------------------------------------------------------
+    # --- text --------------------------------------------------------------------------
 
     @property
     def summary(self) -> str:
@@ -357,7 +357,7 @@ def indeterminacy(
     ----------
     step : the contact step.
     classic : a certified classic solution of it, or the backend that finds one; default newton.
-    contacts : whose bounds are wanted: indices or a mask (nc,); a number k for k contacts evenly
+    contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
     tol : share of what acts on a contact below which its force is zero, and of the largest singular
         value below which others are zero (at least 1e-7 for networks of over 500 dofs).
@@ -454,13 +454,13 @@ def _certified(
     if first.ok:
         return first
     worst = first.certificate.worst if first.certificate else np.nan
-    found = f"{first.backend} left a residual of {worst:.1e}"
+    outcome = f"{first.backend} left a residual of {worst:.1e}"
     if first.status.startswith(TIME_LIMIT):
-        found += f" at its {first.status}"
+        outcome += f" at its {first.status}"
     if given:
-        raise InvalidInput("classic", found, "a certified classic solution of this step")
+        raise InvalidInput("classic", outcome, "a certified classic solution of this step")
     raise SolveFailed(
-        f"the classic step is not certified: {found}; what its forces may be is not known",
+        f"the classic step is not certified: {outcome}; what its forces may be is not known",
         backend=first.backend,
         status=first.status,
         problem=problem.classic_cd.data,
@@ -524,7 +524,7 @@ def _parts_of(
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
-    """The contacts whose bounds are wanted, ascending."""
+    """The contacts whose bounds were asked for, ascending."""
     nc = free.size
     if contacts is None:
         return np.arange(nc)

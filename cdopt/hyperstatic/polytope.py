@@ -30,7 +30,7 @@ from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 
-_RAY = 1e-7  # a ray has a force above this, its largest being one
+_RAY = 1e-7  # a ray has a force above this share of its largest
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
 # above the tolerance of the linear program that finds it, and the round-off of the forces
 _SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}

@@ -25,7 +25,7 @@ from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 _SEEN = 1e-7  # singular values below this are zero; forces are over their root mean square
-_ALONG = 1e-6  # of a combination of log k that is told, what may lie outside those that are
+_ALONG = 1e-6  # what may lie outside the determined combinations of log k
 _LEASH = 1e-9  # weight of a combination's distance from the start
 _SHARP = 1e-14  # asked of least_squares
 
@@ -147,10 +147,14 @@ def recover_stiffness(
     else:
         begin, leash = ratios.T @ first, _LEASH * np.eye(nc - 1)
         answer = least_squares(
-            lambda a: np.append(model.residual(ratios @ a), _LEASH * (a - begin)), begin,
+            lambda a: np.append(model.residual(ratios @ a), _LEASH * (a - begin)),
+            begin,
             jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, leash]),
-            method="trf", ftol=_SHARP, xtol=_SHARP, gtol=_SHARP,
-        )  # fmt: skip
+            method="trf",
+            ftol=_SHARP,
+            xtol=_SHARP,
+            gtol=_SHARP,
+        )
         end, message, converged = answer.x, str(answer.message), bool(answer.success)
     theta = ratios @ end
     _, values, Vt = np.linalg.svd(model.jacobian(theta) @ ratios)

@@ -28,7 +28,7 @@ from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
-TOL = 1e-6  # what a centre's optimality conditions are held to
+TOL = 1e-6  # largest residual of a centre's optimality conditions
 _STEPS = 30
 _DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
 
@@ -57,7 +57,7 @@ class Centre(Frozen):
 
 
 def minimum_norm(report: Indeterminacy) -> Centre | None:
-    """min Σ f² over the admissible forces; None when it was not found.
+    """min Σ f² over the admissible forces; None when the solver failed.
 
     Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton.
     """

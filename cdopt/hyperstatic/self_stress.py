@@ -59,7 +59,7 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
 
 
 def _require_states(part: Block, states: list[State]) -> None:
-    """Refuse states that load anything: what was found is checked, however it was found."""
+    """Refuse states that load anything, whichever search they came from."""
     for rows, force in states:
         left = np.abs(part.B[rows].T @ force).max(initial=0.0)
         if not left <= _CLEAN * np.abs(force).max():
@@ -179,7 +179,7 @@ def _factors(columns: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
 
 
 def _state(basis: IntArray, row: int, weight: FloatArray) -> State:
-    """The row's own coefficient is one, those of the basis rows cancel it."""
+    """The row's coefficient is one, and those of the basis rows balance it."""
     kept = np.abs(weight) > _NOISE * max(float(np.abs(weight).max(initial=0.0)), 1.0)
     return np.append(basis[: kept.size][kept], row), np.append(-weight[kept], 1.0)
 

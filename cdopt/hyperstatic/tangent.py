@@ -40,7 +40,7 @@ _PASSES = 40
 _CLEAN = 1e-11  # relative residual at which refinement ends
 _LEFT = 1e-7  # and above which a load is one that the loaded contacts do not bear
 _CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact carries some
-_MET = 1e-8  # what the optimality conditions are held to
+_MET = 1e-8  # largest residual of the optimality conditions
 _LARGEST = 3000  # contacts, for dense algebra
 
 
@@ -231,9 +231,11 @@ def _touching_under(at: Tangent, load: FloatArray) -> BoolArray:
     B = at.truss.B.toarray()
     free = scipy.linalg.null_space(B[at.loaded]) if at.loaded.any() else np.eye(B.shape[1])
     answer = linprog(
-        load @ free, A_ub=-B[idle] @ free, b_ub=np.maximum(-at.overlap[idle], 0.0),
+        load @ free,
+        A_ub=-B[idle] @ free,
+        b_ub=np.maximum(-at.overlap[idle], 0.0),
         bounds=(None, None),
-    )  # fmt: skip
+    )
     if answer.x is None or answer.status != 0:
         raise Unsupported("this derivative", "no contact bears that change of load")
     touching = np.zeros(at.f.size, dtype=bool)
@@ -244,8 +246,8 @@ def _touching_under(at: Tangent, load: FloatArray) -> BoolArray:
 def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArray) -> FloatArray:
     """The quadratic program by Clarabel; then the linear system of the contacts that carry.
 
-    Clarabel's touching contacts are told from zero at several thresholds, and the linear system
-    whose answer misses the optimality conditions least is taken.
+    Which touching contacts carry force is decided at several thresholds of Clarabel's answer; the
+    linear system whose answer misses the optimality conditions least is taken.
     """
     loaded = np.flatnonzero(at.loaded)
     law = at.truss.law
@@ -295,9 +297,11 @@ def _closing(idle: FloatArray, du: FloatArray, carrying: FloatArray) -> float:
         return closing
     k = free.shape[1]  # over y and t: least t with opened + idle free y + t ≥ 0, t ≥ 0
     answer = linprog(
-        np.append(np.zeros(k), 1.0), A_ub=-np.column_stack([idle @ free, np.ones(opened.size)]),
-        b_ub=opened, bounds=[*[(None, None)] * k, (0.0, None)],
-    )  # fmt: skip
+        np.append(np.zeros(k), 1.0),
+        A_ub=-np.column_stack([idle @ free, np.ones(opened.size)]),
+        b_ub=opened,
+        bounds=[*[(None, None)] * k, (0.0, None)],
+    )
     return closing if answer.x is None else min(closing, float(answer.x[-1]))
 
 

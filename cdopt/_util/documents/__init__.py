@@ -103,8 +103,11 @@ def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> 
     if not marker.is_file():
         foreign = next((file for file in names if (place / file).exists()), None)
         if foreign is not None:
-            found = f"{place / foreign}: there, and not written by cdopt"
-            raise InvalidInput(name, found, "a new folder, or one of cdopt's documents")
+            raise InvalidInput(
+                name,
+                f"{place / foreign}: there, and not written by cdopt",
+                "a new folder, or one of cdopt's documents",
+            )
     try:
         place.mkdir(parents=True, exist_ok=True)
         marker.touch()
