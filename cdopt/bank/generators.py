@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
 from cdopt._util import archive, checks
+from cdopt._util.arguments import guard
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
@@ -602,3 +603,5 @@ __all__ = [
     "unreachable_load",
     "zero_contacts",
 ]
+
+guard(globals())  # before families take these functions, which pickle finds by name
