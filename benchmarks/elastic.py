@@ -14,12 +14,12 @@ import numpy as np
 
 import cdopt
 from benchmarks.record import REPEATS, Row, timed
-from cdopt.dynamics.spheres import FORCED, Marcher, Rule
+from cdopt.dynamics.spheres import Scheme, SphereStepper
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 MASS, STIFFNESS, H = np.pi / 6.0, 1e6, 1e-4
 GRAIN = Material(name="grain", stiffness=2.0 * STIFFNESS)
-RULE = Rule(H, 0.5, FORCED, 1e-12, 60)
+SCHEME = Scheme(H)
 SIZES = (218, 600, 2_000, 6_000, 20_000)
 BLOCKS = 8
 
@@ -27,14 +27,14 @@ BLOCKS = 8
 def settling(steps: int = 2500) -> list[Row]:
     """218 spheres from the first fall to rest: eight blocks of steps, then velocity-Verlet."""
     scene = _box(218, 5)
-    work, explicit = Marcher(scene), Marcher(scene)
-    state = work.variational(scene.initial, 5, RULE).state
+    work, explicit = SphereStepper(scene), SphereStepper(scene)
+    state = work.variational(scene.initial, 5, SCHEME).state
     force = explicit.forces(state)
     explicit.velocity_verlet(state, 5, H / 10.0, force)
     rows: list[Row] = []
     for _ in range(BLOCKS):
         started = time.perf_counter()
-        ended = work.variational(state, steps, RULE)
+        ended = work.variational(state, steps, SCHEME)
         spent = (time.perf_counter() - started) / steps
         state = ended.state
         rows.append({
@@ -51,11 +51,11 @@ def growth(largest: int = SIZES[-1]) -> list[Row]:
     rows: list[Row] = []
     for n in (size for size in SIZES if size <= largest):
         scene = _layers(n)
-        work = Marcher(scene)
-        state = work.variational(scene.initial, 20, RULE).state
-        run, ended = timed(lambda: work.variational(state, 40, RULE), REPEATS)  # noqa: B023
+        work = SphereStepper(scene)
+        state = work.variational(scene.initial, 20, SCHEME).state
+        run, ended = timed(lambda: work.variational(state, 40, SCHEME), REPEATS)  # noqa: B023
         rows.append(run | {
-            "spheres": n, "contacts": work.touch(state).nc, "seconds": run["seconds"] / 40,
+            "spheres": n, "contacts": work.contacts(state).nc, "seconds": run["seconds"] / 40,
             "conjugate_gradients": ended[-1].linear / 40,
         })  # fmt: skip
     return rows

@@ -24,6 +24,7 @@ from .hyperstatic import (
     Ensemble,
     Indeterminacy,
     Sensitivity,
+    bridge,
     ensemble,
     indeterminacy,
     recover_stiffness,
@@ -43,7 +44,7 @@ from .problem import (
     Unsupported,
     certify,
 )
-from .study import NamedProblem, bridge, compare, open_problem
+from .study import NamedProblem, compare, open_problem
 
 __version__: str
 

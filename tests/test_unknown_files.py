@@ -17,8 +17,8 @@ import pytest
 
 import cdopt
 from cdopt._util import files, loop_cache
-from cdopt.dynamics import journal
-from cdopt.dynamics.journal import CommittedFile, JournaledFile
+from cdopt.dynamics import trajectory_file
+from cdopt.dynamics.trajectory_file import FileStore, FileWriter
 from cdopt.interop import fclib
 from cdopt.interop import quadratic_programs as qps
 from cdopt.interop.fclib import write as write_fclib
@@ -172,101 +172,77 @@ def test_a_damaged_number_of_a_run_is_found(run: Path) -> None:
         _ = cdopt.Trajectory.load(run).q
 
 
-def half_committed(run: Path) -> bytes:
-    """Leave a run killed between its journal and its file; returns the file as committed."""
-    whole = run.read_bytes()
-    pages = np.arange(-(-len(whole) // journal.PAGE), dtype="<i8")
-    padded = whole + bytes(pages.size * journal.PAGE - len(whole))
-    put_journal(run, len(whole), pages, padded)
-    run.write_bytes(whole[: len(whole) // 2])
-    return whole
-
-
-def put_journal(run: Path, size: int, numbers: np.ndarray, pages: bytes) -> None:
-    content = numbers.tobytes() + pages
-    head = journal._HEAD.pack(size, numbers.size, journal.zlib.crc32(content))
-    run.with_name(run.name + ".journal").write_bytes(journal._MAGIC + head + content)
+def killed(run: Path) -> cdopt.Trajectory:
+    """Leave a run that was killed with its last steps in a part; returns the whole run."""
+    scene = cdopt.scene.beam()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileWriter, "_merge", lambda *_: None)
+        patch.setattr(FileWriter, "resume", lambda writer: FileStore(run).checkpoint())
+        cdopt.simulate(scene, 1e-3, 6e-3, out=run, resume=True)
+    return cdopt.simulate(scene, 1e-3, 6e-3)
 
 
 def test_readers_write_nothing(run: Path, tmp_path: Path) -> None:
-    expected = cdopt.Trajectory.load(run).q
-    half_committed(run)
+    whole = killed(run)
     link = tmp_path / "link.vtkhdf"
     link.symlink_to(run)
     before = contents(tmp_path)
+    assert len(before) == 3  # the file, a part of it and the link
     for path in (run, link):
-        found = cdopt.Trajectory.load(path)
-        np.testing.assert_array_equal(found.q, expected)
-        assert found.ok
+        read = cdopt.Trajectory.load(path)
+        np.testing.assert_array_equal(read.q, whole.q)
+        np.testing.assert_array_equal(read.final.f, whole.final.f)
+        assert read.diagnostics["step"].tolist() == list(range(7))
+        assert read.ok
     assert contents(tmp_path) == before
-    ended = cdopt.simulate(cdopt.scene.beam(), 1e-3, 3e-3, out=run, resume=True)
-    np.testing.assert_array_equal(ended.q, expected)
-    assert not list(tmp_path.glob("*.journal"))
+    ended = cdopt.simulate(cdopt.scene.beam(), 1e-3, 6e-3, out=run, resume=True)
+    np.testing.assert_array_equal(ended.q, whole.q)
+    assert [place.name for place in tmp_path.iterdir() if place != link] == [run.name]
 
 
-def test_links_are_not_written_through(run: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
+@pytest.mark.parametrize("ending", [".lock", ".draft", ""])
+def test_links_are_not_written_through(run: Path, tmp_path: Path, ending: str) -> None:
+    victim, place = tmp_path / "victim", run.with_name(run.name + ending)
     victim.write_bytes(b"precious")
-    for ending in (".lock", ".journal", ""):
-        half_committed(run)
-        name = run.with_name(run.name + ending)
-        name.unlink(missing_ok=True)
-        name.symlink_to(victim)
+    place.unlink(missing_ok=True)
+    place.symlink_to(victim)
+    if ending == ".draft":  # it is replaced
+        cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
+    else:
         before = contents(tmp_path)
         with pytest.raises(cdopt.InvalidInput, match="a link"):
             cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
-        assert victim.read_bytes() == b"precious"
-        assert set(contents(tmp_path)) == set(before)
-        name.unlink()
-        run.with_name(run.name + ".journal").unlink(missing_ok=True)
-        cdopt.simulate(cdopt.scene.beam(), 1e-3, 3e-3, out=tmp_path / "again")
-        (tmp_path / "again").replace(run)
-    draft = run.with_name(run.name + ".journal-draft")
-    draft.symlink_to(victim)
-    cdopt.simulate(cdopt.scene.beam(), 1e-3, 5e-3, out=run, resume=True)
+        assert contents(tmp_path) == before
     assert victim.read_bytes() == b"precious"
 
 
-def test_a_journal_makes_no_holes(run: Path) -> None:
-    size = run.stat().st_size
-    page = bytes(journal.PAGE)
-    far = 2**29
-    for end, numbers, pages in (
-        (far * journal.PAGE, [], b""), (far * journal.PAGE, [far - 1], page),
-        (size, [-1], page), (size, [0, 0], 2 * page), (-1, [], b""),
-    ):  # fmt: skip
-        put_journal(run, end, np.array(numbers, dtype="<i8"), pages)
-        for kind in (CommittedFile, JournaledFile):
-            with pytest.raises(cdopt.InvalidInput, match="damaged journal"):
-                kind(run)
-        assert run.stat().st_size == size
-
-
-@pytest.mark.skipif(journal.fcntl is None, reason="no locks here")
-def test_one_writer_at_a_time_however_they_come_and_go(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.touch()
-    inside, most, wrong = [0], [0], []
+@pytest.mark.skipif(trajectory_file.fcntl is None, reason="no locks here")
+def test_one_writer_at_a_time_however_they_come_and_go(run: Path, tmp_path: Path) -> None:
+    first = FileWriter(run)
+    with pytest.raises(cdopt.InvalidInput, match="another run"):
+        FileWriter(run)
+    assert len(cdopt.Trajectory.load(run)) == 4  # readers are welcome
+    first.close()
+    inside, most = [0], [0]
 
     def work() -> None:
-        for _ in range(200):
+        for _ in range(100):
             try:
-                file = JournaledFile(path)
+                lock = trajectory_file._locked(run)
             except cdopt.InvalidInput:
                 continue
             inside[0] += 1
             most[0] = max(most[0], inside[0])
             inside[0] -= 1
-            file.close()
+            trajectory_file._unlock(run, lock)
 
     crew = [threading.Thread(target=work) for _ in range(4)]
-    for one in crew:
-        one.start()
-    for one in crew:
-        one.join()
+    for thread in crew:
+        thread.start()
+    for thread in crew:
+        thread.join()
     assert most == [1]
-    assert not wrong
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert [p.name for p in tmp_path.iterdir()] == [run.name]
 
 
 def test_qps_files_are_read_without_touching_their_folder(tmp_path: Path) -> None:
@@ -285,7 +261,7 @@ class FullDisk:
             raise OSError(code, os.strerror(code))
 
         patch.setattr(files, "write_into", full)
-        patch.setattr(journal, "_write_all", full)
+        patch.setattr(files, "synchronise", full)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
@@ -317,8 +293,12 @@ LIMITED = """
 import resource, signal, sys, cdopt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1500000, 1500000))
+grain = cdopt.scene.Material(name="grain", stiffness=2e4)
+balls = [cdopt.scene.Body(cdopt.scene.Sphere(0.1), [x, 0.0, 0.0], mass=1.0, material="grain")
+         for x in (0.0, 0.199)]
+scene = cdopt.scene.Scene(balls, dim=3, materials=[grain], overlap_tol=0.1)
 try:
-    cdopt.simulate(cdopt.scene.beam(), 1e-3, 4.0, out=sys.argv[1])
+    cdopt.simulate(scene, 1e-4, 100.0, "velocity-verlet", out=sys.argv[1])
 except cdopt.SaveFailed as error:
     print(error)
 """

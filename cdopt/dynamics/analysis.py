@@ -1,7 +1,7 @@
-"""What is read off a run: energies, momenta, restitution, and the statistics of many grains.
+"""Energies, momenta, restitution and statistics of bodies in motion.
 
-Everything works on a Motion, the arrays of bodies in time, which a Trajectory gives and which any
-other code's output fits into.
+Everything works on a Motion, the arrays of bodies in time. A Trajectory gives one, and so can the
+output of any other code.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.collision.motion import spins
 from cdopt.dynamics.trajectory import Trajectory
+from cdopt.scene import Scene, State
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together
 
@@ -49,9 +50,9 @@ class Motion:
         if len(shape) != 3 or shape[2] not in (2, 3) or 0 in shape:
             raise InvalidInput("x", f"an array of shape {shape}", "(frames, bodies, 2 or 3)")
         turning = (*shape[:2], 3 if shape[2] == 3 else 1)
-        wanted = {"t": shape[:1], "x": shape, "v": shape, "w": turning, "mass": shape[1:2],
-                  "spin": turning}  # fmt: skip
-        for name, size in wanted.items():
+        shapes = {"t": shape[:1], "x": shape, "v": shape, "w": turning}
+        shapes |= {"mass": shape[1:2], "spin": turning}
+        for name, size in shapes.items():
             value = np.array(getattr(self, name), dtype=np.float64)
             if value.shape != size:
                 raise InvalidInput(name, f"an array of shape {value.shape}", f"shape {size}")
@@ -71,17 +72,27 @@ class Motion:
             return run
         if not isinstance(run, Trajectory):
             raise InvalidInput("run", checks.describe(run), "a Trajectory or a Motion")
-        scene, free = run.scene, ~run.scene.bodies.fixed
-        dim, own = scene.dim, scene.bodies.inertia[free]
-        q, v = run.q[:, free], run.v[:, free]
+        return cls._of(run.scene, run.t, run.q, run.v)
+
+    @classmethod
+    def of_state(cls, scene: Scene, state: State) -> Motion:
+        """The free bodies of a scene in one state, as a single frame."""
+        return cls._of(scene, np.array([state.t]), state.q[None], state.v[None])
+
+    @classmethod
+    def _of(cls, scene: Scene, t: FloatArray, q: FloatArray, v: FloatArray) -> Motion:
+        free, dim = ~scene.bodies.fixed, scene.dim
+        inertia = scene.bodies.inertia[free]
+        q, v = q[:, free], v[:, free]
         w = v[:, :, dim:]
-        if dim == 2:
-            spin = own[None, :, None] * w
-        else:
-            body = np.tile(np.flatnonzero(free), w.shape[0])
-            turn = q[:, :, 3:].reshape(-1, 4)
-            spin = spins(scene.bodies, body, turn, w.reshape(-1, 3)).reshape(w.shape)
-        return cls(run.t, q[:, :, :dim], v[:, :, :dim], w, scene.bodies.mass[free], spin)
+        spin = (inertia[None, :, None] if dim == 2 else inertia[None]) * w
+        if dim == 3:
+            uneven = np.flatnonzero((inertia != inertia[:, :1]).any(axis=1))
+            body = np.tile(np.flatnonzero(free)[uneven], t.size)
+            turn, omega = q[:, uneven, 3:].reshape(-1, 4), w[:, uneven].reshape(-1, 3)
+            if body.size:
+                spin[:, uneven] = spins(scene.bodies, body, turn, omega).reshape(t.size, -1, 3)
+        return cls(t, q[:, :, :dim], v[:, :, :dim], w, scene.bodies.mass[free], spin)
 
     @classmethod
     def of_spheres(cls, t: Any, x: Any, v: Any, w: Any, mass: Any, radius: Any) -> Motion:
@@ -110,6 +121,18 @@ def rotational_energy(run: Run) -> FloatArray:
     """(frames,) ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
     return np.asarray(0.5 * np.einsum("fni,fni->f", motion.w, motion.spin))
+
+
+def kinetic_energy(run: Run) -> FloatArray:
+    """(frames,) ½ Σ m |v|² + ½ Σ w · J w of the free bodies, J."""
+    motion = Motion.of(run)
+    return translational_energy(motion) + rotational_energy(motion)
+
+
+def potential_energy(scene: Scene, state: State) -> float:
+    """−Σ m g · x of the free bodies, J, from the origin."""
+    free = ~scene.bodies.fixed
+    return -float(scene.bodies.mass[free] @ (state.position[free] @ scene.gravity))
 
 
 def momentum(run: Run) -> FloatArray:
@@ -186,7 +209,7 @@ def mean_kinetic_energy(run: Run) -> FloatArray:
     De Klerk et al. (2021), equation (35).
     """
     motion = Motion.of(run)
-    return (translational_energy(motion) + rotational_energy(motion)) / motion.mass.size
+    return kinetic_energy(motion) / motion.mass.size
 
 
 def velocity_fluctuation(run: Run) -> FloatArray:

@@ -73,7 +73,7 @@ class _ContactDynamics:
         """What solves the first problem of each step; with warm starts it may have a memory."""
         if not self.warm_start:
             return backend
-        found: Backend = run.desk.setdefault("classic", at_work(backend))
+        found: Backend = run.workspace.setdefault("classic", at_work(backend))
         return found
 
     def _remember(self, run: Run, contacts: Contacts, **forces: FloatArray) -> None:
@@ -144,9 +144,11 @@ class ClassicSteps(_ContactDynamics):
         problem = self._step(run, state, contacts)
         clock.append(time.perf_counter())
         solution = ClassicCD(problem).solve(
-            self._first(run, self._solver), tol=self.tol, warm_start=self._start(run, "f"),
+            self._first(run, self._solver),
+            tol=self.tol,
+            warm_start=self._start(run, "f"),
             check=run.strict,
-        )  # fmt: skip
+        )
         motion, forces = answer(solution)
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces)
@@ -212,15 +214,24 @@ class CompatibleSteps(_ContactDynamics):
         clock.append(time.perf_counter())
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
         first = both.classic_cd.solve(
-            self._first(run, resolve(self.classic_backend)), tol=self.tol,
-            warm_start=self._start(run, "f_classic"), check=run.strict,
-        )  # fmt: skip
+            self._first(run, resolve(self.classic_backend)),
+            tol=self.tol,
+            warm_start=self._start(run, "f_classic"),
+            check=run.strict,
+        )
         motion, classic = answer(first)
         clock.append(time.perf_counter())
-        second = both.solve(
-            self.backend, classic=first, tol=self.tol, warm_start=self._start(run, "f"),
-            check=run.strict,
-        ) if first.f is not None else None  # fmt: skip
+        second = (
+            both.solve(
+                self.backend,
+                classic=first,
+                tol=self.tol,
+                warm_start=self._start(run, "f"),
+                check=run.strict,
+            )
+            if first.f is not None
+            else None
+        )
         forces = np.full(contacts.nc, np.nan) if second is None or second.f is None else second.f
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces, f_classic=classic)

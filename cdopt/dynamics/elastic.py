@@ -1,7 +1,8 @@
-"""Elastic contacts in time: the variational integrator and velocity-Verlet as methods.
+"""Methods with elastic contacts: variational integrator, velocity-Verlet, quasi-static motion.
 
-De Klerk et al. (2021). Both deform contacts, whose stiffness the scene's materials state in N/m
-(N/m^(p−1)); both damp with the scene's γ_n and γ_t, and hold its bonds.
+De Klerk et al. (2021). All deform contacts, whose stiffness the scene's materials state in N/m
+(N/m^(p−1)), and hold the scene's bonds. The first two damp with the scene's γ_n and γ_t; the third
+has neither inertia nor damping.
 """
 
 from __future__ import annotations
@@ -16,24 +17,28 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
-from cdopt.collision import Neighbours
+from cdopt.collision import Neighbours, move
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.contact_dynamics import resolved
+from cdopt.dynamics.elastic_energy import contact_state
+from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
 from cdopt.dynamics.method import Run, Stage, StepTaken
-from cdopt.dynamics.relinearised import Passes, Relinearised, touching
+from cdopt.dynamics.records import ContactState
+from cdopt.dynamics.relinearised import Passes, Relinearised
 from cdopt.dynamics.spheres import (
     DIVERGED,
     DONE,
     FORCED,
+    NOT_CERTIFIED,
     PAPER,
     TOO_DEEP,
     TOO_FAST,
-    Marched,
-    Marcher,
-    Rule,
-    Touch,
+    Integration,
+    Scheme,
+    SphereStepper,
 )
 from cdopt.formulations.variational_step import LEAST_ALPHA
+from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.scene import Scene, State
 
@@ -44,6 +49,7 @@ _CYCLES = 1e-6  # a step that still changes by more than this share does not set
 _LIMIT = 60  # Newton iterations of a step: five are many
 _WHY = {
     DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
+    NOT_CERTIFIED: "the residual, {residual:.1e} of what acts on a body, is above the tolerance",
     TOO_DEEP: "two bodies overlap by more than a radius",
     TOO_FAST: "a body goes further in one step than its contacts can be foreseen",
 }
@@ -63,7 +69,8 @@ class VariationalSteps:
     backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
         native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
-        fastest speed.
+        fastest speed. A step is certified if R, as a share of what acts on each body, is at most
+        1e-6, or ``tol`` if that is more.
 
     Raises
     ------
@@ -124,28 +131,27 @@ class VariationalSteps:
         InvalidInput : a scene without stiffness, or with Newton's restitution.
         Unsupported : shapes that the path does not know.
         """
-        held = Stage(0.0, True, True, 0, 0.0, "")
         if self.path == "cvxpy":
-            return measured(state, touching(run.scene, state, self._posed(run)[1]), held)
-        return measured(state, marcher(run).touch(state), held)
+            return _taken(state, contact_state(run.scene, state, self._linearised(run)[1]))
+        return _taken(state, stepper(run).contacts(state))
 
-    def march(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
         if self.path == "cvxpy":
             return self._linearise(run, state, steps)
-        work = marcher(run)
+        spheres, accept = stepper(run), max(self.tol, TOLERANCE)
         started = time.perf_counter()
-        rule = Rule(run.dt, self.alpha, SPLITS[self.damping], self.tol, _LIMIT)
-        ended = work.variational(state, steps, rule, self.solver == "direct")
+        direct, split = self.solver == "direct", SPLITS[self.damping]
+        scheme = Scheme(run.dt, self.alpha, split, self.tol, _LIMIT, direct, accept, run.strict)
+        ended = spheres.variational(state, steps, scheme)
         seconds = time.perf_counter() - started
-        held = Stage(ended.residual, True, True, ended.newton, seconds, "")
-        return measured(
-            ended.state, work.touch(ended.state), held, ended.done, _failure(work, ended, run.dt)
-        )
+        stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
+        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
+        return _taken(ended.state, contacts, stage, ended.done, failure)
 
     def _linearise(self, run: Run, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
-        work, near = self._posed(run)
+        work, neighbours = self._linearised(run)
         started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
         ok = claimed = True
         evidence: object = None
@@ -159,12 +165,12 @@ class VariationalSteps:
             if failure:
                 break
             state, done, passes = taken.state, done + 1, passes + taken.passes
-            held = taken.solution.certificate
-            worst = max(worst, np.inf if held is None else held.worst)
+            certificate = taken.solution.certificate
+            worst = max(worst, np.inf if certificate is None else certificate.worst)
             ok, claimed = ok and taken.solution.ok, claimed and taken.solution.claimed
         stage = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
-        touch = touching(run.scene, state, near)
-        return measured(state, touch, stage, done, failure, evidence if failure else None)
+        contacts = contact_state(run.scene, state, neighbours)
+        return _taken(state, contacts, stage, done, failure, evidence if failure else None)
 
     def _refusal(self, taken: Passes, strict: bool) -> str:
         """Why a step through CVXPY cannot be taken; "" if it can."""
@@ -179,22 +185,20 @@ class VariationalSteps:
         if taken.too_far:
             return f"{_WHY[TOO_FAST]}: {taken.too_far}"
         if strict and not taken.solution.ok:
-            held = taken.solution.certificate
-            size = np.inf if held is None else held.worst
+            certificate = taken.solution.certificate
+            size = np.inf if certificate is None else certificate.worst
             return f"the certificate fails at {size:.1e}: the solver says {taken.solution.status!r}"
         return ""
 
-    def _posed(self, run: Run) -> tuple[Relinearised, Neighbours]:
-        """The run's convex problems, made when first asked for."""
-        if "posed" not in run.desk:
+    def _linearised(self, run: Run) -> tuple[Relinearised, Neighbours]:
+        """The run's convex problems and a neighbour list, made when first asked for."""
+        if "linearised" not in run.workspace:
             require_elastic(run.scene)
-            work = Relinearised(
-                run.scene, run.dt, self.alpha, self.damping, resolved("backend", self.backend),
-                self.tol,
-            )  # fmt: skip
-            run.desk["posed"] = work, Neighbours(run.scene)
-        found: tuple[Relinearised, Neighbours] = run.desk["posed"]
-        return found
+            backend = resolved("backend", self.backend)
+            work = Relinearised(run.scene, run.dt, self.alpha, self.damping, backend, self.tol)
+            run.workspace["linearised"] = work, Neighbours(run.scene)
+        prepared: tuple[Relinearised, Neighbours] = run.workspace["linearised"]
+        return prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,35 +226,120 @@ class VelocityVerletSteps:
             beyond what is stable.
         Unsupported : shapes other than spheres and half-spaces.
         """
-        work = marcher(run)
+        spheres = stepper(run)
         _require_stable(run.scene, run.dt)
-        run.memory["force"] = work.forces(state)
-        return measured(state, work.touch(state))
+        run.memory["force"] = spheres.forces(state)
+        return _taken(state, spheres.contacts(state))
 
-    def march(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
         """Up to so many steps.
 
         Raises
         ------
         InvalidInput : the run goes on from a copy, which holds no forces.
         """
-        work = marcher(run)
+        spheres = stepper(run)
         if "force" not in run.memory:
             raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")
-        ended, force = work.velocity_verlet(state, steps, run.dt, run.memory["force"])
+        ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
-        return measured(
-            ended.state, work.touch(ended.state), None, ended.done, _failure(work, ended, run.dt)
-        )
+        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
+        return _taken(ended.state, contacts, None, ended.done, failure)
 
 
-def marcher(run: Run) -> Marcher:
-    """The run's compiled steps, made when first asked for."""
-    if "marcher" not in run.desk:
+@dataclass(frozen=True, kw_only=True)
+class QuasiStaticSteps:
+    """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
+
+    Parameters
+    ----------
+    backend : of every linearised problem.
+    tol : of the unbalanced force, as a share of the largest.
+    limit : times that a step linearises gaps, at most.
+    travel : how far a body may go in a step, in its own sizes; further away it was not held.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    backend: str | Backend = "newton"
+    tol: float = 1e-10
+    limit: int = 200
+    travel: float = TRAVEL
+
+    name: ClassVar[str] = "quasi-static"
+    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stages: ClassVar[tuple[str, ...]] = ("step",)
+    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "backend", resolved("backend", self.backend))
+        checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
+            raise InvalidInput("limit", checks.describe(self.limit), "a whole number from 1")
+        checks.scalar("travel", self.travel, above=0.0)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        names = ("tol", "limit", "travel")
+        return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
+
+    def begin(self, run: Run, state: State) -> StepTaken:
+        """Measures of the initial state.
+
+        Raises
+        ------
+        InvalidInput : a scene without stiffness, or with Newton's restitution.
+        """
         require_elastic(run.scene)
-        run.desk["marcher"] = Marcher(run.scene)
-    found: Marcher = run.desk["marcher"]
-    return found
+        return _taken(state, contact_state(run.scene, state, self._neighbours(run)))
+
+    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Up to so many equilibria."""
+        scene, neighbours, accept = run.scene, self._neighbours(run), max(self.tol, TOLERANCE)
+        started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
+        cause: SolveFailed | None = None
+        while done < steps:
+            prescribed = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
+            moved = State(state.t + run.dt, move(state, prescribed, run.dt), prescribed)
+            try:
+                rest = equilibrium(
+                    scene,
+                    moved,
+                    backend=self.backend,
+                    tol=self.tol,
+                    limit=self.limit,
+                    travel=self.travel,
+                    neighbours=neighbours,
+                )
+            except SolveFailed as error:
+                failure, cause = str(error), error
+                break
+            residual = unbalanced(scene, rest)
+            if run.strict and residual > accept:
+                failure = _WHY[NOT_CERTIFIED].format(residual=residual)
+                break
+            state, done = rest.state, done + 1
+            worst, passes = max(worst, residual), passes + rest.passes
+        seconds = time.perf_counter() - started
+        stage = Stage(worst, worst <= accept, True, passes, seconds, "")
+        contacts = contact_state(scene, state, neighbours)
+        return _taken(state, contacts, stage, done, failure, cause)
+
+    @staticmethod
+    def _neighbours(run: Run) -> Neighbours:
+        neighbours: Neighbours = run.workspace.setdefault("neighbours", Neighbours(run.scene))
+        return neighbours
+
+
+def stepper(run: Run) -> SphereStepper:
+    """The run's compiled steps, made when first asked for."""
+    if "stepper" not in run.workspace:
+        require_elastic(run.scene)
+        run.workspace["stepper"] = SphereStepper(run.scene)
+    prepared: SphereStepper = run.workspace["stepper"]
+    return prepared
 
 
 def require_elastic(scene: Scene) -> None:
@@ -262,14 +351,16 @@ def require_elastic(scene: Scene) -> None:
     """
     if not np.isfinite(scene.half_stiffness).any():
         raise InvalidInput(
-            "scene", "no material with a stiffness", "materials with a stiffness, N/m^(p−1): "
-            "this method deforms contacts"
-        )  # fmt: skip
+            "scene",
+            "no material with a stiffness",
+            "materials with a stiffness, N/m^(p−1): this method deforms contacts",
+        )
     if scene.body_restitution.any():
         raise InvalidInput(
-            "scene", "Newton's restitution", "restitution 0: elastic contacts lose energy by the "
-            "scene's damping, γ_n"
-        )  # fmt: skip
+            "scene",
+            "Newton's restitution",
+            "restitution 0: elastic contacts lose energy by the scene's damping, γ_n",
+        )
 
 
 def _require_stable(scene: Scene, h: float) -> None:
@@ -306,34 +397,37 @@ def _bond_rate(scene: Scene) -> float:
     return float(scene.bond_stiffness * inverse[scene.bonds].sum(axis=1).max())
 
 
-def measured(
-    state: State, touch: Touch, held: Stage | None = None, steps: int = 0, failure: str = "",
+def _taken(
+    state: State,
+    contacts: ContactState,
+    stage: Stage | None = None,
+    steps: int = 0,
+    failure: str = "",
     solution: object = None,
-) -> StepTaken:  # fmt: skip
-    """What a march tells of its end."""
+) -> StepTaken:
     return StepTaken(
         state=state,
-        forces={"f": touch.forces},
-        stages={} if held is None else {"step": held},
-        measures={"elastic": touch.energy},
+        forces={"f": contacts.forces},
+        stages={} if stage is None else {"step": stage},
+        measures={"elastic": contacts.energy},
         seconds_assemble=0.0,
         steps=steps,
-        touch=touch,
+        contacts=contacts,
         failure=failure,
         solution=solution,
     )
 
 
-def _failure(work: Marcher, ended: Marched, h: float) -> str:
-    """Why a march ended early; "" if it did not."""
+def _failure(spheres: SphereStepper, ended: Integration, h: float) -> str:
+    """Why steps ended early; "" if they did not."""
     if ended.outcome == DONE:
         return ""
     why = _WHY[ended.outcome].format(residual=ended.missed)
-    label = work.scene.bodies.label
+    label = spheres.scene.bodies.label
     if ended.outcome == TOO_FAST:
         speed = np.linalg.norm(ended.state.velocity, axis=1)
         k = int(np.argmax(speed))
         why += f": {label(k)}, {h * speed[k]:.3g} m"
-    i, j, gap = work.nearest(ended.state, h)
+    i, j, gap = spheres.nearest(ended.state, h)
     pair = f"; the deepest contact is of {label(i)} with {label(j)}, gap {gap:.3g} m"
     return f"{why}{pair if i >= 0 else ''}; the time step may be too large"

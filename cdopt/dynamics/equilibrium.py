@@ -25,10 +25,8 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.registry import resolve
-from cdopt.collision import Contacts, Neighbours, detect, external_forces
-from cdopt.dynamics.curvature import Curvature, curvature, slope
-from cdopt.dynamics.relinearised import elastic
-from cdopt.dynamics.unknowns import Unknowns
+from cdopt.collision import Contacts, Neighbours, detect, external_forces, gap_gradient
+from cdopt.dynamics.elastic_energy import Curvature, Unknowns, curvature, elastic_forces, slope
 from cdopt.formulations import CompliantCD, QuasiStatic
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep
@@ -141,9 +139,14 @@ class _Work:
     """Passes towards one equilibrium."""
 
     def __init__(
-        self, unknowns: Unknowns, load: FloatArray, backend: Backend, tol: float, travel: float,
+        self,
+        unknowns: Unknowns,
+        load: FloatArray,
+        backend: Backend,
+        tol: float,
+        travel: float,
         near: Neighbours,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
         self.own, self.load = load, np.append(load, unknowns.push)
         self.backend, self.tol, self.travel = backend, tol, travel
@@ -181,7 +184,7 @@ class _Work:
         near = self.near if margin is None else Neighbours(scene)
         contacts = detect(scene, still, _MARGIN * self._core if margin is None else margin, near)
         every = np.arange(contacts.nc)
-        forces, energy = elastic(contacts, scene.power, every)
+        forces, energy = elastic_forces(contacts, scene.power, every)
         return _Here(still, contacts, self.unknowns.gradient(still, contacts), forces, energy)
 
     def _found(self, here: _Here, passes: int) -> Equilibrium:
@@ -272,9 +275,15 @@ class _Work:
         stiff = max(steepest, largest / self._core)
         dt = float(np.sqrt(M.diagonal().min() / (inertia * stiff)))
         return ContactStep(
-            M=M, B=B, phi=phi, v=np.zeros(M.shape[0]), F_ext=self.load, dt=dt, stiffness=k,
+            M=M,
+            B=B,
+            phi=phi,
+            v=np.zeros(M.shape[0]),
+            F_ext=self.load,
+            dt=dt,
+            stiffness=k,
             dof_body=self.unknowns.body,
-        )  # fmt: skip
+        )
 
     def _both_ways(self, here: _Here) -> tuple[sp.csr_array, FloatArray, FloatArray]:
         """B, Φ and k; a bond is a contact and its mirror image, which pulls."""
@@ -372,15 +381,44 @@ class _Work:
             driven = np.unique(self.unknowns.body[work > 1e-6 * work.max()])
             return SolveFailed(
                 f"the energy has no minimum: nothing holds {_few(label, driven)} against loads",
-                backend=error.backend, status=error.status, problem=error.problem,
-                proof=error.proof, raw=error.raw,
-            )  # fmt: skip
+                backend=error.backend,
+                status=error.status,
+                problem=error.problem,
+                proof=error.proof,
+                raw=error.raw,
+            )
         gone = self._left(start, found.state)
         why = f"{_few(label, gone)} left their places" if gone else "forces stay out of balance"
         return SolveFailed(
             f"no rest within {found.passes} passes, residual {found.residual:.1e}: {why}",
-            backend=self.backend.name, status=solved.status, problem=static.data,
-        )  # fmt: skip
+            backend=self.backend.name,
+            status=solved.status,
+            problem=static.data,
+        )
+
+
+def unbalanced(scene: Scene, rest: Equilibrium) -> float:
+    """The unbalanced force of an equilibrium, as a share of what acts on each body.
+
+    max_j |F + Bᵀf|_j / Y_b, torques over the body's reach. Y_b is the largest of |F|_j and |B|ᵀf_j
+    of the body, and no less than the force at an overlap of a millionth of the smallest half-width
+    at one of its contacts. What round-off of positions, times the stiffness, makes of the forces
+    is taken off.
+    """
+    b, dofs, contacts = scene.bodies, scene.dofs, rest.contacts
+    lever = np.where(dofs.column >= scene.dim, b.reach[dofs.body], 1.0)
+    B = gap_gradient(scene, rest.state, contacts)
+    place = float(np.abs(rest.state.position).max())
+    noise = abs(B).T @ (_ROUND_OFF * place * slope(contacts, scene.power)) / lever
+    off = np.abs(B.T @ rest.forces + rest.load) / lever - noise
+    acts = np.maximum(abs(B).T @ np.abs(rest.forces), np.abs(rest.load)) / lever
+    trifle = np.full(contacts.nc, _TRIFLE * float(b.core[np.isfinite(b.core)].min()))
+    hardest = PowerLaw(contacts.stiffness, scene.power).force(trifle)
+    scale = np.zeros(scene.nb)
+    np.maximum.at(scale, dofs.body, acts)
+    np.maximum.at(scale, contacts.bodies, hardest[:, None])
+    wrong = off > 0.0
+    return float((off[wrong] / scale[dofs.body[wrong]]).max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from cdopt._util.checks import FloatArray
 from cdopt.collision import Contacts
-from cdopt.dynamics.spheres import Touch
+from cdopt.dynamics.records import ContactState
 from cdopt.scene import Scene, State
 
 
@@ -23,7 +23,7 @@ class Stage:
     claimed : whether the solver reported success.
     iterations : the solver's count; −1 where it gives none.
     seconds : wall-clock time, posing the problem included.
-    status : the solver's own words.
+    status : the solver's own message.
     """
 
     residual: float
@@ -36,7 +36,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class StepTaken:
-    """What one step gave.
+    """Result of one step, or of several.
 
     Attributes
     ----------
@@ -45,10 +45,10 @@ class StepTaken:
     stages : one Stage for each name in ``Method.stages``.
     measures : one number for each name in ``Method.measures``.
     seconds_assemble : s.
-    solution : the last solve's result, for the exception if it failed.
-    steps : how many steps this is; marching methods take several at a time.
-    touch : of a marching method, the contacts in ``state``.
-    failure : of a marching method, why the step after these could not be taken.
+    solution : result of the last solve, for the exception if it failed.
+    steps : how many steps this is; an Integrator takes several at a time.
+    contacts : of an Integrator, the contacts in ``state``.
+    failure : of an Integrator, why the step after these could not be taken.
     """
 
     state: State
@@ -58,7 +58,7 @@ class StepTaken:
     seconds_assemble: float
     solution: Any = None
     steps: int = 1
-    touch: Touch | None = None
+    contacts: ContactState | None = None
     failure: str = ""
 
     @property
@@ -69,30 +69,26 @@ class StepTaken:
 
 @dataclass
 class Run:
-    """A method at work on one scene.
+    """One run of a method on a scene.
 
     Attributes
     ----------
     scene : the scene. dt : Δt, s.
-    strict : whether the run ends with a step that fails, so that a proof of why is worth its time.
-    memory : arrays that the next step wants of the last one, by name; saved and restored with
-        the state, so that a run which is resumed goes on as if nothing had happened.
-    desk : what a method prepares once for a run and can prepare again; never saved.
+    strict : whether a step that fails ends the run, so that a proof of why is worth its time.
+    memory : arrays that the next step needs from the last one, by name. They are saved and
+        restored with the state, so that a resumed run ends with the same bits.
+    workspace : what a method prepares once for a run and can prepare again; never saved.
     """
 
     scene: Scene
     dt: float
     strict: bool = True
     memory: dict[str, Any] = field(default_factory=dict)
-    desk: dict[str, Any] = field(default_factory=dict)
+    workspace: dict[str, Any] = field(default_factory=dict)
 
 
-class Named(Protocol):
-    """What every method tells of itself; it is an immutable set of settings.
-
-    ``name`` is the registered name; ``forces``, ``stages`` and ``measures`` name what a step gives;
-    ``settings`` tells, in words, all that its results depend on.
-    """
+class _Settings(Protocol):
+    """What every method states; a method is an immutable set of settings."""
 
     @property
     def name(self) -> str:
@@ -111,12 +107,12 @@ class Named(Protocol):
         """Names of further numbers of a step."""
 
     def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
+        """All settings that the results depend on, as plain values."""
 
 
 @runtime_checkable
-class Method(Named, Protocol):
-    """A method that takes a step from the contacts that it is given."""
+class Method(_Settings, Protocol):
+    """A method that takes one step from the contacts that it is given."""
 
     def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
         """Take a step of a ``run`` from a state, with the contacts that were detected in it.
@@ -128,16 +124,16 @@ class Method(Named, Protocol):
 
 
 @runtime_checkable
-class MarchingMethod(Named, Protocol):
-    """A method that finds contacts itself and takes many steps in one go."""
+class Integrator(_Settings, Protocol):
+    """A method that finds contacts itself and takes many steps at once."""
 
     def begin(self, run: Run, state: State) -> StepTaken:
-        """What is measured before the first step; may prepare ``run``.
+        """Measures of the initial state; may prepare ``run``.
 
         Raises
         ------
         InvalidInput, Unsupported : a scene or time step that the method cannot take.
         """
 
-    def march(self, run: Run, state: State, steps: int) -> StepTaken:
-        """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one cannot be."""
+    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+        """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one fails."""

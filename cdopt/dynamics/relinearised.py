@@ -30,9 +30,7 @@ from cdopt.collision import (
     move,
 )
 from cdopt.collision.contacts import FEATURES
-from cdopt.dynamics.spheres import Touch
 from cdopt.formulations import VariationalStep
-from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Scene, Sphere, State
@@ -159,8 +157,10 @@ class Relinearised:
             raise SolveFailed(
                 f"{solution.formulation} by {solution.backend}: the solver says "
                 f"{solution.status!r} and leaves no motion to go on with",
-                backend=solution.backend, status=solution.status, raw=solution.raw,
-            )  # fmt: skip
+                backend=solution.backend,
+                status=solution.status,
+                raw=solution.raw,
+            )
         return solution.u
 
     def _contraction(self, solution: StepSolution, u: FloatArray) -> float:
@@ -189,11 +189,19 @@ class Relinearised:
         contacts = self._detect(there)
         B = gap_gradient(scene, there, contacts, dofs)
         step = ContactStep(
-            M=M, B=B, phi=contacts.phi - a * (B @ d), v=np.zeros(dofs.nv),
-            F_ext=external_forces(scene, state, dofs), dt=self.h, stiffness=contacts.stiffness,
-            bodies=contacts.bodies, normals=contacts.normals, points=contacts.points,
-            contact_ids=contacts.contact_ids, dof_body=dofs.body,
-        )  # fmt: skip
+            M=M,
+            B=B,
+            phi=contacts.phi - a * (B @ d),
+            v=np.zeros(dofs.nv),
+            F_ext=external_forces(scene, state, dofs),
+            dt=self.h,
+            stiffness=contacts.stiffness,
+            bodies=contacts.bodies,
+            normals=contacts.normals,
+            points=contacts.points,
+            contact_ids=contacts.contact_ids,
+            dof_body=dofs.body,
+        )
         return VariationalStep(
             step,
             mom,
@@ -251,27 +259,3 @@ class Relinearised:
         fastest = self._foreseen + float(np.linalg.norm(state.velocity, axis=1).max())
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)
-
-
-def touching(scene: Scene, state: State, near: Neighbours) -> Touch:
-    """Overlaps and bonds of a state, with their elastic forces."""
-    found = detect(scene, state, 0.0, near)
-    own = np.flatnonzero((found.phi < 0.0) | found.bonded)
-    forces, energy = elastic(found, scene.power, own)
-    return Touch(
-        contact_ids=found.contact_ids[own],
-        phi=found.phi[own],
-        normals=found.normals[own],
-        points=found.points[own],
-        forces=forces,
-        energy=energy,
-    )
-
-
-def elastic(contacts: Contacts, power: float, own: IntArray) -> tuple[FloatArray, float]:
-    """Elastic forces (n,) of some contacts, N, bonds of both signs, and the energy in them, J."""
-    c, k, tied = -contacts.phi[own], contacts.stiffness[own], contacts.bonded[own]
-    law, spring = PowerLaw(k, power), k * c
-    forces = np.where(tied, spring, law.force(c))
-    energy = np.where(tied, 0.5 * spring * c, law.energy(c))
-    return forces, float(energy.sum())

@@ -1,10 +1,14 @@
-"""A simulation under way: the loop over steps, what it records and when it makes it last."""
+"""A run of a method: the loop over steps, what it records and when it is saved."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +17,14 @@ import numpy as np
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, Neighbours, detect, safe_margins
-from cdopt.dynamics import diagnostics
-from cdopt.dynamics.frame import Frame
-from cdopt.dynamics.interrupts import uninterrupted
-from cdopt.dynamics.method import MarchingMethod, Method, Run, StepTaken
-from cdopt.dynamics.spheres import Touch
-from cdopt.dynamics.store import Checkpoint, Header, MemoryStore
+from cdopt.dynamics import analysis
+from cdopt.dynamics.method import Integrator, Method, Run, StepTaken
+from cdopt.dynamics.records import Checkpoint, ContactState, Frame, Header, MemoryStore
 from cdopt.dynamics.trajectory import Trajectory
-from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
+from cdopt.dynamics.trajectory_file import FileStore, FileWriter
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
 
-_COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
-_COMMIT_BYTES = 2**26  # or memory that may wait for a commit
 _AXES = "xyz"
 
 
@@ -51,104 +50,104 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Simulation:
-    """A run under way.
+    """A run of a method.
 
     Parameters
     ----------
-    scene : the scene. dt : Δt, s. steps : how many to take. method : how.
-    every : steps from frame to frame. strict : stop at a step that fails.
-    tell : told of (done, total, text).
+    run : scene, dt and whether a step that fails ends it.
+    steps : how many to take. method : how.
+    every : steps from frame to frame.
+    progress : called with (done, total, text).
     """
 
     def __init__(
-        self, scene: Scene, dt: float, steps: int, method: Method | MarchingMethod, every: int,
-        strict: bool, tell: ProgressCallback,
-    ) -> None:  # fmt: skip
-        self.scene, self.dt, self.steps, self.method = scene, dt, steps, method
-        self.every, self.strict, self.tell = every, strict, tell
-        settings = {"method": method.name, "dt": dt, "every": every, **method.settings()}
-        self.header = Header(
-            scene, json.loads(json.dumps(settings)), method.forces, _columns(scene, method)
-        )
-        self._run = Run(scene, dt, strict)
-        self._neighbours = Neighbours(scene)
-        self._committed = time.perf_counter()
-        self._output = 0.0  # seconds since the last row
-
-    # --- where to ----------------------------------------------------------------------
+        self,
+        run: Run,
+        steps: int,
+        method: Method | Integrator,
+        every: int,
+        progress: ProgressCallback,
+    ) -> None:
+        self.run, self.steps, self.method = run, steps, method
+        self.every, self.progress = every, progress
+        settings = {"method": method.name, "dt": run.dt, "every": every, **method.settings()}
+        columns = _columns(run.scene, method)
+        self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
+        self._neighbours = Neighbours(run.scene)
+        self._output = 0.0  # seconds that recording the last row took
 
     def in_memory(self) -> Trajectory:
-        """Run; all in memory."""
+        """Run, and keep everything in memory."""
         store = MemoryStore(self.header)
-        self._go(store, self._record(store, *self._first()), trajectory := Trajectory(store))
+        trajectory = Trajectory(store)
+        self._go(store, self._begin(store, self._initial()), trajectory)
         return trajectory
 
     def in_file(self, path: Path, resume: bool) -> Trajectory:
-        """Run, or go on, in a file."""
-        first = None
-        if not (resume and os.path.lexists(path)):
-            first = self._first()  # a run that is refused leaves no file
-            create(path)
-        writer = FileWriter(path)
+        """Run, or resume a run, in a file."""
+        if resume and os.path.lexists(path):
+            writer, initial = FileWriter(path), None
+        else:
+            initial = self._initial()  # a run that is refused leaves no file
+            writer = FileWriter(path, self.header)
         try:
-            if writer.empty:
-                writer.start(self.header)
-                begun = self._record(writer, *(first or self._first()))
+            if initial is None:
+                self._require_same(writer.header)
+                start = writer.resume()
             else:
-                self._require_same(writer.header(path))
-                begun = writer.checkpoint(path)
-                writer.take_back(begun.step)
-            self._go(writer, begun, trajectory := Trajectory(FileStore(path), path))
+                start = self._begin(writer, initial)
+            trajectory = Trajectory(FileStore(path), path)
+            self._go(writer, start, trajectory)
         finally:
             writer.close()
         return trajectory
 
-    def _require_same(self, found: Header) -> None:
-        """Refuse to go on with another run."""
-        if found.scene.to_toml() != self.scene.to_toml():
-            raise InvalidInput("scene", repr(self.scene), f"that of the run, {found.scene!r}")
-        now, then = dict(self.header.settings), dict(found.settings)
-        for name in dict.fromkeys([*now, *then]):
-            if now.get(name) != then.get(name):
-                wanted = f"{then.get(name)!r}, as in the run to resume"
-                raise InvalidInput(name, repr(now.get(name)), wanted)
+    def _require_same(self, saved: Header) -> None:
+        """Refuse to resume another run."""
+        scene = self.run.scene
+        if saved.scene.to_toml() != scene.to_toml():
+            raise InvalidInput("scene", repr(scene), f"that of the run, {saved.scene!r}")
+        given, before = dict(self.header.settings), dict(saved.settings)
+        for name in dict.fromkeys([*given, *before]):
+            if given.get(name) != before.get(name):
+                expected = f"{before.get(name)!r}, as in the run to resume"
+                raise InvalidInput(name, repr(given.get(name)), expected)
 
     # --- the loop ----------------------------------------------------------------------
 
-    def _first(self) -> tuple[list[float], Frame]:
-        """Measures and frame of the initial state."""
-        state = self.scene.initial
-        if isinstance(self.method, MarchingMethod):
-            taken = self.method.begin(self._run, state)
-            return self._marked(0, taken), _frame(0, state, _touch(taken), taken)
+    def _initial(self) -> tuple[list[float], Frame]:
+        """Diagnostics and frame of the initial state."""
+        scene = self.run.scene
+        state = scene.initial
+        if isinstance(self.method, Integrator):
+            taken = self.method.begin(self.run, state)
+            return self._row_of_many(0, taken), _frame(0, state, _contacts(taken), taken.forces)
         contacts, seconds = self._detect(state)
-        none = np.empty((0, self.scene.dim))
+        none = np.empty((0, scene.dim))
         forces = {name: np.empty(0) for name in self.method.forces}
-        ids = np.empty(0, dtype=np.int64)
         row = self._row(0, state, contacts, None, 0, seconds)
-        return row, Frame(0, state, ids, np.empty(0), none, none, forces)
+        return row, Frame(0, state, np.empty(0, dtype=np.int64), np.empty(0), none, none, forces)
 
-    def _record(
-        self, store: MemoryStore | FileWriter, row: list[float], frame: Frame
+    def _begin(
+        self, store: MemoryStore | FileWriter, initial: tuple[list[float], Frame]
     ) -> Checkpoint:
         """Record the initial state."""
-        checkpoint = Checkpoint(0, self.scene.initial, dict(self._run.memory))
-        store.add_row(row)
-        store.add_frame(frame)
+        checkpoint = Checkpoint(0, self.run.scene.initial, dict(self.run.memory))
+        store.add(*initial)
         store.commit(checkpoint)
         return checkpoint
 
     def _go(
-        self, store: MemoryStore | FileWriter, begun: Checkpoint, trajectory: Trajectory
+        self, store: MemoryStore | FileWriter, start: Checkpoint, trajectory: Trajectory
     ) -> None:
-        """Take the steps that are left; whatever ends them, keep what was done."""
-        self._run.memory = dict(begun.memory)
-        self._last = begun
+        """Take the steps that are left; whatever ends them, save what was done."""
+        self.run.memory = dict(start.memory)
+        self._last = start
         try:
-            if isinstance(self.method, MarchingMethod):
-                self._marches(self.method, store, begun)
+            if isinstance(self.method, Integrator):
+                self._integrate(self.method, store, start)
             else:
-                self._steps(self.method, store, begun)
+                self._step_by_step(self.method, store, start)
         except KeyboardInterrupt as error:
             stop = Interrupted(f"at t = {self._last.state.t:g} s")
             stop.trajectory = trajectory
@@ -160,141 +159,152 @@ class Simulation:
             error.add_note(f"in the step from t = {self._last.state.t:g} s")
             raise
         finally:
-            with uninterrupted():
-                store.commit(self._last)
+            with _uninterrupted():
+                store.commit(self._last, final=True)
 
-    def _steps(self, method: Method, store: MemoryStore | FileWriter, begun: Checkpoint) -> None:
-        state = begun.state
+    def _step_by_step(
+        self, method: Method, store: MemoryStore | FileWriter, start: Checkpoint
+    ) -> None:
+        """Steps of a method that is given the contacts."""
+        state = start.state
         contacts, seconds = self._detect(state)
-        for k in range(begun.step + 1, self.steps + 1):
+        for k in range(start.step + 1, self.steps + 1):
             taken = self._take(method, store, k, state, contacts)
-            state = State(k * self.dt, taken.state.q, taken.state.v)
-            found, seconds = self._detect(state)
-            with uninterrupted():
-                started = time.perf_counter()
-                store.add_row(self._row(k, state, found, taken, contacts.nc, seconds))
-                if k % self.every == 0 or k == self.steps:
-                    store.add_frame(_frame(k, state, contacts, taken))
-                self._last = Checkpoint(k, state, dict(self._run.memory))
-                self._commit_in_time(store)
-                self._output = time.perf_counter() - started
+            state = State(k * self.run.dt, taken.state.q, taken.state.v)
+            after, seconds = self._detect(state)
+            row = self._row(k, state, after, taken, contacts.nc, seconds)
+            recorded = k % self.every == 0 or k == self.steps
+            frame = _frame(k, state, contacts, taken.forces) if recorded else None
+            self._record(store, row, frame, k, state)
             worst = max((stage.residual for stage in taken.stages.values()), default=0.0)
             text = f"t = {state.t:.6g} s, {contacts.nc} contacts, residual {worst:.0e}"
-            self.tell(k, self.steps, text)
-            contacts = found
+            self.progress(k, self.steps, text)
+            contacts = after
 
-    def _marches(
-        self, method: MarchingMethod, store: MemoryStore | FileWriter, begun: Checkpoint
+    def _integrate(
+        self, method: Integrator, store: MemoryStore | FileWriter, start: Checkpoint
     ) -> None:
-        """Marches from frame to frame."""
-        k, state = begun.step, begun.state
+        """Steps of an integrator, from frame to frame."""
+        k, state = start.step, start.state
         while k < self.steps:
             stop = min((k // self.every + 1) * self.every, self.steps)
-            taken = method.march(self._run, state, stop - k)
+            taken = method.integrate(self.run, state, stop - k)
             k += taken.steps
-            state = State(k * self.dt, taken.state.q, taken.state.v)
+            state = State(k * self.run.dt, taken.state.q, taken.state.v)
             if taken.steps:
-                with uninterrupted():
-                    started = time.perf_counter()
-                    store.add_row(self._marked(k, taken))
-                    store.add_frame(_frame(k, state, _touch(taken), taken))
-                    self._last = Checkpoint(k, state, dict(self._run.memory))
-                    self._commit_in_time(store)
-                    self._output = time.perf_counter() - started
-                text = f"t = {state.t:.6g} s, {_touch(taken).nc} contacts"
-                self.tell(k, self.steps, text)
+                contacts = _contacts(taken)
+                frame = _frame(k, state, contacts, taken.forces)
+                self._record(store, self._row_of_many(k, taken), frame, k, state)
+                self.progress(k, self.steps, f"t = {state.t:.6g} s, {contacts.nc} contacts")
             if taken.failure:
-                store.add_row(self._row(k + 1, state, None, None, 0, 0.0))
+                store.add(self._row(k + 1, state, None, None, 0, 0.0))
                 failure = self._failure(k + 1, taken.failure, taken.solution)
                 if isinstance(taken.solution, StepSolution):
                     failure.solution = taken.solution
                 raise failure
 
-    def _marked(self, k: int, taken: StepTaken) -> list[float]:
-        """The row of a march that ends in step k."""
-        touch = _touch(taken)
-        return self._row(k, taken.state, touch, taken, touch.nc, 0.0)
+    def _record(
+        self,
+        store: MemoryStore | FileWriter,
+        row: list[float],
+        frame: Frame | None,
+        k: int,
+        state: State,
+    ) -> None:
+        """Record a step, and save it if it is time to; a Ctrl-C waits."""
+        with _uninterrupted():
+            started = time.perf_counter()
+            store.add(row, frame)
+            self._last = Checkpoint(k, state, dict(self.run.memory))
+            store.commit(self._last)
+            self._output = time.perf_counter() - started
 
     def _take(
-        self, method: Method, store: MemoryStore | FileWriter, k: int, state: State,
+        self,
+        method: Method,
+        store: MemoryStore | FileWriter,
+        k: int,
+        state: State,
         contacts: Contacts,
-    ) -> StepTaken:  # fmt: skip
-        """One step; one that fails is told in the diagnostics before anything is raised."""
+    ) -> StepTaken:
+        """One step; one that fails is recorded before anything is raised."""
         try:
-            taken = method.step(self._run, state, contacts)
+            taken = method.step(self.run, state, contacts)
         except SolveFailed as error:
-            store.add_row(self._row(k, state, None, None, contacts.nc, 0.0))
+            store.add(self._row(k, state, None, None, contacts.nc, 0.0))
             raise self._failure(k, str(error), error) from error
-        if self.strict and not taken.ok:
-            store.add_row(self._row(k, taken.state, None, taken, contacts.nc, 0.0))
-            words = "; ".join(
+        if self.run.strict and not taken.ok:
+            store.add(self._row(k, taken.state, None, taken, contacts.nc, 0.0))
+            why = "; ".join(
                 f"{name}: residual {stage.residual:.1e}, the solver says {stage.status!r}"
                 for name, stage in taken.stages.items()
                 if not stage.ok
             )
-            failure = self._failure(k, words, taken.solution)
+            failure = self._failure(k, why, taken.solution)
             failure.solution = taken.solution
             raise failure
         return taken
 
-    def _failure(self, k: int, words: str, source: Any) -> StepFailed:
+    def _failure(self, k: int, why: str, source: Any) -> StepFailed:
+        t = k * self.run.dt
         failure = StepFailed(
-            f"the step to t = {k * self.dt:g} s has no certified answer: {words}",
+            f"the step to t = {t:g} s has no certified answer: {why}",
             backend=getattr(source, "backend", ""),
             status=getattr(source, "status", ""),
             problem=getattr(source, "problem", None),
             proof=getattr(source, "proof", None),
             raw=getattr(source, "raw", None),
         )
-        failure.t = k * self.dt
+        failure.t = t
         return failure
 
     def _detect(self, state: State) -> tuple[Contacts, float]:
         """Contacts for a step from this state, and how long it took."""
         started = time.perf_counter()
-        margin = safe_margins(self.scene, state, self.dt)
-        found = detect(self.scene, state, margin, self._neighbours)
-        return found, time.perf_counter() - started
-
-    def _commit_in_time(self, store: MemoryStore | FileWriter) -> None:
-        """Make it last when enough has gathered."""
-        late = time.perf_counter() - self._committed > _COMMIT_SECONDS
-        if late or store.pending > _COMMIT_BYTES:
-            store.commit(self._last)
-            self._committed = time.perf_counter()
+        margin = safe_margins(self.run.scene, state, self.run.dt)
+        contacts = detect(self.run.scene, state, margin, self._neighbours)
+        return contacts, time.perf_counter() - started
 
     # --- what is recorded --------------------------------------------------------------
 
+    def _row_of_many(self, k: int, taken: StepTaken) -> list[float]:
+        """Diagnostics of an integrator's steps, which end with step k."""
+        contacts = _contacts(taken)
+        return self._row(k, taken.state, contacts, taken, contacts.nc, 0.0)
+
     def _row(
-        self, k: int, state: State, after: Contacts | Touch | None, taken: StepTaken | None,
-        nc: int, detect_seconds: float,
-    ) -> list[float]:  # fmt: skip
+        self,
+        k: int,
+        state: State,
+        after: Contacts | ContactState | None,
+        taken: StepTaken | None,
+        nc: int,
+        detect_seconds: float,
+    ) -> list[float]:
         """Diagnostics in the order of ``_columns``.
 
-        ``after`` are the contacts at the end of the step, ``nc`` counts those at its start; a
+        ``after`` are the contacts at the end of the step, ``nc`` counts those at its start. A
         step that left nothing has None for ``taken``, and so has the initial state.
         """
-        scene, method = self.scene, self.method
+        scene, motion = self.run.scene, analysis.Motion.of_state(self.run.scene, state)
         ok = taken.ok if taken is not None else k == 0
         depth = np.nan if after is None else max(0.0, -float(after.phi.min(initial=0.0)))
-        row = [float(k), k * self.dt, float(ok), float(nc)]
-        row += [
-            diagnostics.kinetic_energy(scene, state),
-            diagnostics.potential_energy(scene, state),
-        ]
-        row += diagnostics.momentum(scene, state).tolist()
-        row += diagnostics.angular_momentum(scene, state).tolist()
+        row = [float(k), k * self.run.dt, float(ok), float(nc)]
+        row += analysis.kinetic_energy(motion).tolist()
+        row.append(analysis.potential_energy(scene, state))
+        row += analysis.momentum(motion)[0].tolist()
+        row += analysis.angular_momentum(motion)[0].tolist()
         row.append(depth)
-        for name in method.stages:
-            row += _of_stage(k, name, taken)
-        for name in method.measures:
+        for name in self.method.stages:
+            row += _stage_numbers(k, name, taken)
+        for name in self.method.measures:
             row.append(taken.measures[name] if taken is not None else np.nan if k else 0.0)
         row += [detect_seconds, 0.0 if taken is None else taken.seconds_assemble, self._output]
         return row
 
 
-def _columns(scene: Scene, method: Method | MarchingMethod) -> tuple[str, ...]:
-    """Names of the diagnostics; a dot parts a vector from its component."""
+def _columns(scene: Scene, method: Method | Integrator) -> tuple[str, ...]:
+    """Names of the diagnostics; a dot separates a vector's name from its component."""
     axes = _AXES[: scene.dim]
     stages = (
         f"{what}_{name}"
@@ -302,30 +312,30 @@ def _columns(scene: Scene, method: Method | MarchingMethod) -> tuple[str, ...]:
         for what in ("residual", "claimed", "iterations", "seconds")
     )
     return (
-        "step", "time", "ok", "contacts", "kinetic", "potential",
+        *("step", "time", "ok", "contacts", "kinetic", "potential"),
         *(f"momentum.{axis}" for axis in axes),
         *(f"angular_momentum.{axis}" for axis in (axes if scene.dim == 3 else "z")),
-        "overlap", *stages, *method.measures,
-        "seconds_detect", "seconds_assemble", "seconds_output",
-    )  # fmt: skip
+        *("overlap", *stages, *method.measures),
+        *("seconds_detect", "seconds_assemble", "seconds_output"),
+    )
 
 
-def _of_stage(k: int, name: str, taken: StepTaken | None) -> list[float]:
-    """Residual, claim, iterations and seconds of a stage; of the initial state, nothing amiss."""
-    if taken is None:
-        return [0.0, 1.0, 0.0, 0.0] if k == 0 else [np.inf, 0.0, -1.0, 0.0]
+def _stage_numbers(k: int, name: str, taken: StepTaken | None) -> list[float]:
+    """Residual, claim, iterations and seconds of a stage; the initial state needs no solve."""
+    if taken is None or not k:
+        return [np.inf, 0.0, -1.0, 0.0] if k else [0.0, 1.0, 0.0, 0.0]
     stage = taken.stages[name]
     return [stage.residual, float(stage.claimed), float(stage.iterations), stage.seconds]
 
 
-def _touch(taken: StepTaken) -> Touch:
-    """The contacts that a marching method always gives."""
-    if taken.touch is None:
-        raise InvalidInput("method", "a march without contacts", "a Touch in what it returns")
-    return taken.touch
+def _contacts(taken: StepTaken) -> ContactState:
+    """The contacts that an integrator always gives."""
+    if taken.contacts is None:
+        raise InvalidInput("method", "steps without contacts", "a ContactState in StepTaken")
+    return taken.contacts
 
 
-def _frame(k: int, state: State, contacts: Contacts | Touch, taken: StepTaken) -> Frame:
+def _frame(k: int, state: State, contacts: Contacts | ContactState, forces: Any) -> Frame:
     return Frame(
         step=k,
         state=state,
@@ -333,5 +343,24 @@ def _frame(k: int, state: State, contacts: Contacts | Touch, taken: StepTaken) -
         phi=contacts.phi,
         normals=contacts.normals,
         points=contacts.points,
-        forces=taken.forces,
+        forces=forces,
     )
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Delay a Ctrl-C to the end of the block, so that nothing is left half written.
+
+    Only the main thread of a program receives Ctrl-C; elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[tuple[Any, Any]] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if received and callable(before):
+        before(*received[0])

@@ -1,4 +1,4 @@
-"""simulate(): a scene in time."""
+"""Simulate a scene."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
-from cdopt.dynamics.elastic import VariationalSteps, VelocityVerletSteps
-from cdopt.dynamics.method import MarchingMethod, Method
-from cdopt.dynamics.quasi_static import QuasiStaticSteps
+from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
+from cdopt.dynamics.method import Integrator, Method, Run
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, load
 
-METHODS: dict[str, Callable[..., Method | MarchingMethod]] = {
+METHODS: dict[str, Callable[..., Method | Integrator]] = {
     "classic-cd": ClassicSteps,
     "compatible-cd": CompatibleSteps,
     "variational": VariationalSteps,
@@ -37,7 +36,7 @@ def simulate(
     scene: Scene | str | Path,
     dt: float,
     duration: float,
-    method: str | Method | MarchingMethod = "compatible-cd",
+    method: str | Method | Integrator = "compatible-cd",
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -46,7 +45,7 @@ def simulate(
     progress: bool | ProgressCallback = False,
     **options: Any,
 ) -> Trajectory:
-    """Let a scene go on for a while.
+    """Simulate a scene.
 
     Parameters
     ----------
@@ -97,7 +96,7 @@ def simulate(
     -----
     Olsen & Kamrin (2018), Algorithm 1; De Klerk et al. (2021), Algorithm 1.
     """
-    place = scene if isinstance(scene, Scene) else _loaded(scene)
+    given = scene if isinstance(scene, Scene) else _loaded(scene)
     step = checks.scalar("dt", dt, above=0.0)
     steps = _count(checks.scalar("duration", duration, above=0.0) / step)
     chosen = method_of(method, **options)
@@ -109,13 +108,13 @@ def simulate(
         raise InvalidInput("every", checks.describe(every), "a whole number of at least 1")
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
-        _require_room(place, chosen, steps, every)
-    with progress_bar(progress, "steps") as tell:
-        work = Simulation(place, step, steps, chosen, every, strict, tell)
-        return work.in_memory() if out is None else work.in_file(_path(out), resume)
+        _require_room(given, chosen, steps, every)
+    with progress_bar(progress, "steps") as report:
+        run = Simulation(Run(given, step, strict), steps, chosen, every, report)
+        return run.in_memory() if out is None else run.in_file(_path(out), resume)
 
 
-def method_of(method: str | Method | MarchingMethod, **options: Any) -> Method | MarchingMethod:
+def method_of(method: str | Method | Integrator, **options: Any) -> Method | Integrator:
     """The settings object of a method.
 
     Raises
@@ -128,9 +127,9 @@ def method_of(method: str | Method | MarchingMethod, **options: Any) -> Method |
         unknown = sorted(set(options) - set(known))
         if unknown:
             raise InvalidInput(unknown[0], f"no setting of {method}", "one of " + ", ".join(known))
-        made: Method | MarchingMethod = maker(**options)
+        made: Method | Integrator = maker(**options)
         return made
-    if not isinstance(method, Method | MarchingMethod):
+    if not isinstance(method, Method | Integrator):
         expected = "one of " + ", ".join(map(repr, METHODS)) + ", or a settings object"
         raise InvalidInput("method", checks.describe(method), expected)
     if options:
@@ -150,10 +149,10 @@ def _path(out: object) -> Path:
     return Path(out)
 
 
-def _require_room(scene: Scene, method: Method | MarchingMethod, steps: int, every: int) -> None:
+def _require_room(scene: Scene, method: Method | Integrator, steps: int, every: int) -> None:
     """Refuse a run whose record does not fit into memory, by what states and rows take at least."""
     frames = steps // every + 1
-    rows = frames if isinstance(method, MarchingMethod) else steps + 1
+    rows = frames if isinstance(method, Integrator) else steps + 1
     size = scene.initial.q.nbytes + scene.initial.v.nbytes
     least, known = (frames * size + rows * _ROW) / MB, physical_memory()
     if known is not None and least > known:

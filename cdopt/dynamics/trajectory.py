@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import checks, files
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.dynamics.frame import Frame
-from cdopt.dynamics.store import Checkpoint, Header, Store
-from cdopt.dynamics.trajectory_file import FileStore, FileWriter, create
+from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
+from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
 
-_PENDING = 2**26  # bytes of a copy that wait in memory
 _WHOLE = ("step", "contacts", "iterations_")
 _YES_NO = ("ok", "claimed_")
 
@@ -47,8 +45,9 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         checks.choice("name", name, self._names)
-        own = [k for k, column in enumerate(self._columns) if column.partition(".")[0] == name]
-        values = self._table[:, own] if "." in self._columns[own[0]] else self._table[:, own[0]]
+        columns = [k for k, column in enumerate(self._columns) if column.partition(".")[0] == name]
+        vector = "." in self._columns[columns[0]]
+        values = self._table[:, columns] if vector else self._table[:, columns[0]]
         if name.startswith(_YES_NO):
             return read_only(values > 0.5)
         if name.startswith(_WHOLE):
@@ -104,21 +103,8 @@ class Trajectory:
         InvalidInput : the file exists, or no file can have this path.
         SaveFailed : the disk is full or cannot be written.
         """
-        place, end = Path(path), Checkpoint(self.final.step, self.final.state, {})
-        create(place)
-        with files.staged(place) as draft:
-            writer = FileWriter(draft)
-            try:
-                writer.start(self._store.header)
-                for frame in self:
-                    writer.add_frame(frame)
-                    if writer.pending > _PENDING:
-                        writer.commit(end)
-                for row in self._store.table():
-                    writer.add_row(row.tolist())
-                writer.commit(end)
-            finally:
-                writer.close()
+        final = self.final
+        copy(Path(path), self._store, Checkpoint(final.step, final.state, {}))
 
     # --- what it is of -----------------------------------------------------------------
 

@@ -1,10 +1,19 @@
-"""A trajectory in one HDF5 file, which ParaView opens and which survives being killed.
+"""A trajectory in one VTKHDF file, which ParaView opens and which survives a killed process.
 
 The group ``VTKHDF`` holds what ParaView shows (``cdopt.interop.vtkhdf``): the bodies as points
 with ``velocity``, ``radius`` and ``fixed``, and the contacts as lines from body to contact point
 to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number. The
 group ``cdopt`` holds the scene as text, the settings of the run, q, v and step of each frame, the
 diagnostics, and the checkpoint from which a run is resumed.
+
+HDF5 changes a file in many places at once, and a process that is killed meanwhile would leave a
+damaged file. So no file is changed in place. Each commit of a run writes what is new as a small
+file of the same layout beside the file (``NAME.part-1``, ...). From time to time, and at the end,
+the parts are appended to a copy of the file, which replaces the file by renaming. Copying takes at
+most a twentieth of a run's time, however large the file is, and needs free space of its size on
+the disk. A reader reads the file and its parts, and writes nothing. Other programs see a whole
+file at all times, as of the last merge. A lock beside the file (``NAME.lock``) keeps a second
+writer away.
 
 Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
 damage is an error when it is read, not another number. A file is checked as a whole when it is
@@ -14,28 +23,35 @@ opened: it contains everything itself, and nothing is larger than what is stored
 from __future__ import annotations
 
 import contextlib
+import io
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from cdopt._util import files
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.dynamics.frame import Frame
-from cdopt.dynamics.journal import CommittedFile, JournaledFile, half_done
-from cdopt.dynamics.store import Checkpoint, Header
+from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
 from cdopt.interop.hdf5 import require_self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
 from cdopt.scene.files import loads
 
-FORMAT = 2  # 1 had other contact numbers
-_OWN = "cdopt"  # the group beside VTKHDF
+try:
+    import fcntl
+except ImportError:  # Windows: two writers at a time are not noticed
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 3
+_OWN = "cdopt"
 _FAULTS = (
     OSError,
     KeyError,
@@ -51,130 +67,16 @@ _EXPECTED = "a trajectory that cdopt wrote"
 _COLUMNS = {"step", "time", "ok"}  # of any diagnostics
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 
+_COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
+_COMMIT_BYTES = 2**26  # that may wait in memory
+_FRAMES = 256  # written at once
+_MERGE_SHARE = 20.0  # a merge that took 1 s is followed by another after 20 s at the earliest
+_VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
+_MARGIN = 2**16  # bytes
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
-class FileWriter:
-    """A trajectory file being written; see ``cdopt.dynamics.journal`` for what a kill leaves.
 
-    Parameters
-    ----------
-    path : a file that ``create`` made.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._raw = JournaledFile(path)
-        self._rows: list[Sequence[float]] = []
-        fresh = self._raw.seek(0, 2) == 0
-        try:
-            with _faults_named(path):
-                mode = "w" if fresh else "r+"
-                self._file = h5py.File(self._raw, mode, libver=("v108", "v110"))
-                try:
-                    require_self_contained(self._file, self._raw.seek(0, 2))
-                except BaseException:
-                    self._file.close()
-                    raise
-        except InvalidInput:
-            self._raw.close()
-            raise
-        self.empty = fresh
-
-    def start(self, header: Header) -> None:
-        """Lay out an empty file."""
-        scene = header.scene
-        self._bounded = np.isfinite(scene.bodies.reach)
-        PolyDataSeries.create(
-            self._file,
-            scene.nb,
-            point_data={"velocity": 3},
-            cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
-            fixed_data={
-                "radius": _radii(header),
-                "fixed": scene.bodies.fixed.astype(np.int8),
-            },
-        )
-        own = self._file.create_group(_OWN)
-        own.attrs["format"] = FORMAT
-        own.attrs["settings"] = json.dumps(dict(header.settings))
-        own.attrs["forces"] = json.dumps(header.forces)
-        own.attrs["columns"] = json.dumps(header.columns)
-        append(growing(own, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
-        growing(own, "q", "f8", scene.initial.q.shape[1:])
-        growing(own, "v", "f8", scene.initial.v.shape[1:])
-        growing(own, "step", "i8", (), 512)
-        growing(own, "diagnostics", "f8", (len(header.columns),), 64)
-
-    def add_frame(self, frame: Frame) -> None:
-        """Write a frame."""
-        state, own = frame.state, self._file[_OWN]
-        contact = state.nb + np.arange(frame.nc)
-        ends = np.where(self._bounded[frame.bodies], frame.bodies, contact[:, None])
-        PolyDataSeries(self._file).append(
-            frame.t,
-            np.concatenate([_in_space(state.position), _in_space(frame.points)]),
-            np.column_stack([ends[:, 0], contact, ends[:, 1]]),  # a wall ends at the contact
-            {"velocity": np.concatenate([_in_space(state.velocity), np.zeros((frame.nc, 3))])},
-            {
-                "gap": frame.phi,
-                "normal": _in_space(frame.normals),
-                "contact": frame.contact_ids,
-                **{_shown(name): values for name, values in frame.forces.items()},
-            },
-        )
-        append(own["q"], frame.q)
-        append(own["v"], frame.v)
-        append(own["step"], [frame.step])
-
-    def add_row(self, row: Sequence[float]) -> None:
-        """Write a row of diagnostics."""
-        self._rows.append(row)
-
-    @property
-    def pending(self) -> int:
-        """Bytes that wait for a commit."""
-        return self._raw.pending
-
-    def commit(self, checkpoint: Checkpoint) -> None:
-        """Make all that was written last, with where the run stands."""
-        own = self._file[_OWN]
-        if self._rows:
-            append(own["diagnostics"], np.array(self._rows))
-            self._rows = []
-        place = own.require_group("checkpoint")
-        place.attrs["step"] = checkpoint.step
-        place.attrs["t"] = checkpoint.state.t
-        wanted = {"q": checkpoint.state.q, "v": checkpoint.state.v}
-        wanted.update({f"memory/{name}": array for name, array in checkpoint.memory.items()})
-        for name in set(place.get("memory", ())):
-            if f"memory/{name}" not in wanted:
-                del place["memory"][name]
-        for name, array in wanted.items():
-            _replace(place, name, np.asarray(array))
-        self._file.flush()
-        self._raw.commit()
-
-    def take_back(self, step: int) -> None:
-        """Forget the diagnostics of steps after this one."""
-        rows = self._file[_OWN]["diagnostics"]
-        rows.resize(int(np.count_nonzero(rows[:, 0] <= step)), axis=0)
-
-    def checkpoint(self, path: Path) -> Checkpoint:
-        """Where the run stands that the file holds."""
-        with _faults_named(path):
-            place = self._file[_OWN]["checkpoint"]
-            state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
-            memory = {name: data[()] for name, data in place.get("memory", {}).items()}
-            return Checkpoint(int(place.attrs["step"]), state, memory)
-
-    def header(self, path: Path) -> Header:
-        """What the run is that the file holds."""
-        found = _header(self._file, path)
-        self._bounded = np.isfinite(found.scene.bodies.reach)
-        return found
-
-    def close(self) -> None:
-        """Close the file; what was not committed is gone."""
-        self._file.close()
-        self._raw.close()
+# --- reading -----------------------------------------------------------------------------
 
 
 class FileStore:
@@ -191,91 +93,423 @@ class FileStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._checked: tuple[int, ...] = ()
-        with self._open() as file:
-            self.header = _header(file, path)
-            _require_rows(file, self.header)
+        self._checked: dict[Path, tuple[int, ...]] = {}
+        with self._open() as parts:
+            self.header = _header(parts[0], path)
+            for k, part in enumerate(parts):
+                _require_rows(part, self.header, at_least=0 if k else 1)
 
     def __len__(self) -> int:
         return int(self.steps.size)
 
     @property
     def times(self) -> FloatArray:  # noqa: D102
-        with self._open() as file:
-            return PolyDataSeries(file).times
+        with self._open() as parts:
+            return np.concatenate([PolyDataSeries(part).times for part in parts])
 
     @property
     def steps(self) -> IntArray:  # noqa: D102
-        with self._open() as file:
-            return np.asarray(file[_OWN]["step"][()])
+        return self._joined("step")
 
     def table(self) -> FloatArray:  # noqa: D102
-        with self._open() as file:
-            return np.asarray(file[_OWN]["diagnostics"][()])
+        return self._joined("diagnostics")
 
     def motion(self, name: str) -> FloatArray:  # noqa: D102
-        with self._open() as file:
-            rows = np.asarray(file[_OWN][name][()])
-            return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
+        rows = self._joined(name)
+        return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
 
     def frame(self, k: int) -> Frame:  # noqa: D102
-        scene = self.header.scene
-        nb, dim = scene.nb, scene.dim
-        with self._open() as file:
-            own, series = file[_OWN], PolyDataSeries(file)
-            rows = slice(k * nb, (k + 1) * nb)
-            return Frame(
-                step=int(own["step"][k]),
-                state=State(float(series.times[k]), own["q"][rows], own["v"][rows]),
-                contact_ids=series.cell_data("contact", k),
-                phi=series.cell_data("gap", k),
-                normals=series.cell_data("normal", k)[:, :dim].copy(),
-                points=series.points(k)[nb:, :dim].copy(),
-                forces={
-                    name: series.cell_data(_shown(name), k) for name in self.header.forces
-                },
-            )  # fmt: skip
+        with self._open() as parts:
+            for part in parts:
+                count = part[_OWN]["step"].shape[0]
+                if k < count:
+                    break
+                k -= count
+            return _frames(part, self.header, k, 1)[0]
+
+    def checkpoint(self) -> Checkpoint:
+        """Where the run stands that the file holds."""
+        with self._open() as parts:
+            place = parts[-1][_OWN]["checkpoint"]
+            state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
+            memory = {name: data[()] for name, data in place.get("memory", {}).items()}
+            return Checkpoint(int(place.attrs["step"]), state, memory)
+
+    def parts(self) -> tuple[int, int]:
+        """Numbers of the last commit in the file itself, and of the last one in its parts."""
+        with self._open() as parts:
+            return int(parts[0][_OWN].attrs["commit"]), int(parts[-1][_OWN].attrs["commit"])
+
+    def _joined(self, name: str) -> Any:
+        """An array of all parts."""
+        with self._open() as parts:
+            return np.concatenate([part[_OWN][name][()] for part in parts])
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[h5py.File]:
-        """The file after its last commit, checked as a whole whenever it has changed."""
-        place, size = files.regular(self.path, _EXPECTED)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_faults_named(self.path))
-            place = place.resolve()
-            source: Path | CommittedFile = place
-            if half_done(place):
-                source = stack.enter_context(CommittedFile(place))
-                size = source.seek(0, 2)
-            if size == 0:
-                raise InvalidInput("path", f"{self.path}: empty", "a run that was begun")
-            file = stack.enter_context(h5py.File(source, "r"))
-            found = place.stat()
-            stamp = (found.st_dev, found.st_ino, found.st_mtime_ns, size)
-            if stamp != self._checked:
-                require_self_contained(file, size)
-                self._checked = stamp
-            yield file
+    def _open(self) -> Iterator[list[h5py.File]]:
+        """The file and its parts, each checked as a whole whenever it has changed."""
+        files.regular(self.path, _EXPECTED)
+        with _faults_named(self.path), contextlib.ExitStack() as stack:
+            path = self.path.resolve()
+            while True:
+                found = _stamp(path)
+                if found[-1] == 0:
+                    raise InvalidInput("path", f"{self.path}: empty", "a run that was begun")
+                opened = [self._checked_file(path, stack)]
+                number = int(opened[0][_OWN].attrs["commit"])
+                with contextlib.suppress(FileNotFoundError):
+                    while True:
+                        number += 1
+                        opened.append(self._checked_file(_part(path, number), stack))
+                if _stamp(path) == found:  # else parts were merged meanwhile
+                    break
+            yield opened
+
+    def _checked_file(self, path: Path, stack: contextlib.ExitStack) -> h5py.File:
+        file, stamp = stack.enter_context(h5py.File(path, "r")), _stamp(path)
+        if stamp != self._checked.get(path):
+            require_self_contained(file, stamp[-1])
+            self._checked[path] = stamp
+        return file
 
 
-def create(path: Path) -> None:
-    """Make an empty file.
+# --- writing -----------------------------------------------------------------------------
+
+
+class FileWriter:
+    """A trajectory file being written; nobody else can write it until it is closed.
+
+    Parameters
+    ----------
+    path : the file; not a link.
+    header : of a new run; None to go on with the run in the file.
+
+    Attributes
+    ----------
+    header : of the run.
 
     Raises
     ------
-    InvalidInput : there is one already, or its folder is missing.
+    InvalidInput : another process writes the file; it is a link, or damaged; it exists, and the
+        run is a new one.
     SaveFailed : the disk is full or cannot be written.
     """
-    with files.named(path, "out"):
+
+    def __init__(self, path: Path, header: Header | None = None) -> None:
+        if header is not None:
+            require_new(path)
+        elif path.is_symlink():
+            raise InvalidInput("out", f"{path}: a link", "a file")
+        self._path = path
+        self._lock: int | None = _locked(path)
+        self._merged = self._number = 0  # commits: in the file, and in all
+        self._rows: list[Sequence[float]] = []
+        self._frames: list[Frame] = []
+        self._waiting = 0  # bytes of these
+        self._last_commit = self._last_merge = time.perf_counter()
+        self._merge_seconds = 0.0
         try:
-            path.open("xb").close()
-        except FileExistsError as error:
-            raise InvalidInput(
-                "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
-            ) from error
-        except ValueError as error:
-            raise InvalidInput("out", f"{path}: {error}", "a path to write to") from error
+            if header is None:
+                store = FileStore(path)
+                header = store.header
+                self._merged, self._number = store.parts()
+            self.header = header
+        except BaseException:
+            self.close()
+            raise
+
+    def resume(self) -> Checkpoint:
+        """Where the run in the file stands; diagnostics of a failed step after it are forgotten."""
+        checkpoint = FileStore(self._path).checkpoint()
+        self._merge(checkpoint.step)
+        return checkpoint
+
+    def add(self, row: Sequence[float], frame: Frame | None = None) -> None:
+        """Keep the diagnostics of a step and, where it is recorded, its frame."""
+        self._rows.append(row)
+        self._waiting += 8 * len(row)
+        if frame is not None:
+            self._frames.append(frame)
+            self._waiting += 2 * frame.q.nbytes + 64 * frame.nc
+
+    def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
+        """Write what was added to the disk, if it is time to; ``final`` also merges the parts.
+
+        Raises
+        ------
+        SaveFailed : the disk is full or cannot be written. The file can be read, and the run
+            resumed, as of the last commit.
+        """
+        late = time.perf_counter() - self._last_commit > _COMMIT_SECONDS
+        new = self._number == 0
+        if not (final or late or new or self._waiting > _COMMIT_BYTES):
+            return
+        if self._rows:
+            place = self._path if new else _part(self._path, self._number + 1)
+            self._write(place, checkpoint)
+            self._number += 1
+            self._merged += new
+            self._rows, self._frames, self._waiting = [], [], 0
+        self._last_commit = time.perf_counter()
+        pause = max(_COMMIT_SECONDS, _MERGE_SHARE * self._merge_seconds)
+        if final or self._last_commit - self._last_merge > pause:
+            self._merge()
+
+    def close(self) -> None:
+        """Let others write. Parts of the file that are not merged stay."""
+        if self._lock is not None:
+            _unlock(self._path, self._lock)
+        self._lock = None
+
+    def _write(self, place: Path, checkpoint: Checkpoint) -> None:
+        """Write what was added as a new file, made in memory: HDF5 cannot cope with a full disk."""
+        if self._number == 0:
+            self._remove_parts()  # of a run that is gone
+        image = io.BytesIO()
+        with h5py.File(image, "w", libver=_VERSIONS) as file:
+            _lay_out(file, self.header)
+            _append_frames(file, self.header, self._frames)
+            own = file[_OWN]
+            append(own["diagnostics"], np.array(self._rows))
+            own.attrs["commit"] = self._number + 1
+            end = own.create_group("checkpoint")
+            end.attrs["step"] = checkpoint.step
+            end.attrs["t"] = checkpoint.state.t
+            end["q"], end["v"] = checkpoint.state.q, checkpoint.state.v
+            for name, array in checkpoint.memory.items():
+                end[f"memory/{name}"] = np.asarray(array)
+        with _draft(place, self._path) as draft:
+            files.write_into(draft, image.getbuffer())
+
+    def _merge(self, last_step: int | None = None) -> None:
+        """Append the parts to a copy of the file, which then replaces it.
+
+        ``last_step`` : forget the diagnostics of later steps.
+        """
+        if self._merged == self._number and last_step is None:
+            return
+        started = time.perf_counter()
+        with _draft(self._path, self._path) as draft:
+            parts = [_part(self._path, k) for k in range(self._merged + 1, self._number + 1)]
+            shutil.copyfile(self._path, draft)
+            shutil.copymode(self._path, draft)
+            _reserve(draft, _MARGIN + sum(part.stat().st_size for part in [self._path, *parts]))
+            with h5py.File(draft, "r+", libver=_VERSIONS) as file:
+                for place in parts:
+                    with h5py.File(place, "r") as part:
+                        _append_part(file, part, self.header)
+                if last_step is not None:
+                    rows = file[_OWN]["diagnostics"]
+                    rows.resize(int(np.count_nonzero(rows[:, 0] <= last_step)), axis=0)
+        self._merged = self._number
+        self._remove_parts()
+        self._last_merge = time.perf_counter()
+        self._merge_seconds = self._last_merge - started
+
+    def _remove_parts(self) -> None:
+        with files.named(self._path, "out"):
+            for place in self._path.parent.iterdir():
+                if place.name.startswith(self._path.name + ".part-"):
+                    place.unlink()
+
+
+def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
+    """Write all frames and diagnostics of a store to a new file.
+
+    Raises
+    ------
+    InvalidInput : the file exists, or no file can have this path.
+    SaveFailed : the disk is full or cannot be written.
+    """
+    require_new(path)
+    draft = _beside(path, ".copy")
+    with files.named(path, "out"):
+        draft.unlink(missing_ok=True)
+    writer = FileWriter(draft, store.header)
+    try:
+        frames = {step: k for k, step in enumerate(store.steps.tolist())}
+        for row in store.table().tolist():
+            k = frames.pop(int(row[0]), None)
+            writer.add(row, None if k is None else store.frame(k))
+            writer.commit(checkpoint)
+        writer.commit(checkpoint, final=True)
+        draft.replace(path)
+    finally:
+        writer.close()
+
+
+def require_new(path: Path) -> None:
+    """Refuse the path of a file that exists.
+
+    Raises
+    ------
+    InvalidInput : there is one, or no file can have this path.
+    """
+    try:
+        exists = os.path.lexists(path)
+    except ValueError as error:
+        raise InvalidInput("out", f"{path}: {error}", "a path to write to") from error
+    if exists:
+        raise InvalidInput(
+            "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
+        )
+
+
+@contextlib.contextmanager
+def _draft(path: Path, run: Path) -> Iterator[Path]:
+    """A new file, which takes the place of ``path`` when the block ends well."""
+    draft = _beside(run, ".draft")
+    with files.named(run, "out"):
+        draft.unlink(missing_ok=True)  # of a run that was killed
+        try:
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
+            yield draft
+            files.synchronise(draft)
+            draft.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
         files.synchronise(path.parent)
+
+
+def _reserve(place: Path, size: int) -> None:
+    """Make sure that a file can grow to this size, for HDF5 cannot cope with a full disk."""
+    if hasattr(os, "posix_fallocate"):
+        with place.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _locked(path: Path) -> int:
+    """The lock of a file, held until this process ends or gives it back.
+
+    It is a file of its own, for HDF5 locks what it reads, and readers are welcome at all times.
+    Who holds it may remove it; who then gets the lock of a removed file begins again.
+    """
+    place = _beside(path, ".lock")
+    while True:
+        if place.is_symlink():
+            raise InvalidInput("out", f"{place}: a link", "no such file, or the lock of a run")
+        with files.named(path, "out"):
+            lock = os.open(place, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if place.exists() and os.path.samestat(place.stat(), os.fstat(lock)):
+                return lock
+            os.close(lock)
+        except FileNotFoundError:  # removed between two looks at it
+            os.close(lock)
+        except OSError as error:
+            os.close(lock)
+            found = f"{path}: a file that another run is writing"
+            raise InvalidInput("out", found, "its end") from error
+
+
+def _unlock(path: Path, lock: int) -> None:
+    """Remove the lock while it is held, and give it back."""
+    with contextlib.suppress(OSError):  # it stays: whoever comes next may have it
+        _beside(path, ".lock").unlink()
+    os.close(lock)
+
+
+# --- the layout of the file --------------------------------------------------------------
+
+
+def _lay_out(file: h5py.File, header: Header) -> None:
+    """Datasets of a new file, without rows."""
+    scene = header.scene
+    PolyDataSeries.create(
+        file,
+        scene.nb,
+        point_data={"velocity": 3},
+        cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
+        fixed_data={"radius": _radii(header), "fixed": scene.bodies.fixed.astype(np.int8)},
+    )
+    own = file.create_group(_OWN)
+    own.attrs["format"] = FORMAT
+    own.attrs["settings"] = json.dumps(dict(header.settings))
+    own.attrs["forces"] = json.dumps(header.forces)
+    own.attrs["columns"] = json.dumps(header.columns)
+    append(growing(own, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
+    growing(own, "q", "f8", scene.initial.q.shape[1:])
+    growing(own, "v", "f8", scene.initial.v.shape[1:])
+    growing(own, "step", "i8", (), 512)
+    growing(own, "diagnostics", "f8", (len(header.columns),), 64)
+
+
+def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
+    """Append the frames and diagnostics of a part, and take over its checkpoint."""
+    count = part[_OWN]["step"].shape[0]
+    _append_frames(file, header, _frames(part, header, 0, count))
+    append(file[_OWN]["diagnostics"], part[_OWN]["diagnostics"][()])
+    file[_OWN].attrs["commit"] = part[_OWN].attrs["commit"]
+    del file[_OWN]["checkpoint"]
+    part.copy(part[_OWN]["checkpoint"], file[_OWN], "checkpoint")
+
+
+def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Frame]:
+    own, series, scene = file[_OWN], PolyDataSeries(file), header.scene
+    nb, dim = scene.nb, scene.dim
+    steps, times = own["step"][first : first + count], series.times[first : first + count]
+    rows = slice(first * nb, (first + count) * nb)
+    q, v = (own[name][rows].reshape(count, nb, own[name].shape[1]) for name in "qv")
+    points = series.points(first, count)
+    names = ("contact", "gap", "normal", *map(_shown, header.forces))
+    cells = {name: series.cell_data(name, first, count) for name in names}
+    return [
+        Frame(
+            step=int(steps[k]),
+            state=State(float(times[k]), q[k], v[k]),
+            contact_ids=cells["contact"][k],
+            phi=cells["gap"][k],
+            normals=cells["normal"][k][:, :dim].copy(),
+            points=points[k][nb:, :dim].copy(),
+            forces={name: cells[_shown(name)][k] for name in header.forces},
+        )
+        for k in range(count)
+    ]
+
+
+def _append_frames(file: h5py.File, header: Header, frames: Iterable[Frame]) -> None:
+    """Append frames, many at a time."""
+    bounded, nb, own = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_OWN]
+    rest = iter(frames)
+    while some := list(itertools.islice(rest, _FRAMES)):
+        points, lines, velocities = [], [], []
+        for frame in some:
+            contact, state = nb + np.arange(frame.nc), frame.state
+            # from body to contact point to body; a wall ends at the contact
+            ends = np.where(bounded[frame.bodies], frame.bodies, contact[:, None])
+            lines.append(np.column_stack([ends[:, 0], contact, ends[:, 1]]))
+            points.append(_in_space(np.concatenate([state.position, frame.points])))
+            velocities.append(_in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
+        cell_data = {
+            "gap": [frame.phi for frame in some],
+            "normal": [_in_space(frame.normals) for frame in some],
+            "contact": [frame.contact_ids for frame in some],
+        }
+        for name in header.forces:
+            cell_data[_shown(name)] = [frame.forces[name] for frame in some]
+        times = [frame.t for frame in some]
+        PolyDataSeries(file).append(times, points, lines, {"velocity": velocities}, cell_data)
+        append(own["q"], np.concatenate([frame.q for frame in some]))
+        append(own["v"], np.concatenate([frame.v for frame in some]))
+        append(own["step"], [frame.step for frame in some])
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _part(path: Path, number: int) -> Path:
+    return _beside(path, f".part-{number}")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file does; its size last."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @contextlib.contextmanager
@@ -310,11 +544,11 @@ def _texts(names: Any) -> bool:
     return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
-def _require_rows(file: h5py.File, header: Header) -> None:
+def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:
     """What is told of every frame and every step has as many rows."""
     own, initial = file[_OWN], header.scene.initial
     frames = own["step"].shape
-    if len(frames) != 1 or frames[0] == 0 or PolyDataSeries(file).times.shape != frames:
+    if len(frames) != 1 or frames[0] < at_least or PolyDataSeries(file).times.shape != frames:
         raise ValueError("no frames, or frames without times")
     for name, start in (("q", initial.q), ("v", initial.v)):
         wanted = (frames[0] * start.shape[0], start.shape[1])
@@ -333,16 +567,6 @@ def _radii(header: Header) -> FloatArray:
     if table is not None:
         radius[table.body] = table.columns["radius"]
     return radius
-
-
-def _replace(group: h5py.Group, name: str, array: NDArray[Any]) -> None:
-    """An array under a name whose length may differ from the last one there."""
-    if name not in group:
-        growing(group, name, array.dtype.str, array.shape[1:])
-    dataset = group[name]
-    dataset.resize(array.shape[0], axis=0)
-    if array.size:
-        dataset[...] = array
 
 
 def _shown(name: str) -> str:

@@ -5,6 +5,7 @@ answer changes of stiffness and load.
 """
 
 from cdopt._util.arguments import guard
+from cdopt.hyperstatic.bridge import bridge
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, Tolerances, indeterminacy
@@ -34,6 +35,7 @@ __all__ = [
     "Tolerances",
     "UnboundedForces",
     "analytic_centre",
+    "bridge",
     "ensemble",
     "exact_bounds",
     "indeterminacy",

@@ -12,7 +12,7 @@ same in every step) is stored once and all steps refer to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -97,52 +97,62 @@ class PolyDataSeries:
 
     def append(
         self,
-        time: float,
-        points: FloatArray,
-        lines: IntArray,
-        point_data: Mapping[str, FloatArray],
-        cell_data: Mapping[str, NDArray[Any]],
+        times: Sequence[float],
+        points: Sequence[FloatArray],
+        lines: Sequence[IntArray],
+        point_data: Mapping[str, Sequence[FloatArray]],
+        cell_data: Mapping[str, Sequence[NDArray[Any]]],
     ) -> None:
-        """Add a step.
+        """Add steps.
 
         Parameters
         ----------
-        time : s. points : (np, 3) m. lines : (nl, 3) numbers of points.
-        point_data : arrays with np rows. cell_data : arrays with nl rows, one per line.
+        times : of the steps, s. points : of each step, (np, 3) m. lines : of each step, (nl, 3)
+            numbers of points.
+        point_data : of each step, arrays with np rows. cell_data : arrays with nl rows, one per
+            line.
         """
+        if not times:
+            return
         root, steps = self._root, self._steps
-        bodies = int(root.attrs["Bodies"])
-        count = lines.shape[0]
-        ids = root["Lines/Connectivity"]
-        first = np.array([0, ids.shape[0], 0, 0])
-        append(steps["Values"], [time])
-        append(steps["PartOffsets"], [root["NumberOfPoints"].shape[0]])
-        append(steps["NumberOfParts"], [1])
-        append(steps["PointOffsets"], [root["Points"].shape[0]])
-        append(steps["CellOffsets"], np.zeros((1, len(_TOPOLOGIES)), dtype=np.int64))
-        append(steps["ConnectivityIdOffsets"], first[None, :])
-        for name, values in point_data.items():
-            append(steps[f"PointDataOffsets/{name}"], [root[f"PointData/{name}"].shape[0]])
-            append(root[f"PointData/{name}"], values)
+        count = len(times)
+        cells = np.array([len(entry) for entry in lines])
+        nodes, ones = NODES * cells, np.ones(count, dtype=np.int64)
+        numbers = np.array([len(entry) for entry in points])
+        connected = np.zeros((count, len(_TOPOLOGIES)), dtype=np.int64)
+        connected[:, _LINES] = _starts(root["Lines/Connectivity"], nodes)
+        append(steps["Values"], times)
+        append(steps["PartOffsets"], root["NumberOfPoints"].shape[0] + np.arange(count))
+        append(steps["NumberOfParts"], ones)
+        append(steps["PointOffsets"], _starts(root["Points"], numbers))
+        append(steps["CellOffsets"], 0 * connected)
+        append(steps["ConnectivityIdOffsets"], connected)
+        for name, arrays in point_data.items():
+            data = root[f"PointData/{name}"]
+            append(steps[f"PointDataOffsets/{name}"], _starts(data, numbers))
+            append(data, np.concatenate(arrays))
         for name in set(root["PointData"]) - set(point_data):
-            append(steps[f"PointDataOffsets/{name}"], [0])
-            _lengthen(root[f"PointData/{name}"], points.shape[0])
-        for name, values in cell_data.items():
-            dataset = root[f"CellData/{name}"]
-            append(steps[f"CellDataOffsets/{name}"], [dataset.shape[0]])
-            append(dataset, np.concatenate([np.zeros_like(values, shape=(1, *values.shape[1:])),
-                                            values]))  # fmt: skip
-        append(root["NumberOfPoints"], [points.shape[0]])
-        append(root["Points"], points)
-        append(ids, lines.ravel())
+            append(steps[f"PointDataOffsets/{name}"], 0 * ones)
+            _lengthen(root[f"PointData/{name}"], int(numbers.max()))
+        for name, arrays in cell_data.items():
+            data = root[f"CellData/{name}"]
+            append(steps[f"CellDataOffsets/{name}"], _starts(data, cells + 1))
+            rows = [(np.zeros_like(array, shape=(1, *array.shape[1:])), array) for array in arrays]
+            append(data, np.concatenate([array for pair in rows for array in pair]))
+        append(root["NumberOfPoints"], numbers)
+        append(root["Points"], np.concatenate(points))
+        append(root["Lines/Connectivity"], np.concatenate(lines).ravel())
         offsets = root["Lines/Offsets"]
-        if offsets.shape[0] <= count:
-            append(offsets, NODES * np.arange(offsets.shape[0], count + 1))
-        cells = (1, count, 0, 0)
-        nodes = (bodies, NODES * count, 0, 0)
-        for name, number, total in zip(_TOPOLOGIES, cells, nodes, strict=True):
-            append(root[f"{name}/NumberOfCells"], [number])
-            append(root[f"{name}/NumberOfConnectivityIds"], [total])
+        append(offsets, NODES * np.arange(offsets.shape[0], int(cells.max()) + 1))
+        bodies = int(root.attrs["Bodies"])
+        for name, number, total in zip(
+            _TOPOLOGIES,
+            (ones, cells, 0 * ones, 0 * ones),
+            (bodies * ones, nodes, 0 * ones, 0 * ones),
+            strict=True,
+        ):
+            append(root[f"{name}/NumberOfCells"], number)
+            append(root[f"{name}/NumberOfConnectivityIds"], total)
         steps.attrs["NSteps"] = steps["Values"].shape[0]
 
     # --- reading -----------------------------------------------------------------------
@@ -157,17 +167,26 @@ class PolyDataSeries:
         """(steps,) number of lines in each step."""
         return np.asarray(self._root["Lines/NumberOfCells"][()])
 
-    def points(self, k: int) -> FloatArray:
-        """(np, 3) points of step k, m."""
-        first = int(self._steps["PointOffsets"][k])
-        count = int(self._root["NumberOfPoints"][k])
-        return np.asarray(self._root["Points"][first : first + count])
+    def points(self, first: int, count: int) -> list[FloatArray]:
+        """(np, 3) points of so many steps, m."""
+        numbers = self._root["NumberOfPoints"][first : first + count]
+        start = self._steps["PointOffsets"][first : first + 1]
+        return _parts(self._root["Points"], start, numbers)
 
-    def cell_data(self, name: str, k: int) -> NDArray[Any]:
-        """An array on the lines of step k."""
-        first = int(self._steps[f"CellDataOffsets/{name}"][k]) + 1
-        count = int(self._root["Lines/NumberOfCells"][k])
-        return np.asarray(self._root[f"CellData/{name}"][first : first + count])
+    def cell_data(self, name: str, first: int, count: int) -> list[NDArray[Any]]:
+        """An array on the lines of so many steps."""
+        cells = self._root["Lines/NumberOfCells"][first : first + count] + 1
+        start = self._steps[f"CellDataOffsets/{name}"][first : first + 1]
+        parts = _parts(self._root[f"CellData/{name}"], start, cells)
+        return [rows[1:].copy() for rows in parts]
+
+
+def _parts(dataset: h5py.Dataset, start: IntArray, lengths: IntArray) -> list[NDArray[Any]]:
+    """Rows of a dataset in parts of these lengths, one after the other."""
+    if not lengths.size:
+        return []
+    rows = dataset[int(start[0]) : int(start[0]) + int(lengths.sum())]
+    return list(np.split(rows, np.cumsum(lengths)[:-1]))
 
 
 def append(dataset: h5py.Dataset, rows: Any) -> None:
@@ -199,6 +218,11 @@ def _growing(
     group: h5py.Group, name: str, kind: str, width: int = 0, rows: int | None = None
 ) -> h5py.Dataset:
     return growing(group, name, kind, (width,) if width else (), rows)
+
+
+def _starts(dataset: h5py.Dataset, lengths: IntArray) -> IntArray:
+    """Where parts of these lengths begin when they are added to a dataset."""
+    return dataset.shape[0] + np.cumsum(lengths) - lengths
 
 
 def _lengthen(dataset: h5py.Dataset, count: int) -> None:

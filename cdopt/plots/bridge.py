@@ -10,9 +10,9 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import seconds, short
+from cdopt.hyperstatic.bridge import Bridge, Line
 from cdopt.plots.canvas import HEAD, SMALL, TEXT, WIDTH, blank, headline, quiet_axes
 from cdopt.plots.palette import INK, QUIET, RULE
-from cdopt.study.bridge_record import Bridge, Line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,6 @@ cdopt.study.read("my-study")                        the records of a study
 import lazy_loader
 
 from cdopt._util.arguments import guard
-from cdopt.study.bridge import bridge
 from cdopt.study.comparison import REFERENCE_BACKEND, Comparison, compare, solve_named
 from cdopt.study.formatting import failure as failure
 from cdopt.study.formatting import proof_in_words as proof_in_words
@@ -40,7 +39,6 @@ __all__ = [
     "Study",
     "Table",
     "attempt",
-    "bridge",
     "choose_backends",
     "compare",
     "dask_executor",

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import cdopt
-from cdopt.dynamics import running
+from cdopt.dynamics import trajectory_file
 
 
 def go(path: str, options: dict) -> None:
@@ -22,12 +22,13 @@ def go(path: str, options: dict) -> None:
 
 
 def written(path: str) -> int:
-    """When the file was last written."""
-    return Path(path).stat().st_mtime_ns if Path(path).exists() else 0
+    """When the file or a part of it was last written."""
+    return max((place.stat().st_mtime_ns for place in Path(path).parent.glob("run*")), default=0)
 
 
 def main(path: str, kills: int, seed: int, warm: bool) -> None:
-    running._COMMIT_SECONDS = 0.0  # so that most of the time goes into writing
+    trajectory_file._COMMIT_SECONDS = 0.0  # so that most of the time goes into writing
+    trajectory_file._MERGE_SHARE = 3.0
     random.seed(seed)
     options = {"resume": True, "every": 3, "warm_start": warm}
     done = 0
@@ -48,7 +49,7 @@ def main(path: str, kills: int, seed: int, warm: bool) -> None:
         if done < kills and not os.WIFSIGNALED(status):
             sys.exit("it ended before it was killed")
         done += 1
-        if Path(path).stat().st_size or Path(path + ".journal").exists():
+        if Path(path).exists():
             print(f"{done}: {len(cdopt.Trajectory.load(path))} frames", flush=True)
     sys.exit(os.waitstatus_to_exitcode(status))
 

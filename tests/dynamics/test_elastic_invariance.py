@@ -10,7 +10,7 @@ from elastic_scenes import T_C
 from grain_mixtures import apart, ball, crowd, mixture, scene
 
 import cdopt
-from cdopt.dynamics.spheres import FORCED, PAPER, Marcher, Rule
+from cdopt.dynamics.spheres import FORCED, PAPER, Scheme, SphereStepper
 from cdopt.scene import Body, HalfSpace, Material, Sphere
 
 WAYS: list[tuple[str, dict[str, Any]]] = [
@@ -117,21 +117,21 @@ def test_steady_motion_of_everything_changes_nothing(path: str, settings: dict[s
 # --- which contacts are seen ---------------------------------------------------------------
 
 
-class FullList(Marcher):
+class FullList(SphereStepper):
     """A list of all pairs, at any distance."""
 
-    def _list(self, m: Any, skin: float) -> None:
-        super()._list(m, 1e3)
+    def _list(self, m: Any, skin: float) -> Any:
+        return super()._list(m, 1e3)
 
 
-class CountedList(Marcher):
+class CountedList(SphereStepper):
     """The list as it is, and how often it was made."""
 
     made = 0
 
-    def _list(self, m: Any, skin: float) -> None:
+    def _list(self, m: Any, skin: float) -> Any:
         self.made += 1
-        super()._list(m, skin)
+        return super()._list(m, skin)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -139,18 +139,22 @@ def test_no_contact_is_missed_by_the_list(seed: int) -> None:
     """Bit for bit what a list of all pairs gives, however fast bodies meet and leave."""
     place = crowd(seed)
     for split, alpha in ((FORCED, 0.5), (PAPER, 0.3)):
-        rule = Rule(2e-5, alpha, split, 1e-12, 60)
+        scheme = Scheme(2e-5, alpha, split, 1e-12, 60)
         short, full = CountedList(place), FullList(place)
         one = two = place.initial
         touched = set()
         for _ in range(10):
-            ended = [who.variational(state, 90, rule) for who, state in ((short, one), (full, two))]
+            ended = [
+                who.variational(state, 90, scheme) for who, state in ((short, one), (full, two))
+            ]
             assert [each.outcome for each in ended] == [0, 0]
             one, two = (each.state for each in ended)
             np.testing.assert_array_equal(one.q, two.q)
             np.testing.assert_array_equal(one.v, two.v)
-            touched |= set(full.touch(two).contact_ids.tolist())
-        np.testing.assert_array_equal(short.touch(one).contact_ids, full.touch(two).contact_ids)
+            touched |= set(full.contacts(two).contact_ids.tolist())
+        np.testing.assert_array_equal(
+            short.contacts(one).contact_ids, full.contacts(two).contact_ids
+        )
         assert len(touched) >= 4
         assert short.made > 5
 

@@ -15,10 +15,10 @@ import cdopt
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.backends import resolve
 from cdopt.dynamics import Interrupted, StepFailed, VariationalSteps
-from cdopt.dynamics.spheres import Marcher
-from cdopt.dynamics.spheres.march import wandered
-from cdopt.dynamics.spheres.model import grains
-from cdopt.dynamics.spheres.variational import size
+from cdopt.dynamics.spheres import SphereStepper
+from cdopt.dynamics.spheres.integrate import outdated
+from cdopt.dynamics.spheres.newton import size
+from cdopt.dynamics.spheres.system import neighbor_list, system_of
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
 
 # --- loads, tolerances, stability ----------------------------------------------------------
@@ -150,7 +150,7 @@ def test_a_body_too_fast_is_named_without_listing_all_pairs() -> None:
                            material="grain")])  # fmt: skip
     with pytest.raises(StepFailed, match=rf"bodies\[{n - 1}\]"):
         cdopt.simulate(place, 1e-4, 1e-3, "variational")
-    work = Marcher(place)
+    work = SphereStepper(place)
     tracemalloc.start()
     work.nearest(place.initial, 1e-4)
     most = tracemalloc.get_traced_memory()[1]
@@ -270,6 +270,7 @@ def test_what_is_no_number_is_no_small_number(body: int) -> None:
     """Of whichever body it is: neither a residual nor a way that passes for finite."""
     table = np.zeros((2, 6))
     table[body, 1] = np.nan
-    two = grains(scene([ball([0.0] * 3), ball([2.0, 0.0, 0.0])]))
-    assert not size(two, table) <= 1.0
-    assert not wandered(np.zeros((2, 3)), table, 1.0, np.zeros((2, 3))) <= 1.0
+    two = scene([ball([0.0] * 3), ball([2.0, 0.0, 0.0])])
+    system, x = system_of(two), np.zeros((2, 3))
+    assert not size(system, table) <= 1.0
+    assert outdated(neighbor_list(two, x, system.normal, 1.0), x, table)

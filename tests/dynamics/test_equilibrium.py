@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 import cdopt
 from cdopt.collision import detect
 from cdopt.dynamics import equilibrium
-from cdopt.dynamics.curvature import curvature
-from cdopt.dynamics.relinearised import elastic
-from cdopt.dynamics.unknowns import Unknowns
+from cdopt.dynamics.elastic_energy import Unknowns, curvature, elastic_forces
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 K = 2e4  # N/m, of a half-contact
@@ -168,7 +166,7 @@ def test_curvature_against_finite_differences(seed, power, dim):
     def gradient(state):
         contacts = detect(scene, state, 0.05)
         B = unknowns.gradient(state, contacts)
-        forces = elastic(contacts, power, np.arange(contacts.nc))[0]
+        forces = elastic_forces(contacts, power, np.arange(contacts.nc))[0]
         return contacts, B, forces
 
     state = scene.initial
@@ -194,7 +192,7 @@ def test_the_softest_motion_of_many_is_that_of_few():
     scene = plane(floor(), *column, gravity=0.0, overlap_tol=1.0)
     unknowns, state = Unknowns.of(scene, None), scene.initial
     contacts = detect(scene, state, 0.01)
-    forces = elastic(contacts, 2.0, np.arange(contacts.nc))[0]
+    forces = elastic_forces(contacts, 2.0, np.arange(contacts.nc))[0]
     bent = curvature(unknowns, state, contacts, unknowns.gradient(state, contacts), forces, 2.0)
     assert bent is not None
     assert not bent.stable

@@ -15,7 +15,7 @@ from test_killed import check_same
 
 import cdopt
 from cdopt.dynamics import METHODS, StepFailed, StepTaken
-from cdopt.dynamics.interrupts import uninterrupted
+from cdopt.dynamics.running import _uninterrupted
 
 DT = 1e-3
 
@@ -236,7 +236,7 @@ def test_ctrl_c_waits_while_a_file_is_written() -> None:
     reached = []
 
     def write() -> None:
-        with uninterrupted():
+        with _uninterrupted():
             signal.raise_signal(signal.SIGINT)
             reached.append("written")
         reached.append("beyond")

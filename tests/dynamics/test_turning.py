@@ -18,6 +18,7 @@ from turning_tops import (
     euler,
     floating,
     free_flight,
+    kinetic_energy,
     rotation,
     solved,
     times,
@@ -27,7 +28,8 @@ from turning_tops import (
 import cdopt
 from cdopt import collision
 from cdopt.collision.motion import TURNINGS, halfway
-from cdopt.dynamics import diagnostics
+from cdopt.dynamics import analysis
+from cdopt.dynamics.analysis import Motion
 from cdopt.scene import Body, Box, HalfSpace, Polyhedron, Scene, Sphere, State
 
 INERTIA = (SIZE @ SIZE - SIZE**2) / 12.0  # of the box of 1 kg, kg·m²
@@ -125,7 +127,7 @@ def test_only_the_momentum_update_goes_back_the_way_it_came(turning: str) -> Non
     there, energy = free_flight(scene, 2e-2, 150, turning)
     turned_about = State(0.0, there.q, -there.v)
     back, _ = free_flight(scene, 2e-2, 150, turning, turned_about)
-    begun = diagnostics.kinetic_energy(scene, scene.initial)
+    begun = kinetic_energy(scene, scene.initial)
     miss = np.linalg.norm(back.angular_velocity + scene.initial.angular_velocity)
     swing = np.abs(energy / begun - 1.0).max()
     if turning == "momentum":
@@ -141,7 +143,7 @@ def test_the_energy_does_not_drift_however_long_it_tumbles() -> None:
     """A quarter of a radian a step: within 1e-3 of the start, late as early."""
     scene = floating(box(TUMBLING))
     _, energy = free_flight(scene, 3e-2, 1000, "momentum")
-    share = np.abs(energy / diagnostics.kinetic_energy(scene, scene.initial) - 1.0)
+    share = np.abs(energy / kinetic_energy(scene, scene.initial) - 1.0)
     early, late = share[:250].max(), share[-250:].max()
     assert early < 1e-3
     assert late < 1.1 * early
@@ -251,10 +253,9 @@ def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
     np.testing.assert_allclose(
         rotation(two.orientation[0]) @ rotation(aslant), rotation(one.orientation[0]), atol=1e-12
     )
-    for measure in (diagnostics.kinetic_energy, diagnostics.angular_momentum):
-        np.testing.assert_allclose(
-            measure(scenes[1], two), measure(scenes[0], one), rtol=1e-11, atol=1e-13
-        )
+    motions = Motion.of_state(scenes[1], two), Motion.of_state(scenes[0], one)
+    for measure in (analysis.kinetic_energy, analysis.angular_momentum):
+        np.testing.assert_allclose(*map(measure, motions), rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("turning", TURNINGS)
@@ -292,8 +293,8 @@ def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: 
     for _ in range(300):
         step, solution = solved(scene, state, 4e-3, turning)
         state = collision.advance(scene, state, solution.v_next, 4e-3, turning=turning)
-        kinetic = diagnostics.kinetic_energy(scene, state)
-        energies.append(kinetic + diagnostics.potential_energy(scene, state))
+        kinetic = kinetic_energy(scene, state)
+        energies.append(kinetic + analysis.potential_energy(scene, state))
     drifted = turning == "plain" and begun is CORNER
     assert kinetic < (1e-7 if drifted else 1e-20)
     assert np.diff(energies).max() < 1e-12

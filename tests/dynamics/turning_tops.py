@@ -7,13 +7,18 @@ from scipy.integrate import solve_ivp
 
 import cdopt
 from cdopt import collision
-from cdopt.dynamics import diagnostics
+from cdopt.dynamics import analysis
+from cdopt.dynamics.analysis import Motion
 from cdopt.scene import Body, Box, HalfSpace, Scene, State
 
 SIZE = np.array([0.4, 0.3, 0.2])
 TUMBLING = np.array([0.5, 8.0, 0.5])  # near the middle axis, rad/s
 ANYHOW = np.array([3.0, -2.0, 4.0])
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def kinetic_energy(scene: Scene, state: State) -> float:
+    return float(analysis.kinetic_energy(Motion.of_state(scene, state))[0])
 
 
 def turn(*rotation: float) -> np.ndarray:
@@ -55,7 +60,7 @@ def free_flight(scene: Scene, dt: float, steps: int, turning: str, start: State 
     for _ in range(steps):
         step = collision.step(scene, state, none, dt, turning=turning)
         state = collision.advance(scene, state, step.v_star, dt, turning=turning)
-        energy.append(diagnostics.kinetic_energy(scene, state))
+        energy.append(kinetic_energy(scene, state))
     return state, np.array(energy)
 
 

@@ -9,8 +9,8 @@ import pytest
 from pictures import legible
 
 import cdopt
+from cdopt.hyperstatic.bridge import Bridge
 from cdopt.plots.bridge import bridge_lines
-from cdopt.study.bridge_record import Bridge
 
 
 @pytest.fixture(scope="module")

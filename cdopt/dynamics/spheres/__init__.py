@@ -1,22 +1,22 @@
-"""Grains: spheres and walls with elastic, damped contacts, stepped by compiled loops.
+"""Spheres and walls with elastic, damped contacts, stepped by compiled loops.
 
-``Marcher`` keeps the list of links; ``variational`` and ``march`` hold the loops. What they
-compute is what ``cdopt.VariationalStep``, re-linearised, computes from matrices.
+``SphereStepper`` keeps the neighbour list; ``newton`` and ``integrate`` hold the loops. They
+compute what ``cdopt.VariationalStep``, linearised again and again, computes from matrices.
 """
 
-from cdopt.dynamics.spheres.march import DIVERGED, DONE, TOO_DEEP
-from cdopt.dynamics.spheres.variational import FORCED, PAPER, Rule
-from cdopt.dynamics.spheres.work import TOO_FAST, Marched, Marcher, Touch
+from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NOT_CERTIFIED, TOO_DEEP
+from cdopt.dynamics.spheres.newton import FORCED, PAPER, Scheme
+from cdopt.dynamics.spheres.stepper import TOO_FAST, Integration, SphereStepper
 
 __all__ = [
     "DIVERGED",
     "DONE",
     "FORCED",
+    "NOT_CERTIFIED",
     "PAPER",
     "TOO_DEEP",
     "TOO_FAST",
-    "Marched",
-    "Marcher",
-    "Rule",
-    "Touch",
+    "Integration",
+    "Scheme",
+    "SphereStepper",
 ]

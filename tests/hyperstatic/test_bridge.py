@@ -11,10 +11,9 @@ from scipy.optimize import brentq
 
 import cdopt
 from cdopt.hyperstatic import minimum_norm
+from cdopt.hyperstatic.bridge import METHODS, fitted
+from cdopt.hyperstatic.resting import SHARE
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres, State
-from cdopt.study.bridge import METHODS
-from cdopt.study.bridge_record import fitted
-from cdopt.study.resting import SHARE
 
 STILL = ["quasi-static"]
 KAPPAS = {2.0: [4e3, 4e4, 4e5], 2.5: [4e4, 1.3e6, 4e7]}  # overlaps 1e-2, 1e-3, 1e-4

@@ -16,40 +16,190 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
-from cdopt._util.formatting import short
+from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision import Contacts, detect, step
 from cdopt.formulations import CompatibleCD
-from cdopt.hyperstatic import indeterminacy
+from cdopt.hyperstatic.indeterminacy import indeterminacy
+from cdopt.hyperstatic.resting import (
+    CLOSED,
+    FAILED,
+    INTEGRATORS,
+    RESTLESS,
+    ROUND_OFF,
+    Reference,
+    RestState,
+    equilibrium_at,
+    integrated,
+)
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
-from cdopt.study.bridge_record import Bridge, Line, fitted
-from cdopt.study.resting import (
-    CLOSED,
-    FAILED,
-    MARCHING,
-    Goal,
-    Rested,
-    marched,
-    settled,
-)
 
-METHODS = ("quasi-static", *MARCHING)
+METHODS = ("quasi-static", *INTEGRATORS)
 OVERLAPS = np.logspace(-2.0, -6.0, 5)  # of the smallest half-width: where κ is looked at
 YIELDS = np.logspace(4.0, 0.0, 5)  # of the one-step method's own ε
 _BACKEND = "newton"  # the sharpest
 _MOVES = 1e-6  # of the speed that the loads alone would give: what still counts as rest
 _TOUCHES = 1e-9  # of the smallest half-width: a wider gap is open
 _REPEATS = 5
+BLUR = 0.05  # of the error: more noise or unrest than this, and a point is not fitted
+_FEWEST = 3  # points of a fit
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Frozen):
+    """Forces on the way to a limit.
+
+    Attributes
+    ----------
+    name : of the method.
+    parameter : (n,) κ, or ε.
+    forces : (n, nc) N on the contacts of ``Bridge.step``; not-a-number where there are none.
+    error : (n,) ‖f − f_compatible‖ / ‖f_compatible‖ over all contacts, those of ``forces`` or not.
+    noise, unrest : (n,) what round-off of places, and what is not yet at rest, make of that error.
+    excluded : (n,) why a point is not fitted, "round-off", "not at rest", "closed gaps" or
+        "failed", and how; "" where it is.
+    slope : fitted exponent of the error in ``parameter``; not-a-number with under three points.
+    steps : (n,) time steps, passes or iterations. seconds : (n,) wall-clock time.
+    """
+
+    name: str
+    parameter: FloatArray
+    forces: FloatArray
+    error: FloatArray
+    noise: FloatArray
+    unrest: FloatArray
+    excluded: tuple[str, ...]
+    slope: float
+    steps: FloatArray
+    seconds: FloatArray
+
+    @property
+    def used(self) -> BoolArray:
+        """(n,) which points are fitted."""
+        return np.array([not why for why in self.excluded], dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Bridge(Frozen):
+    """What ``bridge`` found.
+
+    Attributes
+    ----------
+    scene : as given. step : the rigid step, of contacts that exactly touch.
+    power : p. nullity : how many numbers balance leaves free among the closed contacts.
+    forces : (nc,) N, compatible.
+    minimum_norm : (nc,) N, the least force that balances.
+    overlap : (n,) deepest overlap at each κ in the limit, over the smallest half-width.
+    lines : of each method, against κ.
+    one_step : of ``CompatibleCD(method="one-step")``, against ε.
+    uniform : likewise with compliance ε of all contacts alike, Hooke, whatever they are.
+    seconds_one_step, seconds_two_steps : median times of a solve, by the same backend.
+    """
+
+    scene: Scene
+    step: ContactStep
+    power: float
+    nullity: int
+    forces: FloatArray
+    minimum_norm: FloatArray
+    overlap: FloatArray
+    lines: tuple[Line, ...]
+    one_step: Line
+    uniform: Line
+    seconds_one_step: float
+    seconds_two_steps: float
+
+    @property
+    def expected(self) -> float:
+        """The exponent −1/(p−1) of the error in κ."""
+        return -1.0 / (self.power - 1.0)
+
+    @property
+    def minimum_norm_error(self) -> float:
+        """‖f − f_compatible‖ / ‖f_compatible‖ of the least force; the ridge tends to it too."""
+        return self.distance(self.minimum_norm)
+
+    def distance(self, forces: FloatArray) -> float:
+        """‖f − f_compatible‖ / ‖f_compatible‖ of forces (nc,), N."""
+        size = float(np.linalg.norm(self.forces))
+        return float(np.linalg.norm(forces - self.forces)) / size
+
+    def line(self, name: str) -> Line:
+        """A method's line.
+
+        Raises
+        ------
+        InvalidInput : none of this name.
+        """
+        chosen = checks.choice("name", name, [line.name for line in self.lines])
+        return next(line for line in self.lines if line.name == chosen)
+
+    def __str__(self) -> str:
+        head = (
+            f"power {self.power:g}, {self.step.nc} contacts, nullity {self.nullity}; relative "
+            f"distance from the compatible forces\n\n{'κ':>10} {'overlap':>9}"
+        )
+        rows = [head + "".join(f" {line.name:>16}" for line in self.lines)]
+        for i, kappa in enumerate(self.lines[0].parameter if self.lines else ()):
+            cells = "".join(f" {_cell(line, i):>16}" for line in self.lines)
+            rows.append(f"{kappa:>10.2e} {self.overlap[i]:>9.1e}{cells}")
+        fits = "".join(f" {line.slope:>+16.3f}" for line in self.lines)
+        rows += [f"{'slope':>20}{fits}   expected {self.expected:+.3f}", ""]
+        costs = "".join(f" {float(np.nansum(line.seconds)):>15.1f} " for line in self.lines)
+        rows.insert(-1, f"{'seconds':>20}{costs}")
+        rows.append(f"{'ε':>10} {'one step':>16} {'uniform ridge':>16}")
+        for i, epsilon in enumerate(self.one_step.parameter):
+            cells = f"{_cell(self.one_step, i):>16} {_cell(self.uniform, i):>16}"
+            rows.append(f"{epsilon:>10.2e} {cells}")
+        rows.append(f"{'slope':>10} {self.one_step.slope:>+16.3f}   expected +1.000")
+        rows.append(f"minimum norm: {self.minimum_norm_error:.3g}")
+        one, two = self.seconds_one_step, self.seconds_two_steps
+        rows.append(f"time of a solve: one step {1e3 * one:.0f} ms, two steps {1e3 * two:.0f} ms")
+        every = (*self.lines, self.one_step)
+        why = {reason.partition(":")[0] for line in every for reason in line.excluded if reason}
+        return "\n".join(rows + [f"* not fitted: {'; '.join(sorted(why))}"] * bool(why))
+
+
+def fitted(
+    *, name: str, parameter: FloatArray, forces: FloatArray, error: FloatArray, noise: FloatArray,
+    unrest: FloatArray, trouble: Sequence[str], steps: FloatArray, seconds: FloatArray,
+) -> Line:  # fmt: skip
+    """A line with its slope, and the points that it is fitted to."""
+    excluded = []
+    for why, off, blur, left in zip(trouble, error, noise, unrest, strict=True):
+        clear = off > 0.0 and blur <= BLUR * off
+        if clear and left <= BLUR * off and not why.startswith((FAILED, CLOSED)):
+            excluded.append("")  # at rest, or near enough
+        else:
+            excluded.append(why or (RESTLESS if clear else ROUND_OFF))
+    used = np.array([not why for why in excluded])
+    slope = np.nan
+    if np.count_nonzero(used) >= _FEWEST:
+        slope = float(np.polyfit(np.log(parameter[used]), np.log(error[used]), 1)[0])
+    return Line(
+        name=name, parameter=parameter, forces=forces, error=error, noise=noise, unrest=unrest,
+        excluded=tuple(excluded), slope=slope, steps=steps, seconds=seconds,
+    )  # fmt: skip
+
+
+def _cell(line: Line, i: int) -> str:
+    error = float(line.error[i])
+    shown = f"{error:.4g}" if np.isfinite(error) else "–"
+    return shown + ("*" if line.excluded[i] else " ")
+
+
+# --- the walk ----------------------------------------------------------------------------
 
 
 def bridge(
@@ -125,10 +275,10 @@ def bridge(
     given = (unit / OVERLAPS) ** (scene.power - 1.0) if kappas is None else kappas
     ks = _positive("kappas", given)
     apart = contacts.phi > _TOUCHES * _half_width(scene)
-    goal = Goal(contacts.contact_ids, f, apart)
+    reference = Reference(contacts.contact_ids, f, apart)
     place = float(np.abs(start.position).max())
     with progress_bar(progress, "runs") as tell:
-        lines = _lines(scene, start, chosen, ks, goal, law, most, tell)
+        lines = _lines(scene, start, chosen, ks, reference, law, most, tell)
     return Bridge(
         scene=scene,
         step=rigid,
@@ -200,7 +350,7 @@ def _positive(name: str, values: Any) -> FloatArray:
     """(n,) distinct positive numbers."""
     found = checks.vector(name, values, None)
     if not found.size or not (found > 0.0).all() or np.unique(found).size < found.size:
-        raise InvalidInput(name, short(float(found.min(initial=0.0))), "distinct positive numbers")
+        raise InvalidInput(name, f"{found.min(initial=0.0):.4g}", "distinct positive numbers")
     return found
 
 
@@ -208,76 +358,82 @@ def _positive(name: str, values: Any) -> FloatArray:
 
 
 def _lines(
-    scene: Scene, state: State, names: Sequence[str], kappas: FloatArray, goal: Goal,
+    scene: Scene, state: State, names: Sequence[str], kappas: FloatArray, reference: Reference,
     law: PowerLaw, limit: int, tell: ProgressCallback,
 ) -> tuple[Line, ...]:  # fmt: skip
     """Every method at every κ."""
     done, total = 0, len(names) * kappas.size
     found = []
     for name in names:
-        points: list[Rested | CdoptError] = []
+        points: list[RestState | CdoptError] = []
         for kappa in kappas:
             tell(done, total, f"{name}, κ = {kappa:.2g}")
-            points.append(_rest(scene, state, name, float(kappa), goal, law, limit))
+            points.append(_rest(scene, state, name, float(kappa), reference, law, limit))
             done += 1
-        found.append(_line(name, kappas, points, goal))
+        found.append(_line(name, kappas, points, reference))
     tell(done, total, "")
     return tuple(found)
 
 
 def _rest(
-    scene: Scene, state: State, name: str, kappa: float, goal: Goal, law: PowerLaw, limit: int
-) -> Rested | CdoptError:
+    scene: Scene,
+    state: State,
+    name: str,
+    kappa: float,
+    reference: Reference,
+    law: PowerLaw,
+    limit: int,
+) -> RestState | CdoptError:
     """A method at one κ; why it has no equilibrium, if it has none."""
-    if name not in MARCHING:
+    if name not in INTEGRATORS:
         try:
-            return settled(scene.stiffened(kappa), state)
+            return equilibrium_at(scene.stiffened(kappa), state)
         except SolveFailed as error:
             return error
     # w″ of the forces to come: (p − 1) k^(1/(p−1)) f^((p−2)/(p−1))
     stiff = PowerLaw(law.stiffness * kappa, law.power)
-    overlap = stiff.overlap(goal.forces)
+    overlap = stiff.overlap(reference.forces)
     carry = overlap > 0.0
-    k = float((law.power - 1.0) * (goal.forces[carry] / overlap[carry]).max())
+    k = float((law.power - 1.0) * (reference.forces[carry] / overlap[carry]).max())
     mass = float(scene.bodies.mass[~scene.bodies.fixed].min())
     damped = scene.stiffened(kappa, damping=2.0 * float(np.sqrt(k / mass)))
-    return marched(damped, state, name, np.pi * float(np.sqrt(0.5 * mass / k)), goal, limit)
+    return integrated(damped, state, name, np.pi * float(np.sqrt(0.5 * mass / k)), reference, limit)
 
 
 def _line(
-    name: str, parameter: FloatArray, points: Sequence[Rested | CdoptError], goal: Goal
+    name: str, parameter: FloatArray, points: Sequence[RestState | CdoptError], reference: Reference
 ) -> Line:
-    rested = [p if isinstance(p, Rested) else None for p in points]
-    nothing = np.full(goal.forces.size, np.nan)
+    rested = [p if isinstance(p, RestState) else None for p in points]
+    nothing = np.full(reference.forces.size, np.nan)
 
-    def every(read: Callable[[Rested], float]) -> FloatArray:
+    def every(read: Callable[[RestState], float]) -> FloatArray:
         return np.array([np.nan if p is None else read(p) for p in rested])
 
     return fitted(
         name=name,
         parameter=parameter,
         forces=np.stack(
-            [nothing if p is None else goal.onto(p.contact_ids, p.forces)[0] for p in rested]
+            [nothing if p is None else reference.onto(p.contact_ids, p.forces)[0] for p in rested]
         ),
-        error=every(lambda p: goal.distance(p.contact_ids, p.forces)),
+        error=every(lambda p: reference.distance(p.contact_ids, p.forces)),
         noise=every(lambda p: p.noise),
         unrest=every(lambda p: p.unrest),
-        trouble=[_trouble(p, goal) for p in points],
+        trouble=[_trouble(p, reference) for p in points],
         steps=every(lambda p: float(p.steps)),
         seconds=every(lambda p: p.seconds),
     )
 
 
-def _trouble(point: Rested | CdoptError, goal: Goal) -> str:
+def _trouble(point: RestState | CdoptError, reference: Reference) -> str:
     """Why a point says nothing of the limit, "" if it does."""
-    if not isinstance(point, Rested):
+    if not isinstance(point, RestState):
         return f"{FAILED}: {point}"
-    bridged = goal.bridged(point.contact_ids, point.forces)
-    return f"{CLOSED}: {bridged} open in the limit" if bridged else point.trouble
+    closed_gaps = reference.closed_gaps(point.contact_ids, point.forces)
+    return f"{CLOSED}: {closed_gaps} open in the limit" if closed_gaps else point.trouble
 
 
 def _one_step(
-    name: str, rigid: ContactStep, power: float, goal: FloatArray, place: float, epsilons: Any
+    name: str, rigid: ContactStep, power: float, reference: FloatArray, place: float, epsilons: Any
 ) -> Line:
     """Compatible contact dynamics in one step, against ε; ``place`` of the furthest body, m."""
     own = CompatibleCD(rigid, power, method="one-step").epsilon or 1.0
@@ -287,13 +443,13 @@ def _one_step(
     found = [_solved(rigid, power, float(e)) for e in eps]
     forces = np.stack([_or_nan(s.f, rigid.nc) for s in found])
     other = np.stack([_or_nan(_solved(shaken, power, float(e)).f, rigid.nc) for e in eps])
-    size = float(np.linalg.norm(goal))
+    size = float(np.linalg.norm(reference))
     worst = [np.nan if s.certificate is None else s.certificate.worst for s in found]
     return fitted(
         name=name,
         parameter=eps,
         forces=forces,
-        error=np.linalg.norm(forces - goal, axis=1) / size,
+        error=np.linalg.norm(forces - reference, axis=1) / size,
         noise=np.fmax(worst, np.linalg.norm(other - forces, axis=1) / size),
         unrest=np.zeros(eps.size),
         trouble=["" if s.ok else f"{FAILED}: not certified, {s.status}" for s in found],

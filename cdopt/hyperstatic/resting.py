@@ -1,9 +1,9 @@
-"""Elastic contacts brought to rest, and how far their forces can be trusted.
+"""Elastic contacts brought to rest, and the accuracy of their forces.
 
-Two things come between a computed force and that of equilibrium. *Noise*: overlaps are small
-differences of large numbers, and a stiff contact turns the last digit of a place into force.
-*Unrest*: a run in time ends before it is quite at rest. Both are measured here in the state
-itself, so that what they spoil can be told from what stiffness does.
+Two things separate a computed force from that of equilibrium. *Noise*: overlaps are small
+differences of large numbers, and a stiff contact turns the last digit of a position into force.
+*Unrest*: a run in time ends before it is quite at rest. Both are measured in the state itself, so
+that their part of an error can be separated from that of finite stiffness.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from scipy.sparse.linalg import spsolve
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.collision import Contacts, detect, external_forces, gap_gradient, move
-from cdopt.dynamics import MarchingMethod, Run, VariationalSteps, VelocityVerletSteps, equilibrium
-from cdopt.dynamics.relinearised import elastic
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.dynamics import Integrator, Run, VariationalSteps, VelocityVerletSteps, equilibrium
+from cdopt.dynamics.elastic_energy import elastic_forces, slope
 from cdopt.scene import Scene, State
 
-MARCHING: dict[str, tuple[MarchingMethod, float]] = {  # and steps in the time of a collision
+INTEGRATORS: dict[str, tuple[Integrator, float]] = {  # and steps in the time of a collision
     "variational": (VariationalSteps(), 16.0),
     "velocity-verlet": (VelocityVerletSteps(), 50.0),
 }
@@ -42,7 +41,7 @@ _SHAKEN = 3  # states, each by up to one in the last digit of its places
 
 
 @dataclass(frozen=True, eq=False)
-class Rested(Frozen):
+class RestState(Frozen):
     """Forces of elastic contacts at rest, or nearly.
 
     Attributes
@@ -65,7 +64,7 @@ class Rested(Frozen):
 
 
 @dataclass(frozen=True, eq=False)
-class Goal(Frozen):
+class Reference(Frozen):
     """What forces are compared with.
 
     Attributes
@@ -85,7 +84,7 @@ class Goal(Frozen):
         found[at[known]] = forces[known]
         return found, float(np.linalg.norm(forces[~known]))
 
-    def bridged(self, ids: IntArray, forces: FloatArray) -> int:
+    def closed_gaps(self, ids: IntArray, forces: FloatArray) -> int:
         """How many contacts carry that are apart here, or not even near."""
         found, _ = self.onto(ids, forces)
         strange = np.count_nonzero(forces > 0.0) - np.count_nonzero(found > 0.0)
@@ -98,7 +97,7 @@ class Goal(Frozen):
         return math.hypot(apart, astray) / float(np.linalg.norm(self.forces))
 
 
-def settled(scene: Scene, state: State) -> Rested:
+def equilibrium_at(scene: Scene, state: State) -> RestState:
     """The quasi-static equilibrium, by minimising energy.
 
     Raises
@@ -108,53 +107,53 @@ def settled(scene: Scene, state: State) -> Rested:
     started = time.perf_counter()
     found = equilibrium(scene, state)
     seconds = time.perf_counter() - started
-    look = _look(scene, found.state)
-    return Rested(
-        look.contacts.contact_ids, look.forces, _noise(scene, look), _response(scene, look)[0],
+    here = _evaluate(scene, found.state)
+    return RestState(
+        here.contacts.contact_ids, here.forces, _noise(scene, here), _response(scene, here)[0],
         found.passes, seconds, "",
     )  # fmt: skip
 
 
-def marched(
-    scene: Scene, state: State, name: str, collision: float, goal: Goal, limit: int
-) -> Rested:
+def integrated(
+    scene: Scene, state: State, name: str, collision: float, reference: Reference, limit: int
+) -> RestState:
     """A method in time, from rest in ``state`` until unrest is a small share of the error.
 
     Parameters
     ----------
-    scene : damped. name : of MARCHING. collision : time of one, s.
-    goal : the error is the distance from it.
+    scene : damped. name : of INTEGRATORS. collision : time of one, s.
+    reference : the error is the distance from it.
     limit : steps at most.
     """
-    method, parts = MARCHING[name]
+    method, parts = INTEGRATORS[name]
     h = collision / parts
     run = Run(scene, h)
     now = State(0.0, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), np.zeros_like(state.v)))
     started = time.perf_counter()
     method.begin(run, now)
-    steps, look, trouble = 0, _look(scene, now), ""
+    steps, here, trouble = 0, _evaluate(scene, now), ""
     unrests: list[float] = []
     while True:
-        taken = method.march(run, now, max(1, round(_COLLISIONS * parts)))
+        taken = method.integrate(run, now, max(1, round(_COLLISIONS * parts)))
         now, steps = taken.state, steps + taken.steps
-        look = _look(scene, now)
-        unrests.append(max(_response(scene, look)[0], _in_motion(scene, look)))
-        error = goal.distance(look.contacts.contact_ids, look.forces)
-        if unrests[-1] <= max(SHARE * error, _noise(scene, look)):
+        here = _evaluate(scene, now)
+        unrests.append(max(_response(scene, here)[0], _motion(scene, here)))
+        error = reference.distance(here.contacts.contact_ids, here.forces)
+        if unrests[-1] <= max(SHARE * error, _noise(scene, here)):
             break
         if taken.failure:
             trouble = f"{FAILED}: {taken.failure}"
         elif steps >= limit:
             trouble = f"{RESTLESS}: within {steps} steps"
         elif min(unrests[-_PATIENCE:]) > 0.5 * min(unrests[:-_PATIENCE], default=np.inf):
-            lost = unrests[-1] <= _LOST * parts * _noise(scene, look)
+            lost = unrests[-1] <= _LOST * parts * _noise(scene, here)
             trouble = f"{ROUND_OFF if lost else RESTLESS}: comes no nearer after {steps} steps"
         if trouble:
             break
     seconds = time.perf_counter() - started
-    return Rested(
-        look.contacts.contact_ids, look.forces, _noise(scene, look),
-        max(unrests[-1], _undone(scene, look)), steps, seconds, trouble,
+    return RestState(
+        here.contacts.contact_ids, here.forces, _noise(scene, here),
+        max(unrests[-1], _distance_to_rest(scene, here)), steps, seconds, trouble,
     )  # fmt: skip
 
 
@@ -162,7 +161,7 @@ def marched(
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class _Evaluation:
     """Contacts of a state that overlap, and their forces."""
 
     state: State
@@ -170,74 +169,69 @@ class _Look:
     forces: FloatArray
 
 
-def _look(scene: Scene, state: State) -> _Look:
+def _evaluate(scene: Scene, state: State) -> _Evaluation:
     contacts = detect(scene, state, 0.0)
-    forces, _ = elastic(contacts, scene.power, np.arange(contacts.nc))
-    return _Look(state, contacts, forces)
+    forces, _ = elastic_forces(contacts, scene.power, np.arange(contacts.nc))
+    return _Evaluation(state, contacts, forces)
 
 
-def _goal(look: _Look) -> Goal:
-    contacts = look.contacts
-    return Goal(contacts.contact_ids, look.forces, contacts.phi > 0.0)
+def _reference(here: _Evaluation) -> Reference:
+    contacts = here.contacts
+    return Reference(contacts.contact_ids, here.forces, contacts.phi > 0.0)
 
 
-def _noise(scene: Scene, look: _Look) -> float:
+def _noise(scene: Scene, here: _Evaluation) -> float:
     """‖δf‖/‖f‖ when every place changes by at most one in its last digit."""
     random = np.random.default_rng(0)
-    last = np.spacing(np.abs(look.state.q))
+    last = np.spacing(np.abs(here.state.q))
     last[:, scene.dim :] = 0.0  # turns of spheres do not matter, and quaternions stay unit
     worst = 0.0
-    goal = _goal(look)
+    reference = _reference(here)
     for _ in range(_SHAKEN):
-        q = look.state.q + random.uniform(-1.0, 1.0, last.shape) * last
-        other = _look(scene, State(look.state.t, q, look.state.v))
-        worst = max(worst, goal.distance(other.contacts.contact_ids, other.forces))
+        q = here.state.q + random.uniform(-1.0, 1.0, last.shape) * last
+        other = _evaluate(scene, State(here.state.t, q, here.state.v))
+        worst = max(worst, reference.distance(other.contacts.contact_ids, other.forces))
     return worst
 
 
-def _response(scene: Scene, look: _Look) -> tuple[float, FloatArray]:
+def _response(scene: Scene, here: _Evaluation) -> tuple[float, FloatArray]:
     """What balances what is out of balance, to first order: ‖δf‖/‖f‖, and the motion u (nv,).
 
     No less than what is out of balance itself.
     """
-    B = gap_gradient(scene, look.state, look.contacts)
-    missing = B.T @ look.forces + external_forces(scene, look.state)
-    size = float(np.linalg.norm(look.forces)) or 1.0
-    slope = _slope(scene, look)
-    K = sp.csc_array(B.T @ sp.diags_array(slope) @ B)
+    B = gap_gradient(scene, here.state, here.contacts)
+    missing = B.T @ here.forces + external_forces(scene, here.state)
+    size = float(np.linalg.norm(here.forces)) or 1.0
+    stiff = slope(here.contacts, scene.power)
+    K = sp.csc_array(B.T @ sp.diags_array(stiff) @ B)
     K = K + _RIDGE * max(float(K.diagonal().max()), 1e-300) * sp.eye_array(K.shape[0])
     u = np.atleast_1d(spsolve(sp.csc_matrix(K), missing))
-    change = float(np.linalg.norm(slope * (B @ u)))
+    change = float(np.linalg.norm(stiff * (B @ u)))
     return max(change, float(np.linalg.norm(missing))) / size, u
 
 
-def _in_motion(scene: Scene, look: _Look) -> float:
+def _motion(scene: Scene, here: _Evaluation) -> float:
     """√(w″ m) times the rates of gaps over ‖f‖: the force that stops what still moves."""
-    rate = gap_gradient(scene, look.state, look.contacts) @ scene.dofs.gather(look.state.v)
+    rate = gap_gradient(scene, here.state, here.contacts) @ scene.dofs.gather(here.state.v)
     mass = float(scene.bodies.mass[~scene.bodies.fixed].min())
-    size = float(np.linalg.norm(look.forces)) or 1.0
-    return float(np.linalg.norm(np.sqrt(_slope(scene, look) * mass) * rate)) / size
+    size = float(np.linalg.norm(here.forces)) or 1.0
+    return float(np.linalg.norm(np.sqrt(slope(here.contacts, scene.power) * mass) * rate)) / size
 
 
-def _undone(scene: Scene, look: _Look) -> float:
+def _distance_to_rest(scene: Scene, here: _Evaluation) -> float:
     """‖δf‖/‖f‖ when the state goes on to the equilibrium beside it; infinite if there is none."""
     core = scene.bodies.core
     beside = _BESIDE * float(core[np.isfinite(core)].min())
-    first, u = _response(scene, look)
-    now, way, left = look, np.zeros_like(u), first
+    first, u = _response(scene, here)
+    now, way, left = here, np.zeros_like(u), first
     for _ in range(_NEWTON):
         if left <= max(1e-2 * first, _noise(scene, now)):
-            return _goal(look).distance(now.contacts.contact_ids, now.forces)
+            return _reference(here).distance(now.contacts.contact_ids, now.forces)
         way = way + u
         if not float(np.abs(way).max()) <= beside:
             break
-        still = np.zeros_like(look.state.v)
-        moved = move(look.state, scene.dofs.scatter(way, still), 1.0)
-        now = _look(scene, State(look.state.t, moved, still))
+        still = np.zeros_like(here.state.v)
+        moved = move(here.state, scene.dofs.scatter(way, still), 1.0)
+        now = _evaluate(scene, State(here.state.t, moved, still))
         left, u = _response(scene, now)
     return np.inf
-
-
-def _slope(scene: Scene, look: _Look) -> FloatArray:
-    """w″ (n,) of contacts that overlap, N/m."""
-    return PowerLaw(look.contacts.stiffness, scene.power).tangent(-look.contacts.phi)

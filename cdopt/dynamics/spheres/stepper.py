@@ -1,0 +1,224 @@
+"""Steps of a scene of spheres and walls: compiled loops with an up-to-date neighbour list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cdopt._util.checks import FloatArray
+from cdopt.collision.contacts import FEATURES
+from cdopt.dynamics.records import ContactState
+from cdopt.dynamics.spheres import integrate
+from cdopt.dynamics.spheres.contacts import active_space, find_active
+from cdopt.dynamics.spheres.integrate import (
+    DIVERGED,
+    DONE,
+    NEEDS_SOLVE,
+    STALE,
+    TOO_DEEP,
+    Statistics,
+)
+from cdopt.dynamics.spheres.newton import Scheme, Step, matrix_blocks, workspace
+from cdopt.dynamics.spheres.system import (
+    NeighborList,
+    SphereMotion,
+    motion_of,
+    neighbor_list,
+    state_of,
+    system_of,
+)
+from cdopt.scene import Scene, State
+
+TOO_FAST = 10  # an outcome beside those of ``integrate``
+
+_AT_ONCE = 500  # steps of one call, so that Ctrl-C is noticed
+_FARTHEST = 4.0  # smallest radii: the widest skin; a step goes half as far at most
+_SKIN = 0.3  # of the smallest radius: what a new list costs against looking at idle pairs
+
+
+@dataclass(frozen=True)
+class Integration:
+    """Where integration ended.
+
+    Attributes
+    ----------
+    state : after ``done`` steps.
+    outcome : DONE, or why the next step could not be taken.
+    residual : of the worst step, as a share of what acts on each body.
+    missed : of the step that could not be taken.
+    newton, linear : iterations in all.
+    """
+
+    state: State
+    done: int
+    outcome: int
+    residual: float
+    missed: float
+    newton: int
+    linear: int
+
+
+Loop = Callable[[Step, int, Statistics], tuple[int, int]]
+
+
+class SphereStepper:
+    """Compiled steps of one scene of spheres and walls, with its neighbour list.
+
+    Raises
+    ------
+    Unsupported : other shapes.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.system = system_of(scene)
+        self._least = float(self.system.radius[self.system.radius > 0.0].min())
+        self.skin = _SKIN * self._least
+        self._neighbors: NeighborList | None = None
+
+    def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
+        """Steps of the variational integrator."""
+
+        def loop(step: Step, n: int, statistics: Statistics) -> tuple[int, int]:
+            done = 0
+            while True:
+                outcome, some = integrate.variational(step, n - done, statistics)
+                done += some
+                if outcome != NEEDS_SOLVE:
+                    return outcome, done
+                if not _solve(step):
+                    step.work.pending[:] = 0
+                    return DIVERGED, done
+
+        return self._integrate(state, steps, scheme, loop)
+
+    def velocity_verlet(
+        self, state: State, steps: int, h: float, force: FloatArray
+    ) -> tuple[Integration, FloatArray]:
+        """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
+        start, force = force, force.copy()
+
+        def loop(step: Step, n: int, _: Statistics) -> tuple[int, int]:
+            outcome: tuple[int, int] = integrate.velocity_verlet(step, force, n)
+            return outcome
+
+        ended = self._integrate(state, steps, Scheme(h), loop)
+        if ended.outcome == TOO_DEEP:  # the loop is beyond the last good state: go back
+            force[:] = start
+            ended = self._integrate(state, ended.done, Scheme(h), loop)
+            ended = replace(ended, outcome=TOO_DEEP)
+        return ended, force
+
+    def forces(self, state: State) -> FloatArray:
+        """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
+        m, out = motion_of(state), np.zeros((state.nb, 6))
+        self._list(m, self.skin)
+        integrate.all_forces(self._step(m, Scheme(1.0)), out)
+        return out
+
+    def contacts(self, state: State) -> ContactState:
+        """Contacts that overlap, and bonds, in a state, with their elastic forces."""
+        m = motion_of(state)
+        still = np.zeros_like(m.v)
+        neighbors = self._neighbors
+        if neighbors is None or integrate.outdated(neighbors, m.x, still):
+            neighbors = self._list(m, self.skin)
+        active, power = self._active, self.system.power
+        none = np.zeros(neighbors.i.size, dtype=np.bool_)
+        count = find_active(m.x, still, 0.0, neighbors, none, power, active)
+        c, n = active.pair[:count], active.n[:count]
+        overlap, force = active.overlap[:count], active.force[:count]
+        i, j = neighbors.i[c], neighbors.j[c]
+        swap = i > j
+        ids = (np.minimum(i, j) * self.scene.nb + np.maximum(i, j)) * FEATURES
+        points = m.x[i] - n * (self.system.radius[i] - 0.5 * overlap)[:, None]
+        normals = np.where(swap[:, None], n, -n) + 0.0
+        share = np.where(neighbors.bonded[c], 0.5, 1.0 / power)
+        order = np.argsort(ids)
+        return ContactState(
+            contact_ids=ids[order],
+            phi=-overlap[order],
+            normals=normals[order][:, : self.scene.dim],
+            points=points[order][:, : self.scene.dim],
+            forces=force[order],
+            energy=float((share * force * overlap).sum()),
+        )
+
+    def nearest(self, state: State, h: float) -> tuple[int, int, float]:
+        """Bodies i < j that overlap most, or will at their velocities after h s, and the gap, m."""
+        m = motion_of(state)
+        fastest = float(np.linalg.norm(m.v[:, :3], axis=1).max())
+        neighbors = self._list(m, min(self.skin + 2.0 * h * fastest, _FARTHEST * self._least))
+        active = self._active
+        every = np.ones(neighbors.i.size, dtype=np.bool_)
+        count = find_active(m.x, m.v, h, neighbors, every, self.system.power, active)
+        if not count:
+            return -1, -1, np.inf
+        worst = int(np.nanargmax(active.overlap[:count]))
+        c = active.pair[worst]
+        i, j = sorted((int(neighbors.i[c]), int(neighbors.j[c])))
+        return i, j, -float(active.overlap[worst])
+
+    def _integrate(self, state: State, steps: int, scheme: Scheme, loop: Loop) -> Integration:
+        """Call a compiled loop until its steps are done, with a new neighbour list as needed."""
+        m, statistics = motion_of(state), Statistics(np.zeros(2), np.zeros(2))
+        done, skin, outcome = 0, self.skin, DONE
+        neighbors = self._neighbors or self._list(m, skin)
+        while done < steps:
+            few = min(steps - done, _AT_ONCE)
+            outcome, some = loop(self._step(m, scheme), few, statistics)
+            done += some
+            if outcome == DONE:
+                continue
+            if outcome != STALE:
+                break
+            if some == 0 and np.array_equal(neighbors.listed, m.x):
+                skin = 2.0 * neighbors.skin  # one step goes further than the list allows
+                if skin > _FARTHEST * self._least:
+                    outcome = TOO_FAST
+                    break
+            neighbors = self._list(m, skin)
+        return Integration(
+            state=state_of(m, state.t + done * scheme.h, self.scene.dim),
+            done=done,
+            outcome=outcome,
+            residual=float(statistics.worst[0]),
+            missed=float(statistics.worst[1]),
+            newton=int(statistics.counts[0]),
+            linear=int(statistics.counts[1]),
+        )
+
+    def _step(self, m: SphereMotion, scheme: Scheme) -> Step:
+        return Step(self.system, m, self._neighbors, self._active, self._work, scheme)
+
+    def _list(self, m: SphereMotion, skin: float) -> NeighborList:
+        self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin)
+        pairs = self._neighbors.i.size
+        self._active, self._work = active_space(pairs), workspace(self.scene.nb, pairs)
+        return self._neighbors
+
+
+def _solve(step: Step) -> bool:
+    """Solve a linear system of Newton's method by sparse factorisation, if it is regular."""
+    g, _, neighbors, active, w, scheme = step
+    count = int(w.pending[3])
+    blocks = matrix_blocks(step, count)
+    c = active.pair[:count]
+    bodies = np.stack([neighbors.i[c], neighbors.j[c]], axis=1)
+    dofs = (6 * bodies[:, :, None] + np.arange(6)).reshape(count, 12)
+    rows, columns = np.repeat(dofs, 12, axis=1).ravel(), np.tile(dofs, (1, 12)).ravel()
+    size = 6 * g.free.size
+    contacts = sp.coo_array((blocks.ravel(), (rows, columns)), shape=(size, size))
+    matrix = sp.csr_array(contacts + sp.diags_array(g.weight.ravel() / scheme.h))
+    free = np.repeat(g.free, 6)
+    w.z[:] = 0.0
+    try:
+        solution = splu(matrix[free][:, free].tocsc()).solve(w.R[g.free].ravel())
+    except RuntimeError:  # singular to round-off
+        return False
+    w.z[g.free] = solution.reshape(-1, 6)
+    return True
