@@ -35,6 +35,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from cdopt._util import files
 from cdopt._util.checks import FloatArray, IntArray
@@ -484,7 +485,7 @@ def _append_frames(file: h5py.File, header: Header, frames: Iterable[Frame]) -> 
             lines.append(np.column_stack([ends[:, 0], contact, ends[:, 1]]))
             points.append(_in_space(np.concatenate([state.position, frame.points])))
             velocities.append(_in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
-        cell_data = {
+        cell_data: dict[str, list[NDArray[Any]]] = {
             "gap": [frame.phi for frame in some],
             "normal": [_in_space(frame.normals) for frame in some],
             "contact": [frame.contact_ids for frame in some],

@@ -116,8 +116,8 @@ class SphereStepper:
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
         m, out = motion_of(state), np.zeros((state.nb, 6))
-        self._list(m, self.skin)
-        integrate.all_forces(self._step(m, Scheme(1.0)), out)
+        neighbors = self._list(m, self.skin)
+        integrate.all_forces(self._step(m, neighbors, Scheme(1.0)), out)
         return out
 
     def contacts(self, state: State) -> ContactState:
@@ -170,7 +170,7 @@ class SphereStepper:
         neighbors = self._neighbors or self._list(m, skin)
         while done < steps:
             few = min(steps - done, _AT_ONCE)
-            outcome, some = loop(self._step(m, scheme), few, statistics)
+            outcome, some = loop(self._step(m, neighbors, scheme), few, statistics)
             done += some
             if outcome == DONE:
                 continue
@@ -192,8 +192,8 @@ class SphereStepper:
             linear=int(statistics.counts[1]),
         )
 
-    def _step(self, m: SphereMotion, scheme: Scheme) -> Step:
-        return Step(self.system, m, self._neighbors, self._active, self._work, scheme)
+    def _step(self, m: SphereMotion, neighbors: NeighborList, scheme: Scheme) -> Step:
+        return Step(self.system, m, neighbors, self._active, self._work, scheme)
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
         self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin)
