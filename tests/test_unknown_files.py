@@ -187,7 +187,7 @@ def test_readers_write_nothing(run: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.vtkhdf"
     link.symlink_to(run)
     before = contents(tmp_path)
-    assert len(before) == 3  # the file, a part of it and the link
+    assert len(before) >= 3  # the file, its parts and the link
     for path in (run, link):
         read = cdopt.Trajectory.load(path)
         np.testing.assert_array_equal(read.q, whole.q)
