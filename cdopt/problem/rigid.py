@@ -83,7 +83,7 @@ class StepData(ProblemData):
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
 
     def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
-        """The residual of momentum, where bodies are known."""
+        """The residual of momentum under an ``exchange``, where bodies are known."""
         return ()
 
     def duality_gap(
@@ -275,7 +275,7 @@ class MatrixStepData(StepData):
         return body_exchange(self, self.velocity(f) if v_next is None else v_next, f)
 
     def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
-        """|M(v⁺ − v*) − Δt Bᵀf| of each dof over the change of its body's motion."""
+        """|M(v⁺ − v*) − Δt Bᵀf| of each dof over the ``exchange`` of its body."""
         if not isinstance(exchange, BodyExchange):
             return ()
         root = exchange.root_mass
