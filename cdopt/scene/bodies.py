@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, groupby
 from math import isqrt
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.geometry.hulls import Hulls, Piece
 from cdopt.geometry.polytope import LABELS, point
 from cdopt.geometry.rotations import unit
-from cdopt.scene.shapes import IDENTITY, SHAPES, HalfSpace, Shape, Sphere, Vector
+from cdopt.scene.shapes import IDENTITY, SHAPES, HalfSpace, Measures, Shape, Sphere, Vector
 from cdopt.scene.state import UNIT_TOL
 
 if TYPE_CHECKING:
@@ -444,7 +445,7 @@ def _measures(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> dict
         columns[name] = np.zeros(wide.get(name, (nb,)))
         columns[name][sphere] = values
     for k, shape in shapes.items():
-        measures = shape.measures(dim)
+        measures, _ = _measured(shape, dim)
         for name, value in zip(measures._fields, measures, strict=True):
             columns[name][k] = value
     return columns
@@ -456,9 +457,15 @@ def _pieces(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> list[t
         return []
     centre = point(dim)
     return [
-        shapes[k].pieces(dim) if k in shapes else (Piece(centre, r),)
+        _measured(shapes[k], dim)[1] if k in shapes else (Piece(centre, r),)
         for k, r in enumerate(radius.tolist())
     ]
+
+
+@lru_cache(maxsize=4096)
+def _measured(shape: Shape, dim: Any) -> tuple[Measures, tuple[Piece, ...]]:
+    """Measures and pieces of a shape; equal ones, such as the bricks of a wall, are reused."""
+    return shape.measures(dim), shape.pieces(dim)
 
 
 def _orientations(given: FloatArray) -> FloatArray:

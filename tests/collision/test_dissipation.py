@@ -297,58 +297,6 @@ def test_a_pair_loses_nothing_in_rigid_motions_alone(dim: int) -> None:
     assert C[spins].nnz == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_discs_in_the_plane_are_damped_like_spheres_in_a_plane(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    centres, velocity = rng.uniform(0.0, 1.0, (15, 2)), rng.standard_normal((15, 2))
-    radius, mass, spin = rng.uniform(0.1, 0.3, 15), rng.uniform(1.0, 2.0, 15), rng.random(15)
-    zero = np.zeros(15)
-    flat = Scene(
-        [
-            Spheres(
-                centres=centres,
-                radius=radius,
-                mass=mass,
-                velocities=velocity,
-                angular_velocities=spin,
-                fixed=np.arange(15) % 4 == 0,
-            ),
-            Body(HalfSpace([0.0, 1.0]), [0.0, 0.2], velocity=[1.0, 2.0], angular_velocity=0.5),
-        ],
-        dim=2,
-        overlap_tol=1e9,
-        **GAMMA,
-    )
-    deep = Scene(
-        [
-            Spheres(
-                centres=np.column_stack([centres, zero]),
-                radius=radius,
-                mass=mass,
-                velocities=np.column_stack([velocity, zero]),
-                fixed=np.arange(15) % 4 == 0,
-                angular_velocities=np.column_stack([zero, zero, spin]),
-            ),
-            Body(
-                HalfSpace([0.0, 1.0, 0.0]),
-                [0.0, 0.2, 0.0],
-                velocity=[1.0, 2.0, 0.0],
-                angular_velocity=[0.0, 0.0, 0.5],
-            ),
-        ],
-        dim=3,
-        overlap_tol=1e9,
-        **GAMMA,
-    )
-    for one, other in zip(
-        in_space(everything(flat, flat.initial), 2),
-        in_space(everything(deep, deep.initial), 3),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-11)
-        assert np.abs(one).max() > 1.0
-
-
 def test_by_default_overlaps_and_bonds_are_damped() -> None:
     row = Spheres(
         centres=[[0.0, 0.0], [1.005, 0.0], [2.006, 0.0], [2.9, 0.0]], radius=0.5, mass=1.0
