@@ -1,4 +1,4 @@
-"""Elastic methods under attack: odd loads, tolerances, failures, and what files keep."""
+"""Elastic methods: odd loads, tolerances, failures, and what files keep."""
 
 from __future__ import annotations
 

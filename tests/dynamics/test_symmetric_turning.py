@@ -1,4 +1,4 @@
-"""What a review of turning bodies found: motions that should stay as even as their scene."""
+"""Turning bodies whose motion stays as even as their scene."""
 
 from __future__ import annotations
 
