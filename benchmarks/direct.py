@@ -18,9 +18,9 @@ import cvxpy.settings as words
 
 import cdopt
 from benchmarks.record import Row, counts, timed
-from cdopt.backends import direct
-from cdopt.backends.accuracy import options_for
+from cdopt.backends import registry
 from cdopt.backends.modelled import native_status
+from cdopt.backends.registry import options_for
 from cdopt.formulations.base import Formulation
 
 ACCURACY = 1e-10  # asked of every solver, in its own words
@@ -55,7 +55,10 @@ def measure(
         return {"failed": "not installed"}
     if posed.problem_class == "SOCP" and not general.cones:
         return {"refused": "takes quadratic programs only"}
-    setup, told = direct.SOLVERS[general.name]
+    record = registry.SOLVERS[general.name]
+    if record.direct is None:
+        return {"refused": "no direct interface here"}
+    setup = record.direct
     settings = dict(general.settings)
     if accuracy is not None:
         settings |= options_for(general.name, accuracy) or {}
@@ -63,12 +66,12 @@ def measure(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data, chain, inverse = posed.problem.get_problem_data(
-            general.name.upper(), solver_opts=dict(told)
+            general.name.upper(), solver_opts=dict(record.direct_options)
         )
     compiled = time.perf_counter() - started
 
     def run() -> Any:
-        return setup(data, settings)()
+        return setup(data, settings, None)()
 
     row, raw = timed(run, 0, budget)
     judged = _judged(posed, chain, inverse, raw[-1])

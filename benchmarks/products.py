@@ -23,7 +23,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.limits import LONG, QUICK, SMALL, SQUARE, bandwidth, dgemm
 from benchmarks.problems import build
 from benchmarks.record import Row
+from cdopt._util.checks import FloatArray
 from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg.factorisation import SuperLU
 
 REPEATS, AT_LEAST = 7, 0.02  # runs, and seconds that each of them takes
 LONGEST = 10.0  # s for all runs of one product
@@ -63,9 +65,9 @@ def _measured(net: Network) -> list[tuple[str, float, int]]:
     if net.small or net.blocks is None:
         return measured
     system: Any = net.system(np.ones(net.nc), 1e-6)
-    before = net.tally.iterations
+    before = net.statistics.iterations
     system.solve(rhs, 0.0, MANY)
-    spent = net.tally.iterations - before
+    spent = net.statistics.iterations - before
     seconds = _median(lambda: system.solve(rhs, 0.0, MANY)) / spent
     moved = matrix + 8 * net.size * net.m + VECTORS * u.nbytes
     measured.append(("iteration", seconds, moved))
@@ -78,7 +80,7 @@ def factorisation(problem: str, quick: bool = False) -> list[Row]:
     if net.small:
         return [{"failed": "small systems are factorised as dense matrices"}]
     D, library = np.ones(net.nc), net.library
-    entries, flops = _factor_size(net, library.factorise(D, 1e-6))
+    entries, flops = _factor_size(net, D)
     rows: list[Row] = []
     for threads in sorted({1, numba.get_num_threads()}):
         peak = dgemm(SMALL if quick else SQUARE, threads)
@@ -92,12 +94,11 @@ def factorisation(problem: str, quick: bool = False) -> list[Row]:
     return rows
 
 
-def _factor_size(net: Network, factor: Any) -> tuple[int, float]:
+def _factor_size(net: Network, D: FloatArray) -> tuple[int, float]:
     """Entries of the factor and the operations it takes: squares of its column counts summed."""
-    lower = getattr(getattr(factor, "held", None), "L", None)
-    if lower is None:
+    if not isinstance(net.library, SuperLU):
         return _counted_by_pardiso(net)
-    columns = np.diff(lower.indptr).astype(float)
+    columns = np.diff(net.library.factors(D, 1e-6).L.indptr).astype(float)
     return int(columns.sum()), float((columns**2).sum())
 
 

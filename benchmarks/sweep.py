@@ -15,8 +15,9 @@ import numpy as np
 from benchmarks.limits import LONG, QUICK, bandwidth
 from benchmarks.problems import build
 from benchmarks.record import Row
-from cdopt.backends import kernels
-from cdopt.backends.structured import scaled_step
+from cdopt.backends.native import scaled_step
+from cdopt.backends.pgs import Visits, gauss_seidel
+from cdopt.backends.sparse_rows import plain
 from cdopt.problem import RigidStepData
 
 REPEATS, SWEEPS = 7, 50
@@ -27,20 +28,21 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
     step = build(problem).step
     memory = bandwidth(QUICK if quick else LONG, 1)
     scaled = scaled_step(RigidStepData(step))
-    rows = kernels.plain(scaled.rows)
-    spread = rows if scaled.spread is scaled.rows else kernels.plain(scaled.spread)
-    inverse = 1.0 / scaled.own
-    held = {id(array): array.nbytes for array in (*rows, *spread, scaled.p, scaled.own, inverse)}
+    rows = plain(scaled.rows)
+    spread = rows if scaled.spread is scaled.rows else plain(scaled.spread)
+    inverse = 1.0 / scaled.diagonal
+    arrays = {
+        id(array): array.nbytes for array in (*rows, *spread, scaled.p, scaled.diagonal, inverse)
+    }
     f, y = np.zeros(step.nc), np.zeros(scaled.rows.shape[1])
-    moved = sum(held.values()) + 2 * (f.nbytes + y.nbytes)
-    seconds = []
+    moved = sum(arrays.values()) + 2 * (f.nbytes + y.nbytes)
+    visits = Visits(*rows, *spread, scaled.p, scaled.diagonal, inverse, 1.0)
+    edges, seconds = np.zeros(1, dtype=np.uint32), []
     for _ in range(REPEATS + 1):
         f[:], y[:] = 0.0, 0.0
         trace = np.zeros(SWEEPS)
         started = time.perf_counter()
-        done = kernels.gauss_seidel(
-            rows, spread, scaled.p, scaled.own, inverse, 1.0, 0.0, f, y, trace
-        )
+        done = gauss_seidel(False, edges, visits, 0.0, f, y, trace)
         seconds.append((time.perf_counter() - started) / done)
     spent = statistics.median(seconds[1:])  # the first run compiles
     return [{

@@ -2,7 +2,7 @@
 
 A loop that Python calls is kept on disk, and read from there by the next process. One that only
 compiled loops call becomes a part of them: it needs no file and no door to Python. Without those
-the loops of ``newton_small`` and ``newton_truss_small`` compile in about a third less time.
+loops compile in about a third less time.
 
 Numbers are divided as IEEE 754 says, without Python's ZeroDivisionError: loops test their results
 for infinities and not-a-number.
@@ -53,22 +53,24 @@ class _Layer:
 
     Attributes
     ----------
-    turn : held by the Python thread whose loop runs, where the layer takes one at a time.
+    turn : the lock of the Python thread whose loop runs, where the layer takes one at a time.
     lost : whether threads were started before this process was forked and are lost to it.
+    name : the layer's name, empty until its threads have started.
     """
 
     def __init__(self) -> None:
         self.turn = threading.RLock()
         self.lost = False
+        self.name = ""
 
-    def name(self) -> str:
-        """The layer's name; starts its threads."""
+    def start(self) -> None:
+        """Start the layer's threads, and note its name."""
         numba.get_num_threads()
-        return str(numba.threading_layer())
+        self.name = str(numba.threading_layer())
 
     def after_fork(self) -> None:
         """In the child: a new lock; GNU's OpenMP does not survive a fork, the others do."""
-        self.turn = threading.RLock()
+        self.turn, self.name = threading.RLock(), ""
         try:
             self.lost = numba.threading_layer() == "omp"
         except ValueError:  # no threads yet: the child starts its own
@@ -99,7 +101,9 @@ def side_by_side(loop: Callable[..., Result], *arguments: Any) -> Result:
             "survive a fork: start processes by 'spawn' or 'forkserver', or set "
             "NUMBA_THREADING_LAYER=workqueue",
         )
-    if _LAYER.name() != "workqueue":
+    if not _LAYER.name:
+        _LAYER.start()
+    if _LAYER.name != "workqueue":
         return loop(*arguments)
     with _LAYER.turn:
         return loop(*arguments)

@@ -6,18 +6,23 @@ True
 """
 
 from cdopt._util.arguments import guard
-from cdopt.backends.accuracy import ACCURACY, AccuracyWords
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability, RunResult
-from cdopt.backends.descriptions import describe, settings_for
 from cdopt.backends.direct import Direct
-from cdopt.backends.lcp import LCP
+from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Modelled
-from cdopt.backends.newton import Newton
+from cdopt.backends.newton import Auto, InteriorPoint, Newton
 from cdopt.backends.osqp_session import OSQPSession, osqp_session
 from cdopt.backends.pgs import PGS
-from cdopt.backends.registry import available, known_names, resolve, why_unavailable
+from cdopt.backends.registry import ACCURACY, AccuracyWords, known_names
+from cdopt.backends.selection import (
+    available,
+    describe,
+    resolve,
+    settings_for,
+    why_unavailable,
+)
 
 __all__ = [
     "ACCURACY",
@@ -26,9 +31,11 @@ __all__ = [
     "PGS",
     "AccuracyWords",
     "AugmentedLagrangian",
+    "Auto",
     "Backend",
     "Capability",
     "Direct",
+    "InteriorPoint",
     "Modelled",
     "Newton",
     "OSQPSession",

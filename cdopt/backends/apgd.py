@@ -1,44 +1,66 @@
-"""Accelerated projected gradient descent (APGD) on (22).
+"""Accelerated projected gradient descent (APGD), on (22) and with elastic energies.
 
-Mazhar, Heyn, Negrut and Tasora (2015), which Olsen & Kamrin (2018) use for classic contact
-dynamics; the iteration and its source are told in ``cdopt.backends.proximal``. Products N f are
-taken as B (M⁻¹ (Bᵀ f)), never with N where B and M are known.
+minimise over f ≥ 0    ½ fᵀ H f + hᵀ f + Σ e_i(f_i),    H = R Sᵀ,  e_i′(f) = a_i f^s
 
-Where forces are indeterminate, a gradient method started from zero stays in the range of B as
-long as no force has been held at zero: on ``beam-uniform`` it finds the minimum-norm forces, 10/3
-N on each of the three supports.
+H. Mazhar, T. Heyn, D. Negrut, A. Tasora, *Using Nesterov's method to accelerate multibody
+dynamics with friction and contact*, ACM Trans. Graph. 34 (2015) 32, algorithm 1 without the
+friction cone, which Olsen & Kamrin (2018) use for classic contact dynamics: Nesterov's momentum,
+L doubled until the quadratic model is an upper bound and relaxed by 0.9 after every step, momentum
+dropped when it points uphill, the best iterate kept. Two things differ. The upper bound is tested
+as dᵀHd ≤ L dᵀd, the same number without cancellation. An elastic energy e, which their problem has
+not, enters by its proximal operator (A. Beck, M. Teboulle, SIAM J. Imaging Sci. 2 (2009) 183), so
+that the infinite slope of e′ at zero for p > 2 does no harm; without it the operator is their
+projection. The restart is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715,
+for such steps.
+
+H is never formed: its products are R (Sᵀ f). Where forces are indeterminate, a gradient method
+started from zero stays in the range of B as long as no force has been held at zero: on
+``beam-uniform`` it finds the minimum-norm forces, 10/3 N on each of the three supports.
+
+Threads change no result: each writes its own entries, and sums are taken over chunks whose number
+depends on the problem alone, added in order.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import prange
 
-from cdopt.backends import kernels
-from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.held import held
-from cdopt.backends.proximal import Proximal
-from cdopt.backends.structured import (
-    check_common,
-    finished,
-    rigid,
+from cdopt.backends.native import (
+    NativeBackend,
+    Outcome,
+    Progress,
+    check_settings,
+    in_pieces,
+    natural_residual,
     scaled_step,
     starting_forces,
-    tell,
 )
-from cdopt.backends.threads import threads_for
+from cdopt.backends.sparse_rows import Places, Rows, larger, plain, transposed
+from cdopt.backends.threads import several, threads_for
+from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-LOG = logging.getLogger("cdopt.backends.apgd")
+_CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
+_FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
+_LEAST = 1e-3  # L never falls below this share of the largest H_ii
+_DOUBLINGS = 100  # of L in one step
+_THETA, _LIPSCHITZ, _BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of the loop
+_SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
+_LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 
 
 @dataclass(frozen=True)
-class APGD:
+class APGD(NativeBackend):
     """Settings of accelerated projected gradient descent.
 
     Parameters
@@ -54,68 +76,363 @@ class APGD:
     InvalidInput : a setting out of range.
     """
 
+    name: ClassVar[str] = "apgd"
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    limit: ClassVar[str] = "max_iterations"
+
     max_iterations: int = 100_000
     accuracy: float = 1e-8
     history: bool = False
 
     def __post_init__(self) -> None:
-        check_common(self.accuracy, ("max_iterations", self.max_iterations), self.history)
+        check_settings(self)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return "apgd"
-
-    @property
-    def capability(self) -> Capability:
-        """Rigid steps, warm starts."""
-        return Capability(structured=frozenset({"rigid step"}), warm_start=True)
-
-    def run(
+    def _solve(
         self,
-        posed: Posed,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Iterate until the stopping test is met or the limit is reached."""
-        deadline = Deadline.after(time_limit)
-        return held(
-            self, posed, warm_start, "max_iterations", deadline,
-            lambda settings, start: settings._run(posed, start, verbose, deadline),
-        )  # fmt: skip
-
-    def _run(
-        self, posed: Posed, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        started = time.perf_counter()
-        data = rigid(posed, self.name)
+        data: RigidStepData | DelassusStepData,
+        start: WarmStart | None,
+        tell: Progress,
+        deadline: Deadline,
+    ) -> Outcome:
         step = scaled_step(data)
-        rows = kernels.plain(step.rows)
-        spread = rows if step.spread is step.rows else kernels.plain(step.spread)
-        problem = Proximal(
-            rows=rows,
-            columns=kernels.transposed(spread, step.rows.shape[1]),
-            own=step.own,
-            h=step.p,
-            compliance=np.zeros(0),
-            exponent=1.0,
-            forces=np.where(step.own > 0.0, starting_forces(data, warm_start), 0.0),
+        rows = plain(step.rows)
+        spread = rows if step.spread is step.rows else plain(step.spread)
+        terms = Terms(*rows, step.diagonal, step.p)
+        descent = ProximalGradient(
+            terms,
+            transposed(spread, step.rows.shape[1]),
+            np.where(step.diagonal > 0.0, starting_forces(data, start), 0.0),
         )
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            met = problem.minimise(
+            met = descent.minimise(
                 self.accuracy,
                 self.max_iterations,
                 deadline,
-                lambda n, residual: tell(LOG, verbose, f"iteration {n}: residual {residual:.2e}"),
+                lambda n, residual: tell(f"iteration {n}: residual {residual:.2e}"),
             )
         status = "solved" if met else "stopped"
-        tell(LOG, verbose, f"{status} after {problem.steps}: residual {problem.residual:.2e}")
+        tell(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
         solved = time.perf_counter()
-        forces = step.force * problem.forces
-        iterate = Iterate(data.velocity(forces), forces)
-        clock = (started, prepared, solved)
-        return finished(
-            self, met, iterate, clock, problem.steps, problem.residuals, deadline=deadline
-        )
+        forces = step.force * descent.forces
+        return Outcome(
+            Iterate(data.velocity(forces), forces), met, descent.steps, prepared, solved,
+            descent.residuals,
+        )  # fmt: skip
+
+
+class Terms(NamedTuple):
+    """The objective of one problem.
+
+    Attributes
+    ----------
+    pointers, columns, values : the rows of R, flat: parallel loops take no nested tuples.
+    diagonal : (nc,) of H.
+    h : (nc,).
+    compliance : a (nc,); without entries the iteration is the plain projected gradient.
+    exponent : s.
+    """
+
+    pointers: Places
+    columns: Places
+    values: FloatArray
+    diagonal: FloatArray
+    h: FloatArray
+    compliance: FloatArray = np.zeros(0)
+    exponent: float = 1.0
+
+
+@dataclass
+class ProximalGradient:
+    """The accelerated proximal gradient iteration and where it stands.
+
+    Attributes
+    ----------
+    terms : the problem. transposed : the rows of Sᵀ.
+    forces : (nc,) the iterate.
+    steps, residual, residuals : taken so far; of the last iterate; of all.
+    """
+
+    terms: Terms
+    transposed: Rows
+    forces: FloatArray
+    steps: int = 0
+    residual: float = np.inf
+    residuals: list[FloatArray] = field(default_factory=list)
+
+    def minimise(
+        self, tolerance: float, limit: int, deadline: Deadline,
+        progress: Callable[[int, float], None] = lambda n, residual: None,
+    ) -> bool:  # fmt: skip
+        """Step until the natural residual max |min(H_ii f_i, gradient_i)| ≤ tolerance.
+
+        ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
+        the test was met; the iterate is then the last one, otherwise the best one.
+        """
+        terms, nc = self.terms, self.forces.size
+        y, best = np.zeros(self.transposed[0].size - 1), self.forces.copy()
+        self._edges, self._threaded = (chunks(nc), chunks(y.size)), several()
+        self.residual = self._fresh(self.forces, y)[1]
+        least = _LEAST * float(terms.diagonal.max(initial=0.0)) or 1.0
+        scalars = np.empty(4)
+        scalars[[_BEST, _LEAST_LIPSCHITZ]] = self.residual, least
+        scalars[_LIPSCHITZ] = max(self._estimate(y), least)
+        scalars[_THETA] = 1.0
+        state = np.zeros((4, nc))
+        state[0] = state[1] = self.forces
+        taken = 0
+        while not self.residual <= tolerance and taken < limit and not deadline.passed:
+            for target in (0, 1):
+                state[target + 2] = self._fresh(state[target], y)[0]
+            trace = np.zeros(min(_FRESH_EVERY, limit - taken))
+            done = 0
+            for piece in in_pieces(trace, terms.columns.size, deadline):
+                stepped = self._loop(
+                    _accelerate, self._threaded, terms, self.transposed, self._edges, tolerance,
+                    state, scalars, best, y, piece,
+                )  # fmt: skip
+                done += stepped
+                if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
+                    break
+            taken += done
+            self.residuals.append(trace[:done])
+            self.residual = self._fresh(state[0], y)[1]
+            progress(self.steps + taken, self.residual)
+        met = bool(self.residual <= tolerance)
+        self.forces = state[0].copy() if met else best
+        self.steps += taken
+        return met
+
+    def _fresh(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+        """H f and the natural residual at f."""
+        terms, product = self.terms, np.zeros(f.size)
+        self._loop(_multiply, self._threaded, self._edges[1], self.transposed, f, y)
+        rows = terms.pointers, terms.columns, terms.values
+        self._loop(_multiply, self._threaded, self._edges[0], rows, y, product)
+        gradient = product + terms.h
+        if terms.compliance.size:
+            gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
+        return product, natural_residual(terms.diagonal, gradient, f)
+
+    def _loop(self, loop: Callable[..., Any], *arguments: Any) -> Any:
+        return side_by_side(loop, *arguments) if self._threaded else loop(*arguments)
+
+    def _estimate(self, y: FloatArray) -> float:
+        """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""
+        away = self.forces - 1.0
+        length = float(np.linalg.norm(away))
+        if length == 0.0:
+            return float(self.terms.diagonal.max(initial=0.0))
+        return float(np.linalg.norm(self._fresh(away, y)[0])) / length
+
+
+# --- compiled loops ----------------------------------------------------------------------
+
+
+def chunks(n: int) -> Places:
+    """(chunks + 1,) where each chunk of a loop over n entries begins, and n; at least one chunk."""
+    count = max(1, min(_CHUNKS, n // _LEAST_CHUNK))
+    return (np.arange(count + 1) * n // count).astype(np.uint32)
+
+
+@part()
+def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    pointers, columns, values = rows
+    for i in range(first, last):
+        total = 0.0
+        for k in range(pointers[i], pointers[i + 1]):
+            total += values[k] * x[columns[k]]
+        out[i] = total
+
+
+@compiled(parallel=True)
+def _multiply(threaded: bool, edges: Places, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    """out = R x in the chunks of ``edges``."""
+    if threaded:
+        for c in prange(edges.shape[0] - 1):
+            _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
+    else:
+        _multiply_chunk(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+
+
+@compiled()
+def _proximal(z: float, a: float, s: float) -> float:
+    """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0: the minimiser of ½(x − z)² + e(x).
+
+    Newton's method from the side on which it is monotone; for a = 0 the projection.
+    """
+    if not z > 0.0:
+        return 0.0
+    if a == 0.0:
+        return z
+    if s == 1.0:
+        return z / (1.0 + a)
+    low = min(0.5 * z, (0.5 * z / a) ** (1.0 / s))
+    x = low if s < 1.0 else min(z, (z / a) ** (1.0 / s))
+    for _ in range(60):
+        if x == 0.0:
+            return 0.0
+        elastic = a * x**s
+        step = (x + elastic - z) / (1.0 + s * elastic / x)
+        x = max(x - step, 0.0)
+        if abs(step) <= 2e-16 * x:
+            break
+    return x
+
+
+class Proposal(NamedTuple):
+    """How the next trial point is proposed, and whether the last one is taken over.
+
+    Attributes
+    ----------
+    accept : take over the last trial point; ``keep`` as the best one.
+    beta : momentum. length : L.
+    """
+
+    accept: bool
+    keep: bool
+    beta: float
+    length: float
+
+
+@part()
+def _propose_chunk(
+    first: int, last: int, proposal: Proposal, terms: Terms, state: FloatArray, trial: FloatArray,
+    best: FloatArray, sums: FloatArray,
+) -> None:  # fmt: skip
+    """The trial point of the step before taken over if accepted, then a new one proposed."""
+    f, z, product_f, product_z = state[0], state[1], state[2], state[3]
+    x, d, product_d = trial[0], trial[1], trial[2]
+    accept, keep, beta, length = proposal
+    squared, rigid = 0.0, terms.compliance.shape[0] == 0
+    for i in range(first, last):
+        if accept:
+            product = product_z[i] + product_d[i]
+            z[i] = x[i] + beta * (x[i] - f[i])
+            product_z[i] = product + beta * (product - product_f[i])
+            f[i], product_f[i] = x[i], product
+            if keep:
+                best[i] = x[i]
+        target = z[i] - (product_z[i] + terms.h[i]) / length
+        if rigid:
+            x[i] = target if target > 0.0 else 0.0
+        else:
+            x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
+        d[i] = x[i] - z[i]
+        squared += d[i] * d[i]
+    sums[_SQUARED] = squared
+
+
+@part(parallel=True)
+def _propose(
+    threaded: bool, edges: Places, proposal: Proposal, terms: Terms, state: FloatArray,
+    trial: FloatArray, best: FloatArray, sums: FloatArray,
+) -> None:  # fmt: skip
+    """Trial points x and d = x − z, chunk by chunk."""
+    if threaded:
+        for c in prange(edges.shape[0] - 1):
+            _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
+    else:
+        for c in range(edges.shape[0] - 1):
+            _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
+
+
+@part()
+def _judge_chunk(
+    first: int, last: int, terms: Terms, state: FloatArray, trial: FloatArray, y: FloatArray,
+    sums: FloatArray,
+) -> None:  # fmt: skip
+    """H d at the trial point, and what decides on it."""
+    f, product_z = state[0], state[3]
+    x, d, product_d = trial[0], trial[1], trial[2]
+    curvature, uphill, worst, rigid = 0.0, 0.0, 0.0, terms.compliance.shape[0] == 0
+    for i in range(first, last):
+        total = 0.0
+        for k in range(terms.pointers[i], terms.pointers[i + 1]):
+            total += terms.values[k] * y[terms.columns[k]]
+        product_d[i] = total
+        curvature += d[i] * total
+        uphill -= d[i] * (x[i] - f[i])
+        gradient = product_z[i] + total + terms.h[i]
+        if not rigid and terms.compliance[i] > 0.0:
+            gradient += terms.compliance[i] * x[i] ** terms.exponent
+        worst = larger(worst, abs(min(gradient, terms.diagonal[i] * x[i])))
+    sums[_CURVATURE], sums[_UPHILL], sums[_WORST] = curvature, uphill, worst
+
+
+@part(parallel=True)
+def _judge(
+    threaded: bool, edges: Places, terms: Terms, state: FloatArray, trial: FloatArray,
+    y: FloatArray, sums: FloatArray,
+) -> None:  # fmt: skip
+    """H d and the sums of each chunk."""
+    if threaded:
+        for c in prange(edges.shape[0] - 1):
+            _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
+    else:
+        for c in range(edges.shape[0] - 1):
+            _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
+
+
+@part()
+def _in_order(sums: FloatArray, place: int) -> float:
+    """The sum over chunks, always in the same order."""
+    total = 0.0
+    for c in range(sums.shape[0]):
+        total += sums[c, place]
+    return total
+
+
+@compiled()
+def _accelerate(
+    threaded: bool, terms: Terms, transposed: Rows, edges: tuple[Places, Places],
+    tolerance: float, state: FloatArray, scalars: FloatArray, best: FloatArray, y: FloatArray,
+    trace: FloatArray,
+) -> int:  # fmt: skip
+    """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
+
+    ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the extrapolated
+    point z, H f and H z; ``scalars`` θ, the Lipschitz estimate L, the least residual so far and
+    the floor of L; ``best`` the forces of that residual; ``y`` is room for the intermediate
+    vector. ``trace`` receives the natural residual of each iterate; the loop ends early when it is
+    within ``tolerance``. Returns the number of steps.
+
+    A step passes three times over its data: over the contacts to take over the last trial point
+    x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over
+    the contacts for R y, whose sums decide what follows.
+    """
+    contacts, dofs = edges
+    nc = terms.diagonal.shape[0]
+    trial, sums = np.empty((3, nc)), np.zeros((contacts.shape[0] - 1, _LINE))
+    accept, keep, beta, taken = False, False, 0.0, 0
+    for step in range(trace.shape[0]):
+        length = scalars[_LIPSCHITZ]
+        for _ in range(_DOUBLINGS):
+            proposal = Proposal(accept, keep, beta, length)
+            _propose(threaded, contacts, proposal, terms, state, trial, best, sums)
+            accept = False
+            _multiply(threaded, dofs, transposed, trial[1], y)
+            _judge(threaded, contacts, terms, state, trial, y, sums)
+            bound = length * _in_order(sums, _SQUARED) * (1.0 + 1e-12)
+            if _in_order(sums, _CURVATURE) <= bound:
+                break
+            length *= 2.0
+        theta = scalars[_THETA]
+        following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
+        beta = theta * (1.0 - theta) / (theta * theta + following)
+        if _in_order(sums, _UPHILL) > 0.0:  # the momentum points uphill: start it anew
+            following, beta = 1.0, 0.0
+        worst = 0.0
+        for c in range(sums.shape[0]):
+            worst = larger(worst, sums[c, _WORST])
+        accept, keep, taken = True, worst < scalars[_BEST], step + 1
+        scalars[_THETA] = following
+        scalars[_LIPSCHITZ] = max(0.9 * length, scalars[_LEAST_LIPSCHITZ])
+        scalars[_BEST] = worst if keep else scalars[_BEST]
+        trace[step] = worst
+        if worst <= tolerance:
+            break
+    if accept:  # the last step's own: what it would propose is left aside
+        proposal = Proposal(accept, keep, beta, scalars[_LIPSCHITZ])
+        _propose(threaded, contacts, proposal, terms, state, trial, best, sums)
+    return taken

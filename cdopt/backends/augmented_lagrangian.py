@@ -1,4 +1,4 @@
-"""The no-tension truss (36) by an augmented Lagrangian, as Olsen & Kamrin (2018) solve it.
+"""Augmented Lagrangians: of the no-tension truss (36), as Olsen & Kamrin (2018) solve it.
 
 minimise over f ≥ 0    Σ w*(f) + fᵀ B ū    subject to    Bᵀ f = F̃ on the free dofs
 
@@ -13,41 +13,39 @@ tolerances tighten, ω ← ω μ, η ← η μ^0.9; if not, the penalty grows, �
 tolerances start over at ω = μ, η = μ^0.1. (They divide μ by 100; a gentler step keeps the inner
 problems better conditioned.) The multiplier y is the micro-displacement u itself.
 
-Inside runs APGD (``cdopt.backends.proximal``), with w* in the proximal operator: its slope
+The inner solver is APGD (``cdopt.backends.apgd``), with w* in the proximal operator: its slope
 f^{1/(p−1)} is infinite at zero for p > 2, and no Lipschitz constant would bound it.
 
 Everything is in units of each part's load and overlap (``TrussData.scaled``).
+
+A rigid step is solved by the augmented Lagrangian of ``rigid_multipliers``.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import Unsupported
-from cdopt.backends import kernels
-from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends import newton
+from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.held import held
-from cdopt.backends.kernels import Rows
-from cdopt.backends.proximal import Proximal
-from cdopt.backends.structured import (
-    check_common,
+from cdopt.backends.native import (
+    NativeBackend,
+    Outcome,
+    Progress,
     check_count,
-    finished,
+    check_settings,
     starting_forces,
-    tell,
 )
+from cdopt.backends.sparse_rows import Rows, plain, transposed
 from cdopt.backends.threads import threads_for
-from cdopt.problem import ScaledTruss, TrussData
+from cdopt.problem import DelassusStepData, RigidStepData, ScaledTruss, TrussData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
-
-LOG = logging.getLogger("cdopt.backends.augmented-lagrangian")
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
 _ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1
@@ -56,22 +54,28 @@ _INNER = 2000  # APGD steps at most between two looks at the multipliers
 
 
 @dataclass(frozen=True)
-class AugmentedLagrangian:
+class AugmentedLagrangian(NativeBackend):
     """Settings of the augmented Lagrangian.
 
     Parameters
     ----------
-    max_iterations : APGD steps at most, of all outer iterations together.
+    max_iterations : inner steps at most, of all outer iterations together: APGD steps of a truss,
+        Newton steps of a rigid step.
     max_outer : outer iterations at most.
-    accuracy : the run is solved when, in units of each part's load F, equilibrium
+    accuracy : a truss is solved when, in units of each part's load F, equilibrium
         |Bᵀf − F̃|_j / (β_j F) and the contact law |f_i − w′(c_i)| / F hold to it, with the
-        overlap c = −B u of the multipliers; and, down to 1e-10, when the certificate does.
-    history : keep the larger of the two after each outer iteration in ``raw.residuals``.
+        overlap c = −B u of the multipliers; a rigid step when its scaled natural residual and
+        momentum error do; and, down to 1e-10, when the certificate does.
+    history : keep that residual after each outer iteration in ``raw.residuals``.
 
     Raises
     ------
     InvalidInput : a setting out of range.
     """
+
+    name: ClassVar[str] = "augmented-lagrangian"
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "truss"})
+    limit: ClassVar[str] = "max_iterations"
 
     max_iterations: int = 50_000
     max_outer: int = 200
@@ -79,61 +83,32 @@ class AugmentedLagrangian:
     history: bool = False
 
     def __post_init__(self) -> None:
-        check_common(self.accuracy, ("max_iterations", self.max_iterations), self.history)
+        check_settings(self)
         check_count("max_outer", self.max_outer)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return "augmented-lagrangian"
-
-    @property
-    def capability(self) -> Capability:
-        """Trusses of any power, warm starts."""
-        return Capability(structured=frozenset({"truss"}), warm_start=True)
-
-    def run(
-        self,
-        posed: Posed,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Iterate until the stopping test is met or a limit is reached.
-
-        Raises
-        ------
-        Unsupported : the problem is no truss.
-        """
-        data = posed.data
-        if not isinstance(data, TrussData):
-            raise Unsupported(self.name, f"it solves trusses, not a {data.kind}")
-        deadline = Deadline.after(time_limit)
-        return held(
-            self, posed, warm_start, "max_iterations", deadline,
-            lambda settings, start: settings._run(data, start, verbose, deadline),
-        )  # fmt: skip
-
-    def _run(
-        self, data: TrussData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        started = time.perf_counter()
+    def _solve(
+        self, data: TrussData | RigidStepData | DelassusStepData, start: WarmStart | None,
+        tell: Progress, deadline: Deadline,
+    ) -> Outcome:  # fmt: skip
+        if isinstance(data, RigidStepData | DelassusStepData):
+            multipliers = newton.Multipliers(self.accuracy, self.max_outer, self.history)
+            return multipliers._solve(data, start, tell, deadline)
         scaled = data.scaled()
-        state = _State(scaled, starting_forces(data, warm_start), _start_u(scaled, warm_start))
+        state = _State(scaled, starting_forces(data, start), _start_u(scaled, start))
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            met = self._outer(state, verbose, deadline)
+            met = self._outer(state, tell, deadline)
         status = "solved" if met else "stopped"
-        tell(LOG, verbose, f"{status} after {state.steps}: residual {state.worst:.2e}")
+        tell(f"{status} after {state.steps}: residual {state.worst:.2e}")
         solved = time.perf_counter()
         u = np.array(data.prescribed_u)
         u[scaled.used] = state.u / scaled.unit
-        iterate = Iterate(u, data.force * state.f)
-        clock = (started, prepared, solved)
         residuals = [np.array(state.residuals)]
-        return finished(self, met, iterate, clock, state.steps, residuals, deadline=deadline)
+        return Outcome(
+            Iterate(u, data.force * state.f), met, state.steps, prepared, solved, residuals
+        )
 
-    def _outer(self, state: _State, verbose: bool, deadline: Deadline) -> bool:
+    def _outer(self, state: _State, tell: Progress, deadline: Deadline) -> bool:
         mu = _MU_START
         omega, eta = mu, mu**_ETA_START
         for outer in range(1, self.max_outer + 1):
@@ -141,7 +116,7 @@ class AugmentedLagrangian:
             state.inner(1.0 / mu, omega, most, deadline)
             moved = state.u + state.excess / mu
             worst = state.test(moved)
-            tell(LOG, verbose, f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
+            tell(f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
             if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
                 state.u = moved
                 omega = max(omega * mu, _OMEGA_LEAST)
@@ -180,31 +155,31 @@ class _State:
     residuals: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.excess = np.asarray(self.truss.B.T @ self.f - self.truss.load)
-        self._rows = kernels.plain(self.truss.B)
-        self._columns = kernels.transposed(self._rows, self.truss.B.shape[1])
-        squares = self.truss.B.multiply(self.truss.B).sum(axis=1)
-        self._squares = np.asarray(squares, dtype=np.float64).ravel()
-        law = self.truss.law
+        B, law = self.truss.B, self.truss.law
+        self.excess = np.asarray(B.T @ self.f - self.truss.load)
+        self._rows = plain(B)
+        self._columns = transposed(self._rows, B.shape[1])
+        self._squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
         self._slope = 1.0 / (law.power - 1.0)
         self._compliance = law.stiffness**-self._slope
 
     def inner(self, sigma: float, omega: float, limit: int, deadline: Deadline) -> None:
         """Minimise the augmented Lagrangian over f ≥ 0, from the forces at hand."""
-        B = self.truss.B
-        root = np.sqrt(sigma)
-        problem = Proximal(
-            rows=_times(self._rows, root),
-            columns=_times(self._columns, root),
-            own=sigma * self._squares,
-            h=self.truss.opening + B @ (self.u - sigma * self.truss.load),
-            compliance=self._compliance,
-            exponent=self._slope,
-            forces=self.f,
+        B, root = self.truss.B, np.sqrt(sigma)
+        descent = ProximalGradient(
+            Terms(
+                *_times(self._rows, root),
+                sigma * self._squares,
+                self.truss.opening + B @ (self.u - sigma * self.truss.load),
+                self._compliance,
+                self._slope,
+            ),
+            _times(self._columns, root),
+            self.f,
         )
-        problem.minimise(omega, limit, deadline, lambda n, residual: None)
-        self.f = problem.forces
-        self.steps += problem.steps
+        descent.minimise(omega, limit, deadline)
+        self.f = descent.forces
+        self.steps += descent.steps
         self.excess = np.asarray(B.T @ self.f - self.truss.load)
 
     def test(self, u: FloatArray) -> float:

@@ -7,12 +7,11 @@ each solver works on data of its own.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import cvxpy as cp
@@ -20,11 +19,12 @@ import cvxpy.settings as words
 
 from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, InvalidInput
-from cdopt.backends import catalogue, warm
-from cdopt.backends.accuracy import ACCURACY, options_for, time_limit_for
+from cdopt.backends import registry, warm
 from cdopt.backends.base import Capability, Claim, Posed, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.posing import POSING
+from cdopt.backends.registry import limited_by, options_for, time_limit_for
+from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
@@ -51,8 +51,8 @@ class Modelled:
     Parameters
     ----------
     name : the solver's name, as in ``cdopt.backends.available()``.
-    accuracy : requested accuracy in (0, 1), put into the solver's own words by
-        ``cdopt.backends.accuracy``; None leaves the defaults alone.
+    accuracy : requested accuracy in (0, 1), translated into the solver's own settings by
+        ``cdopt.backends.registry``; None leaves the defaults alone.
     options : settings of the solver, by its own names; they win over ``accuracy``.
 
     Raises
@@ -67,8 +67,8 @@ class Modelled:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        checks.choice("backend", self.name, catalogue.cvxpy_solvers())
-        reason = catalogue.why_not(self.name)
+        checks.choice("backend", self.name, registry.cvxpy_solvers())
+        reason = registry.why_not(self.name)
         if reason:
             raise BackendUnavailable(self.name, reason)
         if not isinstance(self.options, Mapping) or not all(
@@ -78,7 +78,8 @@ class Modelled:
                 "options", checks.describe(self.options), "a mapping of setting names to values"
             )
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
-        known = catalogue.TABLE[self.name].settings if self.name in catalogue.TABLE else None
+        record = registry.SOLVERS.get(self.name)
+        known = record.settings if record else None
         unknown = sorted(set(self.options) - known) if known is not None else []
         if known is not None and unknown:
             raise InvalidInput(
@@ -94,7 +95,7 @@ class Modelled:
     @property
     def capability(self) -> Capability:
         """What the solver can take."""
-        return catalogue.capability(self.name)
+        return registry.capability(self.name)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -111,72 +112,76 @@ class Modelled:
     ) -> RunResult:
         """Compile with CVXPY, solve once, read the iterate back."""
         deadline, settings = Deadline.after(time_limit), self.settings
-        limited = "" if time_limit is None else keeps_time(self.name)
-        own = SimpleNamespace(_solver_cache={})  # nothing warm-starts unasked, nor from elsewhere
+        limited = "" if time_limit is None else limited_by(self.name)
+        start = None
         with POSING:
             problem = posed.problem
             started = time.perf_counter()
             try:
-                data, chain, inverse = compiled_for(problem, self.name, settings)
+                compiled = compiled_for(problem, self.name, settings)
             except FOREIGN_ERRORS as error:
                 return failure(error, {"compile": time.perf_counter() - started}, settings, limited)
             if warm_start is not None and self.capability.warm_start:
                 posed.seed(warm_start)
-                warm.seed_cache(self.name, problem, data, inverse, own._solver_cache)
-        compiled = time.perf_counter()
-        timings = {"compile": compiled - started}
+                start = warm.point(self.name, problem, compiled)
+        ready = time.perf_counter()
+        timings = {"compile": ready - started}
         if deadline.passed:
             return out_of_time(timings, settings, limited)
-        asked = dict(settings)
+        options = dict(settings)
         if time_limit is not None:
-            asked |= time_limit_for(self.name, settings, deadline.left)
+            options |= time_limit_for(self.name, settings, deadline.left)
+        data, chain, inverse = compiled
         try:
-            raw = chain.solve_via_data(own, data, warm_start is not None, verbose, asked)
+            if start is None:
+                keeper = cp.Problem(cp.Minimize(0))  # holds what CVXPY would keep for a next solve
+                raw = chain.solve_via_data(keeper, data, False, verbose, options)
+            else:
+                raw = warm.solve(self.name, data, {**options, "verbose": verbose}, start)
         except FOREIGN_ERRORS as error:
-            timings["solve"] = time.perf_counter() - compiled
+            timings["solve"] = time.perf_counter() - ready
             return failure(error, timings, settings, limited)
         solved = time.perf_counter()
-        timings["solve"] = solved - compiled
+        timings["solve"] = solved - ready
         with POSING:
             try:
                 result = chain.invert(raw, inverse)
-                there = result.status in words.SOLUTION_PRESENT
-                if there:
-                    problem.unpack(result)
+                iterate = read_back(posed, result)
             except FOREIGN_ERRORS as error:
                 return failure(error, timings, settings, limited)
-            iterate = posed.iterate() if there else None
         timings["read"] = time.perf_counter() - solved
-        claim = CLAIMS.get(result.status, "failed")
-        if iterate is None and claim in ("solved", "inaccurate"):
-            claim = "failed"
-        return timed(
-            RunResult(
-                status=native_status(raw) or str(result.status),
-                claim=claim,
-                iterate=iterate,
-                timings=timings,
-                iterations=_count(result.attr.get(words.NUM_ITERS)),
-                raw=raw,
-                settings=settings,
-                limited=limited,
-            )
-        )
+        return result_of(raw, result, iterate, timings, settings, limited)
 
 
-def keeps_time(name: str) -> str:
-    """What keeps to a time limit, in words."""
-    setting = ACCURACY[name].seconds if name in ACCURACY else ""
-    if setting:
-        return f"{name}'s own {setting}"
-    return f"only until {name} begins, which has no time limit"
+def read_back(posed: Posed, result: Any) -> Iterate | None:
+    """The iterate in CVXPY's ``result``, after it stands in the problem's variables."""
+    if result.status not in words.SOLUTION_PRESENT:
+        return None
+    posed.problem.unpack(result)
+    return posed.iterate()
 
 
-def timed(result: RunResult) -> RunResult:
-    """The result, marked where the solver's own words say that its time was up."""
-    if not result.limited or result.claim == "solved" or "time" not in result.status.lower():
-        return result
-    return dataclasses.replace(result, status=f"{TIME_LIMIT} ({result.status})", out_of_time=True)
+def result_of(
+    raw: Any, result: Any, iterate: Iterate | None, timings: dict[str, float],
+    settings: Mapping[str, Any], limited: str,
+) -> RunResult:  # fmt: skip
+    """The result of a run from the solver's ``raw`` result and CVXPY's reading of it."""
+    claim = CLAIMS.get(result.status, "failed")
+    if iterate is None and claim in ("solved", "inaccurate"):
+        claim = "failed"
+    status = native_status(raw) or str(result.status)
+    late = bool(limited) and claim != "solved" and "time" in status.lower()
+    return RunResult(
+        status=f"{TIME_LIMIT} ({status})" if late else status,
+        claim=claim,
+        iterate=iterate,
+        timings=timings,
+        iterations=_count(result.attr.get(words.NUM_ITERS)),
+        raw=raw,
+        settings=settings,
+        out_of_time=late,
+        limited=limited,
+    )
 
 
 def out_of_time(timings: dict[str, float], settings: Mapping[str, Any], limited: str) -> RunResult:
@@ -209,10 +214,10 @@ def native_status(raw: Any) -> str:
         return f"exit flag {raw[2]}" if len(raw) > 2 else ""
     if isinstance(raw, dict):
         info = raw.get("info")
-        found = raw.get("model_status") or (info.get("status") if isinstance(info, dict) else None)
+        status = raw.get("model_status") or (info.get("status") if isinstance(info, dict) else None)
     else:
-        found = getattr(raw, "status", None) or getattr(getattr(raw, "info", None), "status", None)
-    return "" if found is None else str(found).rpartition(".")[2]
+        status = getattr(raw, "status", None) or getattr(getattr(raw, "info", None), "status", None)
+    return "" if status is None else str(status).rpartition(".")[2]
 
 
 def _count(value: Any) -> int | None:

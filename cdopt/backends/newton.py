@@ -1,64 +1,40 @@
-"""Newton's method for trusses, rigid and elastic steps, on general sparse B.
+"""cdopt's second-order solvers as backends: Newton, the interior point, and the choice of both.
 
-The truss is minimised in potential form by a semismooth Newton method (``newton_truss``), and so
-is the elastic step, a truss with inertia; the rigid step by an augmented Lagrangian over the same
-linear systems (``newton_rigid``). Up to 240 dofs both are compiled as a whole
-(``newton_truss_small``, ``newton_small``); above, rigid steps go to a proximal interior point
-(``newton_interior``), which also takes over trusses that Newton's method does not solve.
-``cdopt.backends.linalg`` factorises small systems as dense matrices and solves larger ones by
-conjugate gradients preconditioned with each body's block, in compiled threaded loops, or by a
-sparse factorisation where that takes less. Blocks come from ``dof_body``; without it every dof
-stands alone.
+Trusses and elastic steps are minimised in potential form by a semismooth Newton method
+(``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
+an augmented Lagrangian over compliant steps (``rigid_multipliers``) where systems are small, to
+the interior point where they are large, and to the other of the two where the first does not
+reach the accuracy.
 """
 
 from __future__ import annotations
 
-import logging
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import Unsupported
-from cdopt.backends import newton_interior, newton_rigid, newton_small, newton_truss
-from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt._util.checks import FloatArray
+from cdopt.backends import interior_point, potential_newton, rigid_multipliers
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.held import held
-from cdopt.backends.linalg import Network, network
-from cdopt.backends.linalg.base import Tally
-from cdopt.backends.newton_interior import Conditions
-from cdopt.backends.newton_rigid import RigidRun
-from cdopt.backends.newton_truss import Potential
-from cdopt.backends.structured import (
-    check_common,
-    finished,
+from cdopt.backends.native import (
+    NativeBackend,
+    Outcome,
+    Progress,
+    check_settings,
     starting_forces,
-    tell,
 )
+from cdopt.backends.network_problem import NetworkProblem, Run, network_problem
 from cdopt.backends.threads import threads_for
-from cdopt.problem import (
-    DelassusStepData,
-    ElasticStepData,
-    ProblemData,
-    RigidStepData,
-    TrussData,
-    delassus,
-)
-from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.solution import Iterate
+from cdopt.problem import ProblemData
 from cdopt.problem.warm_start import WarmStart
-
-LOG = logging.getLogger("cdopt.backends.newton")
-
-_FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
-_RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
 @dataclass(frozen=True)
-class Newton:
-    """Settings of the Newton backend.
+class SecondOrder(NativeBackend):
+    """Settings of the backends that solve linear systems of the network.
 
     Parameters
     ----------
@@ -70,221 +46,137 @@ class Newton:
 
     Notes
     -----
-    Methods and linear algebra are chosen by the size of the problem and how it goes; what was
-    used is told by ``verbose`` and kept in ``StepSolution.provenance["how"]``.
+    ``StepSolution.provenance["how"]`` names the methods and the linear algebra that were used.
 
     Raises
     ------
     InvalidInput : a setting out of range.
     """
 
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "elastic step", "truss"})
+    limit: ClassVar[str] = "max_steps"
+
     accuracy: float = 1e-12
     max_steps: int = 200
     history: bool = False
 
     def __post_init__(self) -> None:
-        check_common(self.accuracy, ("max_steps", self.max_steps), self.history)
+        check_settings(self)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return "newton"
-
-    @property
-    def capability(self) -> Capability:
-        """Rigid steps, and elastic steps and trusses of every power."""
-        return Capability(
-            structured=frozenset({"rigid step", "elastic step", "truss"}), warm_start=True
+    def _solve(
+        self, data: ProblemData, start: WarmStart | None, tell: Progress, deadline: Deadline
+    ) -> Outcome:
+        problem = network_problem(data)
+        net = problem.net
+        forces = None
+        if start is not None and problem.law is None:
+            forces = net.in_rows(starting_forces(data, start))
+        prepared = time.perf_counter()
+        with threads_for(net.nc, net.m):
+            run = self._iterate(problem, forces, problem.scaled_motion(start), deadline)
+        solved = time.perf_counter()
+        least = min(run.history, default=0.0)
+        tell(f"{run.steps} steps, {net.statistics}, residual {least:.1e}")
+        return Outcome(
+            problem.iterate(run.w, run.f),
+            run.converged,
+            run.steps,
+            prepared,
+            solved,
+            [np.array(run.history)],
+            str(net.statistics),
+            f"stopped at residual {least:.1e}",
         )
 
-    def run(
-        self,
-        posed: Posed,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Solve once."""
-        deadline = Deadline.after(time_limit)
-        return held(
-            self, posed, warm_start, "max_steps", deadline,
-            lambda settings, start: settings._run(posed.data, start, verbose, deadline),
-        )  # fmt: skip
-
-    def _run(
-        self, data: ProblemData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        if isinstance(data, RigidStepData) and newton_small.takes(data):
-            result = self._few_dofs(data, warm_start, verbose, deadline)
-            if result is not None:
-                return result
-        with threads_for(data.nc, data.nc if isinstance(data, DelassusStepData) else data.nv):
-            if isinstance(data, RigidStepData | DelassusStepData):
-                return self._rigid(data, warm_start, verbose, deadline)
-            if isinstance(data, ElasticStepData):
-                return self._elastic(data, verbose, deadline)
-            if isinstance(data, TrussData):
-                return self._truss(data, warm_start, verbose, deadline)
-        raise Unsupported(self.name, f"it does not solve a {data.kind}")
-
-    # --- trusses -----------------------------------------------------------------------
-
-    def _truss(
-        self, data: TrussData, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        started = time.perf_counter()
-        scaled = data.scaled()
-        net = network(scaled.B, None if data.dof_body is None else data.dof_body[scaled.used])
-        start = None
-        earlier = None if warm_start is None else warm_start.motion
-        if earlier is not None and earlier.shape == data.prescribed_u.shape:
-            start = net.arranged(earlier[scaled.used] * scaled.unit)
-        ready = time.perf_counter()
-        posed = Potential(
-            net, net.arranged(scaled.load), net.in_rows(scaled.opening), _in_rows(scaled.law, net)
-        )
-        run = newton_truss.minimise(posed, start, self.accuracy, self.max_steps, deadline)
-        u = np.array(data.prescribed_u)
-        u[scaled.used] = run.u[net.place] / scaled.unit
-        return self._result(
-            Iterate(u, net.in_given_order(run.f) * data.force),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
-        )  # fmt: skip
-
-    # --- elastic steps -----------------------------------------------------------------
-
-    def _elastic(self, data: ElasticStepData, verbose: bool, deadline: Deadline) -> RunResult:
-        """The truss's minimisation with inertia: w = v⁺ − v*, in scaled units, for u."""
-        started = time.perf_counter()
-        step = data.scaled()
-        net = network(step.B, data.step.dof_body, step.M)
-        ready = time.perf_counter()
-        law = _in_rows(step.law or data.law, net)
-        posed = Potential(net, np.zeros(net.m), net.in_rows(step.p), law)
-        run = newton_truss.minimise(posed, None, self.accuracy, self.max_steps, deadline)
-        w = run.u[net.place]
-        return self._result(
-            Iterate(
-                data.free_motion + data.dof_speed * w,
-                net.in_given_order(run.f) * data.force,
-            ),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
-        )  # fmt: skip
-
-    # --- rigid steps -------------------------------------------------------------------
-
-    def _few_dofs(
-        self, data: RigidStepData, warm_start: WarmStart | None, verbose: bool,
+    @abstractmethod
+    def _iterate(
+        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
         deadline: Deadline,
-    ) -> RunResult | None:  # fmt: skip
-        """The step in one compiled run; None where that does not reach the accuracy."""
-        started, tally = time.perf_counter(), Tally()
-        start = starting_forces(data, warm_start)
-        ready = time.perf_counter()
-        run = newton_small.solve(
-            data, start, self.accuracy, self.max_steps, warm_start is not None, tally, deadline
-        )
-        if run is None:
-            return None
-        return self._result(
-            Iterate(data.step.v_star + data.dof_speed * run.w, run.f * data.force),
-            run.converged, run.steps, run.history, tally, (started, ready), verbose, deadline,
-        )  # fmt: skip
-
-    def _rigid(
-        self, data: RigidStepData | DelassusStepData, warm_start: WarmStart | None, verbose: bool,
-        deadline: Deadline,
-    ) -> RunResult:  # fmt: skip
-        started = time.perf_counter()
-        B, mass, body = _scaled(data)
-        net = network(B, body, mass)
-        ready = time.perf_counter()
-        posed = Conditions(
-            net, np.zeros(net.m), net.in_rows(data.step.p_vec / data.speed),
-            net.in_rows(data.mobility * data.force / data.speed),
-        )  # fmt: skip
-        start = net.in_rows(starting_forces(data, warm_start))
-        run = self._solved(posed, start, warm_start is not None, deadline)
-        motion = None
-        if isinstance(data, RigidStepData):
-            motion = data.step.v_star + data.dof_speed * run.w[net.place]
-        return self._result(
-            Iterate(motion, net.in_given_order(run.f) * data.force),
-            run.converged, run.steps, run.history, net.tally, (started, ready), verbose, deadline,
-        )  # fmt: skip
-
-    def _solved(
-        self, posed: Conditions, start: FloatArray, warm: bool, deadline: Deadline
-    ) -> RigidRun:
-        """Small steps by the augmented Lagrangian, which stays near the forces it is given.
-
-        Large ones by the interior point, in a number of systems that hardly depends on the step;
-        the other of the two takes over where the first does not reach the accuracy.
-        """
-        net, tried = posed.net, []
-        for interior in (False, True) if net.small else (True, False):
-            if interior:
-                near = (
-                    newton_interior.begun_near(posed, start)
-                    if warm and start.max(initial=0.0) < _FAR
-                    else None
-                )
-                w, f, s = near or newton_interior.begun(posed)
-                run = newton_interior.solve(posed, w, f, s, self.accuracy, self.max_steps, deadline)
-            else:
-                run = newton_rigid.solve(
-                    net,
-                    posed.mobility,
-                    posed.p,
-                    start,
-                    self.accuracy,
-                    self.max_steps,
-                    warm,
-                    deadline,
-                )
-            tried.append(run)
-            if run.converged or deadline.passed:
-                break
-        return min(tried, key=lambda run: run.residual)
-
-    def _result(
-        self, iterate: Iterate, converged: bool, steps: int, history: list[float],
-        tally: Tally, clock: tuple[float, float], verbose: bool, deadline: Deadline,
-    ) -> RunResult:  # fmt: skip
-        done = time.perf_counter()
-        least = min(history, default=0.0)
-        tell(
-            LOG, verbose,
-            f"{steps} steps, {tally}, residual {least:.1e}",
-        )  # fmt: skip
-        return finished(
-            self,
-            converged,
-            iterate,
-            (*clock, done),
-            steps,
-            [np.array(history)],
-            missed=f"stopped at residual {least:.1e}",
-            how=str(tally),
-            deadline=deadline,
-        )
+    ) -> Run:  # fmt: skip
+        """The run, from scaled forces of a rigid step or a motion to start from, if given."""
 
 
-def _in_rows(law: PowerLaw, net: Network) -> PowerLaw:
-    """The law of each row's contact."""
-    return PowerLaw(net.in_rows(law.stiffness), law.power)
+class InteriorPoint(SecondOrder):
+    """Settings of the proximal interior point method, for steps and trusses of every power.
 
-
-def _scaled(
-    data: RigidStepData | DelassusStepData,
-) -> tuple[sp.csr_array, sp.csr_array, IntArray | None]:
-    """B and M in units of the step's parts, and the bodies of the dofs.
-
-    With N alone, a root of N is the gap gradient of bodies of unit mass.
+    Its parameters are those of ``Newton``.
     """
-    if isinstance(data, DelassusStepData):
-        unit = np.sqrt(data.force / data.speed)
-        L = delassus.root(data.step.N, _RANK_TOL)
-        return sp.csr_array(L * unit[:, None]), sp.csr_array(sp.eye_array(L.shape[1])), None
-    step = data.scaled()
-    return step.B, step.M, data.step.dof_body
+
+    name: ClassVar[str] = "interior-point"
+
+    def _iterate(
+        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        deadline: Deadline,
+    ) -> Run:  # fmt: skip
+        return _by_interior_point(self, problem, forces, deadline)
+
+
+class Multipliers(SecondOrder):
+    """Settings of the augmented Lagrangian of rigid steps, a part of ``AugmentedLagrangian``.
+
+    Its parameters are those of ``Newton``.
+    """
+
+    name: ClassVar[str] = "augmented-lagrangian"
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+
+    def _iterate(
+        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        deadline: Deadline,
+    ) -> Run:  # fmt: skip
+        return _by_multipliers(self, problem, forces, deadline)
+
+
+class Newton(SecondOrder):
+    """Settings of Newton's method for trusses and elastic steps.
+
+    Rigid steps, which have no smooth potential, go where ``auto`` sends them.
+    """
+
+    name: ClassVar[str] = "newton"
+
+    def _iterate(
+        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        deadline: Deadline,
+    ) -> Run:  # fmt: skip
+        if problem.law is not None:
+            return potential_newton.minimise(
+                problem, motion, self.accuracy, self.max_steps, deadline
+            )
+        methods = [_by_multipliers, _by_interior_point]
+        runs: list[Run] = []
+        for method in methods if problem.net.small else reversed(methods):
+            runs.append(method(self, problem, forces, deadline))
+            if runs[-1].converged or deadline.passed:
+                break
+        return min(runs, key=lambda run: run.residual)
+
+
+class Auto(Newton):
+    """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
+
+    Newton's method for trusses and elastic steps. Rigid steps: the augmented Lagrangian up to 240
+    dofs, which stays near the forces it is given; the interior point above, whose number of
+    systems hardly depends on the step. The other one where the first does not converge.
+    """
+
+    name: ClassVar[str] = "auto"
+
+
+def _by_multipliers(
+    settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
+) -> Run:
+    start = np.zeros(problem.net.nc) if forces is None else forces
+    return rigid_multipliers.solve(
+        problem, start, forces is not None, settings.accuracy, settings.max_steps, deadline
+    )
+
+
+def _by_interior_point(
+    settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
+) -> Run:
+    if forces is None:
+        start = interior_point.far_start(problem)
+    else:
+        start = interior_point.near_start(problem, forces)
+    return interior_point.solve(problem, start, settings.accuracy, settings.max_steps, deadline)

@@ -16,33 +16,32 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy.settings as words
+import cvxpy as cp
 import numpy as np
 import osqp
+import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.accuracy import time_limit_for
+from cdopt.backends import warm
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.modelled import (
-    CLAIMS,
     FOREIGN_ERRORS,
     Modelled,
     compiled_for,
     failure,
-    keeps_time,
-    native_status,
-    timed,
+    read_back,
+    result_of,
 )
-from cdopt.backends.osqp_data import Canonical
 from cdopt.backends.posing import POSING
-from cdopt.problem import ProblemData
+from cdopt.backends.registry import SOLVERS, limited_by, osqp_data, time_limit_for
+from cdopt.backends.warm import Compiled
+from cdopt.problem import ProblemData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-_CVXPY = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}
 _ENDLESS = 1e10  # seconds, OSQP's own default
 _STAGES = ("compile", "set-up", "solve", "read")
 
@@ -81,7 +80,7 @@ class OSQPSession:
         self.settings = settings
         self.setups = self.updates = 0
         self._solver: Any = None
-        self._held: Canonical | None = None
+        self._program: _Program | None = None
         self._last: _Last | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -106,99 +105,82 @@ class OSQPSession:
     ) -> RunResult:
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
         deadline, settings = Deadline.after(time_limit), self.settings.settings
-        limited = "" if time_limit is None else keeps_time(self.name)
+        limited = "" if time_limit is None else limited_by(self.name)
         with POSING:
             problem = posed.problem
             clock = [time.perf_counter()]
             try:
-                data, chain, inverse = compiled_for(problem, self.name, settings)
-            except FOREIGN_ERRORS as error:
-                return self._failure(error, clock[0], limited)
-            clock.append(time.perf_counter())
-            new = Canonical(data, posed.data, inverse)
-            try:
-                how = self._prepare(new, verbose, deadline)
-                point = self._point(new, posed, warm_start, how)
-                if point is not None:
-                    self._solver.warm_start(*point)
+                compiled = compiled_for(problem, self.name, settings)
+                clock.append(time.perf_counter())
+                new = _Program(osqp_data(compiled[0]), posed.data)
+                how = self._prepare(new, problem, compiled, verbose, deadline)
+                start = self._point(posed, compiled, warm_start, how)
+                if start is not None:
+                    self._solver.warm_start(*start)
                 clock.append(time.perf_counter())
                 raw = self._solver.solve(raise_error=False)
+                clock.append(time.perf_counter())
+                _, chain, inverse = compiled
+                result = chain.invert(raw, inverse)
+                iterate = read_back(posed, result)
             except InvalidInput:
                 self.forget()
                 raise
             except FOREIGN_ERRORS as error:
-                return self._failure(error, clock[0], limited)
-            clock.append(time.perf_counter())
-            result, iterate = chain.invert(raw, inverse), None
-            if result.status in words.SOLUTION_PRESENT:
-                problem.unpack(result)
-                iterate = posed.iterate()
-        claim = CLAIMS.get(result.status, "failed")
-        if iterate is None and claim == "solved":
-            claim = "failed"
-        if claim == "solved" and iterate is not None:
+                self.forget()
+                seconds = {"compile": time.perf_counter() - clock[0]}
+                return failure(error, seconds, settings, limited)
+        clock.append(time.perf_counter())
+        timings = dict(zip(_STAGES, np.diff(clock).tolist(), strict=True))
+        outcome = result_of(raw, result, iterate, timings, {**settings, "session": how}, limited)
+        if outcome.claim == "solved" and iterate is not None:
             self._last = _Last(iterate, posed.data.contact_ids, posed.data.kind, (raw.x, raw.y))
         else:
             self.forget()
-        clock.append(time.perf_counter())
-        return timed(
-            RunResult(
-                status=native_status(raw) or str(result.status),
-                claim=claim,
-                iterate=iterate,
-                timings=dict(zip(_STAGES, np.diff(clock).tolist(), strict=True)),
-                iterations=int(raw.info.iter),
-                raw=raw,
-                settings={**settings, "session": how},
-                limited=limited,
-            )
-        )
+        return outcome
 
     def forget(self) -> None:
         """Drop the solver and the last solution; the next step is set up anew, from zero."""
-        self._solver = self._held = self._last = None
+        self._solver = self._program = self._last = None
 
     def _point(
-        self, new: Canonical, posed: Posed, given: WarmStart | None, how: str
+        self, posed: Posed, compiled: Compiled, given: WarmStart | None, how: str
     ) -> tuple[FloatArray, FloatArray] | None:
         """x and y to start from: OSQP's own where they follow, or those of forces by name."""
         last = self._last
-        if last is not None and how == "updated" and (given is None or last.left(given)):
+        if last is not None and how == "updated" and (given is None or last.is_of(given)):
             return last.point
         start = given or (None if last is None else last.start(posed.data))
         if start is None:
             return None
         posed.seed(start)
-        return new.point(posed.problem)
+        return warm.point(self.name, posed.problem, compiled)
 
-    def _prepare(self, new: Canonical, verbose: bool, deadline: Deadline) -> str:
+    def _prepare(
+        self, new: _Program, problem: cp.Problem, compiled: Compiled, verbose: bool,
+        deadline: Deadline,
+    ) -> str:  # fmt: skip
         """New numbers into the solver at hand, or a new solver; returns which."""
-        held, self._held = self._held, new
+        before, self._program = self._program, new
         own = self.settings.settings
         limit = time_limit_for(self.name, own, min(deadline.left, _ENDLESS))
-        if held is not None and new.like(held):
-            if new.fits(held):
-                numbers = {f"{name}x": matrix.data for name, matrix in new.stored().items()}
-                self._solver.update(**new.vectors, **numbers)
-                self._solver.update_settings(verbose=verbose, **limit)
-                self.updates += 1
-                return "updated"
-        else:
-            new.widen()
-        settings = {**_CVXPY, **own, **limit, "verbose": verbose}
+        if before is None or not new.is_like(before):
+            new.widen(*_labels(new, problem, compiled))
+        elif new.fits(before):
+            numbers = {f"{name}x": matrix.data for name, matrix in new.stored().items()}
+            self._solver.update(**new.vectors, **numbers)
+            self._solver.update_settings(verbose=verbose, **limit)
+            self.updates += 1
+            return "updated"
+        settings = {**(SOLVERS["osqp"].cvxpy_defaults or {}), **own, **limit, "verbose": verbose}
         self._solver = osqp.OSQP()
         self._solver.setup(**new.stored(), **new.vectors, **settings)
         self.setups += 1
         return "set up"
 
-    def _failure(self, error: Exception, began: float, limited: str) -> RunResult:
-        self.forget()
-        seconds = {"compile": time.perf_counter() - began}
-        return failure(error, seconds, self.settings.settings, limited)
-
     def __repr__(self) -> str:
-        words = ", ".join(f"{key}={value!r}" for key, value in self.settings.settings.items())
-        return f"OSQPSession({words})"
+        options = ", ".join(f"{key}={value!r}" for key, value in self.settings.settings.items())
+        return f"OSQPSession({options})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +192,7 @@ class _Last:
     kind: str
     point: tuple[FloatArray, FloatArray]
 
-    def left(self, start: WarmStart) -> bool:
+    def is_of(self, start: WarmStart) -> bool:
         """Whether a start holds the forces of this solution."""
         return np.array_equal(start.forces, self.iterate.forces)
 
@@ -241,3 +223,110 @@ def at_work(backend: Backend) -> Backend:
     if isinstance(backend, Modelled) and backend.name == "osqp":
         return OSQPSession(backend)
     return backend
+
+
+# --- numbers on a pattern that lasts -------------------------------------------------------
+
+
+class _Program:
+    """OSQP's data of one step, stored on a sparsity pattern that later steps may share.
+
+    OSQP takes new numbers for P and A without a new set-up as long as no entry comes up where
+    there was none. Entries do come up: a normal along an axis turns off it by round-off. So the
+    pattern has room for all dofs of a body wherever there is an entry for one, and what is zero
+    now is stored as a zero.
+
+    Attributes
+    ----------
+    matrices : P, its upper half, and A. patterns : ones wherever they have room.
+    vectors : q, l and u.
+    """
+
+    def __init__(self, data: dict[str, Any], plain: ProblemData) -> None:
+        self.plain = plain
+        self.matrices = {name: _sorted(data[name]) for name in ("P", "A")}
+        self.vectors: dict[str, FloatArray] = {name: data[name] for name in ("q", "l", "u")}
+        self.patterns = {name: _ones(matrix) for name, matrix in self.matrices.items()}
+
+    def is_like(self, before: _Program) -> bool:
+        """Whether both are of one kind and shape, with the same contacts."""
+        mine, theirs = self.plain.contact_ids, before.plain.contact_ids
+        shapes = all(self.matrices[n].shape == before.matrices[n].shape for n in self.matrices)
+        if self.plain.kind != before.plain.kind or not shapes:
+            return False
+        if mine is None or theirs is None:
+            return mine is theirs
+        return np.array_equal(mine, theirs)
+
+    def fits(self, before: _Program) -> bool:
+        """Whether the earlier pattern has room for every entry; takes over its places."""
+        joined = {
+            name: _ones(before.patterns[name] + self.patterns[name]) for name in self.patterns
+        }
+        fits = all(joined[name].nnz == before.patterns[name].nnz for name in joined)
+        self.patterns = joined
+        return fits
+
+    def widen(self, rows: IntArray, columns: IntArray) -> None:
+        """Room for all dofs of a body where there is an entry for one.
+
+        ``rows`` and ``columns`` label what belongs together among those of A.
+        """
+        left, right = _members(rows), _members(columns)
+        A, P = self.patterns["A"], self.patterns["P"]
+        self.patterns["A"] = _ones(left @ (left.T @ A @ right) @ right.T)
+        self.patterns["P"] = _ones(sp.triu(right @ (right.T @ P @ right) @ right.T))
+
+    def stored(self) -> dict[str, sp.csc_matrix]:
+        """P and A with all places of their patterns."""
+        return {name: self._filled(name) for name in self.matrices}
+
+    def _filled(self, name: str) -> sp.csc_matrix:
+        pattern, matrix = self.patterns[name], self.matrices[name]
+        column = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
+        values = np.zeros(0)
+        if pattern.nnz:
+            values = np.asarray(matrix[pattern.indices, column], dtype=np.float64).ravel()
+        return sp.csc_matrix((values, pattern.indices, pattern.indptr), shape=pattern.shape)
+
+
+def _labels(
+    program: _Program, problem: cp.Problem, compiled: Compiled
+) -> tuple[IntArray, IntArray]:
+    """The body of each row and each column of A; those of no body have a label of their own."""
+    rows, columns = (-1 - np.arange(size) for size in program.matrices["A"].shape)
+    plain = program.plain
+    if not isinstance(plain, RigidStepData) or plain.step.dof_body is None:
+        return rows, columns
+    body = plain.step.dof_body
+    moves = np.bincount(plain.B.indices, minlength=body.size) > 0
+    in_x, in_y = warm.positions("osqp", problem, compiled)
+    for labels, items, places in (
+        (columns, problem.variables(), in_x),
+        (rows, [c for c in problem.constraints if isinstance(c, cp.constraints.Equality)], in_y),
+    ):
+        for item in items:
+            if item.size == body.size and item.id in places:
+                labels[places[item.id][0][moves]] = body[moves]
+    return rows, columns
+
+
+def _members(labels: IntArray) -> sp.csr_array:
+    """(n, groups): one where an entry has the group's label."""
+    names, group = np.unique(labels, return_inverse=True)
+    entries = (np.arange(labels.size), group)
+    return sp.csr_array((np.ones(labels.size), entries), shape=(labels.size, names.size))
+
+
+def _sorted(matrix: Any) -> sp.csc_array:
+    """The matrix by columns, each entry once and in order."""
+    ordered = sp.csc_array(matrix)
+    ordered.sum_duplicates()
+    return ordered
+
+
+def _ones(matrix: Any) -> sp.csc_array:
+    """Ones where a matrix has entries."""
+    pattern = _sorted(matrix).copy()
+    pattern.data = np.ones(pattern.nnz)
+    return pattern

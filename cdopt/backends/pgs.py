@@ -38,49 +38,45 @@ threads. The pyramid has 12 colours, as many as a sphere has neighbours.
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import side_by_side
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
-from cdopt.backends import kernels
-from cdopt.backends.base import Capability, Posed, RunResult
-from cdopt.backends.coloured_kernels import coloured_gauss_seidel
-from cdopt.backends.colouring import Colouring, coloured
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.held import held
-from cdopt.backends.kernels import Rows
-from cdopt.backends.structured import (
+from cdopt.backends.linalg.sparse_operator import SparseOperator
+from cdopt.backends.native import (
+    NativeBackend,
+    Outcome,
+    Progress,
     ScaledStep,
-    check_common,
-    finished,
+    check_settings,
     in_pieces,
-    rigid,
+    natural_residual,
     scaled_step,
     starting_forces,
-    tell,
 )
+from cdopt.backends.sparse_rows import Places, Rows, larger, plain
 from cdopt.backends.threads import several, threads_for
-from cdopt.problem import RigidData, RigidStepData
+from cdopt.problem import DelassusStepData, RigidData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-LOG = logging.getLogger("cdopt.backends.pgs")
-
 ORDERS = ("given", "reversed", "shuffled", "coloured")
-_TELL_EVERY = 1000  # sweeps between two lines of progress
+_REPORT_EVERY = 1000  # sweeps between two lines of progress, and two fresh products
+_CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a colour at most, contacts of a chunk at least
+_COLOURS = 64  # beyond them contacts are visited one by one
 
 
 @dataclass(frozen=True)
-class PGS:
+class PGS(NativeBackend):
     """Settings of projected Gauss–Seidel.
 
     Parameters
@@ -103,6 +99,10 @@ class PGS:
     InvalidInput : a setting out of range.
     """
 
+    name: ClassVar[str] = "pgs"
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    limit: ClassVar[str] = "max_sweeps"
+
     order: Any = "given"
     seed: int = 0
     relaxation: float = 1.0
@@ -119,51 +119,33 @@ class PGS:
             raise InvalidInput("seed", checks.describe(self.seed), "a whole number from 0 on")
         if not checks.scalar("relaxation", self.relaxation, above=0.0) < 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
-        check_common(self.accuracy, ("max_sweeps", self.max_sweeps), self.history)
+        check_settings(self)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return "pgs"
-
-    @property
-    def capability(self) -> Capability:
-        """Rigid steps, warm starts."""
-        return Capability(structured=frozenset({"rigid step"}), warm_start=True)
-
-    def run(
+    def _solve(
         self,
-        posed: Posed,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Sweep until the stopping test is met or the limit is reached."""
-        deadline = Deadline.after(time_limit)
-        return held(
-            self, posed, warm_start, "max_sweeps", deadline,
-            lambda settings, start: settings._run(posed, start, verbose, deadline),
-        )  # fmt: skip
-
-    def _run(
-        self, posed: Posed, warm_start: WarmStart | None, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        started = time.perf_counter()
-        data = rigid(posed, self.name)
+        data: RigidStepData | DelassusStepData,
+        start: WarmStart | None,
+        tell: Progress,
+        deadline: Deadline,
+    ) -> Outcome:
         given = scaled_step(data)
-        colours = _colours(data, given) if self.order == "coloured" else None
-        order = self._visits(data) if colours is None else colours.order
+        if self.order == "coloured":
+            body = data.step.dof_body if isinstance(data, RigidStepData) else None
+            order, edges = coloured(given, body)
+        else:
+            order, edges = self._visits(data), np.zeros(1, dtype=np.uint32)
         step = given.in_order(order)
-        start = starting_forces(data, warm_start)[order]
+        forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            run = self._sweep(step, colours, start, verbose, deadline)
+            run = self._sweep(step, edges, forces, tell, deadline)
         solved = time.perf_counter()
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
-        iterate = Iterate(data.velocity(forces), forces)
-        clock = (started, prepared, solved)
-        return finished(self, run.met, iterate, clock, run.sweeps, run.residuals, deadline=deadline)
+        return Outcome(
+            Iterate(data.velocity(forces), forces), run.met, run.sweeps, prepared, solved,
+            run.residuals,
+        )  # fmt: skip
 
     def _visits(self, data: RigidData) -> NDArray[np.intp]:
         if self.order == "given":
@@ -179,42 +161,40 @@ class PGS:
         return np.array(self.order, dtype=np.intp)
 
     def _sweep(
-        self, step: ScaledStep, colours: Colouring | None, start: FloatArray, verbose: bool,
+        self, step: ScaledStep, edges: Places, forces: FloatArray, tell: Progress,
         deadline: Deadline,
     ) -> _Run:  # fmt: skip
-        rows, spread = _plain(step)
-        active = step.own > 0.0
-        inverse = np.where(active, 1.0 / np.where(active, step.own, 1.0), 0.0)
-        run = _Run(np.where(active, start, 0.0))
-        y, gap = np.zeros(step.rows.shape[1]), np.zeros(start.size)
+        active = step.diagonal > 0.0
+        inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
+        rows = plain(step.rows)
+        spread = rows if step.spread is step.rows else plain(step.spread)
+        visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
+        gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
+        run, threaded = _Run(forces), several() and edges.size > 1
         while True:
-            kernels.scatter(spread, run.forces, y)  # anew: round-off does not gather
-            kernels.gather(rows, y, gap)
-            gap += step.p
-            residual = kernels.natural_residual(step.own, gap, run.forces)
+            y = scatter.transposed_times(run.forces)  # anew: round-off does not gather
+            gap = gather.times(y) + step.p
+            residual = natural_residual(step.diagonal, gap, run.forces)
             run.met = bool(residual <= self.accuracy)
             if run.met or run.sweeps >= self.max_sweeps or deadline.passed:
                 break
-            trace = np.zeros(min(_TELL_EVERY, self.max_sweeps - run.sweeps))
-            sweep = (
-                rows, spread, step.p, step.own, inverse, self.relaxation, self.accuracy,
-                run.forces, y,
-            )  # fmt: skip
+            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - run.sweeps))
             done = 0
             for piece in in_pieces(trace, rows[1].size, deadline):
-                if colours is None:
-                    swept = kernels.gauss_seidel(*sweep, piece)
+                arguments = (threaded, edges, visits, self.accuracy, run.forces, y, piece)
+                if threaded:
+                    swept = side_by_side(gauss_seidel, *arguments)
                 else:
-                    swept = _in_colours(several(), colours.edges, *sweep, piece)
+                    swept = gauss_seidel(*arguments)
                 done += swept
                 if swept < piece.size or piece[-1] <= self.accuracy or deadline.passed:
                     break
             run.sweeps += done
             run.residuals.append(trace[:done])
-            if done == _TELL_EVERY:
-                tell(LOG, verbose, f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
-        words = "solved" if run.met else "stopped"
-        tell(LOG, verbose, f"{words} after {run.sweeps} sweeps: residual {residual:.2e}")
+            if done == _REPORT_EVERY:
+                tell(f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
+        status = "solved" if run.met else "stopped"
+        tell(f"{status} after {run.sweeps} sweeps: residual {residual:.2e}")
         return run
 
 
@@ -225,25 +205,7 @@ class _Run:
     forces: FloatArray
     sweeps: int = 0
     met: bool = False
-    residuals: list[FloatArray] = dataclasses.field(default_factory=list)
-
-
-def _plain(step: ScaledStep) -> tuple[Rows, Rows]:
-    """R and S, the one matrix where they are the same."""
-    rows = kernels.plain(step.rows)
-    return rows, rows if step.spread is step.rows else kernels.plain(step.spread)
-
-
-def _colours(data: RigidData, step: ScaledStep) -> Colouring:
-    """Colours of the contacts; a dof without a known body, and each contact of N, stands alone."""
-    body = data.step.dof_body if isinstance(data, RigidStepData) else None
-    return coloured(*_plain(step), np.arange(step.rows.shape[1]) if body is None else body)
-
-
-def _in_colours(threaded: bool, *arguments: Any) -> int:
-    if threaded:
-        return side_by_side(coloured_gauss_seidel, True, *arguments)
-    return coloured_gauss_seidel(False, *arguments)
+    residuals: list[FloatArray] = field(default_factory=list)
 
 
 def _permutation(value: Any) -> tuple[int, ...]:
@@ -259,3 +221,160 @@ def _permutation(value: Any) -> tuple[int, ...]:
     if not whole or not np.array_equal(np.sort(index), np.arange(index.size)):
         raise InvalidInput("order", checks.describe(value), expected)
     return tuple(int(i) for i in index)
+
+
+# --- colours -----------------------------------------------------------------------------
+
+
+def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Places]:
+    """An order of the contacts in which those that share no body stand together, in colours.
+
+    Greedy: contact after contact, each takes the first colour that none of its bodies has met. The
+    colours depend on the contacts' order alone. After 64 colours what is left over, the contacts
+    of bodies with very many, is visited one by one.
+
+    Parameters
+    ----------
+    step : R and S (nc, m): a visit reads y where R has entries and writes it where S has.
+    body : (m,) the body of each entry of y; each stands alone where it is None.
+
+    Returns
+    -------
+    A permutation (nc,): colour after colour, then the contacts left over, within each as they were
+    given; and (colours + 1,) where each colour begins, and where the last one ends.
+    """
+    block = np.arange(step.rows.shape[1]) if body is None else body
+    colour = np.empty(step.p.size, dtype=np.int64)
+    names = np.unique(block, return_inverse=True)[1].astype(np.uint32)
+    count = _greedy(plain(step.rows), plain(step.spread), names, colour)
+    order = np.argsort(colour, kind="stable")
+    edges = np.searchsorted(colour[order], np.arange(count + 1))
+    return order, edges.astype(np.uint32)
+
+
+@compiled()
+def _greedy(rows: Rows, spread: Rows, block: Places, colour: IntArray) -> int:
+    """The first colour that suits each contact; ``_COLOURS`` where none is left.
+
+    ``block`` (m,) is the body of each entry of y. Contacts of one colour write no body that
+    another of them reads or writes. Returns the number of colours.
+    """
+    pointers, columns, _ = rows
+    out_pointers, out_columns, _ = spread
+    bodies = 0
+    for j in range(block.shape[0]):
+        bodies = max(bodies, block[j] + 1)
+    read, written = np.zeros((bodies, _COLOURS), np.bool_), np.zeros((bodies, _COLOURS), np.bool_)
+    count = 0
+    for i in range(colour.shape[0]):
+        chosen = _COLOURS
+        for c in range(_COLOURS):
+            free = True
+            for k in range(pointers[i], pointers[i + 1]):
+                free = free and not written[block[columns[k]], c]
+            for k in range(out_pointers[i], out_pointers[i + 1]):
+                body = block[out_columns[k]]
+                free = free and not (written[body, c] or read[body, c])
+            if free:
+                chosen = c
+                break
+        colour[i] = chosen
+        if chosen == _COLOURS:
+            continue
+        count = max(count, chosen + 1)
+        for k in range(pointers[i], pointers[i + 1]):
+            read[block[columns[k]], chosen] = True
+        for k in range(out_pointers[i], out_pointers[i + 1]):
+            written[block[out_columns[k]], chosen] = True
+    return count
+
+
+# --- sweeps ------------------------------------------------------------------------------
+
+
+class Visits(NamedTuple):
+    """The problem as visits need it, flat: parallel loops take no nested tuples.
+
+    Attributes
+    ----------
+    pointers, columns, values : the rows of R; those of S likewise. p : (nc,).
+    diagonal, inverse : N_ii and 1 / N_ii (nc,), zero for contacts that act on nothing.
+    relaxation : ω.
+    """
+
+    pointers: Places
+    columns: Places
+    values: FloatArray
+    out_pointers: Places
+    out_columns: Places
+    out_values: FloatArray
+    p: FloatArray
+    diagonal: FloatArray
+    inverse: FloatArray
+    relaxation: float
+
+
+@part()
+def _visit(first: Any, last: Any, visits: Visits, f: FloatArray, y: FloatArray) -> float:
+    """Visits of contacts one after the other; returns the largest error met.
+
+    The error of a visit is |min(N_ii f_i, gap_i)| as it begins.
+    """
+    worst = 0.0
+    for i in range(first, last):
+        if visits.inverse[i] == 0.0:
+            continue
+        gap = visits.p[i]
+        for k in range(visits.pointers[i], visits.pointers[i + 1]):
+            gap += visits.values[k] * y[visits.columns[k]]
+        newton = gap * visits.inverse[i]
+        worst = larger(worst, visits.diagonal[i] * abs(min(f[i], newton)))
+        change = -min(f[i], visits.relaxation * newton)
+        if change != 0.0:
+            f[i] += change
+            for k in range(visits.out_pointers[i], visits.out_pointers[i + 1]):
+                y[visits.out_columns[k]] += visits.out_values[k] * change
+    return worst
+
+
+@part(parallel=True)
+def _visit_apart(
+    errors: FloatArray, first: int, last: int, visits: Visits, f: FloatArray, y: FloatArray
+) -> None:
+    """Visits of contacts that share no body, in as many parts as there is room for errors."""
+    count = errors.shape[0]
+    for c in prange(count):
+        begin = np.uint32(first + (last - first) * c // count)
+        end = np.uint32(first + (last - first) * (c + 1) // count)
+        errors[c] = _visit(begin, end, visits, f, y)
+
+
+@compiled()
+def gauss_seidel(
+    threaded: bool, edges: Places, visits: Visits, tolerance: float, f: FloatArray,
+    y: FloatArray, trace: FloatArray,
+) -> int:  # fmt: skip
+    """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.
+
+    ``edges`` are where each colour begins, and where the last one ends; the contacts after it are
+    visited one by one. ``trace`` receives the largest error that a sweep met on its way; sweeps
+    end early when it is within ``tolerance``. Returns the number of sweeps.
+    """
+    nc, colours = f.shape[0], edges.shape[0] - 1
+    for sweep in range(trace.shape[0]):
+        worst = 0.0
+        for c in range(colours):
+            first, last = int(np.int64(edges[c])), int(np.int64(edges[c + 1]))
+            count = min(_CHUNKS, (last - first) // _LEAST_CHUNK)
+            if threaded and count > 1:
+                errors = np.empty(count)
+                _visit_apart(errors, first, last, visits, f, y)
+                for error in errors:
+                    worst = larger(worst, error)
+            else:
+                worst = larger(worst, _visit(edges[c], edges[c + 1], visits, f, y))
+        worst = larger(worst, _visit(edges[colours], np.uint32(nc), visits, f, y))
+        trace[sweep] = worst
+        if worst <= tolerance:
+            return sweep + 1
+    return trace.shape[0]

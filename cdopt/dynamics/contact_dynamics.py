@@ -18,7 +18,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.backends.osqp_session import at_work
-from cdopt.backends.registry import resolve
+from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision import step as contact_step
 from cdopt.dynamics.method import Run, Stage, StepTaken

@@ -24,7 +24,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
-from cdopt.backends.registry import resolve
+from cdopt.backends.selection import resolve
 from cdopt.collision import Contacts, Neighbours, detect, external_forces, gap_gradient
 from cdopt.dynamics.elastic_energy import Curvature, Unknowns, curvature, elastic_forces, slope
 from cdopt.formulations import CompliantCD, QuasiStatic

@@ -18,12 +18,13 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.posing import POSING, posed_once
-from cdopt.backends.registry import require_capable, resolve
+from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
-from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
@@ -187,12 +188,12 @@ class Formulation(ABC):
         if start is not None and not isinstance(start, WarmStart):
             raise InvalidInput("warm_start", checks.describe(start), "a StepSolution or WarmStart")
         require_capable(chosen, self, self.name)
-        if time_limit is None:
-            result = chosen.run(self, start, verbose)
-        else:
-            limit = checks.scalar("time_limit", time_limit, at_least=0.0)
-            result = chosen.run(self, start, verbose, limit)
-        solution = self._judge(chosen, result, tol, start is not None, time_limit)
+        if time_limit is not None:
+            time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
+        started = time.perf_counter()
+        result, certificate = solve_certified(chosen, self, start, verbose, time_limit, tol)
+        warm = start is not None
+        solution = self._solution(chosen, result, certificate, tol, warm, started, time_limit)
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
@@ -216,8 +217,10 @@ class Formulation(ABC):
         require_capable(newton, self, f"polishing {self.name}")
         iterate = solution.iterate
         start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
-        result = newton.run(self, start, False)
-        better = self._judge(newton, result, checks.scalar("tol", tol, above=0.0), True)
+        tol = checks.scalar("tol", tol, above=0.0)
+        started = time.perf_counter()
+        result, certificate = solve_certified(newton, self, start, False, None, tol)
+        better = self._solution(newton, result, certificate, tol, True, started)
         before = np.inf if solution.certificate is None else solution.certificate.worst
         after = np.inf if better.certificate is None else better.certificate.worst
         report = {"before": before, "after": after, "steps": result.iterations}
@@ -248,33 +251,32 @@ class Formulation(ABC):
         )
 
     @np.errstate(all="ignore")  # what overflows is not certified
-    def _judge(
+    def _solution(
         self,
         backend: Backend,
         result: RunResult,
+        certificate: Certificate | None,
         tol: float,
         warm: bool,
+        started: float,
         time_limit: float | None = None,
     ) -> StepSolution:
-        """The result as a solution with its certificate: the only place where answers get one."""
-        started, iterate = time.perf_counter(), result.iterate
-        certificates: dict[str, Certificate] = {}
+        """The result as a solution with its certificate."""
+        certifying = time.perf_counter() - started - sum(result.timings.values())
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
-        claimed, objective = result.claim == "solved", None
-        if iterate is not None:
-            certificate = certify(self.data, iterate.motion, iterate.forces, tol)
-            certificates["forces"], objective = certificate, self._objective(iterate)
-            if claimed or certificate.ok:
-                fields.update({"f": iterate.forces, **self._fields(iterate)})
+        claimed = result.claim == "solved"
+        iterate = result.iterate
+        if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
+            fields.update({"f": iterate.forces, **self._fields(iterate)})
         return StepSolution(
             **fields,
-            certificates=certificates,
+            certificates={} if certificate is None else {"forces": certificate},
             status=result.status,
             claimed=claimed,
             backend=backend.name,
             formulation=self.name,
-            objective=objective,
-            timings={**result.timings, "certify": time.perf_counter() - started},
+            objective=None if iterate is None else self._objective(iterate),
+            timings={**result.timings, "certify": max(certifying, 0.0)},
             iterations=result.iterations,
             iterate=iterate,
             raw=result.raw,

@@ -26,7 +26,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.registry import resolve
+from cdopt.backends.selection import resolve
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss

@@ -39,7 +39,8 @@ from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Posed, RunResult
-from cdopt.backends.structured import rigid, scaled_step
+from cdopt.backends.native import scaled_step
+from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -156,10 +157,12 @@ class Siconos:
 
         Raises
         ------
-        Unsupported : too many contacts for a dense matrix, or for enumeration.
+        Unsupported : no rigid step, or too many contacts for a dense matrix, or for enumeration.
         """
         started = time.perf_counter()
-        data = rigid(posed, self.name)
+        data = posed.data
+        if not isinstance(data, RigidStepData | DelassusStepData):
+            raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
         if data.nc > most:
             raise Unsupported(f"{self.name} for {data.nc} contacts", f"it takes at most {most}")

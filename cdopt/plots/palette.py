@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cdopt.backends.registry import SOLVERS
+
 
 @dataclass(frozen=True)
 class Look:
@@ -37,26 +39,10 @@ EDGE = "#6f8fb0"  # their edges, unique forces, arrows without end
 COMPATIBLE = Look("Compatible", INK, "_")
 
 PALETTE: dict[str, Look] = {
-    "clarabel": Look("Clarabel", "#0072B2", "o"),
-    "osqp": Look("OSQP", "#D55E00", "s"),
-    "scs": Look("SCS", "#009E73", "^"),
-    "highs": Look("HiGHS", "#E69F00", "D"),
-    "piqp": Look("PIQP", "#CC79A7", "v"),
-    "qoco": Look("QOCO", "#56B4E9", "P"),
-    "moreau": Look("Moreau", "#332288", "X"),
-    "proxqp": Look("ProxQP", "#882255", "<"),
-    "daqp": Look("DAQP", "#999933", ">"),
-    "qpalm": Look("QPALM", "#44AA99", "p"),
-    "ecos": Look("ECOS", "#661100", "h"),
-    "cvxopt": Look("CVXOPT", "#6699CC", "*"),
-    "pgs": Look("PGS", "#AA4499", "d"),
-    "apgd": Look("APGD", "#117733", "8"),
-    "newton": Look("Newton", "#4477AA", "H"),
-    "lcp": Look("Lemke", "#BB5566", (4, 1, 45)),
+    **{name: Look(s.title, s.colour, s.marker) for name, s in SOLVERS.items()},
     "siconos-lemke": Look("Siconos Lemke", "#777777", (5, 0, 180)),
     "siconos-pgs": Look("Siconos PGS", "#AAAA00", (7, 0, 0)),
     "siconos-newtonmin": Look("Siconos Newton-min", "#555577", (6, 1, 0)),
-    "augmented-lagrangian": Look("Augmented Lagrangian", "#888844", (3, 0, 180)),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray, scalar
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.structured import History
+from cdopt.backends.native import History
 from cdopt.plots.canvas import (
     SMALL,
     TEXT,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import cdopt
-from cdopt.backends import available, direct
+from cdopt.backends import available
 from cdopt.interop import siconos
 from cdopt.study import Plan
 
@@ -52,7 +52,7 @@ def standard() -> tuple[Plan, ...]:
     """Most problems, every solver, three tolerances."""
     every = available()
     elastic = [name for name in every if name not in NO_TRUSS]
-    called = [name for name in direct.SOLVERS if name in every]
+    called = [name for name in DIRECT if name in every]
     return (
         Plan(STEPS, every, tolerances=TOLERANCES, time_limit=SHORT),
         peers(FOR_PEERS, TOLERANCES),

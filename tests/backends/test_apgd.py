@@ -8,8 +8,8 @@ from conftest import random_step
 
 import cdopt
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt.backends import APGD, Modelled, kernels
-from cdopt.backends.structured import settings_of
+from cdopt.backends import APGD, Modelled
+from cdopt.backends.apgd import _proximal
 
 STEPS = [
     name
@@ -126,14 +126,14 @@ def test_bad_settings_are_refused_by_name(settings, field: str) -> None:
 @pytest.mark.parametrize("a", [1e-8, 1.0, 1e8])
 def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None:
     for z in (1e-12, 1e-3, 1.0, 1e6):
-        x = kernels.proximal(z, a, s)
+        x = _proximal(z, a, s)
         assert x > 0.0
         assert x + a * x**s == pytest.approx(z, rel=1e-12)
-    assert kernels.proximal(-1.0, a, s) == kernels.proximal(0.0, a, s) == 0.0
-    assert kernels.proximal(3.0, 0.0, s) == 3.0
+    assert _proximal(-1.0, a, s) == _proximal(0.0, a, s) == 0.0
+    assert _proximal(3.0, 0.0, s) == 3.0
 
 
 def test_the_settings_object() -> None:
     assert APGD().name == "apgd"
     assert APGD().capability.structured == {"rigid step"}
-    assert settings_of(APGD(max_iterations=7)) == {"max_iterations": 7, "accuracy": 1e-8}
+    assert APGD(max_iterations=7).settings == {"max_iterations": 7, "accuracy": 1e-8}

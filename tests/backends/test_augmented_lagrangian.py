@@ -142,7 +142,24 @@ def test_bad_settings_are_refused_by_name(field: str) -> None:
     assert caught.value.argument == field
 
 
-def test_rigid_steps_are_refused() -> None:
+def test_elastic_steps_are_refused() -> None:
+    step = cdopt.bank.load("beam-uniform").step
     with pytest.raises(cdopt.Unsupported) as refusal:
-        cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).solve(NAME)
-    assert "apgd" in refusal.value.alternatives
+        cdopt.CompliantCD(step).solve(NAME)
+    assert "newton" in refusal.value.alternatives
+
+
+@pytest.mark.parametrize("name", ["beam-uniform", "table", "pyramid-hooke:n=7", "squeezed"])
+@pytest.mark.parametrize("method", [NAME, "interior-point", "auto", "newton"])
+def test_rigid_steps_by_each_method_of_its_own_name(name: str, method: str) -> None:
+    """Small and large ones; each says what ran, and none claims what has no solution."""
+    cd = cdopt.ClassicCD(cdopt.bank.load(name).step)
+    solution = cd.solve(method, accuracy=1e-9, check=False)
+    if name == "squeezed":
+        assert not solution.ok
+        return
+    assert solution.certificate.worst <= 1e-9
+    how = solution.provenance["how"]
+    small = cd.step.nv <= 240
+    wanted = {NAME: "augmented Lagrangian", "interior-point": "interior point"}
+    assert how.startswith(wanted.get(method, "augmented Lagrangian" if small else "interior point"))

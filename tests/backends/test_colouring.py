@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.backends import kernels
-from cdopt.backends.coloured_kernels import COLOURS
-from cdopt.backends.colouring import coloured
+from cdopt.backends.native import ScaledStep, scaled_step
+from cdopt.backends.pgs import coloured
+from cdopt.problem import RigidStepData
+
+COLOURS = 64  # at most
 
 STEPS = [
     name
@@ -39,32 +43,32 @@ def test_no_two_contacts_of_a_colour_meet_in_a_body(
     R = matrix(rng, nc, m, density)
     S = R if same else matrix(rng, nc, m, density)
     block = rng.permutation(np.arange(m) // size)
-    found = coloured(kernels.plain(R), kernels.plain(S), block)
-    np.testing.assert_array_equal(np.sort(found.order), np.arange(nc))
+    step = ScaledStep(R, S, np.zeros(nc), np.ones(nc), np.ones(nc))
+    order, edges = coloured(step, block)
+    np.testing.assert_array_equal(np.sort(order), np.arange(nc))
     member = (block[:, None] == np.unique(block)[None, :]).astype(int)
     read, written = [(abs(A.toarray()) > 0.0) @ member > 0 for A in (R, S)]
     touched = (read | written).astype(int)
     meet = written.astype(int) @ touched.T
-    for first, last in zip(found.edges[:-1], found.edges[1:], strict=True):
-        members = found.order[first:last]
+    for first, last in itertools.pairwise(edges):
+        members = order[first:last]
         assert members.size
         assert (np.diff(members) > 0).all()
         among = meet[np.ix_(members, members)]
         assert not (among - np.diag(np.diag(among))).any()
-    assert found.edges[-1] == nc or found.count == COLOURS
+    assert edges[-1] == nc or edges.size - 1 == COLOURS
 
 
 def test_spheres_have_as_many_colours_as_neighbours() -> None:
     step = cdopt.bank.load("pyramid-hooke:n=8").step
-    rows = kernels.plain(step.B)
-    found = coloured(rows, rows, step.dof_body)
+    order, edges = coloured(scaled_step(RigidStepData(step)), step.dof_body)
     pairs = step.bodies
     moving = np.unique(step.dof_body)
     most = max(int((pairs == body).any(axis=1).sum()) for body in moving)
-    assert found.count == most == 12
-    assert found.edges[-1] == step.nc
-    for first, last in zip(found.edges[:-1], found.edges[1:], strict=True):
-        bodies = pairs[found.order[first:last]].ravel()
+    assert edges.size - 1 == most == 12
+    assert edges[-1] == step.nc
+    for first, last in itertools.pairwise(edges):
+        bodies = pairs[order[first:last]].ravel()
         bodies = bodies[np.isin(bodies, moving)]
         assert np.unique(bodies).size == bodies.size
 
@@ -72,11 +76,10 @@ def test_spheres_have_as_many_colours_as_neighbours() -> None:
 def test_a_body_with_very_many_contacts_is_visited_as_given() -> None:
     """On one body no two contacts share a colour, and after 64 colours the rest follow."""
     cd = cdopt.ClassicCD(cdopt.bank.load("supports", n=COLOURS + 10).step)
-    rows = kernels.plain(cd.step.B)
-    found = coloured(rows, rows, np.zeros(cd.step.nv))
-    assert found.count == COLOURS
-    assert found.edges[-1] == COLOURS
-    np.testing.assert_array_equal(found.order, np.arange(cd.step.nc))
+    order, edges = coloured(scaled_step(cd.data), np.zeros(cd.step.nv))
+    assert edges.size - 1 == COLOURS
+    assert edges[-1] == COLOURS
+    np.testing.assert_array_equal(order, np.arange(cd.step.nc))
     one, other = cd.solve("pgs", order="coloured"), cd.solve("pgs", order="given")
     assert one.ok
     assert one.iterations == other.iterations

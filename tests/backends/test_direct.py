@@ -8,9 +8,9 @@ import pytest
 import cdopt
 from cdopt import InvalidInput, Unsupported, bank
 from cdopt.backends import available
-from cdopt.backends.direct import SOLVERS, Direct
+from cdopt.backends.direct import DIRECT, Direct
 
-NAMES = [name for name in SOLVERS if name in available()]
+NAMES = [name for name in DIRECT if name in available()]
 
 
 def test_those_that_always_are_there_are_among_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import cdopt
 from cdopt.backends import threads
-from cdopt.backends.linalg import Network, factor, network
+from cdopt.backends.linalg import Network, factorisation, network
 
 PATHS = ["dense", "iterated", "threaded", "rows", "PARDISO", "METIS", "SuperLU"]
 TOLD = {"PARDISO": "by PARDISO", "METIS": "in METIS's order", "SuperLU": "by SuperLU"}
@@ -28,11 +28,11 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if name == "PARDISO":
         pytest.importorskip("pypardiso", exc_type=ImportError)
     elif name in TOLD:
-        monkeypatch.setattr(factor, "_pardiso", lambda: None)
+        monkeypatch.setattr(factorisation, "_pardiso", lambda: None)
     if name == "METIS":
         pytest.importorskip("pymetis")
     if name == "SuperLU":
-        monkeypatch.setattr(factor, "_dissection", lambda B, size: None)
+        monkeypatch.setattr(factorisation, "_dissection", lambda B, size: None)
     return name
 
 
@@ -84,5 +84,5 @@ def check_told(path: str, solution: cdopt.StepSolution) -> None:
 
 def test_rows_are_those_of_contacts_whose_bodies_are_unknown() -> None:
     step = cdopt.bank.load("pyramid-hooke", n=10).step
-    assert network(step.B, None).couples is None
-    assert network(step.B, step.dof_body).couples is not None
+    assert network(step.B, None).pairs is None
+    assert network(step.B, step.dof_body).pairs is not None

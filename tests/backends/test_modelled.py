@@ -118,7 +118,7 @@ def test_a_false_optimum_comes_out_not_ok() -> None:
             assert solution.certificate["penetration"] == pytest.approx(1.0)
         else:
             assert solution.ok
-    assert lies > 0, "HiGHS has mended its ways: tell the catalogue"
+    assert lies > 0, "HiGHS solves these now: change its note in the registry"
 
 
 def test_an_unfinished_iterate_never_stands_as_the_answer(crystal: cdopt.ContactStep) -> None:

@@ -168,7 +168,7 @@ def test_a_forked_child_of_openmp_is_told_what_to_do(monkeypatch: pytest.MonkeyP
 
 
 def test_loops_take_turns_where_the_layer_allows_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdopt._util.compiled._LAYER, "name", lambda: "workqueue")
+    monkeypatch.setattr(cdopt._util.compiled._LAYER, "name", "workqueue")
     inside: list[int] = []
 
     def loop() -> None:

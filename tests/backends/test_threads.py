@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numba
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
 import cdopt
-from cdopt.backends import kernels, threads
+from cdopt.backends import apgd, threads
+from cdopt.backends.native import natural_residual
 
 two_threads = pytest.mark.skipif(
     numba.config.NUMBA_NUM_THREADS < 2, reason="numba has one thread here"
@@ -111,32 +111,17 @@ def test_threads_come_back_after_an_error() -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 511, 512, 20_000, 10**6])
 def test_chunks_hold_every_entry_once_and_are_never_many(n: int) -> None:
-    edges = kernels.chunks(n)
+    edges = apgd.chunks(n)
     assert (edges[0], edges[-1]) == (0, n)
     sizes = np.diff(edges.astype(np.int64))
-    assert 1 <= sizes.size <= kernels.CHUNKS
+    assert 1 <= sizes.size <= apgd._CHUNKS
     assert sizes.max() - sizes.min() <= 1
-    assert sizes.size == 1 or sizes.min() >= kernels.LEAST_CHUNK
+    assert sizes.size == 1 or sizes.min() >= apgd._LEAST_CHUNK
 
 
-@pytest.mark.parametrize("threaded", [False, True])
-def test_products_by_rows_are_those_of_the_matrix_and_its_transpose(threaded: bool) -> None:
-    rng = np.random.default_rng(0)
-    R = sp.random_array((3000, 700), density=0.01, rng=rng, format="csr")
-    f, y, out, back = rng.standard_normal(3000), np.zeros(700), np.zeros(3000), np.zeros(700)
-    rows = kernels.plain(R)
-    columns = kernels.transposed(rows, 700)
-    kernels.multiply(threaded, kernels.chunks(700), columns, f, y)
-    np.testing.assert_allclose(y, R.T @ f, rtol=1e-13, atol=1e-13)
-    kernels.multiply(threaded, kernels.chunks(3000), rows, y, out)
-    np.testing.assert_allclose(out, R @ y, rtol=1e-13, atol=1e-13)
-    kernels.scatter(rows, f, back)
-    np.testing.assert_array_equal(back, y)
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_residual_that_is_no_number_stays_so(place: int) -> None:
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_residual_that_is_no_number_stays_so(position: int) -> None:
     gradient = np.array([-1.0, -2.0, -3.0])
-    assert kernels.natural_residual(np.ones(3), gradient, np.zeros(3)) == 3.0
-    gradient[place] = np.nan
-    assert np.isnan(kernels.natural_residual(np.ones(3), gradient, np.zeros(3)))
+    assert natural_residual(np.ones(3), gradient, np.zeros(3)) == 3.0
+    gradient[position] = np.nan
+    assert np.isnan(natural_residual(np.ones(3), gradient, np.zeros(3)))

@@ -45,7 +45,7 @@ def test_a_limit_ends_every_solver_or_changes_no_bit(name: str) -> None:
 
 
 def test_looking_at_the_clock_changes_no_sweep_and_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cdopt.backends.structured, "_BETWEEN_LOOKS", 1)  # after each of them
+    monkeypatch.setattr(cdopt.backends.native, "_BETWEEN_LOOKS", 1)  # after each of them
     step = cdopt.bank.load("pyramid-hooke:n=4").step
     rigid, truss = cdopt.ClassicCD(step), cdopt.NoTensionTruss(step.B, -step.F_ext)
     for problem, name, options in (

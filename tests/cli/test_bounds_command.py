@@ -222,7 +222,7 @@ def test_bounds_that_fail_exit_with_1(monkeypatch) -> None:
 
 
 def test_solvers_that_fail_are_named_beside_the_bounds(monkeypatch) -> None:
-    monkeypatch.setattr(cdopt.backends.catalogue, "installed", lambda name: name != "daqp")
+    monkeypatch.setattr(cdopt.backends.registry, "installed", lambda name: name != "daqp")
     result = run("beam-uniform", "--solver", "daqp", "--solver", "clarabel")
     assert result.exit_code == 0
     assert "daqp: " in result.stdout

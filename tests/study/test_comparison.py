@@ -11,7 +11,7 @@ import pytest
 import cdopt
 from cdopt import bank
 from cdopt._util.formatting import plain
-from cdopt.backends import catalogue
+from cdopt.backends import registry
 from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare
 from cdopt.study.formatting import proof_in_words, verdict
 
@@ -113,7 +113,7 @@ def test_a_false_claim_of_success_is_told_with_the_proof() -> None:
 
 
 def test_unavailable_backends_are_failures_not_gaps(monkeypatch) -> None:
-    monkeypatch.setattr(catalogue, "installed", lambda name: name != "scs")
+    monkeypatch.setattr(registry, "installed", lambda name: name != "scs")
     result = compare(bank.load("tripod").step, ["clarabel", "scs"])
     assert result.labels == ["clarabel"]
     assert isinstance(result.failures["scs"], cdopt.BackendUnavailable)

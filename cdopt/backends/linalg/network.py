@@ -1,7 +1,8 @@
-"""B in the order in which products are cheapest, and the systems made of it."""
+"""One contact network: products with B, Bᵀ and the inertia S, and the systems made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,12 +12,17 @@ from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
-from cdopt.backends.linalg import couples, dense, factor, rows
-from cdopt.backends.linalg.base import System, Tally
-from cdopt.backends.linalg.couples import LARGEST_BLOCK, Couples
-from cdopt.backends.linalg.factor import Library
-from cdopt.backends.linalg.factored import FactoredSystem
-from cdopt.backends.linalg.iterated import CoupleSystem
+from cdopt.backends.linalg import factorisation
+from cdopt.backends.linalg.block_pairs import (
+    LARGEST_BLOCK,
+    BlockPairs,
+    PairSystem,
+    block_order,
+    block_pairs,
+)
+from cdopt.backends.linalg.factorisation import DenseSystem, Library
+from cdopt.backends.linalg.iteration import IteratedSystem, Statistics, System
+from cdopt.backends.linalg.sparse_operator import SparseOperator
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
 _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space fill the memory
@@ -24,6 +30,7 @@ _FULL = 0.25  # share of entries that are not zero from which B is treated as de
 _DENSE_AT_MOST = 5_000
 _FEWEST = 200
 _ROUND_OFF = 1e-15
+_REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix; growth at the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +40,22 @@ class Network:
     Attributes
     ----------
     B : (nc, m) CSR, columns in block order, rows in the order of ``contact``.
-    place : (given,) where each of the given dofs stands among the m.
+    position : (given,) where each of the given dofs stands among the m.
     size : dofs of a block; blocks with fewer are filled up with dofs that touch nothing.
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
-    couples : the same B as couples of bodies; None where a contact touches more than two.
+    pairs : the same B as pairs of bodies; None where a contact touches more than two.
     contact : (nc,) which of the given contacts each row is; None where all stand as given.
-    tally : what has been spent so far.
+    statistics : what its systems have cost so far.
     """
 
     B: sp.csr_array
-    place: IntArray
+    position: IntArray
     size: int
     mass: sp.csr_array | None = None
-    couples: Couples | None = None
+    pairs: BlockPairs | None = None
     contact: IntArray | None = None
-    tally: Tally = field(default_factory=Tally)
+    statistics: Statistics = field(default_factory=Statistics)
 
     @cached_property
     def nc(self) -> int:
@@ -60,10 +67,12 @@ class Network:
         """Number of dofs."""
         return int(self.B.shape[1])
 
+    # --- orders ------------------------------------------------------------------------
+
     def arranged(self, x: FloatArray) -> FloatArray:
-        """A vector x (m,) on the given dofs in the order of this network (m,)."""
+        """A vector x on the given dofs in the order of this network (m,)."""
         out = np.zeros(self.m)
-        out[self.place] = x
+        out[self.position] = x
         return out
 
     def in_rows(self, x: FloatArray) -> FloatArray:
@@ -78,56 +87,27 @@ class Network:
         out[self.contact] = x
         return out
 
-    @cached_property
-    def transposed(self) -> sp.csr_array:
-        """Bᵀ (m, nc)."""
-        return sp.csr_array(self.B.T)
+    # --- products ----------------------------------------------------------------------
 
     @cached_property
-    def full(self) -> FloatArray:
-        """B as a dense matrix (nc, m), for small networks."""
-        return np.asarray(self.B.toarray())
+    def _operator(self) -> SparseOperator:
+        return SparseOperator(self.B)
 
     @cached_property
-    def full_mass(self) -> FloatArray | None:
-        """The inertia as a dense matrix (m, m), for small networks; None without one."""
-        return None if self.mass is None else np.asarray(self.mass.toarray())
-
-    @cached_property
-    def small(self) -> bool:
-        """Whether dense matrices are quickest."""
-        dense = self.B.nnz > _FULL * self.nc * self.m and self.m <= _DENSE_AT_MOST
-        return self.m <= DENSE_UP_TO or dense
-
-    @property
-    def factorisable(self) -> bool:
-        """Whether a factorisation fits into memory."""
-        return self.m <= _FACTORISED_UP_TO
-
-    @property
-    def patience(self) -> int:
-        """Conjugate gradient iterations that cost about as much as a factorisation would.
-
-        Of a network in space: factors cost m², an iteration m, and an interior point has two to
-        four solutions of one factorisation. Measured on pyramids, with PARDISO.
-        """
-        return max(_FEWEST, self.m // 40)
+    def _inertia(self) -> SparseOperator | None:
+        return None if self.mass is None else SparseOperator(self.mass)
 
     def gap(self, u: FloatArray) -> FloatArray:
         """B u (nc,)."""
-        if self.small:
-            return np.asarray(self.full @ u)
-        return np.asarray(self.B @ u) if self.couples is None else self.couples.gap(u)
+        return self._operator.times(u) if self.pairs is None else self.pairs.gap(u)
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
-        if self.small:
-            return np.asarray(self.full.T @ f)
-        return np.asarray(self.transposed @ f) if self.couples is None else self.couples.load(f)
+        return self._operator.transposed_times(f) if self.pairs is None else self.pairs.load(f)
 
     def inertia(self, x: FloatArray) -> FloatArray:
         """S x (m,)."""
-        return np.zeros(self.m) if self.mass is None else np.asarray(self.mass @ x)
+        return np.zeros(self.m) if self._inertia is None else self._inertia.times(x)
 
     def motion(self, load: FloatArray) -> FloatArray:
         """S⁻¹ load (m,).
@@ -138,9 +118,8 @@ class Network:
         """
         if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
-        shape = (-1, self.size, 1)
         try:
-            return np.asarray(np.linalg.solve(self.blocks, load.reshape(shape))).ravel()
+            return np.asarray(np.linalg.solve(self.blocks, self._by_block(load))).ravel()
         except np.linalg.LinAlgError as error:
             raise ArithmeticError(str(error)) from error
 
@@ -162,41 +141,105 @@ class Network:
         out[row, entries.row % self.size, entries.col % self.size] = entries.data
         return out
 
-    @cached_property
-    def diagonal(self) -> bool:
-        """Whether the inertia is diagonal, or zero."""
-        return self.mass is None or _is_diagonal(self.mass)
-
     # --- systems -----------------------------------------------------------------------
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether systems are factorised as dense matrices."""
+        return self.m <= DENSE_UP_TO or (self._is_full and self.m <= _DENSE_AT_MOST)
+
+    @property
+    def factorisable(self) -> bool:
+        """Whether a factorisation fits into memory."""
+        return self.m <= _FACTORISED_UP_TO
+
+    @property
+    def patience(self) -> int:
+        """Conjugate gradient iterations that cost about as much as a factorisation would.
+
+        Of a network in space: factors cost m², an iteration m, and an interior point has two to
+        four solutions of one factorisation. Measured on pyramids, with PARDISO.
+        """
+        return max(_FEWEST, self.m // 40)
 
     def system(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
-            return dense.DenseSystem(self.full, self.full_mass, D, shift, self.tally)
+            full = self._full if self._is_full else None
+            return DenseSystem(self.B, full, self._full_mass, D, shift, self.statistics)
         if self.blocks is None or (threads_lost() and self.factorisable):
             return self.factored(D, shift)
-        if self.couples is not None:
-            base = np.zeros((0, self.size, self.size)) if self.diagonal else self.blocks
-            return CoupleSystem(self.couples, base, self._diagonal(), D, shift, self.tally)
-        return rows.RowSystem(self.B, self.transposed, self.blocks, D, shift, self.tally)
+        if self.pairs is not None:
+            diagonal = np.zeros(self.m) if self.mass is None else self.mass_diagonal
+            blocks = np.zeros((0, self.size, self.size)) if self._is_diagonal else self.blocks
+            return PairSystem(self.pairs, blocks, diagonal, D, shift, self.statistics)
+        inverse = self._inverse_blocks(D, shift)
+        return IteratedSystem(
+            self._product(D, shift),
+            lambda r: np.matmul(inverse, self._by_block(r)).ravel(),
+            self.statistics,
+        )
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
-        """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition."""
+        """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
+
+        Conjugate gradients over the factors refine the solution.
+
+        Raises
+        ------
+        ArithmeticError : it is singular, or not positive definite, to working accuracy.
+        """
         if self.small:
             return self.system(D, shift)
-
-        def product(x: FloatArray) -> FloatArray:
-            return self.load(D * self.gap(x)) + self.inertia(x) + shift * x
-
-        return FactoredSystem(self.library, product, D, shift, self.tally)
+        solve = self.library.factorise(D, shift)
+        self.statistics.factorisations += 1
+        self.statistics.library = self.library.name
+        return IteratedSystem(self._product(D, shift), solve, most=_REFINEMENTS, growth=_DIVERGED)
 
     @cached_property
     def library(self) -> Library:
-        """What factorises the systems of this network."""
-        return factor.library(self.B, self.mass, self.size)
+        """What factorises the sparse systems of this network."""
+        return factorisation.library(self.B, self.mass, self.size)
 
-    def _diagonal(self) -> FloatArray:
-        return np.zeros(self.m) if self.mass is None else self.mass_diagonal
+    def _product(self, D: FloatArray, shift: float) -> Callable[[FloatArray], FloatArray]:
+        def product(x: FloatArray) -> FloatArray:
+            return self.load(D * self.gap(x)) + self.inertia(x) + shift * x
+
+        return product
+
+    def _inverse_blocks(self, D: FloatArray, shift: float) -> FloatArray:
+        """Inverse diagonal blocks (blocks, size, size) of S + shift I + Bᵀ D B."""
+        size = self.size
+        H = (0.0 if self.blocks is None else self.blocks) + shift * np.eye(size)
+        H = np.broadcast_to(H, (self.m // size, size, size)).copy()
+        columns = [sp.csr_array(self.B[:, i::size]) for i in range(size)]
+        for i in range(size):
+            for j in range(size):
+                H[:, i, j] += columns[i].multiply(columns[j]).T @ D
+        try:
+            return np.asarray(np.linalg.inv(H), dtype=np.float64)
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error
+
+    def _by_block(self, x: FloatArray) -> FloatArray:
+        return x.reshape(-1, self.size, 1)
+
+    @cached_property
+    def _is_full(self) -> bool:
+        return bool(self.B.nnz > _FULL * self.nc * self.m)
+
+    @cached_property
+    def _full(self) -> FloatArray:
+        return np.asarray(self.B.toarray())
+
+    @cached_property
+    def _full_mass(self) -> FloatArray:
+        """S as a dense matrix (m, m), zero without one."""
+        return np.zeros((self.m, self.m)) if self.mass is None else np.asarray(self.mass.toarray())
+
+    @cached_property
+    def _is_diagonal(self) -> bool:
+        return self.mass is None or _is_diagonal(self.mass)
 
 
 def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = None) -> Network:
@@ -213,38 +256,37 @@ def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = 
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
         block, sizes = np.arange(m), np.ones(m, dtype=np.int64)
-    size = int(sizes.max())
+    size, count = int(sizes.max()), sizes.size
     order = np.argsort(block, kind="stable")
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    place = np.empty(m, dtype=np.int64)
-    place[order] = block[order] * size + np.arange(m) - first[block[order]]
-    one, two, tidy = _ends(B, block, sizes.size)
-    if tidy:
-        better = couples.block_order(one, two, sizes.size)
-        if better is not None:
-            rank = np.empty(sizes.size, dtype=np.int64)
-            rank[better] = np.arange(sizes.size)
-            place = rank[place // size] * size + place % size
-            rank = np.append(rank, sizes.size)
-            one, two = rank[one], rank[two]
-    arranged = _moved(B, place, sizes.size * size)
-    held = contact = None
-    if tidy and arranged.nnz and not threads_lost():  # couples' products run in threads
-        one, two = np.minimum(one, two), np.maximum(one, two)
-        contact = _row_order(one, two)
+    offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    position = np.empty(m, dtype=np.int64)
+    position[order] = block[order] * size + np.arange(m) - offset[block[order]]
+    first, second, in_pairs = _ends(B, block, count)
+    better = block_order(first, second, count) if in_pairs else None
+    if better is not None:
+        rank = np.empty(count + 1, dtype=np.int64)
+        rank[better], rank[count] = np.arange(count), count
+        position = rank[position // size] * size + position % size
+        first, second = rank[first], rank[second]
+    arranged = _moved(B, position, count * size)
+    pairs = contact = None
+    if in_pairs and arranged.nnz and not threads_lost():  # products of pairs run in threads
+        first, second = np.minimum(first, second), np.maximum(first, second)
+        contact = _row_order(first, second)
         if contact is not None:
-            arranged, one, two = sp.csr_array(arranged[contact]), one[contact], two[contact]
-        V = _rows_on(arranged, one, size)
-        held = couples.couples(size, one, two, V, sizes.size)
-    return Network(arranged, place, size, _filled(mass, place, arranged.shape[1]), held, contact)
+            arranged = sp.csr_array(arranged[contact])
+            first, second = first[contact], second[contact]
+        pairs = block_pairs(size, first, second, _rows_on(arranged, first, size), count)
+    mass = _filled(mass, position, count * size)
+    return Network(arranged, position, size, mass, pairs, contact)
 
 
-def _row_order(one: IntArray, two: IntArray) -> IntArray | None:
+def _row_order(first: IntArray, second: IntArray) -> IntArray | None:
     """The rows by their first blocks, then by their second ones; None where they stand so.
 
     Products then read the numbers of blocks and of rows in the order in which memory holds them.
     """
-    key = one * (two.max(initial=0) + 1) + two
+    key = first * (second.max(initial=0) + 1) + second
     if np.all(key[1:] >= key[:-1]):
         return None
     return np.argsort(key, kind="stable")
@@ -267,44 +309,45 @@ def _ends(B: sp.csr_array, block: IntArray, count: int) -> tuple[IntArray, IntAr
     counts = np.diff(B.indptr)
     filled = counts > 0
     touched = block[B.indices]
-    one, two = np.zeros(nc, dtype=np.int64), np.full(nc, count)
+    first, second = np.zeros(nc, dtype=np.int64), np.full(nc, count)
     begin = B.indptr[:-1][filled]
     if begin.size:
-        one[filled] = np.minimum.reduceat(touched, begin)
+        first[filled] = np.minimum.reduceat(touched, begin)
         greatest = np.maximum.reduceat(touched, begin)
-        two[filled] = np.where(greatest > one[filled], greatest, count)
+        second[filled] = np.where(greatest > first[filled], greatest, count)
     row = np.repeat(np.arange(nc), counts)
-    tidy = bool(np.all((touched == one[row]) | (touched == two[row])))
-    return one, two, tidy
+    tidy = bool(np.all((touched == first[row]) | (touched == second[row])))
+    return first, second, tidy
 
 
-def _moved(B: sp.csr_array, place: IntArray, m: int) -> sp.csr_array:
+def _moved(B: sp.csr_array, position: IntArray, m: int) -> sp.csr_array:
     """B with its columns at their places."""
-    moved = sp.csr_array((B.data.copy(), place[B.indices], B.indptr.copy()), shape=(B.shape[0], m))
+    columns = position[B.indices]
+    moved = sp.csr_array((B.data.copy(), columns, B.indptr.copy()), shape=(B.shape[0], m))
     moved.sort_indices()
     return moved
 
 
-def _rows_on(B: sp.csr_array, one: IntArray, size: int) -> FloatArray:
+def _rows_on(B: sp.csr_array, first: IntArray, size: int) -> FloatArray:
     """(nc, 2 size) each row of B on its first block and on its second."""
-    V = np.zeros((B.shape[0], 2 * size))
+    out = np.zeros((B.shape[0], 2 * size))
     row = np.repeat(np.arange(B.shape[0]), np.diff(B.indptr))
-    second = B.indices // size != one[row]
-    V[row, second * size + B.indices % size] = B.data
-    return V
+    second = B.indices // size != first[row]
+    out[row, second * size + B.indices % size] = B.data
+    return out
 
 
-def _filled(mass: sp.csr_array | None, place: IntArray, m: int) -> sp.csr_array | None:
+def _filled(mass: sp.csr_array | None, position: IntArray, m: int) -> sp.csr_array | None:
     """The inertia at the dofs' places, ones on those that fill up blocks."""
     if mass is None:
         return None
     entries = sp.coo_array(mass)
     spare = np.ones(m, dtype=bool)
-    spare[place] = False
+    spare[position] = False
     extra = np.flatnonzero(spare)
     data = np.concatenate([entries.data, np.ones(extra.size)])
-    row = np.concatenate([place[entries.row], extra])
-    column = np.concatenate([place[entries.col], extra])
+    row = np.concatenate([position[entries.row], extra])
+    column = np.concatenate([position[entries.col], extra])
     return sp.csr_array((data, (row, column)), shape=(m, m))
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_networks import chain, copied, energy_error, inertia, matrix, shuffled
 
-from cdopt.backends.linalg import Network, factor
-from cdopt.backends.linalg.factored import FactoredSystem
-from cdopt.backends.linalg.pattern import UpperPattern
+from cdopt.backends.linalg import Network, factorisation
+from cdopt.backends.linalg.factorisation import UpperPattern
+from cdopt.backends.linalg.iteration import IteratedSystem
 
 LIBRARIES = ["PARDISO", "SuperLU in METIS's order", "SuperLU"]
 
@@ -22,9 +22,9 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "PARDISO":
         pytest.importorskip("pypardiso", exc_type=ImportError)
         return request.param
-    monkeypatch.setattr(factor, "_pardiso", lambda: None)
+    monkeypatch.setattr(factorisation, "_pardiso", lambda: None)
     if request.param == "SuperLU":
-        monkeypatch.setattr(factor, "_dissection", lambda B, size: None)
+        monkeypatch.setattr(factorisation, "_dissection", lambda B, size: None)
     else:
         pytest.importorskip("pymetis")
     return request.param
@@ -44,11 +44,11 @@ def dense_of(net: Network, D: np.ndarray, shift: float) -> np.ndarray:
 def check(net: Network, D: np.ndarray, shift: float, soft: bool = False) -> None:
     """Against a random solution, or one in which ``soft`` motions are the largest."""
     H = dense_of(net, D, shift)
-    exact = net.arranged(np.random.default_rng(2).standard_normal(net.place.size))
+    exact = net.arranged(np.random.default_rng(2).standard_normal(net.position.size))
     if soft:
         exact = np.linalg.solve(H, exact)
     system = net.factored(D, shift)
-    assert isinstance(system, FactoredSystem)
+    assert isinstance(system, IteratedSystem)
     x = system.solve(H @ exact, 1e-12)
     assert energy_error(H, x, exact) <= 1e-9
     assert not system.gave_up
@@ -61,7 +61,7 @@ def test_every_library_gives_the_solution(library: str, kind: str, three: bool) 
     random = np.random.default_rng(0)
     D = np.where(random.random(net.nc) < 0.3, 0.0, random.random(net.nc))
     check(net, D, 0.1 if kind == "none" else 0.0)
-    assert net.tally.library == library
+    assert net.statistics.library == library
 
 
 def test_an_earlier_system_still_solves_or_tells(library: str) -> None:
@@ -102,7 +102,7 @@ def test_matrices_one_after_the_other(library: str) -> None:
     random = np.random.default_rng(3)
     for shift in (0.0, 1.0, 1e-6):
         check(net, np.where(random.random(net.nc) < 0.5, 0.0, random.random(net.nc)), shift)
-    assert net.tally.factorisations == 3
+    assert net.statistics.factorisations == 3
 
 
 def test_two_networks_at_once(library: str) -> None:
@@ -132,21 +132,21 @@ def test_a_singular_matrix_is_told_or_seen(library: str) -> None:
 
 
 def test_what_is_at_hand_depends_on_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = factor.importlib.import_module
+    real = factorisation.importlib.import_module
 
     def without(name: str) -> object:
         if name in ("pypardiso", "pymetis"):
             raise ImportError(name)
         return real(name)
 
-    monkeypatch.setattr(factor.importlib, "import_module", without)
-    factor._pardiso.cache_clear()
+    monkeypatch.setattr(factorisation.importlib, "import_module", without)
+    factorisation._pardiso.cache_clear()
     try:
         net, _ = made("diagonal")
         check(net, np.ones(net.nc), 0.0)
-        assert net.tally.library == "SuperLU"
+        assert net.statistics.library == "SuperLU"
     finally:
-        factor._pardiso.cache_clear()
+        factorisation._pardiso.cache_clear()
 
 
 # --- the pattern ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_networks import chain, contacts, copied, inertia, shuffled
 
 from cdopt.backends.linalg import Network, network
-from cdopt.backends.linalg.couples import block_order
+from cdopt.backends.linalg.block_pairs import block_order
 from cdopt.backends.threads import threads_for
 
 MIXED = [6, 3, 1, 2]
@@ -32,15 +32,15 @@ def check_products(net: Network, B: sp.csr_array, mass: sp.csr_array | None) -> 
     scale = np.abs(full).sum(axis=1).max(initial=1.0) * 1e-13
     gap = net.in_given_order(net.gap(net.arranged(x)))
     np.testing.assert_allclose(gap, full @ x, atol=scale)
-    load = net.load(net.in_rows(f))[net.place]
+    load = net.load(net.in_rows(f))[net.position]
     np.testing.assert_allclose(load, full.T @ f, atol=1e2 * scale)
     if mass is None:
-        np.testing.assert_array_equal(net.inertia(net.arranged(x))[net.place], 0.0)
+        np.testing.assert_array_equal(net.inertia(net.arranged(x))[net.position], 0.0)
         return
     pushed = mass @ x
-    np.testing.assert_allclose(net.inertia(net.arranged(x))[net.place], pushed, atol=1e-12)
-    np.testing.assert_allclose(net.motion(net.arranged(pushed))[net.place], x, atol=1e-10)
-    np.testing.assert_array_equal(net.mass_diagonal[net.place], mass.diagonal())
+    np.testing.assert_allclose(net.inertia(net.arranged(x))[net.position], pushed, atol=1e-12)
+    np.testing.assert_allclose(net.motion(net.arranged(pushed))[net.position], x, atol=1e-10)
+    np.testing.assert_array_equal(net.mass_diagonal[net.position], mass.diagonal())
 
 
 @pytest.mark.parametrize("kind", ["none", "diagonal", "block", "pairs", "row"])
@@ -61,7 +61,7 @@ def test_products_are_those_of_dense_matrices(
     assert not net.small
     if kind in ("none", "diagonal", "block"):
         assert net.size == (size or 6)
-        assert (net.couples is None) == three
+        assert (net.pairs is None) == three
     check_products(net, B, mass)
 
 
@@ -73,10 +73,10 @@ def test_contacts_between_chunks(mixed_up: bool) -> None:
     if mixed_up:
         B, body = shuffled(B, body)
     net = copied(B, body, mass)
-    assert net.couples is not None
-    assert net.couples.start.size == 3
-    left, right = (np.asarray(b, dtype=int) for b in (net.couples.one, net.couples.two))
-    inner = right < net.couples.count
+    assert net.pairs is not None
+    assert net.pairs.layout.start.size == 3
+    left, right = (np.asarray(b, dtype=int) for b in (net.pairs.first, net.pairs.second))
+    inner = right < net.pairs.count
     assert np.abs(left - right)[inner].mean() < 30  # 173 where bodies stand at random
     check_products(net, B, mass)
 
@@ -88,8 +88,8 @@ def test_one_body_that_nearly_all_contacts_touch() -> None:
         others = [i for i in range(n) if i != hub]
         B, body = contacts([3] * n, [(hub, i) for i in others] * 3)
         net = copied(B, body, inertia("diagonal", body))
-        assert net.couples is not None
-        assert np.all(np.diff(net.couples.start.astype(int)) >= 0)
+        assert net.pairs is not None
+        assert np.all(np.diff(net.pairs.layout.start.astype(int)) >= 0)
         check_products(net, B, net_mass(net))
 
 
@@ -97,14 +97,14 @@ def test_no_chunk_begins_after_the_last_block() -> None:
     """A heavy last body: more than half of all contacts are its own."""
     who = [(i, i + 1) for i in range(599)] + [(599,)] * 3000
     net = copied(*contacts([3] * 600, who))
-    assert net.couples is not None
-    assert net.couples.start[-2] < net.couples.count
+    assert net.pairs is not None
+    assert net.pairs.layout.start[-2] < net.pairs.count
 
 
 def net_mass(net: Network) -> sp.csr_array:
     """The inertia of a network on the given dofs."""
     assert net.mass is not None
-    return sp.csr_array(net.mass[net.place][:, net.place])
+    return sp.csr_array(net.mass[net.position][:, net.position])
 
 
 def test_a_thousand_contacts_between_two_bodies() -> None:
@@ -112,7 +112,7 @@ def test_a_thousand_contacts_between_two_bodies() -> None:
     who = [(i, (7 * i + 1) % 600) for i in range(600) if (7 * i + 1) % 600 != i]
     B, body = contacts([3] * 600, who + [(0, 599)] * 1024)
     net = copied(B, body)
-    assert net.couples is not None
+    assert net.pairs is not None
     check_products(net, B, None)
 
 
@@ -120,7 +120,7 @@ def test_without_bodies_every_dof_stands_alone() -> None:
     B, _ = chain([1] * 260)
     net = copied(B, None)
     assert (net.size, net.m, net.mass) == (1, 260, None)
-    np.testing.assert_array_equal(np.sort(net.place), np.arange(260))
+    np.testing.assert_array_equal(np.sort(net.position), np.arange(260))
     check_products(net, B, None)
 
 
@@ -249,10 +249,10 @@ def test_rows_stand_in_the_order_of_their_bodies() -> None:
     mixed = sp.csr_array(B[np.random.default_rng(0).permutation(B.shape[0])])
     for one_way in (B, mixed):
         net = network(one_way, body)
-        assert net.couples is not None
+        assert net.pairs is not None
         assert net.contact is not None
-        one, two = (np.asarray(blocks, dtype=int) for blocks in (net.couples.one, net.couples.two))
-        assert np.all(np.diff(one * (net.couples.count + 1) + two) >= 0)
+        one, two = (np.asarray(blocks, dtype=int) for blocks in (net.pairs.first, net.pairs.second))
+        assert np.all(np.diff(one * (net.pairs.count + 1) + two) >= 0)
         x = np.random.default_rng(1).standard_normal(one_way.shape[0])
         np.testing.assert_array_equal(net.in_given_order(net.in_rows(x)), x)
         check_products(net, one_way, None)

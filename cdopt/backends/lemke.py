@@ -13,10 +13,9 @@ vertex of the solutions, 0, 10 and 0 N.
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,33 +23,31 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import Unsupported
-from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.backends.kernels import natural_residual
-from cdopt.backends.structured import (
-    IN_LOOPS,
+from cdopt.backends.native import (
+    NativeBackend,
+    Outcome,
+    Progress,
     check_count,
-    rigid,
-    safely,
+    natural_residual,
     scaled_step,
-    settings_of,
-    tell,
 )
 from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
-
-LOG = logging.getLogger("cdopt.backends.lcp")
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
 _RAY = 1e-7  # N g of a ray, beside pᵀg
 _PIVOTS = 100  # between two looks at the clock
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
+_INACCURATE: Claim = "inaccurate"
+_INFEASIBLE: Claim = "infeasible"
 
 
 @dataclass(frozen=True)
-class LCP:
+class LCP(NativeBackend):
     """Settings of Lemke's method.
 
     Parameters
@@ -65,6 +62,10 @@ class LCP:
     InvalidInput : a setting out of range.
     """
 
+    name: ClassVar[str] = "lcp"
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    warm_starts: ClassVar[bool] = False  # the method prescribes its start
+
     max_contacts: int = 500
     max_pivots: int = 10_000
     accuracy: float = 1e-8
@@ -74,75 +75,41 @@ class LCP:
         check_count("max_pivots", self.max_pivots)
         checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return "lcp"
-
-    @property
-    def capability(self) -> Capability:
-        """Rigid steps, from the start that the method prescribes."""
-        return Capability(structured=frozenset({"rigid step"}))
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that are not at their defaults, and the accuracy."""
-        return settings_of(self)
-
-    def run(
+    def _solve(
         self,
-        posed: Posed,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Pivot until the basis is complementary, or a ray is met.
-
-        Raises
-        ------
-        Unsupported : more than ``max_contacts`` contacts.
-        """
-        deadline, data = Deadline.after(time_limit), rigid(posed, self.name)
+        data: RigidStepData | DelassusStepData,
+        start: WarmStart | None,
+        tell: Progress,
+        deadline: Deadline,
+    ) -> Outcome:
         if data.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {data.nc} contacts",
                 f"dense pivoting is for at most {self.max_contacts} (its setting max_contacts)",
                 ("pgs", "apgd"),
             )
-        return safely(self, data, deadline, lambda: self._run(data, verbose, deadline))
-
-    def _run(
-        self, data: RigidStepData | DelassusStepData, verbose: bool, deadline: Deadline
-    ) -> RunResult:
-        started = time.perf_counter()
         step = scaled_step(data)
-        acting = np.flatnonzero(step.own > 0.0)
+        acting = np.flatnonzero(step.diagonal > 0.0)
         N = np.asarray((step.rows @ step.spread.T).todense())
         N = 0.5 * (N + N.T)
         prepared = time.perf_counter()
-        outcome, pivots, forces = self._solve(N, step.p, acting, deadline)
-        residual = natural_residual(step.own, N @ forces + step.p, forces)
-        status, claim = self._verdict(outcome, float(residual))
-        tell(LOG, verbose, f"{status} after {pivots} pivots: residual {residual:.2e}")
+        outcome, pivots, forces = self._pivot(N, step.p, acting, deadline)
+        residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
+        met = outcome == "complementary basis" and residual <= self.accuracy
+        status, claim = outcome, _INACCURATE
+        if outcome == "ray":
+            status, claim = "infeasible: secondary ray", _INFEASIBLE
+        elif outcome == "complementary basis":
+            status = "solved" if met else "numerical trouble"
+        tell(f"{status} after {pivots} pivots: residual {residual:.2e}")
         solved = time.perf_counter()
         physical = step.force * forces
-        iterate = Iterate(data.velocity(physical), physical)
-        return RunResult(
-            status=status,
-            claim=claim,
-            iterate=iterate,
-            timings={
-                "compile": prepared - started,
-                "solve": solved - prepared,
-                "read": time.perf_counter() - solved,
-            },
-            iterations=pivots,
-            settings=self.settings,
-            out_of_time=status == TIME_LIMIT,
-            limited="" if deadline == NEVER else IN_LOOPS,
-        )
+        return Outcome(
+            Iterate(data.velocity(physical), physical), met, pivots, prepared, solved,
+            status=status, claim=claim,
+        )  # fmt: skip
 
-    def _solve(
+    def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline
     ) -> tuple[str, int, FloatArray]:
         """Outcome, pivots and scaled forces (nc,); contacts that act on nothing get zero."""
@@ -167,15 +134,6 @@ class LCP:
         forces[acting[loaded]] = np.maximum(exact, 0.0)  # below zero only by round-off: tested
         return "complementary basis", int(pivots), forces
 
-    def _verdict(self, outcome: str, residual: float) -> tuple[str, Claim]:
-        if outcome == "ray":
-            return "infeasible: secondary ray", "infeasible"
-        if outcome != "complementary basis":
-            return outcome, "inaccurate"
-        if residual <= self.accuracy:
-            return "solved", "solved"
-        return "numerical trouble", "inaccurate"
-
 
 def lemke(
     N: FloatArray, q: FloatArray, max_pivots: int, deadline: Deadline = NEVER
@@ -187,13 +145,13 @@ def lemke(
     """
     n = q.size
     table, basis, ray = np.zeros((n, 2 * n + 2)), np.arange(n), np.zeros(n)
-    place = np.array([_first_row(N, q, table), 2 * n])
-    if place[0] < 0:
+    position = np.array([_first_row(N, q, table), 2 * n])
+    if position[0] < 0:
         return _SOLVED, 0, basis, ray
     scale, pivots = max(1.0, float(np.abs(N).max())), 0
     while pivots < max_pivots:
         most = max_pivots - pivots if deadline == NEVER else min(_PIVOTS, max_pivots - pivots)
-        outcome, done = _pivoted(table, basis, ray, place, scale, most)
+        outcome, done = _pivoted(table, basis, ray, position, scale, most)
         pivots += done
         if outcome != _LIMIT or deadline.passed:
             return outcome, pivots, basis, ray
@@ -216,11 +174,11 @@ def _first_row(N: FloatArray, q: FloatArray, table: FloatArray) -> int:
 
 @compiled()
 def _pivoted(
-    table: FloatArray, basis: IntArray, ray: FloatArray, place: IntArray, scale: float, most: int
+    table: FloatArray, basis: IntArray, ray: FloatArray, position: IntArray, scale: float, most: int
 ) -> tuple[int, int]:
-    """At most so many pivots from ``place``, row and column; the outcome and their number."""
+    """At most so many pivots from ``position``, row and column; the outcome and their number."""
     n = table.shape[0]
-    row, entering = place[0], place[1]
+    row, entering = position[0], position[1]
     for pivots in range(1, most + 1):
         pivot(table, row, entering)
         leaving = basis[row]
@@ -236,7 +194,7 @@ def _pivoted(
             if entering >= n:
                 ray[entering - n] = 1.0
             return _ON_A_RAY, pivots
-    place[0], place[1] = row, entering
+    position[0], position[1] = row, entering
     return _LIMIT, most
 
 

@@ -5,29 +5,29 @@ import pytest
 
 import cdopt
 from cdopt._util.errors import BackendUnavailable, InvalidInput
-from cdopt.backends import ACCURACY, available, catalogue, why_unavailable
-from cdopt.backends.registry import STRUCTURED
+from cdopt.backends import ACCURACY, available, registry, why_unavailable
+from cdopt.backends.registry import NATIVE
 
 
 def test_the_core_solvers_are_always_there() -> None:
     assert {"clarabel", "osqp", "scs", "highs"} <= set(available())
     for name in available():
         assert why_unavailable(name) == ""
-        assert name in STRUCTURED or name.upper() in cp.installed_solvers()
+        assert name in NATIVE or name.upper() in cp.installed_solvers()
 
 
 def test_every_solver_cvxpy_knows_is_either_available_or_explained() -> None:
     names = available()
-    for name in catalogue.cvxpy_solvers():
+    for name in registry.cvxpy_solvers():
         assert (name in names) == (why_unavailable(name) == "")
 
 
 def test_installed_is_what_cvxpy_says_but_looks_for_one_solver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    expected = {name: name.upper() in cp.installed_solvers() for name in catalogue.cvxpy_solvers()}
+    expected = {name: name.upper() in cp.installed_solvers() for name in registry.cvxpy_solvers()}
     tried = []
-    for solvers in (catalogue.SOLVER_MAP_QP, catalogue.SOLVER_MAP_CONIC):
+    for solvers in (registry.SOLVER_MAP_QP, registry.SOLVER_MAP_CONIC):
         for key, solver in solvers.items():
 
             def is_installed(key=key, kept=solver.is_installed) -> bool:
@@ -37,14 +37,14 @@ def test_installed_is_what_cvxpy_says_but_looks_for_one_solver(
             monkeypatch.setattr(solver, "is_installed", is_installed)
     for name, there in expected.items():
         tried.clear()
-        assert catalogue.installed(name) == there
+        assert registry.installed(name) == there
         assert tried == [name.upper()]
-    assert not catalogue.installed("claribel")
+    assert not registry.installed("claribel")
 
 
 def test_why_unavailable_says_what_to_do() -> None:
     assert "linear" in why_unavailable("scipy") or "neither" in why_unavailable("scipy")
-    missing = [n for n in catalogue.cvxpy_solvers() if n.upper() not in cp.installed_solvers()]
+    missing = [n for n in registry.cvxpy_solvers() if n.upper() not in cp.installed_solvers()]
     assert missing
     for name in missing:
         assert "pip install" in why_unavailable(name)
@@ -55,15 +55,15 @@ def test_why_unavailable_says_what_to_do() -> None:
 
 
 def test_capability_is_data() -> None:
-    assert catalogue.capability("osqp").classes == {"QP"}
-    assert catalogue.capability("clarabel").classes == {"QP", "SOCP"}
-    assert catalogue.capability("scipy").classes == set()
-    assert not catalogue.capability("clarabel").warm_start
-    assert catalogue.capability("osqp").warm_start
+    assert registry.capability("osqp").classes == {"QP"}
+    assert registry.capability("clarabel").classes == {"QP", "SOCP"}
+    assert registry.capability("scipy").classes == set()
+    assert not registry.capability("clarabel").warm_start
+    assert registry.capability("osqp").warm_start
 
 
 def test_accuracy_is_spelt_for_every_solver_of_the_table() -> None:
-    assert set(available()) - set(STRUCTURED) <= set(ACCURACY)
+    assert set(available()) - set(NATIVE) <= set(ACCURACY)
     for words in ACCURACY.values():
         assert words.options
         assert words.meaning

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.backends import newton_interior, newton_rigid
+from cdopt.backends import interior_point, rigid_multipliers
 from cdopt.backends.linalg import Network, network
-from cdopt.backends.newton_interior import Conditions
-from cdopt.backends.newton_rigid import RigidRun
+from cdopt.backends.network_problem import NetworkProblem, Run
 from cdopt.backends.threads import threads_for
 from cdopt.problem.contact_law import PowerLaw
 
@@ -55,25 +54,25 @@ def couples_of(seed: int, nb: int, nc: int, size: int = 3) -> tuple[sp.csr_array
 def rigid(
     B: sp.csr_array, p: np.ndarray, body: np.ndarray | None = None,
     mass: sp.csr_array | None = None,
-) -> Conditions:  # fmt: skip
+) -> NetworkProblem:  # fmt: skip
     """A rigid step of unit masses, unless told otherwise."""
     S = sp.csr_array(sp.eye_array(B.shape[1])) if mass is None else mass
     net = network(sp.csr_array(B, copy=True), body, S)
     mobility = np.asarray(B.multiply(B) @ (1.0 / S.diagonal()))
-    return Conditions(net, np.zeros(net.m), net.in_rows(p), net.in_rows(mobility))
+    return NetworkProblem(net, np.zeros(net.m), net.in_rows(p), net.in_rows(mobility))
 
 
-def elastic(posed: Conditions, law: PowerLaw) -> Conditions:
+def elastic(posed: NetworkProblem, law: PowerLaw) -> NetworkProblem:
     """The same step with contacts that give."""
     return dataclasses.replace(posed, mobility=np.ones(posed.p.size), law=in_rows(law, posed.net))
 
 
 def truss(
     B: sp.csr_array, load: np.ndarray, law: PowerLaw, body: np.ndarray | None = None
-) -> Conditions:
+) -> NetworkProblem:
     """A truss without inertia."""
     net = network(sp.csr_array(B, copy=True), body)
-    return Conditions(
+    return NetworkProblem(
         net, net.arranged(load), np.zeros(net.nc), np.ones(net.nc), in_rows(law, net)
     )  # fmt: skip
 
@@ -83,7 +82,7 @@ def in_rows(law: PowerLaw, net: Network) -> PowerLaw:
     return PowerLaw(net.in_rows(law.stiffness), law.power)
 
 
-def forces(posed: Conditions) -> np.ndarray:
+def forces(posed: NetworkProblem) -> np.ndarray:
     """Forces of the contacts as they were given."""
     return posed.net.in_given_order(check_solved(posed).f)
 
@@ -99,13 +98,13 @@ def feasible_gaps(
     return slack - np.asarray(B @ random.standard_normal(B.shape[1]))
 
 
-def solved(posed: Conditions, near: np.ndarray | None = None) -> RigidRun:
-    cold = newton_interior.begun(posed)
-    begin = cold if near is None else newton_interior.begun_near(posed, near)
-    return newton_interior.solve(posed, *begin, TOL, LIMIT)
+def solved(posed: NetworkProblem, near: np.ndarray | None = None) -> Run:
+    cold = interior_point.far_start(posed)
+    begin = cold if near is None else interior_point.near_start(posed, near)
+    return interior_point.solve(posed, begin, TOL, LIMIT)
 
 
-def check(posed: Conditions, run: RigidRun, tol: float = 1e-10) -> None:
+def check(posed: NetworkProblem, run: Run, tol: float = 1e-10) -> None:
     """The conditions of optimality by dense algebra, relative to the largest terms."""
     B = posed.net.B.toarray()
     S = 0.0 * run.w if posed.net.mass is None else posed.net.mass.toarray() @ run.w
@@ -124,7 +123,7 @@ def check(posed: Conditions, run: RigidRun, tol: float = 1e-10) -> None:
     assert np.abs(np.minimum(run.f, gap + c)).max(initial=0.0) <= tol * stretch
 
 
-def check_solved(posed: Conditions, start: np.ndarray | None = None) -> RigidRun:
+def check_solved(posed: NetworkProblem, start: np.ndarray | None = None) -> Run:
     run = solved(posed, start)
     assert run.converged, run.history
     assert run.residual <= TOL
@@ -152,7 +151,7 @@ def test_bodies_that_fit_exactly() -> None:
     B = random_rows(8, 25, 8, 0.1)
     posed = rigid(B, feasible_gaps(8, B, room=0.0))
     inside = solved(posed)
-    around = newton_rigid.solve(posed.net, posed.mobility, posed.p, np.zeros(25), TOL, 200, False)
+    around = rigid_multipliers.solve(posed, np.zeros(25), False, TOL, 200)
     for run in (inside, around):
         assert run.converged == (run.residual <= TOL)
         assert run.residual <= 1e-4
@@ -335,7 +334,7 @@ def test_a_truss_of_bodies_of_unlike_size() -> None:
 # --- no solution ---------------------------------------------------------------------------
 
 
-def no_success(posed: Conditions, start: np.ndarray | None = None) -> None:
+def no_success(posed: NetworkProblem, start: np.ndarray | None = None) -> None:
     run = solved(posed, start)
     assert not run.converged
     assert run.steps <= LIMIT
@@ -399,8 +398,8 @@ def test_trusses_from_any_size_of_forces_and_gaps(gap: float, force: float, nb: 
     B, body = couples_of(9, nb, 4 * nb)
     load = B.T @ np.random.default_rng(9).random(4 * nb)
     posed = truss(B, load, law_of(9, 4 * nb, 2.0), body)
-    begin = newton_interior.begun(posed, force, gap)
-    run = newton_interior.solve(posed, *begin, TOL, LIMIT)
+    begin = interior_point.far_start(posed, force, gap)
+    run = interior_point.solve(posed, begin, TOL, LIMIT)
     assert run.converged
     check(posed, run)
 
@@ -408,9 +407,9 @@ def test_trusses_from_any_size_of_forces_and_gaps(gap: float, force: float, nb: 
 def test_starts_are_not_written_into() -> None:
     B, body = couples_of(9, 90, 300)
     posed = rigid(B, feasible_gaps(9, B), body)
-    begin = newton_interior.begun_near(posed, np.ones(300))
+    begin = interior_point.near_start(posed, np.ones(300))
     before = [x.copy() for x in begin]
-    newton_interior.solve(posed, *begin, TOL, LIMIT)
+    interior_point.solve(posed, begin, TOL, LIMIT)
     for x, was in zip(begin, before, strict=True):
         np.testing.assert_array_equal(x, was)
 
@@ -418,7 +417,7 @@ def test_starts_are_not_written_into() -> None:
 def test_a_limit_of_steps() -> None:
     B, body = couples_of(9, 90, 300)
     posed = rigid(B, feasible_gaps(9, B), body)
-    run = newton_interior.solve(posed, *newton_interior.begun(posed), TOL, 3)
+    run = interior_point.solve(posed, interior_point.far_start(posed), TOL, 3)
     assert not run.converged
     assert run.steps == 3
     assert len(run.history) == 5

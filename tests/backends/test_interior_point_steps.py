@@ -11,11 +11,10 @@ import scipy.sparse as sp
 from conftest import random_step
 
 import cdopt
-from cdopt.backends import newton_interior
+from cdopt.backends import interior_point
 from cdopt.backends.linalg import network
 from cdopt.backends.linalg.network import DENSE_UP_TO
-from cdopt.backends.newton_interior import Conditions
-from cdopt.backends.newton_rigid import RigidRun
+from cdopt.backends.network_problem import NetworkProblem, Run
 from cdopt.backends.threads import threads_for
 from cdopt.bank import generators
 from cdopt.problem.contact_law import PowerLaw
@@ -215,14 +214,14 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     data = formulation.data
     mass, B = data.scaled().M, data.scaled().B
     net = network(sp.csr_array(B, copy=True), step.dof_body, mass)
-    posed = Conditions(
+    posed = NetworkProblem(
         net, np.zeros(net.m), net.in_rows(data.scaled().p), np.ones(net.nc),
         PowerLaw(net.in_rows(data.scaled().law.stiffness), power),
     )  # fmt: skip
-    begin = newton_interior.begun(posed)
-    run = newton_interior.solve(posed, *begin, 1e-12, 100)
+    begin = interior_point.far_start(posed)
+    run = interior_point.solve(posed, begin, 1e-12, 100)
     assert run.converged
-    v_next = step.v_star + data.dof_speed * run.w[net.place]
+    v_next = step.v_star + data.dof_speed * run.w[net.position]
     expected = formulation.solve("newton", check=False).v_next
     np.testing.assert_allclose(v_next, expected, atol=1e-8 * np.abs(step.v_star).max())
 
@@ -246,14 +245,14 @@ def test_a_loaded_truss_without_contacts_is_no_success(m: int) -> None:
     assert not truss.solve("newton", check=False).claimed
 
 
-def without_contacts(posed: Conditions) -> RigidRun:
-    return newton_interior.solve(posed, *newton_interior.begun(posed), 1e-12, 50)
+def without_contacts(posed: NetworkProblem) -> Run:
+    return interior_point.solve(posed, interior_point.far_start(posed), 1e-12, 50)
 
 
 def test_a_motionless_network_without_contacts() -> None:
     for m in (5, 300):
         S = sp.csr_array(sp.eye_array(m))
-        posed = Conditions(
+        posed = NetworkProblem(
             network(sp.csr_array((0, m)), None, S), *[np.zeros(k) for k in (m, 0, 0)]
         )
         run = without_contacts(posed)
@@ -264,6 +263,6 @@ def test_a_motionless_network_without_contacts() -> None:
 def test_a_load_without_contacts() -> None:
     """S w = −F̃ is all that is asked."""
     net = network(sp.csr_array((0, 5)), None, sp.csr_array(2.0 * sp.eye_array(5)))
-    run = without_contacts(Conditions(net, np.ones(5), np.zeros(0), np.zeros(0)))
+    run = without_contacts(NetworkProblem(net, np.ones(5), np.zeros(0), np.zeros(0)))
     assert run.converged
     np.testing.assert_allclose(run.w, -0.5, atol=1e-12)

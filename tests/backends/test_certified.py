@@ -9,7 +9,7 @@ import pytest
 
 import cdopt
 from cdopt import bank
-from cdopt.backends.held import HELD_FROM
+from cdopt.backends.certified import CERTIFIED_FROM
 
 # Where a residual of each contact by itself, met to the accuracy, leaves a larger duality gap.
 LEAVING = ("chains:32", "packings:100", "stacks:8", "brick-walls:5", "pyramids-hooke:5")
@@ -55,5 +55,7 @@ def test_a_limit_is_that_of_all_attempts_together() -> None:
 
 
 def test_round_off_is_not_chased() -> None:
-    found = cdopt.ClassicCD(step_of("pyramids-hooke:5")).solve("newton", accuracy=HELD_FROM / 100)
+    found = cdopt.ClassicCD(step_of("pyramids-hooke:5")).solve(
+        "newton", accuracy=CERTIFIED_FROM / 100
+    )
     assert found.claimed

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 import cdopt
-from cdopt.backends import newton_truss
+from cdopt.backends import potential_newton
 from cdopt.backends.linalg import network
-from cdopt.backends.newton_truss import Potential
+from cdopt.backends.network_problem import NetworkProblem, Run
 from cdopt.bank.generators import crystal_2d, uneven
 from cdopt.problem.contact_law import PowerLaw
 
@@ -87,11 +87,13 @@ def test_round_off_hides_no_wrong_force(
 def test_refining_moves_no_loose_body_away() -> None:
     """Forces stay those of the overlaps: a ball on a floor, and one above it in a breath."""
     net = network(sp.csr_array(np.eye(2)), np.array([0, 1]))
-    posed = Potential(net, np.array([1.0, 1e-10]), np.array([0.0, 0.5]), PowerLaw(np.ones(2), 2.0))
+    law = PowerLaw(np.ones(2), 2.0)
+    load, opening = np.array([1.0, 1e-10]), np.array([0.0, 0.5])
+    posed = NetworkProblem(net, load, opening, np.ones(2), law)
     u = np.array([-1.0 - 1e-9, 0.0])
-    f = posed.law.force(posed.overlap(u))
-    residual = float(np.abs(posed.gradient(u, f)).max())
-    run = newton_truss.TrussRun(u, f, residual, 1, 0, [residual], False)
-    found = newton_truss.refined(posed, run, 1e-12)
+    f = law.force(posed.overlap(u))
+    residual = float(np.abs(posed.balance(u, f)).max())
+    run = Run(u, f, residual, 1, [residual], False)
+    found = potential_newton.refined(posed, run, 1e-12)
     assert found.residual <= residual
-    assert np.abs(found.f - posed.law.force(posed.overlap(found.u))).max() <= 1e-8
+    assert np.abs(found.f - law.force(posed.overlap(found.w))).max() <= 1e-8

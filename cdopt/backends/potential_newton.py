@@ -11,124 +11,73 @@ suffers no cancellation, however close to the minimum.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends import newton_interior, newton_truss_small
+from cdopt.backends import interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import Network
-from cdopt.backends.newton_truss_small import (
-    CLOSE,
-    GROUND,
-    MUCH_SHORTER,
-    NEAR_ENOUGH,
-    NO_PROGRESS,
-    SEARCHES,
-    SHIFT_LEAST,
-    SHIFT_MOST,
-    SHIFT_START,
-    WINDOW,
-)
+from cdopt.backends.network_problem import NetworkProblem, Run
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
-_LOOSEST, _REFERENCE_BACKEND, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
+_SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4  # of the typical stiffness
+_GROUND = 1e-8  # shift of the first system, of the typical stiffness
+_LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
+_SEARCHES = 60  # bisections of a line search
+_NEAR_ENOUGH, _MUCH_SHORTER = 0.5, 0.1  # slopes at which a line search ends, of its first
+_WINDOW, _NO_PROGRESS, _CLOSE = 6, 0.5, 1e4  # round-off reached: steps, gain, of the accuracy
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
 _REFINABLE, _REFINEMENTS = 1e-5, 4
 _NEARLY = 10.0  # times the residual, to which refined forces are those of the overlaps
 _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
-@dataclass
-class TrussRun:
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    u : (m,) scaled displacement.
-    f : (nc,) scaled forces w′(c).
-    residual : largest entry of the scaled equilibrium F̃ + S u − Bᵀ f.
-    steps : Newton steps taken; ``rejected`` of them were refused.
-    history : residual at each step.
-    """
-
-    u: FloatArray
-    f: FloatArray
-    residual: float
-    steps: int
-    rejected: int
-    history: list[float]
-    converged: bool
-
-
-@dataclass(frozen=True)
-class Potential:
-    """E(u), in scaled units.
-
-    Attributes
-    ----------
-    load : F̃ (m,). opening : (nc,) gaps where nothing moves. law : of the contacts.
-    """
-
-    net: Network
-    load: FloatArray
-    opening: FloatArray
-    law: PowerLaw
-
-    def overlap(self, u: FloatArray) -> FloatArray:
-        """c (nc,)."""
-        return -self.net.gap(u) - self.opening
-
-    def gradient(self, u: FloatArray, f: FloatArray) -> FloatArray:
-        """F̃ + S u − Bᵀ f (m,), the gradient of E where f is that of u."""
-        return self.load + self.net.inertia(u) - self.net.load(f)
-
-
 def minimise(
-    posed: Potential, start: FloatArray | None, tol: float, limit: int, deadline: Deadline = NEVER
-) -> TrussRun:
+    problem: NetworkProblem, start: FloatArray | None, tol: float, limit: int,
+    deadline: Deadline = NEVER,
+) -> Run:  # fmt: skip
     """Newton's method from ``start``, or from the network that can also pull.
 
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
     takes over, and Newton's method ends what it began.
     """
-    run = _minimised(posed, start, tol, limit, deadline)
-    return run if run.converged or deadline.passed else refined(posed, run, tol)
-
-
-def _minimised(
-    posed: Potential, start: FloatArray | None, tol: float, limit: int, deadline: Deadline
-) -> TrussRun:
-    net = posed.net
-    first = _bilateral(posed) if start is None else start.copy()
+    net, law = problem.net, law_of(problem)
+    first = _bilateral(problem, law) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
-    run = _newton(posed, first, tol, share, False, deadline)
+    run = _newton(problem, law, first, tol, share, False, deadline)
     left = limit - run.steps
-    if run.converged or left <= 0 or not net.factorisable or deadline.passed:
-        return run
-    conditions = newton_interior.Conditions(
-        net, posed.load, posed.opening, np.ones(net.nc), posed.law
-    )
-    overlap = np.abs(posed.overlap(first))
-    begin = newton_interior.begun(
-        conditions,
-        float(posed.law.force(overlap).max(initial=0.0)),
-        float(overlap.max(initial=0.0)),
-    )
-    inside = newton_interior.solve(
-        conditions, *begin, tol=_HANDED_OVER, limit=left, deadline=deadline
-    )
-    last = _newton(posed, inside.w, tol, left - inside.steps, True, deadline)
-    better = min(run, last, key=lambda one: one.residual)
-    better.steps = run.steps + inside.steps + last.steps
-    return better
+    if not (run.converged or left <= 0 or not net.factorisable or deadline.passed):
+        overlap = np.abs(problem.overlap(first))
+        begin = interior_point.far_start(
+            problem,
+            float(law.force(overlap).max(initial=0.0)),
+            float(overlap.max(initial=0.0)),
+        )
+        inside = interior_point.solve(problem, begin, _HANDED_OVER, left, deadline)
+        last = _newton(problem, law, inside.w, tol, left - inside.steps, True, deadline)
+        steps = run.steps + inside.steps + last.steps
+        run = min(run, last, key=lambda candidate: candidate.residual)
+        run.steps = steps
+    return run if run.converged or deadline.passed else refined(problem, run, tol)
 
 
-def refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
+def law_of(problem: NetworkProblem) -> PowerLaw:
+    """The contacts' law.
+
+    Raises
+    ------
+    ValueError : the contacts are rigid.
+    """
+    if problem.law is None:
+        raise ValueError("rigid contacts have no potential")
+    return problem.law
+
+
+def refined(problem: NetworkProblem, run: Run, tol: float) -> Run:
     """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
 
     Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference
@@ -137,46 +86,43 @@ def refined(posed: Potential, run: TrussRun, tol: float) -> TrussRun:
     """
     if not np.isfinite(run.residual) or run.residual > _REFINABLE:
         return run
-    net = posed.net
-    D = _tangent(posed.law, posed.overlap(run.u))
+    net, law = problem.net, law_of(problem)
+    D = _tangent(law, problem.overlap(run.w))
     typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
-    best, u, f = run, run.u, run.f
+    best, u, f = run, run.w, run.f
     for _ in range(_REFINEMENTS):
-        uphill = posed.gradient(u, f)
-        d = _direction(net, D, SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
+        uphill = problem.balance(u, f)
+        d = _direction(net, D, _SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
         if d is None:
             break
         u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
-        size = _size(posed.gradient(u, f))
-        apart = _size(f - posed.law.force(posed.overlap(u)))  # a loose body may have been moved far
+        size = _size(problem.balance(u, f))
+        apart = _size(f - law.force(problem.overlap(u)))  # a loose body may have been moved far
         if not size < 0.5 * best.residual or not apart <= _NEARLY * run.residual:
             break
         history = [*best.history, size]
-        best = TrussRun(u, f, size, run.steps, run.rejected, history, size <= tol)
+        best = Run(u, f, size, run.steps, history, size <= tol)
         if best.converged:
             break
     return best
 
 
 def _newton(
-    posed: Potential, u: FloatArray, tol: float, limit: int, direct: bool, deadline: Deadline
-) -> TrussRun:
+    problem: NetworkProblem, law: PowerLaw, u: FloatArray, tol: float, limit: int, direct: bool,
+    deadline: Deadline,
+) -> Run:  # fmt: skip
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
-    net, law = posed.net, posed.law
-    net.tally.ways.append("Newton's method")
-    if newton_truss_small.takes(net, law, limit):
-        run = _few_dofs(posed, u, tol, limit)
-        if run is not None:
-            return run
-    c = posed.overlap(u)
+    net = problem.net
+    net.statistics.methods.append("Newton's method")
+    c = problem.overlap(u)
     f = law.force(c)
-    gradient = posed.gradient(u, f)
-    shift, rejected, history = SHIFT_START, 0, [_size(gradient)]
+    gradient = problem.balance(u, f)
+    shift, history = _SHIFT_START, [_size(gradient)]
     cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
     loosest = _LOOSEST
     for step in range(1, limit + 1):
         if history[-1] <= tol:
-            return TrussRun(u, f, history[-1], step - 1, rejected, history, True)
+            return Run(u, f, history[-1], step - 1, history, True)
         if deadline.passed:
             break
         D = _secant(law, c) if cautious else _tangent(law, c)
@@ -187,21 +133,20 @@ def _newton(
         if direction is None:
             if not direct:
                 break
-            rejected, shift = rejected + 1, shift * 100.0
-            if shift > SHIFT_MOST:
+            shift *= 100.0
+            if shift > _SHIFT_MOST:
                 break
             continue
         motion, kinetic = -net.gap(direction), net.inertia(direction)
-        work = float((posed.load + net.inertia(u)) @ direction)
+        work = float((problem.load + net.inertia(u)) @ direction)
         t = _line_search(law, c, motion, work, float(kinetic @ direction))
         moved = c + t * motion
         force = law.force(moved)
-        after = posed.gradient(u + t * direction, force)
+        after = problem.balance(u + t * direction, force)
         size = _size(after)
         if t == 0.0 or not np.isfinite(size):
-            rejected += 1
-            shift = shift * 100.0
-            if shift > SHIFT_MOST:
+            shift *= 100.0
+            if shift > _SHIFT_MOST:
                 break
             continue
         if law.power < HOOKE:
@@ -211,30 +156,11 @@ def _newton(
             loosest = max(0.1 * loosest, 1e-8)
         history.append(size)
         norms.append(_norm(gradient))
-        _tell(step, size, t, shift)
-        shift = max(shift * (0.1 if t > 0.3 else 10.0), SHIFT_LEAST)
+        LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
+        shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
         if _stalled(history, tol):
             break
-    return TrussRun(u, f, history[-1], len(history) - 1, rejected, history, history[-1] <= tol)
-
-
-def _few_dofs(posed: Potential, u: FloatArray, tol: float, limit: int) -> TrussRun | None:
-    """Newton's method in one compiled run; None where a factorisation breaks down."""
-    net = posed.net
-    found = newton_truss_small.descend(net, posed.load, posed.opening, posed.law, u, tol, limit)
-    if found is None:
-        return None
-    net.tally.factorisations += found.factors
-    net.tally.library = "dense matrices"
-    history = found.history[:, 0].tolist()
-    for step, (size, t, shift) in enumerate(found.history[1:].tolist(), 1):
-        _tell(step, size, t, shift)
-    steps, least = len(history) - 1, history[-1]
-    return TrussRun(found.u, found.f, least, steps, found.rejected, history, least <= tol)
-
-
-def _tell(step: int, size: float, t: float, shift: float) -> None:
-    LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
+    return Run(u, f, history[-1], len(history) - 1, history, history[-1] <= tol)
 
 
 def _direction(
@@ -257,7 +183,7 @@ def _forcing(norms: list[float], residual: float, tol: float, last: bool, looses
     Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996), their second choice. Where the network is
     linear and no contact has opened or closed, it is the ``last`` system: it is solved out.
     """
-    needed = float(np.clip(0.1 * tol / residual, _REFERENCE_BACKEND, 1e-2))
+    needed = float(np.clip(0.1 * tol / residual, _SHARPEST, 1e-2))
     if last:
         return needed
     if len(norms) < 2:
@@ -276,27 +202,22 @@ def _size(gradient: FloatArray) -> float:
 
 def _stalled(history: list[float], tol: float) -> bool:
     """Round-off reached: no progress over the last steps, already close."""
-    recent = history[-WINDOW:]
-    stuck = len(recent) == WINDOW and min(recent[1:]) >= NO_PROGRESS * recent[0]
-    return stuck and recent[-1] < CLOSE * tol
+    recent = history[-_WINDOW:]
+    stuck = len(recent) == _WINDOW and min(recent[1:]) >= _NO_PROGRESS * recent[0]
+    return stuck and recent[-1] < _CLOSE * tol
 
 
-def _bilateral(posed: Potential) -> FloatArray:
+def _bilateral(problem: NetworkProblem, law: PowerLaw) -> FloatArray:
     """Start: the displacement of a linear network of the same stiffness that can also pull.
 
     For other powers each overlap is then of the right order: scaled forces are near one.
     """
-    net, law = posed.net, posed.law
-    if newton_truss_small.takes(net, law):
-        u = newton_truss_small.bilateral(net, posed.load, posed.opening, law)
-        net.tally.factorisations += 1
-        if u is not None:
-            return u
+    net = problem.net
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     typical = float(k.mean()) if k.size else 1.0
-    pulled = -(posed.load + net.load(k * posed.opening))
+    pulled = -(problem.load + net.load(k * problem.p))
     try:
-        return net.system(k, GROUND * typical).solve(pulled, 1e-2, net.patience)
+        return net.system(k, _GROUND * typical).solve(pulled, 1e-2, net.patience)
     except ArithmeticError:
         return np.zeros(net.m)
 
@@ -337,17 +258,17 @@ def _line_search(
     if not initial < 0.0:
         return 0.0
     low, high, at_high = 0.0, 1.0, slope(1.0)
-    if abs(at_high) <= NEAR_ENOUGH * abs(initial):
+    if abs(at_high) <= _NEAR_ENOUGH * abs(initial):
         return 1.0
     while at_high < 0.0 and high < 1e6:
         low, high = high, 4.0 * high
         at_high = slope(high)
-        if abs(at_high) <= NEAR_ENOUGH * abs(initial):
+        if abs(at_high) <= _NEAR_ENOUGH * abs(initial):
             return high
-    for _ in range(SEARCHES):
+    for _ in range(_SEARCHES):
         middle = 0.5 * (low + high)
         value = slope(middle)
-        if abs(value) <= MUCH_SHORTER * abs(initial):
+        if abs(value) <= _MUCH_SHORTER * abs(initial):
             return middle
         low, high = (middle, high) if value < 0.0 else (low, middle)
     return low

@@ -1,0 +1,104 @@
+"""Certified stopping: the one loop that holds a backend to the certificate.
+
+A native solver stops on a cheap residual of its own. The certificate asks for more: a duality gap
+adds up what many contacts leave over. So the answer is certified, and while the certificate is
+above the accuracy asked for, the solver goes on from its answer with a sharper stopping test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from cdopt.backends.base import Backend, Posed, RunResult
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
+from cdopt.backends.native import History, NativeBackend
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.warm_start import WarmStart
+
+CERTIFIED_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
+_ROUNDS = 4  # certificates at most
+_MARGIN = 0.3  # aimed at, of what the certificate seems to need
+
+
+def solve_certified(
+    backend: Backend,
+    posed: Posed,
+    start: WarmStart | None,
+    verbose: bool,
+    time_limit: float | None = None,
+    tol: float = TOLERANCE,
+) -> tuple[RunResult, Certificate | None]:
+    """Run a backend and certify its answer; run native ones again where the certificate asks.
+
+    Parameters
+    ----------
+    posed, start : the problem, and a solution to start from.
+    tol : of the certificate.
+
+    Returns
+    -------
+    The result, native runs joined into one, and the certificate of its iterate, None without one.
+    """
+    deadline = Deadline.after(time_limit)
+    limit = () if time_limit is None else (time_limit,)  # some backends know none
+    result = backend.run(posed, start, verbose, *limit)
+    certificate = _certify(posed, result, tol)
+    if not isinstance(backend, NativeBackend) or not backend.limit:
+        return result, certificate
+    if backend.accuracy < CERTIFIED_FROM or result.claim != "solved":
+        return result, certificate
+    sharper = backend.accuracy
+    for tried in range(1, _ROUNDS + 1):
+        if certificate is None or result.iterate is None:
+            break
+        worst = certificate.worst
+        if worst <= backend.accuracy:
+            met = dataclasses.replace(result, claim="solved", status="solved", out_of_time=False)
+            return met, certificate
+        if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
+            break
+        sharper *= max(_MARGIN * backend.accuracy / worst, 1e-3)
+        settings = backend.sharper(sharper, result.iterations or 0)
+        if settings is None:
+            break
+        if deadline.passed:
+            late = dataclasses.replace(
+                result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True
+            )
+            return late, certificate
+        iterate = result.iterate
+        near = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
+        again = settings.run(posed, near, verbose, deadline.time_limit)
+        if again.claim == "failed":
+            break
+        result = _joined(backend, result, again)
+        certificate = _certify(posed, result, tol)
+    if not result.out_of_time:
+        status = "solved by a residual of its own, not by the certificate"
+        result = dataclasses.replace(result, claim="inaccurate", status=status)
+    return result, certificate
+
+
+@np.errstate(all="ignore")  # what overflows is not certified
+def _certify(posed: Posed, result: RunResult, tol: float) -> Certificate | None:
+    if result.iterate is None:
+        return None
+    return certify(posed.data, result.iterate.motion, result.iterate.forces, tol)
+
+
+def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunResult:
+    """Both as one run with the settings asked for."""
+    raw: Any = then.raw
+    if isinstance(first.raw, History) and isinstance(raw, History):
+        raw = History(np.concatenate([first.raw.residuals, raw.residuals]))
+    return dataclasses.replace(
+        then,
+        timings={name: first.timings.get(name, 0.0) + then.timings[name] for name in then.timings},
+        iterations=(first.iterations or 0) + (then.iterations or 0),
+        raw=raw,
+        settings=backend.settings,
+        how="; then ".join(dict.fromkeys(part for part in (first.how, then.how) if part)),
+    )

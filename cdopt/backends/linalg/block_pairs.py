@@ -1,0 +1,434 @@
+"""Contacts as pairs of bodies: the layout in which products with B cost the least.
+
+Bodies stand in chunks of about equal work, one for each thread. The entries of body a are
+[begin, middle), contacts with a later body of the same chunk, which act on both; and [middle, end),
+contacts with bodies of other chunks and with the fixed world, which act on a alone. A contact
+between chunks is stored with both of its bodies. So no two threads write to one place, sums are
+taken chunk by chunk, and results do not depend on the number of threads.
+
+Measured on pyramids of 1,620 and 14,440 contacts, an iteration of conjugate gradients takes a
+seventh and a third of its time with SciPy's products.
+
+Indices are unsigned, which spares compiled code the test for negative ones, half of its time.
+``shape`` is a tuple with as many numbers as a block has dofs: its length is part of its type, so
+that loops are compiled for each block size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import prange
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, side_by_side
+from cdopt.backends.linalg.iteration import Statistics, conjugate_gradients
+
+LARGEST_BLOCK = 6  # dofs of a rigid body in space
+_SPHERE = 3  # dofs
+_PER_CHUNK, _MOST_CHUNKS = 8192, 16  # bodies
+_SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
+_MATH = {"contract", "reassoc", "nsz"}
+
+Places = NDArray[np.unsignedinteger[Any]]
+Shape = tuple[int, ...]
+
+
+class Layout(NamedTuple):
+    """Entries of B by body, for compiled loops.
+
+    Attributes
+    ----------
+    start : (chunks + 1,) first block of each chunk.
+    begin, middle, end : (blocks,) the entries of each block.
+    second : (entries,) the other block; the number of blocks stands for the fixed world.
+    rows : (entries, 2 size) the row of B on this block and on the other.
+    """
+
+    start: Places
+    begin: Places
+    middle: Places
+    end: Places
+    second: Places
+    rows: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPairs:
+    """B with at most two blocks to a row, all blocks of one size.
+
+    Attributes
+    ----------
+    size : dofs of a block; smaller ones are filled up with dofs that touch nothing.
+    first, second : (nc,) the blocks of each contact.
+    rows : (nc, 2 size) the rows of B on these blocks.
+    layout : the entries of B by body.
+    contact : (entries,) the contact of each entry.
+    """
+
+    size: int
+    first: Places
+    second: Places
+    rows: FloatArray
+    layout: Layout
+    contact: Places
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return int(self.layout.begin.size)
+
+    @property
+    def shape(self) -> Shape:
+        """Tells compiled loops the size of a block."""
+        return (0,) * self.size
+
+    def gap(self, x: FloatArray) -> FloatArray:
+        """B x (nc,)."""
+        out = np.empty(self.first.size)
+        side_by_side(_gaps, self.first, self.second, self.rows, self.padded(x), out, self.shape)
+        return out
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (m,)."""
+        out = np.empty((self.count, self.size))
+        side_by_side(_loads, self.layout, self.contact, np.ascontiguousarray(f), out, self.shape)
+        return out.ravel()
+
+    def padded(self, x: FloatArray) -> FloatArray:
+        """x (m,) by blocks (blocks + 1, size); the last block is the fixed world."""
+        out = np.zeros((self.count + 1, self.size))
+        out[:-1] = x.reshape(-1, self.size)
+        return out
+
+
+class PairSystem:
+    """S + shift I + Bᵀ D B by conjugate gradients, only its contacts with D > 0 kept.
+
+    Preconditioned with the inverse of each body's diagonal block. ``mass_blocks`` (blocks, size,
+    size) holds S where it is not diagonal, and is empty where it is.
+    """
+
+    def __init__(
+        self, pairs: BlockPairs, mass_blocks: FloatArray, mass_diagonal: FloatArray,
+        D: FloatArray, shift: float, statistics: Statistics,
+    ) -> None:  # fmt: skip
+        self.pairs, self.statistics, self.gave_up = pairs, statistics, False
+        size, unit, full = pairs.size, np.eye(pairs.size), pairs.layout
+        self.active = Layout(
+            full.start, np.empty_like(full.begin), np.empty_like(full.middle),
+            np.empty_like(full.end), np.empty_like(full.second), np.empty_like(full.rows),
+        )  # fmt: skip
+        side_by_side(_scaled_rows, full, pairs.contact, np.sqrt(D), self.active, pairs.shape)
+        self.diagonal = mass_diagonal.reshape(-1, size) + shift
+        self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
+        self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
+        side_by_side(_inverse_blocks, self.active, self.inverse, pairs.shape)
+        self._product = _product_of_three if size == _SPHERE else _product
+        self._sums = np.empty(full.start.size - 1)
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x with its preconditioned residual reduced by ``tol``."""
+        most = 20 * rhs.size if limit is None else limit
+        spent = conjugate_gradients(self, rhs, tol, most)
+        self.statistics.iterations += spent
+        self.gave_up = spent == most
+        return self._x.ravel()
+
+    # --- the steps of conjugate gradients -------------------------------------------------
+
+    def begin(self, rhs: FloatArray) -> float:
+        """From x = 0; rᵀz."""
+        shape = (self.pairs.count, self.pairs.size)
+        self._x, self._r, self._z = np.zeros(shape), rhs.reshape(shape).copy(), np.empty(shape)
+        self._p, self._image = np.zeros((2, shape[0] + 1, shape[1]))
+        return self.advance(0.0)
+
+    def direction(self, beta: float) -> float:
+        """p = z + β p; pᵀ H p."""
+        layout, shape = self.active, self.pairs.shape
+        side_by_side(_redirect, beta, layout.start, self._z, self._p, shape)
+        return side_by_side(
+            self._product, layout, self.diagonal, self.blocks, self._p, self._image, self._sums,
+            shape,
+        )  # fmt: skip
+
+    def advance(self, alpha: float) -> float:
+        """x += α p, r −= α H p; rᵀz."""
+        return side_by_side(
+            _advance, alpha, self.active.start, self.inverse, self._p, self._image, self._x,
+            self._r, self._z, self._sums, self.pairs.shape,
+        )  # fmt: skip
+
+
+# --- building the layout -----------------------------------------------------------------
+
+
+def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | None:
+    """An order in which neighbours stand together, or None where they do already.
+
+    Reverse Cuthill–McKee (Liu & Sherman, SIAM J. Numer. Anal. 13, 1976).
+    """
+    inner = (first < count) & (second < count)
+    a, b = first[inner], second[inner]
+    edges = _chunk_starts(np.bincount(a, minlength=count) + np.bincount(b, minlength=count))
+    apart = np.searchsorted(edges, a, side="right") != np.searchsorted(edges, b, side="right")
+    if edges.size <= 2 or a.size == 0 or apart.mean() < _SCATTERED:
+        return None
+    graph = sp.csr_array((np.ones(a.size, dtype=np.int8), (a, b)), shape=(count, count))
+    return np.asarray(reverse_cuthill_mckee(sp.csr_array(graph + graph.T), symmetric_mode=True))
+
+
+def block_pairs(
+    size: int, first: IntArray, second: IntArray, rows: FloatArray, count: int
+) -> BlockPairs:
+    """The layout, from blocks ``first`` < ``second`` (``count`` for none) and rows (nc, 2 size)."""
+    inner = second < count
+    degree = np.bincount(first, minlength=count) + np.bincount(second[inner], minlength=count)
+    start = _chunk_starts(degree)
+    across = np.searchsorted(start, first, side="right") != np.searchsorted(
+        start, second, side="right"
+    )
+    repeated = np.flatnonzero(across & inner)  # these stand a second time, with their second body
+    contact = np.concatenate([np.arange(first.size), repeated])
+    swapped = np.arange(contact.size) >= first.size
+    left = np.concatenate([first, second[repeated]])
+    key = 2 * left + np.concatenate([across, across[repeated]])
+    order = np.argsort(key, kind="stable")
+    contact, swapped, key = contact[order], swapped[order], key[order]
+    entries = rows[contact]
+    entries[swapped] = np.roll(entries[swapped], size, axis=1)
+    edges = np.searchsorted(key, np.arange(2 * count + 1)).astype(np.uint64)
+    other = np.where(swapped, first[contact], second[contact]).astype(np.uint32)
+    layout = Layout(
+        start.astype(np.uint64), edges[0:-1:2].copy(), edges[1::2].copy(), edges[2::2].copy(),
+        other, entries,
+    )  # fmt: skip
+    return BlockPairs(
+        size, first.astype(np.uint32), second.astype(np.uint32), rows, layout,
+        contact.astype(np.uint32),
+    )  # fmt: skip
+
+
+def _chunk_starts(degree: IntArray) -> IntArray:
+    """First block of each chunk, chunks of about equal work; a power of two, at most sixteen."""
+    count = degree.size
+    chunks = 1 if count < 512 else 2
+    while chunks < _MOST_CHUNKS and count > chunks * _PER_CHUNK:
+        chunks *= 2
+    work = np.concatenate([[0], np.cumsum(degree + 1)])
+    inside = np.searchsorted(work, work[-1] * np.arange(1, chunks) / chunks)
+    return np.unique(np.concatenate([[0], inside, [count]])).astype(np.int64)
+
+
+# --- compiled loops ----------------------------------------------------------------------
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _gaps(
+    first: Places, second: Places, rows: FloatArray, x: FloatArray, out: FloatArray, shape: Shape
+) -> None:
+    """out = B x."""
+    for i in prange(out.size):
+        a, b, total = first[i], second[i], 0.0
+        for j in range(len(shape)):
+            total += rows[i, j] * x[a, j] + rows[i, len(shape) + j] * x[b, j]
+        out[i] = total
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _loads(layout: Layout, contact: Places, f: FloatArray, out: FloatArray, shape: Shape) -> None:
+    """out = Bᵀ f."""
+    start, begin, middle, end, second, rows = layout
+    for c in prange(start.size - 1):
+        for a in range(start[c], start[c + 1]):
+            for j in range(len(shape)):
+                out[a, j] = 0.0
+        for a in range(start[c], start[c + 1]):
+            for k in range(begin[a], middle[a]):
+                push, b = f[contact[k]], second[k]
+                for j in range(len(shape)):
+                    out[a, j] += rows[k, j] * push
+                    out[b, j] += rows[k, len(shape) + j] * push
+            for k in range(middle[a], end[a]):
+                push = f[contact[k]]
+                for j in range(len(shape)):
+                    out[a, j] += rows[k, j] * push
+
+
+@compiled(parallel=True)
+def _scaled_rows(
+    layout: Layout, contact: Places, root: FloatArray, out: Layout, shape: Shape
+) -> None:
+    """The entries with ``root`` > 0 moved together in each chunk, their rows times ``root``."""
+    start, begin, middle, end, second, rows = layout
+    _, begin_out, middle_out, end_out, second_out, rows_out = out
+    for c in prange(start.size - 1):
+        at = begin[start[c]]
+        for a in range(start[c], start[c + 1]):
+            begin_out[a] = at
+            for k in range(begin[a], end[a]):
+                if k == middle[a]:
+                    middle_out[a] = at
+                factor = root[contact[k]]
+                if factor > 0.0:
+                    second_out[at] = second[k]
+                    for j in range(2 * len(shape)):
+                        rows_out[at, j] = factor * rows[k, j]
+                    at += np.uint64(1)
+            if middle[a] == end[a]:
+                middle_out[a] = at
+            end_out[a] = at
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _inverse_blocks(layout: Layout, out: FloatArray, shape: Shape) -> None:
+    """Add the diagonal blocks of WᵀW to ``out`` (blocks, size, size) and invert each."""
+    start, begin, middle, end, second, rows = layout
+    for c in prange(start.size - 1):
+        for a in range(start[c], start[c + 1]):
+            for k in range(begin[a], end[a]):
+                for i in range(len(shape)):
+                    for j in range(len(shape)):
+                        out[a, i, j] += rows[k, i] * rows[k, j]
+            for k in range(begin[a], middle[a]):
+                b = second[k]
+                for i in range(len(shape)):
+                    for j in range(len(shape)):
+                        out[b, i, j] += rows[k, len(shape) + i] * rows[k, len(shape) + j]
+        for a in range(start[c], start[c + 1]):
+            for i in range(len(shape)):  # Gauss–Jordan in place
+                pivot = 1.0 / out[a, i, i]
+                out[a, i, i] = 1.0
+                for j in range(len(shape)):
+                    out[a, i, j] *= pivot
+                for r in range(len(shape)):
+                    if r != i:
+                        factor = out[a, r, i]
+                        out[a, r, i] = 0.0
+                        for j in range(len(shape)):
+                            out[a, r, j] -= factor * out[a, i, j]
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _product(
+    layout: Layout, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
+    sums: FloatArray, shape: Shape,
+) -> float:  # fmt: skip
+    """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
+    start, begin, middle, end, second, rows = layout
+    for c in prange(sums.size):
+        for a in range(start[c], start[c + 1]):
+            for i in range(len(shape)):
+                value = diagonal[a, i] * p[a, i]
+                if blocks.size > 0:
+                    value = 0.0
+                    for j in range(len(shape)):
+                        value += blocks[a, i, j] * p[a, j]
+                out[a, i] = value
+        total = 0.0
+        for a in range(start[c], start[c + 1]):
+            for k in range(begin[a], middle[a]):
+                b, q = second[k], 0.0
+                for j in range(len(shape)):
+                    q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
+                for j in range(len(shape)):
+                    out[a, j] += rows[k, j] * q
+                    out[b, j] += rows[k, len(shape) + j] * q
+            for k in range(middle[a], end[a]):
+                b, q = second[k], 0.0
+                for j in range(len(shape)):
+                    q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
+                for j in range(len(shape)):
+                    out[a, j] += rows[k, j] * q
+            for j in range(len(shape)):
+                total += out[a, j] * p[a, j]  # nothing is added to body a after this
+        sums[c] = total
+    total = 0.0
+    for c in range(sums.size):
+        total += sums[c]
+    return total
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _product_of_three(
+    layout: Layout, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
+    sums: FloatArray, shape: Shape,
+) -> float:  # fmt: skip
+    """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
+    start, begin, middle, end, second, rows = layout
+    for c in prange(sums.size):
+        for a in range(start[c], start[c + 1]):
+            p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+            if blocks.size > 0:
+                for i in range(3):
+                    out[a, i] = blocks[a, i, 0] * p0 + blocks[a, i, 1] * p1 + blocks[a, i, 2] * p2
+            else:
+                out[a, 0] = diagonal[a, 0] * p0
+                out[a, 1] = diagonal[a, 1] * p1
+                out[a, 2] = diagonal[a, 2] * p2
+        total = 0.0
+        for a in range(start[c], start[c + 1]):
+            p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+            s0, s1, s2 = 0.0, 0.0, 0.0
+            for k in range(begin[a], end[a]):
+                b = second[k]
+                w0, w1, w2 = rows[k, 0], rows[k, 1], rows[k, 2]
+                w3, w4, w5 = rows[k, 3], rows[k, 4], rows[k, 5]
+                q = (w0 * p0 + w1 * p1 + w2 * p2) + (w3 * p[b, 0] + w4 * p[b, 1] + w5 * p[b, 2])
+                s0 += w0 * q
+                s1 += w1 * q
+                s2 += w2 * q
+                if k < middle[a]:
+                    out[b, 0] += w3 * q
+                    out[b, 1] += w4 * q
+                    out[b, 2] += w5 * q
+            s0 += out[a, 0]
+            s1 += out[a, 1]
+            s2 += out[a, 2]
+            out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
+            total += s0 * p0 + s1 * p1 + s2 * p2
+        sums[c] = total
+    total = 0.0
+    for c in range(sums.size):
+        total += sums[c]
+    return total
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _advance(
+    alpha: float, start: Places, inverse: FloatArray, p: FloatArray, image: FloatArray,
+    x: FloatArray, r: FloatArray, z: FloatArray, sums: FloatArray, shape: Shape,
+) -> float:  # fmt: skip
+    """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
+    for c in prange(sums.size):
+        total = 0.0
+        for a in range(start[c], start[c + 1]):
+            for j in range(len(shape)):
+                x[a, j] += alpha * p[a, j]
+                r[a, j] -= alpha * image[a, j]
+            for i in range(len(shape)):
+                value = 0.0
+                for j in range(len(shape)):
+                    value += inverse[a, i, j] * r[a, j]
+                z[a, i] = value
+                total += value * r[a, i]
+        sums[c] = total
+    total = 0.0
+    for c in range(sums.size):
+        total += sums[c]
+    return total
+
+
+@compiled(parallel=True, fastmath=_MATH)
+def _redirect(beta: float, start: Places, z: FloatArray, p: FloatArray, shape: Shape) -> None:
+    """p = z + β p."""
+    for c in prange(start.size - 1):
+        for a in range(start[c], start[c + 1]):
+            for j in range(len(shape)):
+                p[a, j] = z[a, j] + beta * p[a, j]

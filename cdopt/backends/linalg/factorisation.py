@@ -1,0 +1,301 @@
+"""Factorisations of S + λ I + Bᵀ D B: dense ones, and sparse ones by the best library at hand.
+
+PARDISO of Intel's MKL (extra ``fast``) where it is installed, its analysis of the network made
+once; otherwise SciPy's SuperLU, in a nested dissection order by METIS where that is installed
+(extra ``fast``), else in SuperLU's own minimum degree order.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import functools
+import importlib
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.sparse.linalg import splu
+
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled
+from cdopt.backends.linalg.iteration import Statistics
+
+_SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
+_ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
+_FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
+
+Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
+
+
+def finite(x: FloatArray) -> FloatArray:
+    """The same array.
+
+    Raises
+    ------
+    ArithmeticError : an entry is infinite or not a number.
+    """
+    if not np.isfinite(x).all():
+        raise ArithmeticError("a number beyond what a double holds")
+    return x
+
+
+# --- dense -------------------------------------------------------------------------------
+
+
+class DenseSystem:
+    """S + shift I + Bᵀ D B by Cholesky, or by least squares where that breaks down.
+
+    LAPACK is called as SciPy's ``cho_factor`` and ``cho_solve`` would, without their search for
+    the routine at every call: for a few dofs it takes longer than the routine.
+    """
+
+    gave_up = False
+
+    def __init__(
+        self, B: sp.csr_array, full: FloatArray | None, mass: FloatArray, D: FloatArray,
+        shift: float, statistics: Statistics,
+    ) -> None:  # fmt: skip
+        """``full`` (nc, m) is B as a dense matrix where it has few zeros, ``mass`` S (m, m)."""
+        H = mass.copy()
+        H.flat[:: H.shape[0] + 1] += shift
+        if full is not None:
+            H += (full.T * D) @ full
+        else:
+            _add_products_dense(B.indptr, B.indices, B.data, D, H)
+        statistics.factorisations += 1
+        statistics.library = "dense matrices"
+        self._matrix = H
+        factor, failed = dpotrf(finite(H), lower=0, clean=0) if H.size else (H, 0)
+        self._factor = None if failed else factor
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x, to round-off.
+
+        Raises
+        ------
+        ArithmeticError : numbers beyond what a double holds.
+        """
+        if not rhs.size:
+            return np.zeros(0)
+        if self._factor is not None:
+            return np.asarray(dpotrs(self._factor, finite(rhs), lower=0)[0])
+        upper = np.triu(self._matrix)
+        try:
+            H = upper + np.triu(upper, 1).T
+            return np.asarray(np.linalg.lstsq(H, finite(rhs), rcond=None)[0])
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error
+
+
+@compiled()
+def _add_products_dense(
+    pointers: IntArray, columns: IntArray, data: FloatArray, D: FloatArray, H: FloatArray
+) -> None:
+    """Add the upper triangle of Bᵀ D B to ``H``."""
+    for i in range(D.size):
+        if D[i] > 0.0 or D[i] != D[i]:
+            for k in range(pointers[i], pointers[i + 1]):
+                weight = D[i] * data[k]
+                for j in range(pointers[i], pointers[i + 1]):
+                    if columns[j] >= columns[k]:
+                        H[columns[k], columns[j]] += weight * data[j]
+
+
+# --- sparse ------------------------------------------------------------------------------
+
+
+class Library(Protocol):
+    """Factorises the matrices of one network, one after the other."""
+
+    name: str
+
+    def factorise(self, D: FloatArray, shift: float) -> Solve:
+        """The solution by factors of the matrix, or of one close to it.
+
+        Raises
+        ------
+        ArithmeticError : it is singular, or not positive definite, to working accuracy.
+        """
+
+
+class SuperLU:
+    """SciPy's SuperLU on symmetric matrices: no pivots off the diagonal."""
+
+    def __init__(self, B: sp.csr_array, mass: sp.csr_array | None, size: int) -> None:
+        m = B.shape[1]
+        self.B, self.mass = B, sp.csr_array((m, m)) if mass is None else mass
+        self.mobility = None if mass is None else B.multiply(B) @ (1.0 / mass.diagonal())
+        self.order = _dissection(B, size)
+        self.name = "SuperLU" if self.order is None else "SuperLU in METIS's order"
+
+    def factorise(self, D: FloatArray, shift: float) -> Solve:
+        """Without the contacts that do next to nothing: the fewer, the sparser the factors."""
+        factors, order = self.factors(D, shift), self.order
+        if order is None:
+            return lambda rhs: np.asarray(factors.solve(rhs))
+
+        def solve(rhs: FloatArray) -> FloatArray:
+            x = np.empty_like(rhs)
+            x[order] = factors.solve(rhs[order])
+            return x
+
+        return solve
+
+    def factors(self, D: FloatArray, shift: float) -> Any:
+        """SuperLU's own factors, in the order of ``order``."""
+        kept = D > 0.0 if self.mobility is None else D * self.mobility > _FAINT
+        B, order = self.B[kept], self.order
+        unit = shift * sp.eye_array(B.shape[1], format="csr")
+        H = sp.csc_array(B.T @ (B * D[kept][:, None]) + self.mass + unit)
+        if order is not None:
+            H = sp.csc_array(H[order][:, order])
+        finite(H.data)
+        spec = "MMD_AT_PLUS_A" if order is None else "NATURAL"
+        try:
+            return splu(H, permc_spec=spec, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        except RuntimeError as error:
+            raise ArithmeticError(str(error)) from error
+
+
+class Pardiso:
+    """Intel's PARDISO, through pypardiso: Cholesky factors of the upper triangle."""
+
+    name = "PARDISO"
+
+    def __init__(self, B: sp.csr_array, mass: sp.csr_array | None) -> None:
+        self.pattern = UpperPattern(B, mass)
+        self.error = importlib.import_module("pypardiso.pardiso_wrapper").PyPardisoError
+        self.solver = copy.copy(_pardiso())  # a new one would search the disk for MKL again
+        self.solver.pt = np.zeros_like(self.solver.pt)
+        self.solver.iparm = self.solver.iparm.copy()
+        self.solver.libmkl.MKL_Set_Num_Threads_Local(ctypes.c_int(1))
+        self.zero = np.zeros((B.shape[1], 1))
+        self.analysed = False
+        weakref.finalize(self, _release, self.solver, self.pattern.upper)
+
+    def factorise(self, D: FloatArray, shift: float) -> Solve:
+        """The analysis is made with the first matrix; the factors last until the next."""
+        upper = self.pattern.filled(D, shift)
+        finite(upper.data)
+        try:
+            if not self.analysed:
+                self._call(_ANALYSE, upper, self.zero)
+                self.analysed = True
+            self._call(_FACTORISE, upper, self.zero)
+        except self.error as error:
+            raise ArithmeticError(str(error)) from error
+        return lambda rhs: self._call(_SOLVE, upper, rhs.reshape(-1, 1)).ravel()
+
+    def _call(self, phase: int, upper: Any, rhs: FloatArray) -> FloatArray:
+        self.solver.set_phase(phase)
+        return np.asarray(self.solver._call_pardiso(upper, rhs))
+
+
+def _release(solver: Any, upper: Any) -> None:
+    """Give PARDISO's memory back."""
+    solver.set_phase(_RELEASE)
+    solver._call_pardiso(upper, np.zeros((upper.shape[0], 1)))
+
+
+def library(B: sp.csr_array, mass: sp.csr_array | None, size: int) -> Library:
+    """The best library at hand for the network's matrices, ``size`` dofs to a block."""
+    return SuperLU(B, mass, size) if _pardiso() is None else Pardiso(B, mass)
+
+
+@functools.cache
+def _pardiso() -> Any:
+    """A solver of pypardiso to make others from, or None where it is missing or does not load."""
+    try:
+        return importlib.import_module("pypardiso").PyPardisoSolver(mtype=_SYMMETRIC_POSITIVE)
+    except (ImportError, OSError):
+        return None
+
+
+def _dissection(B: sp.csr_array, size: int) -> IntArray | None:
+    """Nested dissection of the blocks (Karypis & Kumar, SIAM J. Sci. Comput. 20, 1998)."""
+    try:
+        metis = importlib.import_module("pymetis")
+    except ImportError:
+        return None
+    count = B.shape[1] // size
+    touched = sp.csr_array((np.ones(B.nnz), B.indices // size, B.indptr), shape=(B.shape[0], count))
+    graph = sp.csr_array(touched.T @ touched)
+    graph.setdiag(0.0)
+    graph.eliminate_zeros()
+    order = np.asarray(metis.nested_dissection(metis.CSRAdjacency(graph.indptr, graph.indices))[0])
+    return np.asarray(size * order[:, None] + np.arange(size)).ravel()
+
+
+class UpperPattern:
+    """The upper triangle of S + λ I + Bᵀ D B, its pattern made once for all D.
+
+    Attributes
+    ----------
+    upper : (m, m) CSR matrix, the last one filled.
+    """
+
+    def __init__(self, B: sp.csr_array, mass: sp.csr_array | None) -> None:
+        m = B.shape[1]
+        B = sp.csr_array(B)
+        B.sort_indices()
+        lengths = np.diff(B.indptr)
+        products = lengths * (lengths + 1) // 2
+        first = np.concatenate([[0], np.cumsum(products)])
+        keys = np.empty(first[-1], dtype=np.int64)
+        _pair_keys(B.indptr, B.indices, first, m, keys)
+        inertia = sp.coo_array((m, m)) if mass is None else sp.coo_array(sp.triu(mass))
+        inertia_keys = inertia.row.astype(np.int64) * m + inertia.col
+        diagonal = np.arange(m, dtype=np.int64) * (m + 1)
+        known, position = np.unique(
+            np.concatenate([keys, inertia_keys, diagonal]), return_inverse=True
+        )
+        self.slot, rest = position[: keys.size], position[keys.size :]
+        self.B, self.first, self.diagonal = B, first, rest[inertia_keys.size :]
+        self.inertia = np.zeros(known.size)
+        np.add.at(self.inertia, rest[: inertia_keys.size], inertia.data)
+        pointers = np.searchsorted(known, np.arange(m + 1, dtype=np.int64) * m)
+        self.upper: Any = sp.csr_matrix(
+            (self.inertia.copy(), (known % m).astype(np.int32), pointers.astype(np.int32)),
+            shape=(m, m),
+        )
+
+    def filled(self, D: FloatArray, shift: float) -> Any:
+        """The upper triangle for this D; the one given before is overwritten."""
+        values = self.upper.data
+        values[:] = self.inertia
+        values[self.diagonal] += shift
+        _add_products(self.B.indptr, self.B.data, self.first, self.slot, D, values)
+        return self.upper
+
+
+@compiled()
+def _pair_keys(
+    pointers: IntArray, columns: IntArray, first: IntArray, m: int, keys: IntArray
+) -> None:
+    """Row times m plus column of each product of a row of B with itself."""
+    for i in range(pointers.size - 1):
+        at = first[i]
+        for k in range(pointers[i], pointers[i + 1]):
+            for j in range(k, pointers[i + 1]):
+                keys[at] = np.int64(columns[k]) * m + columns[j]
+                at += 1
+
+
+@compiled()
+def _add_products(
+    pointers: IntArray, data: FloatArray, first: IntArray, slot: IntArray, D: FloatArray,
+    values: FloatArray,
+) -> None:  # fmt: skip
+    """values += the products of each row with itself, times its D."""
+    for i in range(pointers.size - 1):
+        if D[i] != 0.0:
+            at = first[i]
+            for k in range(pointers[i], pointers[i + 1]):
+                scaled = D[i] * data[k]
+                for j in range(k, pointers[i + 1]):
+                    values[slot[at]] += scaled * data[j]
+                    at += 1

@@ -1,0 +1,287 @@
+"""What the native backends share: one way to run, to stop, to start and to report.
+
+A native backend takes the plain data of a problem and stops on a residual of its own, which costs
+nothing to compute. Holding the answer to the certificate is the task of ``certified``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
+from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+Progress = Callable[[str], None]
+Self = TypeVar("Self", bound="NativeBackend")
+
+_BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
+_LIMITED_BY = "the clock, between iterations"
+_BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the clock
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How a run went, step by step.
+
+    Attributes
+    ----------
+    residuals : of the backend's stopping test, one for each sweep or iteration.
+    """
+
+    residuals: FloatArray
+
+
+@dataclass
+class Outcome:
+    """Where a native solver stopped.
+
+    Attributes
+    ----------
+    iterate : motion and forces in physical units.
+    met : whether its stopping test was met.
+    iterations : spent.
+    prepared : when the set-up had ended, on the clock of ``time.perf_counter``.
+    solved : when the iteration had ended, on the same clock.
+    residuals : of the stopping test, in pieces.
+    how : the methods used and what they cost.
+    status, claim : where the test was not met.
+    """
+
+    iterate: Iterate
+    met: bool
+    iterations: int
+    prepared: float
+    solved: float
+    residuals: list[FloatArray] = field(default_factory=list)
+    how: str = ""
+    status: str = "iteration limit"
+    claim: Claim = "inaccurate"
+
+
+class NativeBackend(ABC):
+    """A backend that takes plain data; subclasses are frozen dataclasses of their settings.
+
+    Attributes
+    ----------
+    accuracy : at which the stopping test is met.
+    name : the registered name.
+    kinds : the kinds of problems it takes.
+    limit : name of the setting that bounds the iterations.
+    warm_starts : whether a previous solution can start it.
+    """
+
+    accuracy: float
+    name: ClassVar[str]
+    kinds: ClassVar[frozenset[str]]
+    limit: ClassVar[str] = ""
+    warm_starts: ClassVar[bool] = True
+
+    @property
+    def capability(self) -> Capability:
+        """The kinds of problems it takes, and whether a solution can start it."""
+        return Capability(structured=self.kinds, warm_start=self.warm_starts)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are not at their defaults, and the accuracy."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {
+            key: value
+            for key, value in values.items()
+            if value != defaults[key] or key == "accuracy"
+        }
+
+    def sharper(self: Self, accuracy: float, spent: int) -> Self | None:
+        """The same settings at another accuracy, with the iterations left; None without any."""
+        left = getattr(self, self.limit) - spent if self.limit else 0
+        if left < 1:
+            return None
+        return dataclasses.replace(self, accuracy=accuracy, **{self.limit: left})  # type: ignore[type-var]
+
+    def run(
+        self,
+        posed: Posed,
+        warm_start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Iterate until the stopping test is met or a limit is reached.
+
+        Where no time is left or arithmetic breaks down, the status says so, and the iterate is
+        that of no forces: data may be scaled badly, which is no error of the caller.
+
+        Raises
+        ------
+        Unsupported : the problem is of another kind.
+        """
+        deadline, data = Deadline.after(time_limit), posed.data
+        if data.kind not in self.kinds:
+            kinds = " and ".join(f"{kind}s" for kind in sorted(self.kinds))
+            raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}")
+        logger = logging.getLogger(f"cdopt.backends.{self.name}")
+
+        def tell(text: str) -> None:
+            logger.info(text)
+            if verbose:
+                print(f"{self.name}: {text}")
+
+        started = time.perf_counter()
+        raw: Any = None
+        with np.errstate(all="ignore"):
+            if deadline.passed:
+                outcome = _without_forces(data, started, TIME_LIMIT, "inaccurate")
+            else:
+                try:
+                    outcome = self._solve(data, warm_start, tell, deadline)
+                except _BREAKDOWN as error:
+                    status = f"numerical breakdown: {type(error).__name__}: {error}"
+                    outcome, raw = _without_forces(data, started, status, "failed"), error
+        late = not outcome.met and raw is None and deadline.passed
+        if getattr(self, "history", False) and raw is None:
+            raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))
+        return RunResult(
+            status="solved" if outcome.met else TIME_LIMIT if late else outcome.status,
+            claim="solved" if outcome.met else outcome.claim,
+            iterate=outcome.iterate,
+            timings={
+                "compile": outcome.prepared - started,
+                "solve": outcome.solved - outcome.prepared,
+                "read": time.perf_counter() - outcome.solved,
+            },
+            iterations=outcome.iterations,
+            raw=raw,
+            settings=self.settings,
+            how=outcome.how,
+            out_of_time=late,
+            limited="" if deadline == NEVER else _LIMITED_BY,
+        )
+
+    @abstractmethod
+    def _solve(
+        self, data: Any, start: WarmStart | None, tell: Progress, deadline: Deadline
+    ) -> Outcome:
+        """One run on the plain data."""
+
+
+def _without_forces(data: ProblemData, started: float, status: str, claim: Claim) -> Outcome:
+    """No forces, and the motion without them."""
+    iterate = Iterate(data.free_motion, np.zeros(data.nc))
+    return Outcome(iterate, False, 0, started, time.perf_counter(), status=status, claim=claim)
+
+
+def starting_forces(data: ProblemData, start: WarmStart | None) -> FloatArray:
+    """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name."""
+    if start is None:
+        return np.zeros(data.nc)
+    return np.maximum(start.forces_on(data.contact_ids, data.nc) / data.force, 0.0)
+
+
+def check_settings(backend: Any) -> None:
+    """Validate the settings that every iterative backend has.
+
+    Raises
+    ------
+    InvalidInput : naming the field.
+    """
+    checks.scalar("accuracy", backend.accuracy, above=0.0, at_most=1.0)
+    check_count(backend.limit, getattr(backend, backend.limit))
+    if not isinstance(backend.history, bool):
+        raise InvalidInput("history", checks.describe(backend.history), "True or False")
+
+
+def check_count(name: str, value: object) -> None:
+    """Validate a whole number of at least one.
+
+    Raises
+    ------
+    InvalidInput : naming it.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(name, checks.describe(value), "a whole number of at least 1")
+
+
+def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:
+    """Views of ``trace``, one entry for each pass over so many entries: between them, the clock.
+
+    Without a limit it is one piece. Loops continue where they stood: pieces change no number.
+    """
+    if deadline == NEVER:
+        return [trace]
+    passes = max(1, _BETWEEN_LOOKS // max(entries, 1))
+    return [trace[at : at + passes] for at in range(0, trace.size, passes)]
+
+
+# --- the rigid step in scaled units ------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledStep:
+    """(22) in units of each part's force and speed: min ½ fᵀ R Sᵀ f + pᵀf over f ≥ 0.
+
+    Attributes
+    ----------
+    rows : R (nc, m). For a diagonal M both R and S are √Δt B M^(−1/2), one matrix held once;
+        for any other M they are B and Δt B M⁻¹; with N alone, N and the identity.
+    spread : S (nc, m).
+    p : (nc,) gap speed of the free motion over the part's speed.
+    diagonal : (nc,) diagonal of R Sᵀ; zero for contacts that act on nothing.
+    force : (nc,) N, unit of the forces.
+    """
+
+    rows: sp.csr_array
+    spread: sp.csr_array
+    p: FloatArray
+    diagonal: FloatArray
+    force: FloatArray
+
+    def in_order(self, order: Any) -> ScaledStep:
+        """The same problem with its contacts in this order."""
+        rows = sp.csr_array(self.rows[order])
+        spread = rows if self.spread is self.rows else sp.csr_array(self.spread[order])
+        return ScaledStep(rows, spread, self.p[order], self.diagonal[order], self.force[order])
+
+
+def scaled_step(data: RigidStepData | DelassusStepData) -> ScaledStep:
+    """The step of ``data`` in scaled units; N is not formed when B and M are there."""
+    root = np.sqrt(data.force / data.speed)
+    if isinstance(data, DelassusStepData):
+        rows = sp.csr_array(data.step.N * root[:, None] * root[None, :])
+        spread = sp.csr_array(sp.eye_array(data.nc))
+        diagonal = rows.diagonal()
+    elif data.mass.is_diagonal:
+        column = np.sqrt(data.dt / data.mass.diagonal)
+        rows = spread = sp.csr_array(data.B * root[:, None] * column[None, :])
+        diagonal = _row_products(rows, spread)
+    else:
+        rows = sp.csr_array(data.B * root[:, None])
+        solved = data.mass.solve_sparse(sp.csr_array(data.B.T)).T
+        spread = sp.csr_array(sp.csr_array(solved) * (data.dt * root)[:, None])
+        diagonal = _row_products(rows, spread)
+    return ScaledStep(
+        rows, spread, data.step.p_vec / data.speed, np.maximum(diagonal, 0.0), data.force
+    )
+
+
+def _row_products(left: sp.csr_array, right: sp.csr_array) -> FloatArray:
+    return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
+
+
+def natural_residual(diagonal: FloatArray, gradient: FloatArray, f: FloatArray) -> float:
+    """max |min(H_ii f_i, gradient_i)|: zero exactly at a solution; not-a-number spreads."""
+    return float(np.abs(np.minimum(gradient, diagonal * f)).max(initial=0.0))

@@ -1,0 +1,208 @@
+"""Steps and trusses as one problem on a contact network, in scaled units.
+
+The conditions of optimality of a rigid step, an elastic step and a truss are one set::
+
+    F̃ + S w − Bᵀ f = 0,    g = B w + p + c(f),    f ≥ 0,    g ≥ 0,    fᵀ g = 0
+
+with the inertia S (zero for a truss), the motion w = v⁺ − v* or the micro-displacement, and the
+contacts' compliance c(f) = (f/k)^{1/(p−1)}, zero for rigid contacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt.backends.linalg import Network, network
+from cdopt.problem import (
+    DelassusStepData,
+    ElasticStepData,
+    RigidData,
+    RigidStepData,
+    TrussData,
+    delassus,
+)
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+_RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
+
+
+@dataclass(frozen=True)
+class NetworkProblem:
+    """The conditions of optimality, in scaled units and in the order of the network.
+
+    Attributes
+    ----------
+    net : B and the inertia S.
+    load : F̃ (m,).
+    p : (nc,) gaps, or gap rates, where nothing moves.
+    mobility : (nc,) weight of a force beside a gap in the natural residual.
+    law : of the contacts; None for rigid ones.
+    force : (nc,) N, unit of the forces of the given contacts.
+    at_rest : the motion of the given dofs at w = 0; None where only N and p are known.
+    unit : unit of w on the dofs of ``used``, or on all.
+    """
+
+    net: Network
+    load: FloatArray
+    p: FloatArray
+    mobility: FloatArray
+    law: PowerLaw | None = None
+    force: FloatArray | float = 1.0
+    at_rest: FloatArray | None = None
+    unit: FloatArray | float = 1.0
+    used: IntArray | None = None
+
+    # --- the terms of the conditions ---------------------------------------------------
+
+    def overlap(self, w: FloatArray) -> FloatArray:
+        """−(B w + p) (nc,)."""
+        return -self.net.gap(w) - self.p
+
+    def balance(self, w: FloatArray, f: FloatArray) -> FloatArray:
+        """F̃ + S w − Bᵀ f (m,)."""
+        if self.net.mass is None:
+            return self.load - self.net.load(f)
+        return self.load + self.net.inertia(w) - self.net.load(f)
+
+    def compliance(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """c(f) and c′(f) (nc,)."""
+        if self.law is None:
+            return np.zeros_like(f), np.zeros_like(f)
+        c = self.law.overlap(f)
+        return c, c / ((self.law.power - 1.0) * f)
+
+    def residual(self, balance: FloatArray, gap: FloatArray, f: FloatArray) -> float:
+        """Largest of the balance's error and the natural residual |min(N_ii f_i, g_i)|."""
+        natural = np.abs(np.minimum(self.mobility * f, gap)).max(initial=0.0)
+        error = np.abs(balance) / self.net.mass_diagonal
+        return float(max(natural, error.max(initial=0.0)))
+
+    # --- to and from physical units ----------------------------------------------------
+
+    def scaled_forces(self, forces: FloatArray) -> FloatArray:
+        """Forces (nc,) in N on the given contacts, not below zero, as those of the rows."""
+        return self.net.in_rows(np.maximum(forces / self.force, 0.0))
+
+    def scaled_motion(self, start: WarmStart | None) -> FloatArray | None:
+        """Micro-displacements of an earlier solution as w (m,); None where they do not fit."""
+        u = None if start is None else start.motion
+        if u is None or self.at_rest is None or u.shape != self.at_rest.shape:
+            return None
+        return self.net.arranged((u[self._used] - self.at_rest[self._used]) / self.unit)
+
+    @property
+    def _used(self) -> IntArray | slice:
+        return slice(None) if self.used is None else self.used
+
+    def iterate(self, w: FloatArray, f: FloatArray) -> Iterate:
+        """The motion and the forces in physical units."""
+        motion = None
+        if self.at_rest is not None:
+            motion = np.array(self.at_rest)
+            motion[self._used] += self.unit * w[self.net.position]
+        return Iterate(motion, self.net.in_given_order(f) * self.force)
+
+
+@singledispatch
+def network_problem(data: object) -> NetworkProblem:
+    """The conditions of a rigid step, an elastic step or a truss.
+
+    Raises
+    ------
+    TypeError : ``data`` is something else.
+    """
+    raise TypeError(f"no contact network in {type(data).__name__}")
+
+
+@network_problem.register
+def _rigid_step(data: RigidStepData) -> NetworkProblem:
+    step = data.scaled()
+    return _rigid(data, network(step.B, data.step.dof_body, step.M), data.dof_speed)
+
+
+@network_problem.register
+def _delassus_step(data: DelassusStepData) -> NetworkProblem:
+    """A root of N is the gap gradient of bodies of unit mass."""
+    unit = np.sqrt(data.force / data.speed)
+    root = delassus.root(data.step.N, _RANK_TOL)
+    unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
+    return _rigid(data, network(sp.csr_array(root * unit[:, None]), None, unit_mass))
+
+
+def _rigid(data: RigidData, net: Network, unit: FloatArray | float = 1.0) -> NetworkProblem:
+    return NetworkProblem(
+        net,
+        np.zeros(net.m),
+        net.in_rows(data.step.p_vec / data.speed),
+        net.in_rows(data.mobility * data.force / data.speed),
+        force=data.force,
+        at_rest=data.free_motion,
+        unit=unit,
+    )
+
+
+@network_problem.register
+def _elastic_step(data: ElasticStepData) -> NetworkProblem:
+    step = data.scaled()
+    net = network(step.B, data.step.dof_body, step.M)
+    return NetworkProblem(
+        net,
+        np.zeros(net.m),
+        net.in_rows(step.p),
+        np.ones(net.nc),
+        _in_rows(step.law or data.law, net),
+        force=data.force,
+        at_rest=data.free_motion,
+        unit=data.dof_speed,
+    )
+
+
+@network_problem.register
+def _truss(data: TrussData) -> NetworkProblem:
+    scaled = data.scaled()
+    net = network(scaled.B, None if data.dof_body is None else data.dof_body[scaled.used])
+    return NetworkProblem(
+        net,
+        net.arranged(scaled.load),
+        net.in_rows(scaled.opening),
+        np.ones(net.nc),
+        _in_rows(scaled.law, net),
+        force=data.force,
+        at_rest=data.free_motion,
+        unit=1.0 / scaled.unit,
+        used=scaled.used,
+    )
+
+
+def _in_rows(law: PowerLaw, net: Network) -> PowerLaw:
+    """The law of each row's contact."""
+    return PowerLaw(net.in_rows(law.stiffness), law.power)
+
+
+@dataclass
+class Run:
+    """Where an iteration has led, in scaled units.
+
+    Attributes
+    ----------
+    w : (m,) motion.
+    f : (nc,) forces.
+    residual : its own stopping test at w and f.
+    steps : taken so far.
+    history : residual of each step.
+    converged : whether the residual is within the accuracy.
+    """
+
+    w: FloatArray
+    f: FloatArray
+    residual: float
+    steps: int
+    history: list[float]
+    converged: bool

@@ -1,0 +1,138 @@
+"""The rigid step by an augmented Lagrangian over compliant steps, each solved by Newton.
+
+minimise over w  ½ wᵀS w + (1/2σ) Σ (λ − σ(B w + p))₊²,  then  λ ← (λ − σ(B w + p))₊,  with
+w = v⁺ − v* in scaled units. The inner problem is the truss's potential with inertia added. The
+multipliers stay near where they are (a proximal point method in the forces: Rockafellar, Math.
+Oper. Res. 1, 1976), and since the problem is piecewise quadratic a large enough σ ends it in a
+few steps; σ grows whenever the residual falls too slowly, and systems that the growing σ makes
+too stiff for conjugate gradients are factorised.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
+from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.network_problem import NetworkProblem, Run
+
+LOG = logging.getLogger("cdopt.backends.newton")
+
+_SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
+_GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
+_HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
+_INNER = 60  # Newton steps at most of one minimisation
+_SEARCHES = 60
+_DIRECT_FROM = 1e4  # σ from which systems are factorised
+
+
+def solve(
+    problem: NetworkProblem, start: FloatArray, warm: bool, tol: float, limit: int,
+    deadline: Deadline = NEVER,
+) -> Run:  # fmt: skip
+    """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
+
+    A ``warm`` start is trusted to know most of the active set: the penalty begins high.
+    """
+    problem.net.statistics.methods.append("augmented Lagrangian")
+    f, w = start.copy(), np.zeros(problem.net.m)
+    sigma, history, steps = _SIGMA_WARM if warm else _SIGMA_START, [np.inf], 0
+    best = Run(w, f, np.inf, 0, history, False)
+    for _ in range(limit):
+        if deadline.passed:
+            break
+        inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
+        try:
+            moved, gap, spent = _compliant(problem, f, sigma, w, inner, deadline)
+        except ArithmeticError as error:
+            LOG.info("rigid step: %s", error)
+            break
+        steps += spent
+        if spent == _INNER and sigma > _SIGMA_START:  # too stiff to begin from here
+            sigma, w = sigma / _GROWTH, moved
+            continue
+        w, f = moved, np.maximum(f - sigma * gap, 0.0)
+        residual = problem.residual(problem.balance(w, f), gap, f)
+        LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
+        history.append(residual)
+        if residual < best.residual:
+            best = Run(w, f, residual, steps, history, residual <= tol)
+        if best.converged:
+            break
+        if residual > 0.2 * history[-2]:
+            if sigma >= _SIGMA_MOST and residual > 0.5 * min(history[-9:-1]):
+                break
+            sigma = min(sigma * _growth(spent), _SIGMA_MOST)
+    best.steps = steps
+    return best
+
+
+def _growth(spent: int) -> float:
+    """How much stiffer to become: the easier the last minimisation was, the more."""
+    return _GROWTH if spent <= _HARD else _GROWTH_HARD if spent <= _TOO_HARD else 1.0
+
+
+def _compliant(
+    problem: NetworkProblem, f: FloatArray, sigma: float, w: FloatArray, tol: float,
+    deadline: Deadline,
+) -> tuple[FloatArray, FloatArray, int]:  # fmt: skip
+    """The inner minimisation from w: the motion, its gaps, and the Newton steps spent."""
+    net, direct = problem.net, sigma >= _DIRECT_FROM
+    gap, inertia = net.gap(w) + problem.p, net.inertia(w)
+    for step in range(_INNER):
+        push = np.maximum(f - sigma * gap, 0.0)
+        downhill = net.load(push) - inertia
+        if np.abs(downhill / net.mass_diagonal).max(initial=0.0) <= tol:
+            return w, gap, step
+        D = np.where(push > 0.0, sigma, 0.0)
+        system = net.factored(D) if direct else net.system(D)
+        d = system.solve(downhill, 1e-12 if direct else 1e-3)
+        rate, kinetic = net.gap(d), net.inertia(d)
+        t = _search(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
+        if t == 0.0 or deadline.passed:
+            return w, gap, step
+        w, gap, inertia = w + t * d, gap + t * rate, inertia + t * kinetic
+    return w, gap, _INNER
+
+
+@part()
+def _slope(
+    f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float,
+    t: float,
+) -> float:  # fmt: skip
+    """Of the augmented Lagrangian along the direction, at t."""
+    push = 0.0
+    for i in range(f.size):
+        push += max(f[i] - sigma * (gap[i] + t * rate[i]), 0.0) * rate[i]
+    return linear + t * square - push
+
+
+@compiled()
+def _search(
+    f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float
+) -> float:
+    """The t at which the slope along the direction vanishes: piecewise linear, nondecreasing."""
+    initial = _slope(f, sigma, gap, rate, linear, square, 0.0)
+    if not initial < 0.0:
+        return 0.0
+    low, at_low, high = 0.0, initial, 1.0
+    at_high = _slope(f, sigma, gap, rate, linear, square, high)
+    if abs(at_high) <= 1e-6 * abs(initial):
+        return 1.0
+    while at_high < 0.0 and high < 1e6:
+        low, at_low, high = high, at_high, 2.0 * high
+        at_high = _slope(f, sigma, gap, rate, linear, square, high)
+    for _ in range(_SEARCHES):
+        t = low - at_low * (high - low) / (at_high - at_low)  # exact where no contact switches
+        t = min(max(t, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        value = _slope(f, sigma, gap, rate, linear, square, t)
+        if abs(value) <= 1e-3 * abs(initial):
+            return t
+        if value < 0.0:
+            low, at_low = t, value
+        else:
+            high, at_high = t, value
+    return low

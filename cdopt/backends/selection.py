@@ -1,0 +1,184 @@
+"""Backends by name: strings look up, frozen settings objects configure."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from typing import Any
+
+from cdopt._util import checks
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.backends.base import Backend, Posed
+from cdopt.backends.modelled import Modelled
+from cdopt.backends.native import NativeBackend
+from cdopt.backends.registry import (
+    ACCURACY,
+    NATIVE,
+    SOLVERS,
+    capability,
+    known_names,
+    options_for,
+    why_not,
+)
+
+_OWN_TEST = "its own stopping test, in units of the problem's scales"
+
+
+def available() -> list[str]:
+    """Names of the backends that can run here, in order of preference.
+
+    Each takes at least one problem of cdopt; ``why_unavailable`` explains the others.
+    """
+    return [name for name in known_names() if not why_not(name)]
+
+
+def why_unavailable(name: str) -> str:
+    """Why a backend cannot run here, and the remedy; empty when it can.
+
+    Raises
+    ------
+    InvalidInput : no backend has this name.
+    """
+    _require_known(name)
+    return why_not(name)
+
+
+def resolve(backend: str | Backend, **options: Any) -> Backend:
+    """The settings object behind a name, or the given one.
+
+    Parameters
+    ----------
+    backend : a name, or a settings object such as ``cdopt.backends.Modelled("osqp")``.
+    options : ``accuracy`` and the solver's own settings; only beside a name.
+
+    Raises
+    ------
+    InvalidInput : unknown name or setting, or settings beside a settings object.
+    BackendUnavailable : known, but not to be had here.
+    """
+    if isinstance(backend, str):
+        if backend in NATIVE:
+            return _native(backend, options)
+        _require_known(backend)
+        accuracy = options.pop("accuracy", None)
+        return Modelled(backend, accuracy=accuracy, options=options)
+    if not isinstance(backend, (NativeBackend, Modelled, Backend)):  # a protocol takes long
+        raise InvalidInput(
+            "backend", checks.describe(backend), "a name or a settings object of cdopt.backends"
+        )
+    if options:
+        raise InvalidInput(
+            ", ".join(options), "options beside a settings object", "options inside the object"
+        )
+    return backend
+
+
+@functools.cache
+def _default(name: str) -> Backend:
+    """A native backend with its defaults, made once: nobody can change it."""
+    return NATIVE[name]()
+
+
+def _native(name: str, options: dict[str, Any]) -> Backend:
+    """A native backend with these settings; ``accuracy`` None means its default."""
+    if options.get("accuracy", 0.0) is None:
+        del options["accuracy"]
+    if not options:
+        return _default(name)
+    settings = NATIVE[name]
+    fields = [f.name for f in dataclasses.fields(settings) if f.init]  # type: ignore[arg-type]
+    unknown = sorted(set(options) - set(fields))
+    if unknown:
+        raise InvalidInput(unknown[0], f"no setting of {name}", "one of " + ", ".join(fields))
+    return settings(**options)
+
+
+def require_capable(backend: Backend, posed: Posed, what: str) -> None:
+    """Refuse, before solving, a backend that cannot take the posed problem.
+
+    Raises
+    ------
+    Unsupported : with the reason and the names of installed backends that can.
+    """
+    if _takes(backend, posed):
+        return
+    if not backend.capability.classes:
+        reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
+        reason += " problems only, and takes no constraints beyond those of the formulation"
+    else:
+        need = {"QP": "a quadratic program", "SOCP": "second-order cones (power p is not 2)"}
+        reason = f"{what} needs {need[posed.problem_class]}, which {backend.name} cannot take"
+    able = tuple(name for name in available() if _takes(resolve(name), posed))
+    raise Unsupported(f"{backend.name} for {what}", reason, able)
+
+
+def _takes(backend: Backend, posed: Posed) -> bool:
+    takes = backend.capability
+    if not posed.extended and posed.data.kind in takes.structured:
+        return True
+    return posed.problem_class in takes.classes
+
+
+def _require_known(name: object) -> None:
+    known = known_names()
+    if isinstance(name, str) and name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    names = ", ".join(available())
+    raise InvalidInput("backend", checks.describe(name), f"one of these{hint}: {names}")
+
+
+# --- for tables and JSON -----------------------------------------------------------------
+
+
+def describe(name: str) -> dict[str, Any]:
+    """What is known of a backend, installed or not.
+
+    Returns
+    -------
+    name, available, why_not, takes (kinds of plain data, or classes of programs), licence, note,
+    accuracy_options, accuracy_meaning, cvxpy_rewrites.
+
+    Raises
+    ------
+    InvalidInput : no backend has this name.
+    """
+    reason, native = why_unavailable(name), name in NATIVE
+    record, accuracy = SOLVERS.get(name), ACCURACY.get(name)
+    options = accuracy.options if accuracy else ()
+    nested = f"{accuracy.nested}." if accuracy and accuracy.nested else ""
+    takes = resolve(name).capability.structured if native else capability(name).classes
+    return {
+        "name": name,
+        "available": not reason,
+        "why_not": reason,
+        "takes": sorted(takes),
+        "licence": "cdopt's own" if native else record.licence if record else "",
+        "note": record.note if record else "",
+        "accuracy_options": ["accuracy"] if native else [nested + option for option in options],
+        "accuracy_meaning": _OWN_TEST if native else accuracy.meaning if accuracy else "",
+        "cvxpy_rewrites": accuracy.rewritten if accuracy else "",
+    }
+
+
+def settings_for(name: str, accuracy: float) -> dict[str, Any]:
+    """The settings that the backend ``name`` is given for an accuracy; empty where unknown.
+
+    Settings within another one have both names, with a dot between.
+
+    Raises
+    ------
+    InvalidInput : an accuracy out of range.
+    """
+    accuracy = checks.scalar("accuracy", accuracy, above=0.0, at_most=1.0)
+    if name in NATIVE:
+        return {"accuracy": accuracy}
+    flat: dict[str, Any] = {}
+    for key, value in (options_for(name, accuracy) or {}).items():
+        nested = (
+            {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {}
+        )
+        flat.update(nested or {key: value})
+    return flat
