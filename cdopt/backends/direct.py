@@ -72,10 +72,16 @@ class Direct:
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
-        """Compile with CVXPY, set up and solve by the solver's own interface, read back."""
+        """Compile with CVXPY, set up and solve by the solver's own interface, read back.
+
+        Raises
+        ------
+        Unsupported : no such interface here.
+        """
         record = SOLVERS[self.solver]
         setup = record.direct
-        assert setup is not None  # tested when the settings were made
+        if setup is None:
+            raise Unsupported("call 'direct'", f"not known for {self.solver}", DIRECT)
         problem, settings, clock = posed.problem, self.settings, [time.perf_counter()]
         options, limited = settings, ""
         if time_limit is not None:
