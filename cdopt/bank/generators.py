@@ -108,9 +108,10 @@ def beam_on(
 def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
     """A platform of 1 m and 10 N on three supports, the middle one stiffer or lower.
 
-    Without a gap, Hooke contacts carry (1, k, 1) 10 N / (2 + k), since the platform sinks
-    without turning; with a gap of more than the platform falls in a step, the outer supports
-    carry 5 N each. nullity 1. Source: Olsen & Kamrin (2018), section 8.1.
+    ``middle_stiffness`` is relative to the others, ``middle_gap`` in m. Without a gap, Hooke
+    contacts carry (1, k, 1) 10 N / (2 + k), since the platform sinks without turning; with a gap
+    of more than the platform falls in a step, the outer supports carry 5 N each. nullity 1.
+    Source: Olsen & Kamrin (2018), section 8.1.
 
     Raises
     ------
@@ -546,7 +547,7 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
     """The same step, its bodies' masses and loads multiplied at random over orders of magnitude.
 
     The factors are drawn log-uniform, the most over the least ``ratio``, one for each body that
-    moves. Such a pile need not be at rest.
+    moves; ``seed`` is of the draw. Such a pile need not be at rest.
 
     Raises
     ------
