@@ -81,7 +81,7 @@ class SphereStepper:
         self._neighbors: NeighborList | None = None
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
-        """Steps of the variational integrator."""
+        """Steps of the variational integrator, with the settings of ``scheme``."""
 
         def loop(step: Step, n: int, statistics: Statistics) -> tuple[int, int]:
             done = 0
