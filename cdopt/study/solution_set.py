@@ -338,7 +338,9 @@ def choose_backends(
     for name in available():
         limit, reason = SIZE_LIMITS.get(name, (contacts, ""))
         capability = resolve(name).capability
-        if not capability.classes and not capability.structured.issuperset(kinds):
+        if name == "auto":
+            left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
+        elif not capability.classes and not capability.structured.issuperset(kinds):
             left_out[name] = f"for {' and '.join(sorted(capability.structured))} problems only"
         elif capability.classes and problem_class not in capability.classes:
             left_out[name] = "no second-order cones, which powers other than 2 need"

@@ -161,17 +161,14 @@ def test_progress_hears_of_every_backend() -> None:
 
 def test_default_backends_are_all_available_ones() -> None:
     result = compare(bank.load("beam-uniform").step)
-    assert [*result.labels, *result.left_out] == [
-        *(n for n in cdopt.backends.available() if n != "augmented-lagrangian"),
-        "augmented-lagrangian",
-    ]
-    assert dict(result.left_out) == {"augmented-lagrangian": "for truss problems only"}
+    assert [*result.labels, "auto"] == sorted(cdopt.backends.available(), key=lambda n: n == "auto")
+    assert list(result.left_out) == ["auto"]
 
 
 def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     everything = set(cdopt.backends.available())
     chosen, left_out = choose_backends(2001)
-    assert set(left_out) == {"proxqp", "daqp", "lcp", "augmented-lagrangian"} & everything
+    assert set(left_out) == {"proxqp", "daqp", "lcp", "auto"} & everything
     assert set(chosen) == everything - set(left_out)
     assert "2001 contacts exceed 2000" in left_out["daqp"]
     assert "2001 contacts exceed 500" in left_out["lcp"]

@@ -123,6 +123,7 @@ def weight(
     if np.linalg.matrix_rank(known) < known.shape[1]:
         return None
     rows: FloatArray = np.linalg.lstsq(known, B, rcond=None)[0].astype(np.float64)
+    rows[:, np.abs(B).max(axis=0) <= 1e-12 * np.abs(B).max()] = 0.0  # no contact acts there
     share = np.linalg.lstsq(rows.T, load, rcond=None)[0]
     off = max(_worst(known @ rows - B, B), _worst(share @ rows - load, load))
     if off > _EXACT or not share[0] > 0.0:
