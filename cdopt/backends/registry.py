@@ -247,7 +247,7 @@ SOLVERS: dict[str, Solver] = {
         "Lemke's method on the complementarity problem, up to 500 contacts", LCP,
     ),
     "augmented-lagrangian": Solver(
-        "Augm. Lagr.", "#888844", (3, 0, 180),
+        "Aug. Lagrangian", "#888844", (3, 0, 180),
         "outer multipliers; inside, APGD for trusses and Newton for rigid steps",
         AugmentedLagrangian,
     ),

@@ -76,9 +76,9 @@ def panels(
 
 def grid_columns(panels: int) -> int:
     """Number of columns that leaves few places empty."""
-    if panels <= 4 or panels in (7, 8, 11, 12):
-        return min(max(panels, 1), 4)
-    return 5 if panels in (9, 10) or panels > 12 else 3
+    if panels in (5, 6):
+        return 3
+    return 5 if panels in (9, 10) else min(max(panels, 1), 4)
 
 
 def colour_bar(
