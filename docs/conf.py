@@ -61,6 +61,7 @@ nitpick_ignore_regex = [  # what stands in annotations and has no page here
     (r"py:.*", r"(numpy\.typing\.)?(ArrayLike|NDArray)"),
     (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Path|PathLike|Executor|Any|Self"),
     (r"py:class", r"Cell|dict\[str"),
+    (r"py:.*", r"(cdopt\.problem\.\w+\.)?Scaled\w+"),  # records that only cdopt makes
     (r"py:.*", r"(concurrent|dask|mujoco|h5py|rich|types|fractions|os|abc|enum)\..*"),
 ]
 

@@ -43,8 +43,9 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.sparse_rows import Rows, plain, transposed
 from cdopt.backends.threads import threads_for
-from cdopt.problem import DelassusStepData, RigidStepData, ScaledTruss, TrussData
+from cdopt.problem import DelassusStepData, RigidStepData, TrussData
 from cdopt.problem.solution import Iterate
+from cdopt.problem.truss import ScaledTruss
 from cdopt.problem.warm_start import WarmStart
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6

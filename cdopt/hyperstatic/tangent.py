@@ -29,8 +29,8 @@ from cdopt._util.errors import SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
 from cdopt.hyperstatic import admissible, rank
-from cdopt.problem import ScaledTruss
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.truss import ScaledTruss
 
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
 _DENSE = 600  # dofs up to which K is taken apart by singular values

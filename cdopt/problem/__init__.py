@@ -24,9 +24,8 @@ from cdopt.problem.rigid import (
     StepData,
     rigid_data,
 )
-from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics
 from cdopt.problem.solution import StepSolution
-from cdopt.problem.truss import ScaledTruss, TrussData
+from cdopt.problem.truss import TrussData
 from cdopt.problem.warm_start import WarmStart
 
 __all__ = [
@@ -44,9 +43,6 @@ __all__ = [
     "RigidData",
     "RigidStepData",
     "SaveFailed",
-    "ScaledDelassus",
-    "ScaledDynamics",
-    "ScaledTruss",
     "SolveFailed",
     "Step",
     "StepData",

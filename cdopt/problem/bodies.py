@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.scaling import components, largest_by, rows_of, smallest_by, total_by
 
+_DENSE = 2000  # entries of a B that is multiplied as a dense matrix
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
 
@@ -73,20 +74,29 @@ def bodies_of(
     if dof_body is not None:
         return stated_bodies(dof_body)
     nv = B.shape[1]
-    acts = sp.csr_array((np.ones(B.nnz, dtype=np.int64), B.indices, B.indptr), shape=B.shape)
-    if not B.data.all():
-        acts = sp.csr_array(B != 0.0).astype(np.int64)
     most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
-    shared = (acts.T @ acts).tocoo()  # contacts that two dofs have in common
-    j, other = shared.coords
+    j, other, shared = _shared_contacts(B)
     alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
-    together = alike & (shared.data == np.bincount(acts.indices, minlength=nv)[j])
+    touching = np.bincount(B.indices[B.data != 0.0], minlength=nv)
+    together = alike & (shared == touching[j])
     left, right = j[together], other[together]
     if coupling is not None:
         left = np.concatenate([left, rows_of(coupling)])
         right = np.concatenate([right, coupling.indices])
     label, count = components(left, right, nv)
     return Bodies(read_only(label), count)
+
+
+def _shared_contacts(B: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of dofs (n,), (n,) that meet at some contact, and at how many (n,)."""
+    if B.shape[0] * B.shape[1] <= _DENSE:  # constructing sparse matrices would take longer
+        acts = (B.toarray() != 0.0).astype(np.int64)
+        product = acts.T @ acts
+        j, other = np.nonzero(product)
+        return j, other, product[j, other]
+    acts = sp.csr_array(B != 0.0).astype(np.int64)
+    common = (acts.T @ acts).tocoo()
+    return *common.coords, common.data
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.compiled import compiled
 from cdopt.problem.contact_law import PowerLaw
 
 
@@ -112,10 +112,31 @@ def matrix_parts(N: sp.csr_array) -> Parts:
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
     """The label (nodes,) of each node's connected component, and how many components there are."""
-    edges = np.ones(left.size, dtype=np.int8)
-    graph = sp.csr_array((edges, (left, right)), shape=(nodes, nodes))
-    count, label = connected_components(graph, directed=False)
-    return label.astype(np.int64), int(count)
+    label: IntArray = _labels(left.astype(np.int64), right.astype(np.int64), nodes)
+    return label, int(label.max(initial=-1)) + 1
+
+
+@compiled()
+def _labels(left: IntArray, right: IntArray, nodes: int) -> IntArray:
+    """Labels in the order of each component's first node, by union-find."""
+    parent = np.arange(nodes)
+    for k in range(left.size):
+        a, b = left[k], right[k]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        parent[max(a, b)] = min(a, b)
+    label, count = np.empty(nodes, np.int64), 0
+    for i in range(nodes):  # a parent stands before its children
+        if parent[i] == i:
+            label[i] = count
+            count += 1
+        else:
+            label[i] = label[parent[i]]
+    return label
 
 
 def rows_of(A: sp.csr_array) -> IntArray:
