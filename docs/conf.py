@@ -57,7 +57,10 @@ maximum_signature_line_length = 88
 add_module_names = False
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [  # what stands in annotations and has no page here
-    (r"py:.*", r"(numpy|np|scipy|sp|cvxpy|cp|matplotlib|msgspec|pathlib|collections|typing)\..*"),
+    (
+        r"py:.*",
+        r"(numpy|np|scipy|sp|cvxpy|cp|matplotlib|msgspec|pandas|pathlib|collections|typing)\..*",
+    ),
     (r"py:.*", r"(numpy\.typing\.)?(ArrayLike|NDArray)"),
     (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Path|PathLike|Executor|Any|Self"),
     (r"py:class", r"Cell|dict\[str"),

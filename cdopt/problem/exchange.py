@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cdopt.problem.rigid import MatrixStepData
 
 _LENT = 1e-2  # of what acts next to a body on which nothing acts
+_BACKGROUND = 1e-6  # of the speed of its part, where nothing acts next to it either
 _RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
 
 
@@ -108,7 +109,7 @@ def body_exchange(data: MatrixStepData, v_next: FloatArray, f: FloatArray) -> Bo
         data.idle_bodies,
         np.maximum(-step.p_vec, 0.0),
         _LENT,
-        np.where(still, 1.0, _LENT) * most,
+        np.where(still, 1.0, _BACKGROUND) * most,
     )
     dof_energy = energy[bodies.label] / np.bincount(bodies.label)[bodies.label]
     least = _LENT * _LENT * parts.total(parts.dof, dof_energy)

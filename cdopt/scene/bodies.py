@@ -381,7 +381,7 @@ def _numbers(name: str, values: Any, width: int, first: int) -> FloatArray:
         rows = [empty if row is None else row for row in rows]
     table = _real_array(rows, shape) if len(rows) else np.empty(shape)
     if table is not None:
-        finite = (np.abs(table.reshape(len(rows), -1)) <= _LARGEST).all(axis=1)
+        finite = (np.abs(table.reshape(len(rows), max(width, 1))) <= _LARGEST).all(axis=1)
         if (missing | finite).all():
             return table
     for k, row in enumerate(rows):

@@ -386,7 +386,8 @@ def _edges(size: object, default: tuple[float, float, float], dim: int) -> Float
 
 def thrust_radius(inner: float, outer: float, wedge: float) -> float:
     """R, where the thrust can cross all joints, m; wedges between r₁ and r₂ span ``wedge`` rad."""
-    centroid = 2.0 / 3.0 * (outer**3 - inner**3) / (outer**2 - inner**2)
+    # (r₂³ − r₁³)/(r₂² − r₁²) without differences of powers, which vanish for thin or tiny arches
+    centroid = 2.0 / 3.0 * (outer + inner * (inner / (outer + inner)))
     return float(np.cos(0.5 * wedge) ** 2 * centroid)
 
 
