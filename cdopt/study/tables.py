@@ -59,7 +59,7 @@ def overview(study: Results) -> Table:
             _honest(able),
             profile and 100.0 * profile.wins,
             profile and 100.0 * profile.at(WITHIN),
-            distance.median(),
+            distance.median() if distance.notna().any() else np.nan,
             distance.max(),
             len(own) - len(able),
         ))  # fmt: skip
