@@ -52,7 +52,7 @@ except ImportError:  # Windows: two writers at a time are not noticed
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 3
-_OWN = "cdopt"
+_RECORDS = "cdopt"
 _FAULTS = (
     OSError,
     KeyError,
@@ -122,7 +122,7 @@ class FileStore:
     def frame(self, k: int) -> Frame:  # noqa: D102
         with self._open() as parts:
             for part in parts:
-                count = part[_OWN]["step"].shape[0]
+                count = part[_RECORDS]["step"].shape[0]
                 if k < count:
                     break
                 k -= count
@@ -131,7 +131,7 @@ class FileStore:
     def checkpoint(self) -> Checkpoint:
         """Where the run stands that the file holds."""
         with self._open() as parts:
-            place = parts[-1][_OWN]["checkpoint"]
+            place = parts[-1][_RECORDS]["checkpoint"]
             state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
             memory = {name: data[()] for name, data in place.get("memory", {}).items()}
             return Checkpoint(int(place.attrs["step"]), state, memory)
@@ -139,12 +139,12 @@ class FileStore:
     def parts(self) -> tuple[int, int]:
         """Numbers of the last commit in the file itself, and of the last one in its parts."""
         with self._open() as parts:
-            return int(parts[0][_OWN].attrs["commit"]), int(parts[-1][_OWN].attrs["commit"])
+            return int(parts[0][_RECORDS].attrs["commit"]), int(parts[-1][_RECORDS].attrs["commit"])
 
     def _joined(self, name: str) -> Any:
         """An array of all parts."""
         with self._open() as parts:
-            return np.concatenate([part[_OWN][name][()] for part in parts])
+            return np.concatenate([part[_RECORDS][name][()] for part in parts])
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[list[h5py.File]]:
@@ -157,7 +157,7 @@ class FileStore:
                 if found[-1] == 0:
                     raise InvalidInput("path", f"{self.path}: empty", "a run that was begun")
                 opened = [self._checked_file(path, stack)]
-                number = int(opened[0][_OWN].attrs["commit"])
+                number = int(opened[0][_RECORDS].attrs["commit"])
                 with contextlib.suppress(FileNotFoundError):
                     while True:
                         number += 1
@@ -270,7 +270,7 @@ class FileWriter:
         with h5py.File(image, "w", libver=_VERSIONS) as file:
             _lay_out(file, self.header)
             _append_frames(file, self.header, self._frames)
-            own = file[_OWN]
+            own = file[_RECORDS]
             append(own["diagnostics"], np.array(self._rows))
             own.attrs["commit"] = self._number + 1
             end = own.create_group("checkpoint")
@@ -300,7 +300,7 @@ class FileWriter:
                     with h5py.File(place, "r") as part:
                         _append_part(file, part, self.header)
                 if last_step is not None:
-                    rows = file[_OWN]["diagnostics"]
+                    rows = file[_RECORDS]["diagnostics"]
                     rows.resize(int(np.count_nonzero(rows[:, 0] <= last_step)), axis=0)
         self._merged = self._number
         self._remove_parts()
@@ -427,7 +427,7 @@ def _lay_out(file: h5py.File, header: Header) -> None:
         cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
         fixed_data={"radius": _radii(header), "fixed": scene.bodies.fixed.astype(np.int8)},
     )
-    own = file.create_group(_OWN)
+    own = file.create_group(_RECORDS)
     own.attrs["format"] = FORMAT
     own.attrs["settings"] = json.dumps(dict(header.settings))
     own.attrs["forces"] = json.dumps(header.forces)
@@ -441,16 +441,16 @@ def _lay_out(file: h5py.File, header: Header) -> None:
 
 def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
     """Append the frames and diagnostics of a part, and take over its checkpoint."""
-    count = part[_OWN]["step"].shape[0]
+    count = part[_RECORDS]["step"].shape[0]
     _append_frames(file, header, _frames(part, header, 0, count))
-    append(file[_OWN]["diagnostics"], part[_OWN]["diagnostics"][()])
-    file[_OWN].attrs["commit"] = part[_OWN].attrs["commit"]
-    del file[_OWN]["checkpoint"]
-    part.copy(part[_OWN]["checkpoint"], file[_OWN], "checkpoint")
+    append(file[_RECORDS]["diagnostics"], part[_RECORDS]["diagnostics"][()])
+    file[_RECORDS].attrs["commit"] = part[_RECORDS].attrs["commit"]
+    del file[_RECORDS]["checkpoint"]
+    part.copy(part[_RECORDS]["checkpoint"], file[_RECORDS], "checkpoint")
 
 
 def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Frame]:
-    own, series, scene = file[_OWN], PolyDataSeries(file), header.scene
+    own, series, scene = file[_RECORDS], PolyDataSeries(file), header.scene
     nb, dim = scene.nb, scene.dim
     steps, times = own["step"][first : first + count], series.times[first : first + count]
     rows = slice(first * nb, (first + count) * nb)
@@ -474,7 +474,7 @@ def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Fra
 
 def _append_frames(file: h5py.File, header: Header, frames: Iterable[Frame]) -> None:
     """Append frames, many at a time."""
-    bounded, nb, own = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_OWN]
+    bounded, nb, own = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_RECORDS]
     rest = iter(frames)
     while some := list(itertools.islice(rest, _FRAMES)):
         points, lines, velocities = [], [], []
@@ -527,7 +527,7 @@ def _faults_named(path: Path) -> Iterator[None]:
 
 def _header(file: h5py.File, path: Path) -> Header:
     with _faults_named(path):
-        own = file[_OWN]
+        own = file[_RECORDS]
         if own.attrs["format"] != FORMAT:
             found = f"{path}: format {own.attrs['format']}"
             raise InvalidInput("path", found, f"a trajectory in format {FORMAT}")
@@ -547,7 +547,7 @@ def _texts(names: Any) -> bool:
 
 def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:
     """What is told of every frame and every step has as many rows."""
-    own, initial = file[_OWN], header.scene.initial
+    own, initial = file[_RECORDS], header.scene.initial
     frames = own["step"].shape
     if len(frames) != 1 or frames[0] < at_least or PolyDataSeries(file).times.shape != frames:
         raise ValueError("no frames, or frames without times")
