@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt._util import files, loop_cache
+from cdopt._util import files
 from cdopt.dynamics import trajectory_file
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter
 from cdopt.interop import fclib
@@ -312,20 +312,6 @@ def test_a_run_that_meets_the_end_of_the_disk_can_be_read(tmp_path: Path) -> Non
                           text=True, timeout=300, check=True)  # fmt: skip
     assert "run.vtkhdf could not be saved" in done.stdout
     assert len(cdopt.Trajectory.load(path)) >= 1
-
-
-def test_a_damaged_cache_of_loops_is_missing(tmp_path: Path) -> None:
-    kept = loop_cache._CheckedCacheFile(str(tmp_path), "loop", (1.0, 2))
-    kept.save("key", list(range(100)))
-    assert kept.load("key") == list(range(100))
-    for place in sorted(tmp_path.iterdir()):
-        whole = place.read_bytes()
-        for raw in (whole[:7], b"", whole[:20] + b"?" + whole[21:]):
-            place.write_bytes(raw)
-            assert kept.load("key") is None
-            kept.save("key", list(range(100)))
-            assert kept.load("key") == list(range(100))
-        place.write_bytes(whole)
 
 
 @pytest.mark.slow

@@ -27,11 +27,11 @@ Quantity = Literal[
 _FILE = "manifest.toml"
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every part of a manifest shares: unknown fields are refused, nothing changes."""
+class ManifestPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the parts of a manifest: read-only, unknown fields are refused."""
 
 
-class Unique(Record, frozen=True, kw_only=True):
+class Unique(ManifestPart, frozen=True, kw_only=True):
     """Which answers of a problem are unique, and why.
 
     Attributes
@@ -50,7 +50,7 @@ class Unique(Record, frozen=True, kw_only=True):
     because: str
 
 
-class Generator(Record, frozen=True, kw_only=True):
+class Generator(ManifestPart, frozen=True, kw_only=True):
     """The function of ``cdopt.bank.generators`` that builds the problem.
 
     Attributes
@@ -65,7 +65,7 @@ class Generator(Record, frozen=True, kw_only=True):
     fixed: dict[str, Value] = {}
 
 
-class Reference(Record, frozen=True, kw_only=True):
+class ReferenceValue(ManifestPart, frozen=True, kw_only=True):
     """A value that a correct solution has.
 
     Attributes
@@ -97,14 +97,14 @@ class Reference(Record, frozen=True, kw_only=True):
             raise ValueError("a tolerance lies between 0 and 1")
 
 
-class Observation(Record, frozen=True, kw_only=True):
+class Observation(ManifestPart, frozen=True, kw_only=True):
     """Something seen when the problem was run: what happened, and with which versions."""
 
     text: str
     versions: str
 
 
-class Manifest(Record, frozen=True, kw_only=True):
+class Manifest(ManifestPart, frozen=True, kw_only=True):
     """One problem of the bank.
 
     Attributes
@@ -139,7 +139,7 @@ class Manifest(Record, frozen=True, kw_only=True):
     generator: Generator | None = None
     step: str | None = None
     fclib: str | None = None
-    reference: list[Reference] = []
+    reference: list[ReferenceValue] = []
     observation: list[Observation] = []
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
 from cdopt.bank import quantities
 from cdopt.bank.generators import GENERATORS
-from cdopt.bank.manifests import Manifest, Reference, home, manifest
+from cdopt.bank.manifests import Manifest, ReferenceValue, home, manifest
 from cdopt.bank.matrices import Truss
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.interop import fclib
@@ -55,7 +55,7 @@ class BankProblem(Frozen):
     manifest: Manifest
     parameters: Mapping[str, Value]
     references: Mapping[str, FloatArray | float]
-    stated: Mapping[str, Reference]
+    stated: Mapping[str, ReferenceValue]
     step: Step | None = None
     B: sp.csr_array | None = None
     contact_load: FloatArray | None = None
@@ -141,7 +141,7 @@ def load(name: str, **changes: Value) -> BankProblem:
     folder, entry = home(base), manifest(base)
     merged = parameters.merge(base, entry.parameters, text, changes)
     data = _data(folder, entry, merged)
-    references: dict[str, Reference] = {
+    references: dict[str, ReferenceValue] = {
         r.quantity: r
         for r in entry.reference
         if all(merged.get(key) == value for key, value in r.parameters.items())
@@ -175,7 +175,7 @@ def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | 
     return data
 
 
-def _value(folder: Path, reference: Reference) -> FloatArray | float:
+def _value(folder: Path, reference: ReferenceValue) -> FloatArray | float:
     """The value of a reference, as stated or from its file."""
     if isinstance(reference.values, float | int):
         return float(reference.values)

@@ -16,7 +16,7 @@ from cdopt.study.formatting import proof_in_words as proof_in_words
 from cdopt.study.formatting import verdict as verdict
 from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.named_problem import is_scene as is_scene
-from cdopt.study.plan import Plan, Run
+from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Record
 from cdopt.study.runner import Study, dask_executor, run
 from cdopt.study.solution_set import COLUMNS as COLUMNS
@@ -34,9 +34,9 @@ __all__ = [
     "ProblemSource",
     "Record",
     "Row",
-    "Run",
     "SolutionSet",
     "Study",
+    "StudyRun",
     "Table",
     "attempt",
     "choose_backends",

@@ -20,7 +20,7 @@ from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 from cdopt.study.plugins import backend_of, makers
 from cdopt.study.question import Question
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times
@@ -33,7 +33,7 @@ Stage = Callable[[str], None]
 Send = Callable[[Findings], None]
 
 
-def measure(run: Run, stage: Stage, send: Send) -> None:
+def measure(run: StudyRun, stage: Stage, send: Send) -> None:
     """Make a run: first its answers, then how they compare with others.
 
     Parameters
@@ -63,7 +63,7 @@ class _Measurement:
     cold : solution and times of a cold solve, for runs of another mode.
     """
 
-    def __init__(self, run: Run, stage: Stage, send: Send) -> None:
+    def __init__(self, run: StudyRun, stage: Stage, send: Send) -> None:
         stage("load")
         self.run, self.stage, self.send = run, stage, send
         self.backend: Backend = backend_of(run)

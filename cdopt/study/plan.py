@@ -26,7 +26,7 @@ _ID_LENGTH = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """One cell of a study. Equal runs have equal identifiers on every machine.
 
     Attributes
@@ -175,14 +175,14 @@ class Plan:
         _ = self.runs  # which checks the rest
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[StudyRun, ...]:
         """The runs, problem by problem; impossible combinations are refused when they run."""
         combinations = itertools.product(
             self.problems, self.formulations, self.backends, self.tolerances, self.modes,
             self.calls, self.seeds,
         )  # fmt: skip
         runs = [
-            Run(
+            StudyRun(
                 problem, formulation, backend, tolerance, mode, call, seed, self.repeats,
                 self.threads, tuple(self.plugins), self.reference_backend,
             )

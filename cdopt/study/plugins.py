@@ -21,7 +21,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import Backend, resolve
 from cdopt.backends.direct import Direct
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 
 Maker = Callable[[float | None], Backend]
 
@@ -48,7 +48,7 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     return makers_by_name
 
 
-def backend_of(run: Run) -> Backend:
+def backend_of(run: StudyRun) -> Backend:
     """The backend of a run.
 
     Raises

@@ -22,7 +22,7 @@ from typing import IO, Any
 import msgspec
 
 from cdopt.study.machine import default_memory_limit, killed_for_memory, machine
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 from cdopt.study.record import Ended, Findings, Record
 
 START_LIMIT = 300.0  # s: imports, reading the problem, loops compiled for the first time
@@ -51,7 +51,7 @@ class Order:
     memory_limit : MB, or None.
     """
 
-    run: Run
+    run: StudyRun
     time_limit: float
     start_limit: float
     memory_limit: float | None
@@ -77,7 +77,7 @@ class Message:
     done: bool = False
 
 
-def make(run: Run, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
+def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
     """Make a run in a process of its own.
 
     Parameters
@@ -92,7 +92,7 @@ def make(run: Run, time_limit: float = 60.0, memory_limit: float | None = None) 
     order = Order(run, float(time_limit), max(START_LIMIT, float(time_limit)), limit)
     began, killed_before = time.monotonic(), killed_for_memory()
     with tempfile.TemporaryFile() as errors, _started(run, errors) as process:
-        state = _State(order)
+        state = _Monitor(order)
         watchdog = threading.Thread(target=state.watch, args=(process,), daemon=True)
         watchdog.start()
         try:
@@ -122,7 +122,7 @@ def make(run: Run, time_limit: float = 60.0, memory_limit: float | None = None) 
     )
 
 
-class _State:
+class _Monitor:
     """What is known of a process from its messages.
 
     Attributes
@@ -171,7 +171,7 @@ class _State:
             process.wait(_GRACE)
 
 
-def _started(run: Run, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(run: StudyRun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     if run.threads is not None:
         environment |= dict.fromkeys(_THREADS, str(run.threads))
@@ -194,7 +194,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _ended(code: int, state: _State, text: str, seconds: float) -> Ended:
+def _ended(code: int, state: _Monitor, text: str, seconds: float) -> Ended:
     complete = state.done and state.findings is not None and state.findings.outcome != "error"
     return Ended(
         code=None if code < 0 or state.late else code,
@@ -213,7 +213,7 @@ def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
     return replace(earlier, message=f"unfinished{where}: {later.message or later.outcome}")
 
 
-def _lost(state: _State, ended: Ended, starved: bool) -> Findings:
+def _lost(state: _Monitor, ended: Ended, starved: bool) -> Findings:
     """The outcome of a process that was not complete when it ended."""
     if state.late:
         limit = state.order.limit(state.stage)

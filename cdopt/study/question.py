@@ -15,7 +15,7 @@ from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.problem import ProblemData
 from cdopt.problem.solution import StepSolution
 from cdopt.study.named_problem import NamedProblem
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 from cdopt.study.record import Times
 
 _PARTS = ("compile", "solve", "read", "certify")
@@ -39,7 +39,7 @@ class Question:
     total: int
 
     @classmethod
-    def of(cls, problem: NamedProblem, run: Run) -> Question:
+    def of(cls, problem: NamedProblem, run: StudyRun) -> Question:
         """A problem in the formulation of a run, in its own order of contacts.
 
         The truss of a step is that of the contacts which the reference backend closes.

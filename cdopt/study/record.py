@@ -34,7 +34,7 @@ from typing import Any
 import msgspec
 
 from cdopt._util.errors import InvalidInput
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 
 SCHEMA = 3  # of the lines; a reader refuses others
 OUTCOMES = (
@@ -244,7 +244,7 @@ class Record:
     """
 
     id: str
-    run: Run
+    run: StudyRun
     outcome: str
     message: str
     answer: Answer | None

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cdopt._util.errors import InvalidInput
 from cdopt.study import store
-from cdopt.study.plan import Run
+from cdopt.study.plan import StudyRun
 from cdopt.study.record import Forces, Record, Stability
 
 DEFAULTS = "defaults"
@@ -121,19 +121,19 @@ class Results:
         return table.loc[:, 2 * asked >= asked.max()].dropna()
 
 
-def solver_of(run: Run) -> str:
+def solver_of(run: StudyRun) -> str:
     """The solver's name, and how it was called unless through CVXPY."""
     return run.backend if run.call == "cvxpy" else f"{run.backend} ({run.call})"
 
 
-def family_of(run: Run) -> str:
+def family_of(run: StudyRun) -> str:
     """What problems of different size have in common: the bank's name, or that of the files."""
     label = run.problem.label
     member = _MEMBER.match(label)
     return member["family"] if member else re.split(r"[:#]", label.removeprefix("family:"))[0]
 
 
-def tolerance_of(run: Run) -> str:
+def tolerance_of(run: StudyRun) -> str:
     """The tolerance asked, as text."""
     return DEFAULTS if run.tolerance is None else f"{run.tolerance:g}"
 

@@ -13,7 +13,7 @@ from typing import Any
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
-from cdopt.study.plan import Plan, Run
+from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.process import make
 from cdopt.study.record import LIMITED, Record
 from cdopt.study.store import opened
@@ -102,7 +102,7 @@ def _settled(record: Record | None, plan: Plan) -> bool:
 
 
 def _by(
-    executor: Executor, missing: list[Run], plan: Plan, lost: dict[str, str]
+    executor: Executor, missing: list[StudyRun], plan: Plan, lost: dict[str, str]
 ) -> Iterator[Record]:
     """Records as the executor finishes them; ``lost`` gets the reason for each that it loses."""
     futures = {

@@ -50,7 +50,7 @@ def objects() -> dict[type, Any]:
     family = next(iter(cdopt.bank.families().values()))
     backends = cdopt.backends
     problem = cdopt.bank.load("beam-uniform")
-    run = cdopt.study.Run(cdopt.study.ProblemSource("beam-uniform"), "classic-force", "newton")
+    run = cdopt.study.StudyRun(cdopt.study.ProblemSource("beam-uniform"), "classic-force", "newton")
     found = [
         step, solution, solution.certificate, solution.certificate.residuals[0],
         solution.iterate, truss, report, scene, scene.bodies, scene.bodies.tables[0], scene.dofs,

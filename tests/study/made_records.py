@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdopt.study import ProblemSource, Run
+from cdopt.study import ProblemSource, StudyRun
 from cdopt.study.record import Answer, Ended, Forces, Machine, Record, Stability, Times
 
 MACHINE = Machine(
@@ -18,7 +18,7 @@ def record(
     stability: Stability | None = None, formulation: str = "classic-force",
     machine: Machine = MACHINE, message: str = "", **run: object,
 ) -> Record:  # fmt: skip
-    asked = Run(ProblemSource(problem), formulation, backend, tolerance, **run)
+    asked = StudyRun(ProblemSource(problem), formulation, backend, tolerance, **run)
     answered = outcome in ("solved", "wrong", "gave up")
     ok = outcome == "solved"
     found = (1e-9 if ok else 1.0) if worst is None else worst

@@ -11,7 +11,7 @@ import pytest
 import cdopt
 from cdopt import InvalidInput, bank
 from cdopt.backends import PGS
-from cdopt.study import ProblemSource, Run, problems
+from cdopt.study import ProblemSource, StudyRun, problems
 from cdopt.study.machine import peak_memory
 from cdopt.study.measure import difference, measure
 from cdopt.study.record import STAGES, Findings
@@ -24,7 +24,7 @@ def measured(problem: str | ProblemSource, formulation: str, backend: str, **set
     found: list[Findings] = []
     stages: list[str] = []
     known = problem if isinstance(problem, ProblemSource) else problems(problem)[0]
-    run = Run(known, formulation, backend, **settings)
+    run = StudyRun(known, formulation, backend, **settings)
     measure(run, stages.append, found.append)
     order = [STAGES.index(name) for name in stages]
     assert order == sorted(order)
@@ -292,7 +292,7 @@ def test_differences_by_hand() -> None:
 
 
 def test_errors_of_solvers_are_not_swallowed() -> None:
-    run = Run(ProblemSource("beam-uniform"), "classic-force", "fail", plugins=(MISBEHAVING,))
+    run = StudyRun(ProblemSource("beam-uniform"), "classic-force", "fail", plugins=(MISBEHAVING,))
     with pytest.raises(ZeroDivisionError):
         measure(run, lambda name: None, lambda findings: None)
     with pytest.raises(InvalidInput, match="backend"):

@@ -13,16 +13,16 @@ import pytest
 
 import cdopt
 from cdopt import InvalidInput
-from cdopt.study import Plan, ProblemSource, Record, Run, problems, read, run
+from cdopt.study import Plan, ProblemSource, Record, StudyRun, problems, read, run
 from cdopt.study.machine import machine
 from cdopt.study.record import Ended, Findings, Times, parse
 from cdopt.study.store import FILE, opened
 
-RUN = Run(ProblemSource("beam-uniform"), "classic-force", "osqp", 1e-6)
+RUN = StudyRun(ProblemSource("beam-uniform"), "classic-force", "osqp", 1e-6)
 PLAN = Plan(["beam-uniform", "tripod"], ["newton", "osqp"], tolerances=[None, 1e-6])
 
 
-def record(settings: Run = RUN, outcome: str = "solved", **changes) -> Record:
+def record(settings: StudyRun = RUN, outcome: str = "solved", **changes) -> Record:
     """A record as if the run had been made."""
     full = Record(
         id=settings.id, run=settings, time_limit=60.0, memory_limit=None,
@@ -65,8 +65,8 @@ def repeated(folder, plan: Plan = PLAN) -> list[str]:
 def test_an_identifier_is_the_same_everywhere() -> None:
     assert RUN.id == "6b4662baae0d41c0"
     whole, real = (ProblemSource("beam-uniform", power=power) for power in (2, 2.0))
-    equal = Run(whole, "compatible", "osqp", tolerance=np.float64(1.0))
-    assert equal.id == Run(real, "compatible", "osqp", 1).id
+    equal = StudyRun(whole, "compatible", "osqp", tolerance=np.float64(1.0))
+    assert equal.id == StudyRun(real, "compatible", "osqp", 1).id
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_a_file_is_known_by_its_content_not_by_its_path(tmp_path, beam_step) -> 
     here, there = tmp_path / "a.npz", tmp_path / "elsewhere.npz"
     beam_step.save(here)
     shutil.copy(here, there)
-    first, second = (Run(problems(path)[0], "classic-force", "osqp") for path in (here, there))
+    first, second = (StudyRun(problems(path)[0], "classic-force", "osqp") for path in (here, there))
     assert first.id == second.id
     beam_step.replace(dt=2e-3).save(there)
-    assert Run(problems(there)[0], "classic-force", "osqp").id != first.id
+    assert StudyRun(problems(there)[0], "classic-force", "osqp").id != first.id
 
 
 @pytest.mark.parametrize(

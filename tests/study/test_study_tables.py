@@ -13,7 +13,7 @@ from made_records import MACHINE, record
 
 import cdopt
 from cdopt._util import documents
-from cdopt.study import ProblemSource, Run
+from cdopt.study import ProblemSource, StudyRun
 from cdopt.study import limitations as limits
 from cdopt.study.record import Forces, Record, Stability
 from cdopt.study.results import Results
@@ -202,7 +202,7 @@ def test_growth_is_fitted_over_solved_members_of_a_family() -> None:
     ],
 )
 def test_families_are_read_from_names(source: str, digest: str, known: str) -> None:
-    assert family(Run(ProblemSource(source, digest=digest), "compatible", "osqp")) == known
+    assert family(StudyRun(ProblemSource(source, digest=digest), "compatible", "osqp")) == known
 
 
 def test_forces_and_their_spread() -> None:
