@@ -11,12 +11,12 @@ from cdopt.collision.contact_step import applied_loads, external_forces, mass_ma
 from cdopt.collision.contacts import Contacts, detect, effective_mass, gap_gradient
 from cdopt.collision.dissipation import damping_drive, damping_matrix
 from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
-from cdopt.collision.neighbours import Neighbours, default_margin, safe_margin, safe_margins
+from cdopt.collision.neighbours import VerletList, default_margin, safe_margin, safe_margins
 
 __all__ = [
     "TURNINGS",
     "Contacts",
-    "Neighbours",
+    "VerletList",
     "advance",
     "applied_loads",
     "configuration_map",

@@ -18,7 +18,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.collision.neighbours import Neighbours, default_margin
+from cdopt.collision.neighbours import VerletList, default_margin
 from cdopt.geometry.polytope import LABELS
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
@@ -101,7 +101,7 @@ def detect(
     scene: Scene,
     state: State,
     margin: float | FloatArray | None = None,
-    neighbours: Neighbours | None = None,
+    neighbours: VerletList | None = None,
 ) -> Contacts:
     """Contacts of a scene: every contact point with a gap up to ``margin``, and every bond.
 
@@ -109,15 +109,15 @@ def detect(
     ----------
     margin : m; default ``default_margin(scene)``. For a time step take ``safe_margin``. Or (nb,)
         the share of each body, as ``safe_margins`` gives it: a pair has those of both.
-    neighbours : the scene's Neighbours, to reuse their search between steps.
+    neighbours : a VerletList of the scene, whose search is reused between steps.
 
     Raises
     ------
-    InvalidInput : a state or Neighbours of another scene, or a negative margin.
+    InvalidInput : a state or a VerletList of another scene, or a negative margin.
     """
-    near = Neighbours(scene) if neighbours is None else neighbours
+    near = VerletList(scene) if neighbours is None else neighbours
     if near.scene is not scene:
-        raise InvalidInput("neighbours", "those of another scene", "Neighbours(scene)")
+        raise InvalidInput("neighbours", "those of another scene", "VerletList(scene)")
     width = default_margin(scene) if margin is None else margin
     pairs = near.pairs(state, width)
     if scene.bonds.size:

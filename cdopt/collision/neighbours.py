@@ -1,4 +1,4 @@
-"""Neighbours: pairs of bodies that may touch, kept until a body has moved far enough."""
+"""Verlet list: pairs of bodies that may touch, searched again when a body has moved too far."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     return np.maximum(0.5 * default_margin(scene), step * speed)
 
 
-class Neighbours:
-    """Neighbour list (Verlet list) of a scene, searched again when a body has moved half the skin.
+class VerletList:
+    """The neighbour list of a scene, searched again when a body has moved half the skin.
 
     The list only decides which pairs are examined; it does not change the contacts.
 

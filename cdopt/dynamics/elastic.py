@@ -17,7 +17,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
-from cdopt.collision import Neighbours, move
+from cdopt.collision import VerletList, move
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic_energy import contact_state
@@ -190,14 +190,14 @@ class VariationalSteps:
             return f"the certificate fails at {size:.1e}: the solver says {taken.solution.status!r}"
         return ""
 
-    def _linearised(self, run: Run) -> tuple[Relinearised, Neighbours]:
+    def _linearised(self, run: Run) -> tuple[Relinearised, VerletList]:
         """The run's convex problems and a neighbour list, made when first asked for."""
         if "linearised" not in run.workspace:
             require_elastic(run.scene)
             backend = resolved("backend", self.backend)
             work = Relinearised(run.scene, run.dt, self.alpha, self.damping, backend, self.tol)
-            run.workspace["linearised"] = work, Neighbours(run.scene)
-        prepared: tuple[Relinearised, Neighbours] = run.workspace["linearised"]
+            run.workspace["linearised"] = work, VerletList(run.scene)
+        prepared: tuple[Relinearised, VerletList] = run.workspace["linearised"]
         return prepared
 
 
@@ -328,8 +328,8 @@ class QuasiStaticSteps:
         return _taken(state, contacts, stage, done, failure, cause)
 
     @staticmethod
-    def _neighbours(run: Run) -> Neighbours:
-        neighbours: Neighbours = run.workspace.setdefault("neighbours", Neighbours(run.scene))
+    def _neighbours(run: Run) -> VerletList:
+        neighbours: VerletList = run.workspace.setdefault("neighbours", VerletList(run.scene))
         return neighbours
 
 

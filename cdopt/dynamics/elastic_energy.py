@@ -20,7 +20,7 @@ from scipy.sparse.linalg import eigsh, splu
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.collision import Contacts, Neighbours, detect, gap_gradient, mass_matrix, move
+from cdopt.collision import Contacts, VerletList, detect, gap_gradient, mass_matrix, move
 from cdopt.dynamics.records import ContactState
 from cdopt.geometry.rotations import matrices
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -34,7 +34,7 @@ _DENSE = 400  # dofs up to which eigenvalues are found densely
 # --- forces ------------------------------------------------------------------------------
 
 
-def contact_state(scene: Scene, state: State, near: Neighbours) -> ContactState:
+def contact_state(scene: Scene, state: State, near: VerletList) -> ContactState:
     """Overlaps and bonds of a state, with their elastic forces."""
     contacts = detect(scene, state, 0.0, near)
     chosen = np.flatnonzero((contacts.phi < 0.0) | contacts.bonded)

@@ -25,7 +25,7 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.selection import resolve
-from cdopt.collision import Contacts, Neighbours, detect, external_forces, gap_gradient
+from cdopt.collision import Contacts, VerletList, detect, external_forces, gap_gradient
 from cdopt.dynamics.elastic_energy import Curvature, Unknowns, curvature, elastic_forces, slope
 from cdopt.formulations import CompliantCD, QuasiStatic
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -85,7 +85,7 @@ def equilibrium(
     limit: int = 200,
     travel: float = TRAVEL,
     escape: bool = True,
-    neighbours: Neighbours | None = None,
+    neighbours: VerletList | None = None,
 ) -> Equilibrium:
     """Let a scene come to rest on its elastic contacts, from near by, without inertia.
 
@@ -126,7 +126,7 @@ def equilibrium(
     start = scene.check_state(scene.initial if state is None else state)
     own = external_forces(scene, start)
     total = own if load is None else own + checks.vector("load", load, scene.dofs.nv, "N")
-    near = Neighbours(scene) if neighbours is None else neighbours
+    near = VerletList(scene) if neighbours is None else neighbours
     if not float(travel) > 0.0:
         raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
     unknowns = Unknowns.of(scene, pushed)
@@ -145,7 +145,7 @@ class _Work:
         backend: Backend,
         tol: float,
         travel: float,
-        near: Neighbours,
+        near: VerletList,
     ) -> None:
         self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
         self.own, self.load = load, np.append(load, unknowns.push)
@@ -181,7 +181,7 @@ class _Work:
         """Gaps up to a margin, m, B and forces of a state, free bodies at rest."""
         scene = self.scene
         still = State(state.t, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), state.v))
-        near = self.near if margin is None else Neighbours(scene)
+        near = self.near if margin is None else VerletList(scene)
         contacts = detect(scene, still, _MARGIN * self._core if margin is None else margin, near)
         every = np.arange(contacts.nc)
         forces, energy = elastic_forces(contacts, scene.power, every)

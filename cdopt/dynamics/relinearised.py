@@ -19,7 +19,7 @@ from cdopt._util.errors import SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.collision import (
     Contacts,
-    Neighbours,
+    VerletList,
     damping_drive,
     damping_matrix,
     default_margin,
@@ -89,7 +89,7 @@ class Relinearised:
         self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
         self.backend, self.tol = backend, tol
         self._dofs = scene.full_dofs
-        self._near = Neighbours(scene)
+        self._near = VerletList(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
         self._foreseen = 0.0  # fastest speed at the start of the step, m/s
         self._lightest = float(b.mass[~b.fixed].min())

@@ -16,7 +16,7 @@ import numpy as np
 
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
-from cdopt.collision import Contacts, Neighbours, detect, safe_margins
+from cdopt.collision import Contacts, VerletList, detect, safe_margins
 from cdopt.dynamics import analysis
 from cdopt.dynamics.method import Integrator, Method, Run, StepTaken
 from cdopt.dynamics.records import Checkpoint, ContactState, Frame, Header, MemoryStore
@@ -73,7 +73,7 @@ class Simulation:
         settings = {"method": method.name, "dt": run.dt, "every": every, **method.settings()}
         columns = _columns(run.scene, method)
         self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
-        self._neighbours = Neighbours(run.scene)
+        self._neighbours = VerletList(run.scene)
         self._output = 0.0  # seconds that recording the last row took
 
     def in_memory(self) -> Trajectory:

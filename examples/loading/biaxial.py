@@ -17,7 +17,7 @@ import numpy as np
 from cdopt import InvalidInput, SolveFailed
 from cdopt._util import checks
 from cdopt._util.progress import ProgressCallback
-from cdopt.collision import Neighbours
+from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
@@ -133,7 +133,7 @@ def confine(
     if any(facing(scene, state, wall) in wanted for wall in wanted):
         raise InvalidInput("stress", "both walls of a pair", "one of them: nothing holds both")
     accuracy = checks.scalar("stress_tol", stress_tol, above=0.0)
-    options = {"travel": np.inf, "limit": 400, "neighbours": Neighbours(scene), **options}
+    options = {"travel": np.inf, "limit": 400, "neighbours": VerletList(scene), **options}
     passes = 0
     for _ in range(REPEATS):
         pushed = {wall: each * _area(scene, state, wall) for wall, each in wanted.items()}
@@ -190,7 +190,7 @@ def biaxial(
     last = checks.scalar("strain", strain, at_most=MOST)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InvalidInput("steps", checks.describe(steps), "a whole number from 1")
-    options = {"neighbours": Neighbours(scene), **options}
+    options = {"neighbours": VerletList(scene), **options}
     state = first_state(scene, start)
     everywhere = dict.fromkeys((top, *sides), level)
     confined = isinstance(start, Equilibrium)

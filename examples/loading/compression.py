@@ -10,7 +10,7 @@ import numpy as np
 from cdopt import InvalidInput
 from cdopt._util import checks
 from cdopt._util.progress import ProgressCallback
-from cdopt.collision import Neighbours
+from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
@@ -106,7 +106,7 @@ def compress(
     """
     number = wall_number(scene, "wall", wall)
     strains = _strains(strain, steps)
-    options = {"limit": 400, "travel": np.inf, "neighbours": Neighbours(scene), **options}
+    options = {"limit": 400, "travel": np.inf, "neighbours": VerletList(scene), **options}
     state = first_state(scene, start)
     first = start if isinstance(start, Equilibrium) else equilibrium(scene, state, **options)
     long = _given_or_known("length", length, span(scene, first.state, number))

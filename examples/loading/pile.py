@@ -11,7 +11,7 @@ import numpy as np
 from cdopt import InvalidInput, SolveFailed
 from cdopt._util import checks
 from cdopt._util.progress import ProgressCallback
-from cdopt.collision import Neighbours
+from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
@@ -97,7 +97,7 @@ def press(
     unit = scene.dofs.gather(share)
     halvings = int(checks.integers("refine", refine, (), at_least=0))
     strict = checks.choice("on_failure", on_failure, ("stop", "keep")) == "stop"
-    options = {"travel": 1.0, "neighbours": Neighbours(scene), **options}
+    options = {"travel": 1.0, "neighbours": VerletList(scene), **options}
     borne, failed = [0.0], [np.inf]  # loads
     why: list[SolveFailed] = []
 

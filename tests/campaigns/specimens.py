@@ -43,7 +43,7 @@ def objects() -> dict[type, Any]:
     scene = discs()
     state = scene.initial
     contacts = cdopt.collision.detect(scene, state)
-    neighbours = cdopt.collision.Neighbours(scene)
+    neighbours = cdopt.collision.VerletList(scene)
     trajectory = cdopt.simulate(scene, 1e-3, 2e-3, "classic-cd", backend="pgs")
     ensemble = cdopt.ensemble(report, 8, 2)
     sensitivity = cdopt.sensitivity(step)
@@ -96,7 +96,7 @@ def others() -> list[Any]:
     solution = cdopt.ClassicCD(step).solve("newton", check=False)
     return [
         step, scene, state, cdopt.collision.detect(scene, state), solution,
-        cdopt.collision.Neighbours(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
+        cdopt.collision.VerletList(scene), cdopt.indeterminacy(step), scene.dofs, scene.bodies,
         cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc)), cdopt.ClassicCD(step),
         cdopt.bank.generators.zero_contacts(), cdopt.bank.generators.supports_delassus(),
         cdopt.bank.load("fan"),
@@ -194,7 +194,7 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.plots.floor_pressure_grid": {"methods": {}},
         "cdopt.plots.save": {"figure": None, "path": folder() / "malformed.png"},
         "cdopt.plots.check_path": {"path": folder() / "malformed.png"},
-        "cdopt.collision.Neighbours.pairs": {"state": state, "margin": np.full(nb, 0.01)},
+        "cdopt.collision.VerletList.pairs": {"state": state, "margin": np.full(nb, 0.01)},
     }  # fmt: skip
 
 

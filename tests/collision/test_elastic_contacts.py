@@ -7,7 +7,7 @@ import pytest
 from random_scenes import mixed, thrown
 
 from cdopt.collision import (
-    Neighbours,
+    VerletList,
     detect,
     external_forces,
     gap_gradient,
@@ -39,7 +39,7 @@ def pulled(scene: Scene, by: float) -> State:
 @pytest.mark.parametrize("power", [2.0, 2.5])
 def test_bonds_are_contacts_at_any_distance(power: float) -> None:
     scene = chain(power=power)
-    near = Neighbours(scene)
+    near = VerletList(scene)
     for by in (1.0, 1.04, 100.0, 0.9):
         state = pulled(scene, by)
         for found in (detect(scene, state, 0.2), detect(scene, state, 0.2, near)):

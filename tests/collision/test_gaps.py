@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cdopt import InvalidInput
-from cdopt.collision import Neighbours, detect
+from cdopt.collision import VerletList, detect
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, Spheres, State
 
 FAR = 100.0
@@ -183,8 +183,8 @@ def test_contacts_are_read_only_and_arguments_checked() -> None:
     for call in (
         lambda: detect(scene, other.initial),
         lambda: detect(scene, scene.initial, margin=-1.0),
-        lambda: detect(scene, scene.initial, neighbours=Neighbours(other)),
-        lambda: Neighbours(scene, skin=-1.0),
+        lambda: detect(scene, scene.initial, neighbours=VerletList(other)),
+        lambda: VerletList(scene, skin=-1.0),
     ):
         with pytest.raises(InvalidInput):
             call()

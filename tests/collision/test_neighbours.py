@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdopt import InvalidInput
-from cdopt.collision import Neighbours, default_margin, detect, safe_margin
+from cdopt.collision import VerletList, default_margin, detect, safe_margin
 from cdopt.geometry.broad_phase import near_pairs
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, Spheres, State, pyramid
 
@@ -54,7 +54,7 @@ def test_the_search_finds_all_pairs(dim, seed, margin, ratio) -> None:
 def test_contacts_do_not_depend_on_the_reuse_of_a_search(dim: int, skin) -> None:
     scene = cloud(dim, 7)
     rng = np.random.default_rng(1)
-    kept = Neighbours(scene, skin)
+    kept = VerletList(scene, skin)
     q = np.array(scene.initial.q)
     for k in range(30):
         q[:, :dim] += rng.normal(0.0, 3e-3, (scene.nb, dim)) * ~scene.bodies.fixed[:, None]
@@ -70,7 +70,7 @@ def test_contacts_do_not_depend_on_the_reuse_of_a_search(dim: int, skin) -> None
 def test_a_list_is_kept_until_something_has_moved_half_the_skin() -> None:
     pair = Spheres(centres=[[0.0, 0.0], [1.0, 0.0]], radius=0.1, mass=1.0)
     scene = Scene([pair], dim=2)
-    kept = Neighbours(scene, skin=0.2)
+    kept = VerletList(scene, skin=0.2)
     for x, searches in ((0.0, 1), (0.09, 1), (-0.09, 1), (0.11, 2), (0.02, 2), (0.0, 3)):
         q = np.array(scene.initial.q)
         q[0, 0] = x
@@ -86,7 +86,7 @@ def test_a_list_is_kept_until_something_has_moved_half_the_skin() -> None:
 
 def test_few_candidates_are_looked_at() -> None:
     scene = pyramid(10)
-    pairs = Neighbours(scene).pairs(scene.initial, default_margin(scene))
+    pairs = VerletList(scene).pairs(scene.initial, default_margin(scene))
     assert 1620 <= len(pairs) <= 2000
 
 

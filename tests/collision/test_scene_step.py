@@ -133,7 +133,7 @@ def test_a_contact_takes_the_smaller_restitution() -> None:
 
 def settled(scene: Scene, dt: float = 1e-3, steps: int = 30) -> tuple:
     """The scene after some steps of classic contact dynamics, and the last step."""
-    state, near = scene.initial, collision.Neighbours(scene)
+    state, near = scene.initial, collision.VerletList(scene)
     for _ in range(steps):
         margin = collision.safe_margin(scene, state, dt)
         found = collision.detect(scene, state, margin, near)
