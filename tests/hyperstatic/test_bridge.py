@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import cdopt
 from cdopt.hyperstatic import minimum_norm
 from cdopt.hyperstatic.bridge import METHODS, fitted
-from cdopt.hyperstatic.resting import SHARE
+from cdopt.hyperstatic.resting import SHARE, Point
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 STILL = ["quasi-static"]
@@ -28,16 +28,16 @@ def pile(power=2.0, material="uniform", n=5, **more) -> Scene:
 
 
 def crystal(power=2.0, rows=4, columns=5, hard=None) -> Scene:
-    """Discs of 1 kg between rigid walls, some five times as stiff: the left half, or as told."""
+    """Discs of 1 kg between rigid walls, some five times as stiff: the left half, or ``hard``."""
     plain = cdopt.scene.crystal(rows, columns, diameter=1.0).bodies
     walls, discs = plain.table(HalfSpace), plain.table(Sphere)
     places = plain.position[discs.body]
-    own = places[:, 0] < 0.48 * columns if hard is None else hard(np.arange(len(places)))
+    stiff = places[:, 0] < 0.48 * columns if hard is None else hard(np.arange(len(places)))
     return Scene(
         [
             *(Body(HalfSpace(n), plain.position[i])
               for i, n in zip(walls.body, walls.columns["normal"], strict=True)),
-            Spheres(places, 0.5, mass=1.0, material=["hard" if h else "soft" for h in own]),
+            Spheres(places, 0.5, mass=1.0, material=["hard" if h else "soft" for h in stiff]),
         ],
         dim=2, power=power,
         materials=[Material(name="soft", stiffness=2.0), Material(name="hard", stiffness=10.0)],
@@ -84,46 +84,61 @@ def notch(below: float, kappa_power: float = 2.0) -> Scene:
 )
 def test_slopes_in_kappa_and_agreement(name: str, power: float) -> None:
     """Three methods to the same rest, at the rates of the theory; both laws, both lattices."""
-    found = crossed(name, power, *METHODS)
-    assert found.expected == pytest.approx({2.0: -1.0, 2.5: -2.0 / 3.0}[power])
-    assert [line.name for line in found.lines] == list(METHODS)
-    for line in found.lines:
+    result = crossed(name, power, *METHODS)
+    assert result.expected == pytest.approx({2.0: -1.0, 2.5: -2.0 / 3.0}[power])
+    assert [line.name for line in result.lines] == list(METHODS)
+    for line in result.lines:
         assert line.used.all(), line.excluded
-        assert line.slope == pytest.approx(found.expected, abs=0.05)
+        assert line.slope == pytest.approx(result.expected, abs=0.05)
         assert np.all(np.diff(line.error) < 0.0)
-    still, *moving = found.lines
+    still, *moving = result.lines
     for line in moving:
-        apart = np.linalg.norm(line.forces - still.forces, axis=1) / np.linalg.norm(found.forces)
+        apart = np.linalg.norm(line.forces - still.forces, axis=1) / np.linalg.norm(result.forces)
         np.testing.assert_array_less(apart, 5.0 * SHARE * still.error)
         np.testing.assert_array_less(apart, 3.0 * np.maximum(line.unrest, still.unrest))
-    assert "not fitted" not in str(found)
+    assert "not fitted" not in str(result)
 
 
 @pytest.mark.slow
 def test_ten_layers() -> None:
     methods = ["quasi-static", "velocity-verlet"]  # the variational integrator takes minutes
-    found = cdopt.bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
-    assert found.nullity == 765
-    for line in found.lines:
+    result = cdopt.bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
+    assert result.nullity == 765
+    for line in result.lines:
         assert line.used.all(), line.excluded
         assert line.slope == pytest.approx(-1.0, abs=0.05)
-    assert found.minimum_norm_error > 0.25
+    assert result.minimum_norm_error > 0.25
 
 
 @pytest.mark.parametrize(("power", "slope"), [(1.7, -1.0 / 0.7), (4.0, -1.0 / 3.0)])
 @pytest.mark.slow
 def test_other_powers(power: float, slope: float) -> None:
-    found = cdopt.bridge(crystal(power), methods=STILL)
-    assert found.lines[0].slope == pytest.approx(slope, abs=0.05)
+    result = cdopt.bridge(crystal(power), methods=STILL)
+    assert result.lines[0].slope == pytest.approx(slope, abs=0.05)
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5])
 @pytest.mark.parametrize("name", SCENES)
-def test_slope_in_epsilon(name: str, power: float) -> None:
-    line = crossed(name, power).one_step
+def test_one_step_tends_to_the_limit_and_a_uniform_ridge_to_the_least_force(
+    name: str, power: float
+) -> None:
+    result = crossed(name, power)
+    line = result.one_step
     assert line.used.all()
     assert line.slope == pytest.approx(1.0, abs=0.05)
     assert line.error[-1] < 2e-5
+    least = minimum_norm(cdopt.indeterminacy(result.step, contacts=0))
+    np.testing.assert_allclose(result.minimum_norm, least.f, atol=1e-8 * result.forces.max())
+    if name in MIXED:
+        assert result.minimum_norm_error > 0.15
+        assert np.all(result.uniform.error > 0.9 * result.minimum_norm_error)
+        left = np.linalg.norm(result.uniform.forces - result.minimum_norm, axis=1)
+        slope = np.polyfit(np.log(result.uniform.parameter), np.log(left), 1)[0]
+        assert slope == pytest.approx(1.0, abs=0.05)
+    elif power == 2.0:  # equal springs
+        assert result.minimum_norm_error < 1e-9
+    else:  # equal Hertz contacts are no equal springs
+        assert 0.01 < result.minimum_norm_error < 0.05
 
 
 def test_the_limit_is_that_of_the_references() -> None:
@@ -134,39 +149,12 @@ def test_the_limit_is_that_of_the_references() -> None:
         assert crossed(name, power).nullity == 70
 
 
-# --- what does not lead there ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("name", SCENES)
-def test_the_least_force_stays_away(name: str, power: float) -> None:
-    found = crossed(name, power)
-    own = minimum_norm(cdopt.indeterminacy(found.step, contacts=0))
-    np.testing.assert_allclose(found.minimum_norm, own.f, atol=1e-8 * found.forces.max())
-    if name in MIXED:
-        assert found.minimum_norm_error > 0.15
-    elif power == 2.0:  # equal springs
-        assert found.minimum_norm_error < 1e-9
-    else:  # equal Hertz contacts are no equal springs
-        assert 0.01 < found.minimum_norm_error < 0.05
-
-
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("name", MIXED)
-def test_a_uniform_ridge_tends_to_the_least_force(name: str, power: float) -> None:
-    found = crossed(name, power)
-    assert np.all(found.uniform.error > 0.9 * found.minimum_norm_error)
-    left = np.linalg.norm(found.uniform.forces - found.minimum_norm, axis=1)
-    slope = np.polyfit(np.log(found.uniform.parameter), np.log(left), 1)[0]
-    assert slope == pytest.approx(1.0, abs=0.05)
-
-
 # --- where it ends ---------------------------------------------------------------------
 
 
 def test_round_off_is_measured_and_left_out() -> None:
-    found = cdopt.bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
-    line = found.lines[0]
+    result = cdopt.bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
+    line = result.lines[0]
     assert line.excluded[:3] == ("", "", "")
     assert all(why.startswith(("round-off", "not at rest", "failed")) for why in line.excluded[3:])
     assert line.slope == pytest.approx(-1.0, abs=0.01)
@@ -177,30 +165,30 @@ def test_round_off_is_measured_and_left_out() -> None:
 
 @pytest.mark.slow
 def test_a_run_that_is_cut_short_is_left_out() -> None:
-    found = cdopt.bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
-    line = found.lines[0]
+    result = cdopt.bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
+    line = result.lines[0]
     assert all(why.startswith("not at rest: within") for why in line.excluded)
     assert np.all(line.unrest > 0.05 * line.error)
     assert np.isnan(line.slope)
-    assert "* not fitted: not at rest" in str(found)
+    assert "* not fitted: not at rest" in str(result)
 
 
 @pytest.mark.slow
 def test_discs_that_creep_away_are_left_out() -> None:
     """Two discs bridge a gap like a keystone: rigid contacts hold them just so."""
     scene = crystal(rows=6, columns=8, hard=lambda k: k % 2 == 1)
-    found = cdopt.bridge(scene, [5e3, 5e4], methods=["quasi-static", "velocity-verlet"])
-    still, moving = found.lines
+    result = cdopt.bridge(scene, [5e3, 5e4], methods=["quasi-static", "velocity-verlet"])
+    still, moving = result.lines
     assert still.used.all()
     assert all(why.startswith("not at rest: comes no nearer") for why in moving.excluded)
     assert np.all(moving.unrest > 0.05 * moving.error)
 
 
 def test_gaps_that_close_are_left_out() -> None:
-    found = cdopt.bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
-    np.testing.assert_allclose(found.forces[:2], 0.5 * G / np.sqrt(1.0 - 0.6**2))
-    assert found.forces[2] == pytest.approx(0.0, abs=1e-9)
-    for line in found.lines:
+    result = cdopt.bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
+    np.testing.assert_allclose(result.forces[:2], 0.5 * G / np.sqrt(1.0 - 0.6**2))
+    assert result.forces[2] == pytest.approx(0.0, abs=1e-9)
+    for line in result.lines:
         assert line.excluded[0] == "closed gaps: 1 open in the limit"
         assert line.error[0] > 0.5  # the third disc carries, and the limit does not
         assert line.error[1] < 1e-3
@@ -211,9 +199,9 @@ def test_gaps_that_close_are_left_out() -> None:
 def test_the_notch_in_closed_form(power: float) -> None:
     """Two equal forces along lines that turn as the disc sinks."""
     kappas = np.array([1e4, 1e5, 1e6])
-    found = cdopt.bridge(notch(0.05, power), kappas, methods=STILL)
-    stiffness = kappas * found.step.stiffness[0]
-    for k, forces in zip(stiffness, found.lines[0].forces, strict=True):
+    result = cdopt.bridge(notch(0.05, power), kappas, methods=STILL)
+    stiffness = kappas * result.step.stiffness[0]
+    for k, forces in zip(stiffness, result.lines[0].forces, strict=True):
 
         def unbalanced(c, k=k):
             return 2.0 * k * c ** (power - 1.0) * np.sqrt((1 - c) ** 2 - 0.36) / (1 - c) - G
@@ -226,20 +214,20 @@ def test_nothing_to_fit_where_forces_do_not_depend_on_stiffness() -> None:
     ball = Scene(
         [Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), Body(Sphere(0.5), [0.0, 0.5], mass=2.0)], dim=2
     )
-    found = cdopt.bridge(ball, methods=STILL)
-    assert found.nullity == 0
-    np.testing.assert_allclose(found.lines[0].forces, 2.0 * G)
-    assert np.isnan(found.lines[0].slope)
-    assert not found.lines[0].used.any()
+    result = cdopt.bridge(ball, methods=STILL)
+    assert result.nullity == 0
+    np.testing.assert_allclose(result.lines[0].forces, 2.0 * G)
+    assert np.isnan(result.lines[0].slope)
+    assert not result.lines[0].used.any()
 
 
-def test_what_fails_is_told() -> None:
-    found = cdopt.bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
-    line = found.lines[0]
+def test_failed_points_are_named() -> None:
+    result = cdopt.bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
+    line = result.lines[0]
     assert line.excluded[0].startswith("failed: ")
     assert np.isnan(line.error[0])
     assert line.slope == pytest.approx(-1.0, abs=0.05)
-    assert "–*" in str(found)
+    assert "–*" in str(result)
 
 
 # --- what it takes ---------------------------------------------------------------------
@@ -250,66 +238,56 @@ def test_bodies_at_rest_in_a_state() -> None:
     place = cdopt.scene.pyramid(3, separation=0.0, diameter=1.0, young=1.0).initial
     moving = State(0.0, place.q, np.ones_like(place.v))  # its velocities are not asked for
     kappas = np.array([1e6, 1e7, 1e8, 1e9]) * lifted.bodies.mass[-1] / 100
-    found = cdopt.bridge(lifted, kappas, state=moving, methods=STILL)
-    assert found.lines[0].slope == pytest.approx(-1.0, abs=0.05)
+    result = cdopt.bridge(lifted, kappas, state=moving, methods=STILL)
+    assert result.lines[0].slope == pytest.approx(-1.0, abs=0.05)
     with pytest.raises(cdopt.InvalidInput, match="moves at"):
         cdopt.bridge(lifted)
 
 
 def test_boxes_have_an_equilibrium_too() -> None:
     scene = cdopt.scene.beam(3.0, drop=0.0)
-    found = cdopt.bridge(scene, [1e3, 1e4], methods=STILL)
-    np.testing.assert_allclose(found.forces, [2.0, 6.0, 2.0])
-    np.testing.assert_allclose(found.lines[0].forces, [[2.0, 6.0, 2.0]] * 2, rtol=1e-6)
+    result = cdopt.bridge(scene, [1e3, 1e4], methods=STILL)
+    np.testing.assert_allclose(result.forces, [2.0, 6.0, 2.0])
+    np.testing.assert_allclose(result.lines[0].forces, [[2.0, 6.0, 2.0]] * 2, rtol=1e-6)
     with pytest.raises(cdopt.Unsupported):
         cdopt.bridge(scene, methods=["variational"])
 
 
-def test_default_stiffness_follows_from_overlaps() -> None:
-    found = cdopt.bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
-    np.testing.assert_allclose(found.overlap, [1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
-    assert found.lines[0].slope == pytest.approx(-2.0 / 3.0, abs=0.05)
-    assert found.one_step.slope == pytest.approx(1.0, abs=0.05)
-
-
-def test_units_do_not_matter() -> None:
-    small = cdopt.bridge(cdopt.scene.pyramid(3, separation=0.0), methods=STILL)
-    large = cdopt.bridge(pile(n=3), methods=STILL)
-    for one, other in ((small.lines[0], large.lines[0]), (small.one_step, large.one_step)):
-        np.testing.assert_allclose(one.error[:4], other.error[:4], rtol=1e-3)
-        assert one.excluded == other.excluded
+def test_default_stiffness_follows_from_overlaps_in_any_units() -> None:
+    small = cdopt.bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
+    large = cdopt.bridge(pile(2.5, n=3), methods=STILL)
+    np.testing.assert_allclose(small.overlap, [1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+    assert small.lines[0].slope == pytest.approx(-2.0 / 3.0, abs=0.05)
+    for first, second in ((small.lines[0], large.lines[0]), (small.one_step, large.one_step)):
+        np.testing.assert_allclose(first.error[:4], second.error[:4], rtol=1e-3)
+        assert first.excluded == second.excluded
 
 
 def test_progress_and_costs() -> None:
-    told = []
-    found = cdopt.bridge(
+    calls = []
+    result = cdopt.bridge(
         pile(n=2), KAPPAS[2.0][:2], methods=["velocity-verlet", "quasi-static"],
-        progress=lambda *what: told.append(what),
+        progress=lambda *what: calls.append(what),
     )  # fmt: skip
-    assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
-    assert {total for _, total, _ in told} == {4}
-    assert "velocity-verlet, κ = 4e+03" in told[0][2]
-    assert np.all(found.line("velocity-verlet").steps >= 400)
-    assert np.all(found.line("velocity-verlet").seconds > 0.0)
-    assert found.seconds_one_step > 0.0
-    assert found.seconds_two_steps > 0.0
+    assert [done for done, _, _ in calls] == [0, 1, 2, 3, 4]
+    assert {total for _, total, _ in calls} == {4}
+    assert "velocity-verlet, κ = 4e+03" in calls[0][2]
+    assert np.all(result.line("velocity-verlet").steps >= 400)
+    assert np.all(result.line("velocity-verlet").seconds > 0.0)
+    assert result.seconds_one_step > 0.0
+    assert result.seconds_two_steps > 0.0
     with pytest.raises(cdopt.InvalidInput, match="name"):
-        found.line("one step")
+        result.line("one step")
 
 
-def test_the_table() -> None:
-    text = str(crossed("crystal of two halves", 2.0, *STILL))
-    assert "power 2, 47 contacts, nullity 11" in text
-    assert "-1.00" in text
-    assert "minimum norm: 0.236" in text
-    assert "not fitted" not in text
-
-
-def test_it_is_frozen_and_can_be_kept() -> None:
-    found = crossed("crystal of two halves", 2.0, *STILL)
-    again = pickle.loads(pickle.dumps(found))
-    assert str(again) == str(found)
-    for array in (found.forces, found.lines[0].error, again.one_step.forces, again.overlap):
+def test_the_table_and_pickles() -> None:
+    result = crossed("crystal of two halves", 2.0, *STILL)
+    again = pickle.loads(pickle.dumps(result))
+    assert str(again) == str(result)
+    for text in ("power 2, 47 contacts, nullity 11", "-1.00", "minimum norm: 0.236"):
+        assert text in str(result)
+    assert "not fitted" not in str(result)
+    for array in (result.forces, result.lines[0].error, again.one_step.forces, again.overlap):
         assert not array.flags.writeable
 
 
@@ -349,22 +327,18 @@ def test_scenes_without_a_limit() -> None:
 
 
 def line(error, noise=0.0, unrest=0.0, trouble=""):
-    n = len(error)
-    return fitted(
-        name="made up", parameter=np.logspace(0, n - 1, n), forces=np.zeros((n, 1)),
-        error=np.array(error), noise=np.full(n, noise), unrest=np.full(n, unrest),
-        trouble=[trouble] * n, steps=np.zeros(n), seconds=np.zeros(n),
-    )  # fmt: skip
+    points = [Point(np.zeros(1), e, noise, unrest, trouble, 0.0, 0.0) for e in error]
+    return fitted("made up", np.logspace(0, len(error) - 1, len(error)), points)
 
 
-def test_fits_take_what_is_above_the_blur_alone() -> None:
+def test_only_errors_above_noise_and_unrest_are_fitted() -> None:
     exact = 10.0 ** (-0.5 * np.arange(6))
     assert line(exact).slope == pytest.approx(-0.5)
     spoilt = np.where(exact < 0.05, 0.05, exact)
     assert line(spoilt).slope != pytest.approx(-0.5, abs=0.01)
-    kept = line(spoilt, noise=0.004)
-    assert kept.excluded == ("", "", "", "round-off", "round-off", "round-off")
-    assert kept.slope == pytest.approx(-0.5)
+    cleaned = line(spoilt, noise=0.004)
+    assert cleaned.excluded == ("", "", "", "round-off", "round-off", "round-off")
+    assert cleaned.slope == pytest.approx(-0.5)
     assert line(spoilt, unrest=0.004).excluded[3:] == ("not at rest",) * 3
     assert np.isnan(line(exact[:2]).slope)
     assert np.isnan(line(exact, trouble="failed: lost").slope)
