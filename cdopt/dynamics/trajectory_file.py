@@ -41,7 +41,7 @@ from cdopt._util import files
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
-from cdopt.interop.hdf5 import require_self_contained
+from cdopt.interop.hdf5 import self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
 from cdopt.scene.files import loads
@@ -169,7 +169,7 @@ class FileStore:
     def _checked_file(self, path: Path, stack: contextlib.ExitStack) -> h5py.File:
         file, stamp = stack.enter_context(h5py.File(path, "r")), _stamp(path)
         if stamp != self._checked.get(path):
-            require_self_contained(file, stamp[-1])
+            self_contained(file, stamp[-1])
             self._checked[path] = stamp
         return file
 

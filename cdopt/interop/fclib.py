@@ -37,6 +37,7 @@ Contact problems*, technical report RT-0444, Inria, 2014; fclib.h of the same li
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.interop.hdf5 import Hdf5Reader, opened
+from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.solution import StepSolution
 
@@ -64,7 +65,9 @@ _TEXTS = ("title", "description", "math_info")
 _EXPECTED = "an FCLib file (HDF5 with fclib_local or fclib_global)"
 _COMPRESSED_COLUMNS, _COMPRESSED_ROWS = -1, -2
 _LARGEST = 10_000_000  # contacts' components and degrees of freedom
+_MOST_ENTRIES = 2**31 - 1  # of a matrix
 _ASYMMETRY_TOL = 1e-2  # beyond this share of its largest entry, W is no Delassus matrix
+_Arrays = Mapping[str, NDArray[Any]]  # of a file, by their paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,22 +124,22 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
         limits; when it has equality constraints (V and R, or G), which a ContactStep has not; or
         when W or M is not what it should be. Of "stiffness", when that is.
     """
-    with opened(path, _EXPECTED) as file:
-        kinds = [kind for kind in ("local", "global") if file.has(f"fclib_{kind}")]
+    arrays = read_arrays(path, _EXPECTED)
+    try:
+        kinds = {name.partition("/")[0] for name in arrays} & {"fclib_local", "fclib_global"}
         if len(kinds) != 1:
-            raise file.fault("both kinds at once" if kinds else "neither kind of problem")
-        root = f"fclib_{kinds[0]}"
-        spacedim = file.integer(f"{root}/spacedim")
-        if spacedim not in (2, 3):
-            raise file.fault(f"{root}/spacedim: {spacedim}", "2 or 3")
-        texts: dict[str, Any] = {name: file.text(f"{root}/info/{name}") for name in _TEXTS}
-        try:
-            parts = (_local if kinds[0] == "local" else _global)(file, root, spacedim, stiffness)
-        except InvalidInput as error:
-            if error.argument in ("path", "stiffness"):
-                raise
-            raise file.fault(f"{error.argument}: {error.found}", error.expected) from error
-    return FclibProblem(kind=kinds[0], spacedim=spacedim, **parts, **texts)
+            found = "both kinds at once" if kinds else "neither kind of problem"
+            raise InvalidInput("problem", found, _EXPECTED)
+        (root,) = kinds
+        spacedim = _integer(arrays, f"{root}/spacedim", 2, 3)
+        texts: dict[str, Any] = {name: _text(arrays, f"{root}/info/{name}") for name in _TEXTS}
+        parts = (_local if root == "fclib_local" else _global)(arrays, root, spacedim, stiffness)
+    except InvalidInput as error:
+        if error.argument == "stiffness":
+            raise
+        found = f"{path}: {error.argument}: {error.found}"[:300]
+        raise InvalidInput("path", found, error.expected) from error
+    return FclibProblem(kind=root.removeprefix("fclib_"), spacedim=spacedim, **parts, **texts)
 
 
 def load_step(path: str | Path, stiffness: Any = 1.0) -> Step:
@@ -144,59 +147,55 @@ def load_step(path: str | Path, stiffness: Any = 1.0) -> Step:
     return read(path, stiffness).step
 
 
-def _local(file: Hdf5Reader, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
+def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
     """W and q: N = W and p = q on the normal rows."""
-    _refuse_equalities(file, root, ("V", "R"))
-    size = _size(file, f"{root}/W/m")
-    q, mu = _vectors(file, root, "q", size, spacedim)
-    W = _matrix(file, f"{root}/W", size, size)
+    _refuse_equalities(arrays, root, ("V", "R"))
+    size = _integer(arrays, f"{root}/W/m", 0, _LARGEST)
+    q, mu = _vectors(arrays, root, "q", size, spacedim)
+    W = _matrix(arrays, f"{root}/W", size, size)
     asymmetry = _asymmetry(W)
     if asymmetry > _ASYMMETRY_TOL:
-        raise file.fault(
-            f"{root}/W: asymmetry of {asymmetry:.3g} of its largest entry",
-            f"a symmetric matrix (to {_ASYMMETRY_TOL:g})",
-        )
+        found = f"asymmetry of {asymmetry:.3g} of its largest entry"
+        raise InvalidInput(f"{root}/W", found, f"a symmetric matrix (to {_ASYMMETRY_TOL:g})")
     N = sp.csr_array(W[::spacedim][:, ::spacedim])
     N = sp.csr_array((N + N.T) * 0.5)
     step = DelassusStep(N, q[::spacedim], dt=1.0, stiffness=stiffness)
     return {"step": step, "mu": mu, "symmetrised": asymmetry, "W": W, "q": q}
 
 
-def _global(file: Hdf5Reader, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
+def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
     """M, H, f and w: B = Hᵀ and Φ = w on the normal rows, F_ext = f, v = 0."""
-    _refuse_equalities(file, root, ("G",))
-    nv, size = _size(file, f"{root}/H/m"), _size(file, f"{root}/H/n")
-    w, mu = _vectors(file, root, "w", size, spacedim)
-    f = checks.vector("f", file.floats(f"{root}/vectors/f", nv, nv), nv, "N s")
-    M, H = _matrix(file, f"{root}/M", nv, nv), _matrix(file, f"{root}/H", nv, size)
+    _refuse_equalities(arrays, root, ("G",))
+    nv = _integer(arrays, f"{root}/H/m", 0, _LARGEST)
+    size = _integer(arrays, f"{root}/H/n", 0, _LARGEST)
+    w, mu = _vectors(arrays, root, "w", size, spacedim)
+    f = _vector(arrays, f"{root}/vectors/f", nv)
+    M, H = _matrix(arrays, f"{root}/M", nv, nv), _matrix(arrays, f"{root}/H", nv, size)
     B = sp.csr_array(H.T)[::spacedim]
     step = ContactStep(M, B, w[::spacedim], np.zeros(nv), f, dt=1.0, stiffness=stiffness)
     return {"step": step, "mu": mu, "symmetrised": _asymmetry(M), "H": H, "w": w}
 
 
 def _vectors(
-    file: Hdf5Reader, root: str, name: str, size: int, spacedim: int
+    arrays: _Arrays, root: str, name: str, size: int, spacedim: int
 ) -> tuple[FloatArray, FloatArray]:
     """The free velocity q or w (size,), and the friction coefficients (size / spacedim,)."""
     if size % spacedim:
-        raise file.fault(f"{root}: {size} rows of contacts", f"a multiple of spacedim {spacedim}")
-    nc = size // spacedim
-    velocity = file.floats(f"{root}/vectors/{name}", size, size)
-    mu = file.floats(f"{root}/vectors/mu", nc, nc)
+        raise InvalidInput(root, f"{size} rows of contacts", f"a multiple of spacedim {spacedim}")
+    mu = _vector(arrays, f"{root}/vectors/mu", size // spacedim)
     return (
-        checks.vector(name, velocity, size, "m/s"),
-        checks.per_contact("mu", mu, nc, at_least=0.0),
+        _vector(arrays, f"{root}/vectors/{name}", size),
+        checks.per_contact(f"{root}/vectors/mu", mu, mu.size, at_least=0.0),
     )
 
 
-def _refuse_equalities(file: Hdf5Reader, root: str, names: tuple[str, ...]) -> None:
+def _refuse_equalities(arrays: _Arrays, root: str, names: tuple[str, ...]) -> None:
     """Refuse equality constraints, unless there are none of them (no columns)."""
-    for name in names:
-        if file.has(f"{root}/{name}") and (columns := file.integer(f"{root}/{name}/n")) != 0:
-            raise file.fault(
-                f"{root}/{name}: {columns} equality constraints",
-                "contacts only: a ContactStep has no equality constraints",
-            )
+    for name in (f"{root}/{name}" for name in names):
+        present = any(key == name or key.startswith(f"{name}/") for key in arrays)
+        if present and (columns := _integer(arrays, f"{name}/n", 0, _LARGEST)) != 0:
+            expected = "contacts only: a ContactStep has no equality constraints"
+            raise InvalidInput(name, f"{columns} equality constraints", expected)
 
 
 def _asymmetry(matrix: sp.csr_array) -> float:
@@ -206,73 +205,58 @@ def _asymmetry(matrix: sp.csr_array) -> float:
     return worst / scale if scale > 0.0 else 0.0
 
 
-# --- matrices --------------------------------------------------------------------------
+# --- entries of a file -----------------------------------------------------------------
 
 
-def _matrix(file: Hdf5Reader, where: str, m: int, n: int) -> sp.csr_array:
+def _entry(arrays: _Arrays, name: str) -> NDArray[Any]:
+    if name not in arrays:
+        raise InvalidInput(name, "nothing", "an array of this name")
+    return arrays[name]
+
+
+def _integer(arrays: _Arrays, name: str, at_least: int, at_most: int) -> int:
+    """One integer, stored as a scalar or as an array of one."""
+    value = np.atleast_1d(_entry(arrays, name))
+    return int(checks.integers(name, value, (1,), at_least=at_least, below=at_most + 1)[0])
+
+
+def _vector(arrays: _Arrays, name: str, size: int | None) -> FloatArray:
+    return checks.vector(name, _entry(arrays, name), size)
+
+
+def _text(arrays: _Arrays, name: str) -> str:
+    """A text of fixed length, as HDF5's own C functions write it; empty if there is none."""
+    stored = arrays.get(name, np.bytes_())
+    if stored.dtype.kind != "S" or stored.shape not in ((), (1,)):
+        return ""
+    return stored.reshape(-1)[0].decode("utf-8", errors="replace").strip("\x00 \n\r\t")
+
+
+def _matrix(arrays: _Arrays, name: str, m: int, n: int) -> sp.csr_array:
     """One (m, n) matrix in any of the three storage schemes, as canonical CSR.
 
-    The shape is known from vectors of that length, which bounds what is allocated for it.
     nz is −2 for compressed rows, −1 for compressed columns, and the number of entries of
-    triplets. i of compressed lines, and x, may be longer than their entries, up to nzmax.
+    triplets. i and x may be longer than their entries.
     """
-    shape = tuple(file.integer(f"{where}/{name}") for name in ("m", "n"))
+    shape = tuple(_integer(arrays, f"{name}/{key}", 0, _LARGEST) for key in "mn")
     if shape != (m, n):
-        raise file.fault(f"{where}: shape {shape}", f"shape {(m, n)}, as the sizes beside it say")
-    nz, nzmax = file.integer(f"{where}/nz"), file.integer(f"{where}/nzmax")
-    if nz < _COMPRESSED_ROWS:
-        raise file.fault(f"{where}/nz: {nz}", "-2 (rows), -1 (columns), or the number of triplets")
+        raise InvalidInput(name, f"shape {shape}", f"shape {(m, n)}, as the sizes beside it say")
+    nz = _integer(arrays, f"{name}/nz", _COMPRESSED_ROWS, _MOST_ENTRIES)
+    lines = {_COMPRESSED_ROWS: m, _COMPRESSED_COLUMNS: n}.get(nz)
+    size = nz if lines is None else lines + 1
+    p = checks.integers(f"{name}/p", _entry(arrays, f"{name}/p"), (size,), at_least=0)
+    i = checks.integers(f"{name}/i", _entry(arrays, f"{name}/i"), (None,), at_least=0)
+    x = checks.real(f"{name}/x", _entry(arrays, f"{name}/x"), "a vector of numbers", (None,))
     parts: Any
-    if nz > nzmax:
-        raise file.fault(f"{where}/nz: {nz}", f"at most nzmax, {nzmax}")
-    if nz >= 0:
-        cols = _indices(file, f"{where}/p", nz, nz, n)
-        rows = _indices(file, f"{where}/i", nz, nz, m)
-        parts = sp.coo_array((_entries(file, where, nz, nzmax), (rows, cols)), shape=(m, n))
-    else:
-        by_rows = nz == _COMPRESSED_ROWS
-        lines, across = (m, n) if by_rows else (n, m)
-        starts = _pointers(file, f"{where}/p", lines)
-        count = int(starts[-1])
-        if count > nzmax:
-            raise file.fault(f"{where}/p: {count} entries", f"at most nzmax, {nzmax}")
-        index = _indices(file, f"{where}/i", count, nzmax, across)
-        compressed = sp.csr_array if by_rows else sp.csc_array
-        entries = _entries(file, where, count, nzmax)
-        parts = compressed((entries, index, starts.astype(np.int32)), shape=(m, n))
-    return checks.matrix(where, parts, m, n)
-
-
-def _size(file: Hdf5Reader, name: str) -> int:
-    size = file.integer(name)
-    if not 0 <= size <= _LARGEST:
-        raise file.fault(f"{name}: {size}", f"0 to {_LARGEST}")
-    return size
-
-
-def _pointers(file: Hdf5Reader, name: str, lines: int) -> IntArray:
-    """Where each of so many rows or columns starts, and the last one ends."""
-    starts = file.integers(name, lines + 1, lines + 1)
-    if starts[0] != 0 or bool(np.any(starts[1:] < starts[:-1])):
-        raise file.fault(f"{name}: pointers that go back", "pointers from 0 that never decrease")
-    return starts
-
-
-def _indices(
-    file: Hdf5Reader, name: str, count: int, at_most: int, below: int
-) -> NDArray[np.int32]:
-    """The first ``count`` indices, each from 0 to ``below`` − 1."""
-    index = file.integers(name, count, at_most)[:count]
-    if index.size and not (int(index.min()) >= 0 and int(index.max()) < below):
-        raise file.fault(
-            f"{name}: indices from {int(index.min())} to {int(index.max())}",
-            f"0 to {below - 1} (triplets: rows in i, columns in p)",
-        )
-    return index.astype(np.int32)  # the width that solvers take; sizes are far below its range
-
-
-def _entries(file: Hdf5Reader, where: str, count: int, nzmax: int) -> FloatArray:
-    return file.floats(f"{where}/x", count, nzmax)[:count]
+    try:
+        if lines is None:
+            parts = sp.coo_array((x[:nz], (i[:nz], p)), shape=shape)  # columns in p, rows in i
+        else:
+            compressed = sp.csr_array if nz == _COMPRESSED_ROWS else sp.csc_array
+            parts = compressed((x[: p[-1]], i[: p[-1]], p), shape=shape)
+    except ValueError as error:
+        raise InvalidInput(name, str(error), "indices within its shape") from error
+    return checks.matrix(name, parts, m, n)
 
 
 # --- writing ---------------------------------------------------------------------------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -182,15 +181,13 @@ def test_stiffness_is_stated_by_the_caller(good: Path) -> None:
 
 
 def test_texts(good: Path) -> None:
-    assert fclib.read(good).title == ""
     with h5py.File(good, "r+") as file:
         info = file["fclib_local"].create_group("info")
         info["title"] = np.bytes_("Boîtes\n".encode())
         info["description"] = "of variable length: not what FCLib writes"
         info["math_info"] = np.bytes_(b"\xff")
     read = fclib.read(good)
-    assert (read.title, read.description) == ("Boîtes", "")
-    assert read.math_info == "�"
+    assert (read.title, read.description, read.math_info) == ("Boîtes", "", "�")
 
 
 def test_no_contacts(tmp_path: Path) -> None:
@@ -300,22 +297,13 @@ def least_distance_forces(N: np.ndarray, p: np.ndarray, part: np.ndarray) -> np.
 
 def test_the_command_line_takes_a_file_and_says_what_it_is(good: Path) -> None:
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
-    arguments = ["solve", str(good), "--solver", "osqp"]
-    table = runner.invoke(app, arguments)
-    assert table.exit_code == 0, table.output
-    assert fclib.LABEL in " ".join(table.stdout.split())
-    content = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
+    done = runner.invoke(app, ["solve", str(good), "--solver", "osqp", "--json"])
+    content = json.loads(done.stdout)
     assert fclib.LABEL in content["problem_title"]
     assert content["problem"] == "good.hdf5"
-    np.testing.assert_allclose(
-        fclib.load_step(good).N @ content["compatible"]["f"],
-        fclib.load_step(good).N @ cdopt.ClassicCD(fclib.load_step(good)).solve("osqp").f,
-        atol=1e-6,
-    )
-    missing = runner.invoke(app, ["solve", "missing.hdf5"])
-    assert missing.exit_code == 1
-    assert missing.stderr.startswith("error: path: ")
-    assert missing.stderr.count("\n") == 1
+    step = fclib.load_step(good)
+    f = cdopt.ClassicCD(step).solve("osqp").f
+    np.testing.assert_allclose(step.N @ content["compatible"]["f"], step.N @ f, atol=1e-6)
 
 
 # --- what is refused -------------------------------------------------------------------
@@ -335,41 +323,35 @@ def replace(path: Path, name: str, value) -> None:
     ("name", "value", "expected"),
     [
         ("spacedim", [4], "spacedim: 4"),
-        ("spacedim", [3.0], "spacedim: type float64"),
-        ("spacedim", [[3]], r"spacedim: shape \(1, 1\)"),
-        ("spacedim", h5py.Empty("i4"), "shape None"),
-        ("spacedim", None, "no fclib_local/spacedim"),
-        ("W", None, "no fclib_local/W"),
-        ("W", [1.0], "no fclib_local/W/m"),
+        ("spacedim", [3.0], "spacedim: .*float64"),
+        ("spacedim", [[3]], r"spacedim: .*shape \(1, 1\)"),
+        ("spacedim", h5py.Empty("i4"), "spacedim: nothing"),
+        ("W", [1.0], "W/m: nothing"),
         ("W/m", [13], "a multiple of spacedim 3"),
-        ("W/m", [15], "vectors/q: 12 numbers"),
+        ("W/m", [15], "vectors/mu"),
         ("W/m", [-3], "W/m: -3"),
         ("W/m", [10**9], "W/m: 1000000000"),
-        ("W/m", [2**63], "W/m: 9223372036854775808"),
+        ("W/m", [2**63], "W/m: .*64 bits"),
         ("W/n", [15], r"shape \(12, 15\)"),
         ("W/nz", [-3], "nz: -3"),
-        ("W/nz", [0], "p: 13 integers"),
-        ("W/nzmax", [3], "W/p: 144 entries"),
-        ("W/p", np.arange(12, dtype="i4"), "p: 12 integers"),
-        ("W/p", np.r_[0, 9, 3, np.arange(3, 13)].astype("i4"), "pointers that go back"),
-        ("W/p", np.array([0] * 12 + [10**9], dtype="i4"), "1000000000"),
-        ("W/p", np.array([0] * 12 + [2**64 - 1], dtype="u8"), "pointers that go back"),
-        ("W/p/deeper", [1], "p: Group"),
-        ("W/i", np.full(144, 12, dtype="i4"), "indices from 12 to 12"),
-        ("W/i", np.zeros((12, 12), dtype="i4"), r"shape \(12, 12\)"),
-        ("W/i", np.zeros(100, dtype="i4"), "W/i: 100 integers"),
+        ("W/nz", [0], "W/p: "),
+        ("W/p", np.arange(12, dtype="i4"), "W/p: "),
+        ("W/p", np.r_[0, 9, 3, np.arange(3, 13)].astype("i4"), "W: "),
+        ("W/p", np.array([0] * 12 + [10**9], dtype="i4"), "W: "),
+        ("W/p", np.array([0] * 12 + [2**64 - 1], dtype="u8"), "W/p: .*64 bits"),
+        ("W/p/deeper", [1], "W/p: nothing"),
+        ("W/i", np.full(144, 12, dtype="i4"), "W: .*indices"),
+        ("W/i", np.zeros((12, 12), dtype="i4"), r"W/i: .*shape \(12, 12\)"),
+        ("W/i", np.zeros(100, dtype="i4"), "W: indices and data"),
         ("W/x", np.full(144, np.nan), "nan"),
-        ("W/x", np.full(144, 1j), "x: type complex128"),
+        ("W/x", np.full(144, 1j), "W/x: .*complex128"),
         ("W/x", -np.ones(144), "eigenvalue"),
-        ("vectors", None, "no fclib_local/vectors"),
-        ("vectors/q", np.zeros(11), "q: 11 numbers"),
-        ("vectors/q", np.full(12, np.nan), "q: nan"),
-        ("vectors/mu", np.zeros(5), "mu: 5 numbers"),
+        ("vectors", None, "vectors/mu: nothing"),
+        ("vectors/q", np.zeros(11), "vectors/q: "),
+        ("vectors/q", np.full(12, np.nan), "vectors/q: nan"),
         ("vectors/mu", -np.ones(4), "mu: -1.0"),
         ("V/n", [2], "V: 2 equality constraints"),
-        ("R/n", [1], "R: 1 equality constraints"),
-        ("R", [1], "no fclib_local/R/n"),
-        ("info/title", np.bytes_(b"a" * 70_000), "70000 characters"),
+        ("R", [1], "R/n: nothing"),
     ],
 )
 def test_wrong_content(good: Path, name: str, value, expected: str) -> None:
@@ -379,22 +361,15 @@ def test_wrong_content(good: Path, name: str, value, expected: str) -> None:
     refused(good, expected)
 
 
-def test_no_equality_constraints_are_no_obstacle(good: Path) -> None:
-    replace(good, "V/n", [0])
-    replace(good, "R/n", [0])
-    assert fclib.read(good).step.nc == 4
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         ({"M": np.eye(5)}, r"M: shape \(5, 5\)"),
         ({"M": -np.eye(6)}, "M: diagonal entry -1"),
         ({"M": np.eye(6) + np.eye(6, k=1) * 1e-3}, "M: asymmetry"),
-        ({"H": np.zeros((5, 12))}, "vectors/f: 6 numbers"),
-        ({"f": np.zeros(5)}, "vectors/f: 5 numbers"),
+        ({"f": np.zeros(5)}, "vectors/f: "),
         ({"f": np.full(6, np.inf)}, "f: inf"),
-        ({"w": np.zeros(9)}, "vectors/w: 9 numbers"),
+        ({"w": np.zeros(9)}, "vectors/mu: "),
     ],
 )
 def test_wrong_global_content(tmp_path: Path, change: dict, expected: str) -> None:
@@ -402,11 +377,14 @@ def test_wrong_global_content(tmp_path: Path, change: dict, expected: str) -> No
     refused(write_global(tmp_path / "a.hdf5", **parts), expected)
 
 
-def test_bilateral_constraints_of_a_global_problem(tmp_path: Path) -> None:
+def test_equality_constraints_are_refused_unless_there_are_none(tmp_path: Path) -> None:
     path = write_global(tmp_path / "a.hdf5", *matrices(3))
     with h5py.File(path, "r+") as file:
         put_matrix(file["fclib_global"].create_group("G"), np.ones((6, 2)), "rows")
-    assert "equality" in refused(path, "G: 2 equality constraints").expected
+    refused(path, "G: 2 equality constraints")
+    with h5py.File(path, "r+") as file:
+        file["fclib_global/G/n"][0] = 0
+    assert fclib.read(path).step.nc == 4
 
 
 def test_triplets_with_rows_and_columns_exchanged(tmp_path: Path) -> None:
@@ -415,7 +393,7 @@ def test_triplets_with_rows_and_columns_exchanged(tmp_path: Path) -> None:
         file["fclib_global/H"].move("p", "rows")
         file["fclib_global/H"].move("i", "p")
         file["fclib_global/H"].move("rows", "i")
-    assert "rows in i" in refused(path, "H/i: indices from 0 to 11").expected
+    refused(path, "H: .*index")
 
 
 def test_not_one_problem(tmp_path: Path, good: Path) -> None:
@@ -423,7 +401,7 @@ def test_not_one_problem(tmp_path: Path, good: Path) -> None:
         pass
     refused(tmp_path / "empty.hdf5", "neither kind")
     with h5py.File(good, "r+") as file:
-        file.create_group("fclib_global")
+        file["fclib_global/spacedim"] = [3]
     refused(good, "both kinds")
 
 
@@ -439,98 +417,26 @@ def test_no_hdf5_file_at_all(tmp_path: Path) -> None:
         refused(wrong, "expected a text or a path")
 
 
-def test_links_are_not_followed(tmp_path: Path, good: Path) -> None:
+def test_a_link_is_not_followed(tmp_path: Path, good: Path) -> None:
     other = write_local(tmp_path / "other.hdf5", *local_of(*matrices(3)))
-    links = {
-        "external": h5py.ExternalLink(str(other), "/fclib_local/vectors/q"),
-        "soft": h5py.SoftLink("/fclib_local/vectors/mu"),
-        "loop": h5py.SoftLink("/fclib_local/vectors/q"),
-        "dangling": h5py.SoftLink("/nowhere"),
-    }
-    for link in links.values():
-        replace(good, "vectors/q", link)
-        refused(good, "vectors/q: a link elsewhere")
-    with h5py.File(good, "r+") as file:
-        del file["fclib_local"]
-        file["fclib_local"] = h5py.SoftLink("/fclib_local")
-    refused(good, "a link elsewhere")
+    replace(good, "vectors/q", h5py.ExternalLink(str(other), "/fclib_local/vectors/q"))
+    refused(good, "vectors/q: a link elsewhere")
 
 
-def test_numbers_in_other_files_are_not_read(tmp_path: Path, good: Path) -> None:
-    (tmp_path / "raw.bin").write_bytes(np.zeros(12).tobytes())
-    replace(good, "vectors/q", None)
-    with h5py.File(good, "r+") as file:
-        external = [(str(tmp_path / "raw.bin"), 0, 96)]
-        file["fclib_local/vectors"].create_dataset("q", (12,), "f8", external=external)
-    refused(good, "data in other files")
-    replace(good, "vectors/q", None)
-    layout = h5py.VirtualLayout((12,), "f8")
-    layout[:] = h5py.VirtualSource(str(tmp_path / "other.hdf5"), "q", (12,))
-    with h5py.File(good, "r+") as file:
-        file["fclib_local/vectors"].create_virtual_dataset("q", layout)
-    refused(good, "data in other files")
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_truncated_files(tmp_path: Path, good: Path, share: float) -> None:
+def test_truncated_files(tmp_path: Path, good: Path) -> None:
     whole = good.read_bytes()
     path = tmp_path / "cut.hdf5"
-    path.write_bytes(whole[: int(share * len(whole))])
-    refused(path, "cut.hdf5: ")
-
-
-def test_damaged_files_are_read_or_refused(tmp_path: Path, good: Path) -> None:
-    """Random bytes changed: an answer or an InvalidInput of path, never another error."""
-    whole = np.frombuffer(good.read_bytes(), dtype=np.uint8)
-    path = tmp_path / "damaged.hdf5"
-    outcomes = {"read": 0, "refused": 0}
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        changed = whole.copy()
-        changed[rng.integers(0, len(whole), 20)] = rng.integers(0, 256, 20)
-        path.write_bytes(changed.tobytes())
-        try:
-            fclib.read(path)
-            outcomes["read"] += 1
-        except cdopt.InvalidInput as error:
-            outcomes["refused"] += error.argument == "path"
-    assert sum(outcomes.values()) == 60
-    assert outcomes["refused"] > 0
+    for share in (0.1, 0.9, 0.999):
+        path.write_bytes(whole[: int(share * len(whole))])
+        refused(path, "cut.hdf5: ")
 
 
 HUGE = 10**12
-HOSTILE = {
-    "unstored vector": ("vectors/q", {"shape": (HUGE,), "dtype": "f8"}),
-    "unstored chunks": ("vectors/q", {"shape": (HUGE,), "dtype": "f8", "chunks": (1024,)}),
-    "unstored entries": ("W/x", {"shape": (HUGE,), "dtype": "f8", "chunks": (1024,)}),
-    "unstored pointers": ("W/p", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
-    "unstored number": ("spacedim", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
-    "large chunk": (
-        "vectors/q",
-        {"shape": (12,), "dtype": "f8", "chunks": (2**28,), "maxshape": (None,),
-         "compression": "gzip"},
-    ),
-}  # fmt: skip
-MEASURE = """
-import resource, sys
-import cdopt
-from cdopt.interop import fclib
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for path in sys.argv[1:]:
-    try:
-        fclib.read(path)
-    except cdopt.InvalidInput as error:
-        print(error.argument, "refused:", error.found, error.expected)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-def measured(*paths: Path) -> tuple[list[str], int]:
-    """What a process of its own says of files, and the most memory that took, in KiB."""
-    command = [sys.executable, "-c", MEASURE, *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    *messages, memory = done.stdout.splitlines()
-    return messages, int(memory)
+HOSTILE = (
+    ("vectors/q", {"shape": (HUGE,), "dtype": "f8"}),
+    ("W/p", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
+    ("vectors/q", {"shape": (12,), "dtype": "f8", "chunks": (2**28,), "maxshape": (None,)}),
+)
 
 
 def hostile(path: Path, name: str, dataset: dict) -> None:
@@ -541,40 +447,37 @@ def hostile(path: Path, name: str, dataset: dict) -> None:
     replace(path, "W/nzmax", [2 * HUGE])
 
 
-def test_huge_declarations_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{k}.hdf5" for k in range(len(HOSTILE) + 1)]
-    for path, declared in zip(paths, HOSTILE.values(), strict=False):
-        shutil.copy(good, path)
-        hostile(path, *declared)
-    # ten million components, the most allowed, with vectors that are declared and not stored
-    shutil.copy(good, paths[-1])
-    size = 9_999_999
-    for name, number in (("W/m", size), ("W/n", size), ("W/nz", 0)):
-        replace(paths[-1], name, [number])
-    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
-        hostile(paths[-1], name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
-    messages, memory = measured(*paths)
-    assert len(messages) == len(paths)
-    assert all(line.startswith("path refused: ") for line in messages)
-    assert "declared, 0 stored" in messages[-1]
-    assert memory < 100_000
-
-
-def test_what_compresses_well_is_bounded(tmp_path: Path, good: Path) -> None:
-    """Two gigabytes of zeros in two megabytes of deflate: its ratio would pass, not its size."""
-    replace(good, "W/x", None)
-    with h5py.File(good, "r+") as file:
+def bomb(path: Path) -> None:
+    """Two gigabytes of zeros in two megabytes of deflate."""
+    replace(path, "W/x", None)
+    with h5py.File(path, "r+") as file:
         dataset = file["fclib_local/W"].create_dataset(
             "x", (2**28,), "f8", chunks=(2**20,), compression="gzip"
         )
         packed = zlib.compress(bytes(2**23), 9)
         for start in range(0, 2**28, 2**20):
             dataset.id.write_direct_chunk((start,), packed)
-        assert dataset.id.get_storage_size() * 1100 > dataset.nbytes
-    replace(good, "W/nzmax", [2**28])
-    (messages,), memory = measured(good)
-    assert "more than 1073741824 bytes when unpacked" in messages
-    assert memory < 100_000
+
+
+def test_huge_declarations_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{k}.hdf5" for k in range(len(HOSTILE) + 2)]
+    for path in paths:
+        shutil.copy(good, path)
+    for path, declared in zip(paths, HOSTILE, strict=False):
+        hostile(path, *declared)
+    # ten million components, the most allowed, with vectors that are declared and not stored
+    size = 9_999_999
+    for name, number in (("W/m", size), ("W/n", size), ("W/nz", 0)):
+        replace(paths[-2], name, [number])
+    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
+        hostile(paths[-2], name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
+    bomb(paths[-1])
+    tracemalloc.start()
+    for path in paths:
+        refused(path, "bytes declared in a file of")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50e6
 
 
 # --- writing ---------------------------------------------------------------------------
