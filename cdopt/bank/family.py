@@ -8,6 +8,7 @@ Member('beams', 5: ContactStep(5 contacts, 2 degrees of freedom, dt=0.001 s))
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,7 @@ class Family:
         return f"Family({self.name!r}: {self.about})"
 
 
+@functools.cache
 def families() -> Mapping[str, Family]:
     """All families by name. Those of files have the sizes that there are."""
     return MappingProxyType({family.name: family for family in (*_FAMILIES, _published())})

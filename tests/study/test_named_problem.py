@@ -1,4 +1,4 @@
-"""One reader of problems named in words: every kind of source, and what is refused."""
+"""Problems opened by name: every kind of source, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ FCLIB = bank.problems_folder() / "fclib-boxes" / "local_problem_test.hdf5"
 @pytest.mark.parametrize(
     ("text", "name", "contacts", "power"),
     [
-        ("supports:n=4", "supports:n=4", 4, 2.0),
         (" supports : n = 5", "supports", 5, 2.0),
         ("table", "table", 4, 2.0),  # the bank's, not the scene
         ("fan", "fan", 7, 2.5),
-        ("family:chains:8", "family:chains:8", 8, 2.0),
         ("family:pyramids-hertz:3", "family:pyramids-hertz:3", 24, 2.5),
         (str(FCLIB), FCLIB.name, 48, 2.0),
-        ("beam", "beam", 3, 2.0),
-        ("problems/beam.toml", "beam.toml", 3, 2.0),
-        ("pyramid:n=3,power=2.5", "pyramid:n=3,power=2.5", 24, 2.5),
+        ("pyramid:n=2,power=2.5", "pyramid:n=2,power=2.5", 4, 2.5),
     ],
 )
 def test_every_kind_of_name(text: str, name: str, contacts: int, power: float) -> None:
@@ -35,7 +31,6 @@ def test_every_kind_of_name(text: str, name: str, contacts: int, power: float) -
     assert problem.title
     assert (problem.step is None) != (problem.truss is None)
     assert len(problem.contact_names) == contacts
-    assert open_problem(text, power=3.0).power == 3.0
 
 
 def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
@@ -47,8 +42,11 @@ def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
     fan = open_problem("fan", power=2.0).truss
     assert fan.law.power == 2.0
     np.testing.assert_array_equal(fan.contact_load, bank.load("fan").contact_load)
-    assert "frictionless" in open_problem(str(FCLIB)).title
-    assert open_problem("beam").contact_names == ["left", "middle", "right"]
+    fclib_problem = open_problem(str(FCLIB), power=3.0)
+    assert "frictionless" in fclib_problem.title
+    assert fclib_problem.power == 3.0
+    scene = open_problem("problems/beam.toml")
+    assert (scene.name, scene.contact_names) == ("beam.toml", ["left", "middle", "right"])
 
 
 def test_a_step_of_a_run(tmp_path: Path) -> None:
@@ -62,11 +60,10 @@ def test_a_step_of_a_run(tmp_path: Path) -> None:
     for number in ("#0", "#5", "#x", "#-1", ""):
         with pytest.raises(cdopt.InvalidInput, match="1 to 4"):
             open_problem(f"{path}{number}")
-    fallen = tmp_path / "elastic.vtkhdf"
-    cdopt.simulate(cdopt.scene.load("problems/elastic-impact.toml"), 1e-5, 2e-5,
-                   method="velocity-verlet", out=fallen)  # fmt: skip
+    elastic = tmp_path / "elastic.vtkhdf"
+    cdopt.simulate(cdopt.scene.pyramid(2), 1e-3, 2e-3, method="quasi-static", out=elastic)
     with pytest.raises(cdopt.Unsupported, match="no rigid contact steps"):
-        open_problem(f"{fallen}#1")
+        open_problem(f"{elastic}#1")
 
 
 @pytest.mark.parametrize("text", ["pyramid-hooke:n=3", "fan"])
