@@ -34,7 +34,7 @@ class Capability:
     warm_start: bool = False
 
 
-class Posed(Protocol):
+class Problem(Protocol):
     """A problem posed by a formulation, as backends see it."""
 
     @property
@@ -104,7 +104,7 @@ class Backend(Protocol):
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cdopt.backends.base import Backend, Posed, RunResult
+from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
@@ -25,7 +25,7 @@ _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 
 def solve_certified(
     backend: Backend,
-    posed: Posed,
+    posed: Problem,
     start: WarmStart | None,
     verbose: bool,
     time_limit: float | None = None,
@@ -83,7 +83,7 @@ def solve_certified(
 
 
 @np.errstate(all="ignore")  # what overflows is not certified
-def _certify(posed: Posed, result: RunResult, tol: float) -> Certificate | None:
+def _certify(posed: Problem, result: RunResult, tol: float) -> Certificate | None:
     if result.iterate is None:
         return None
     return certify(posed.data, result.iterate.motion, result.iterate.forces, tol)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import Unsupported
-from cdopt.backends.base import Capability, Posed, RunResult
+from cdopt.backends.base import Capability, Problem, RunResult
 from cdopt.backends.modelled import FOREIGN_ERRORS, compiled_for, failure, read_back, result_of
 from cdopt.backends.registry import SOLVERS, limited_by, options_for, time_limit_for
 from cdopt.backends.selection import resolve
@@ -67,7 +67,7 @@ class Direct:
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,

@@ -20,7 +20,7 @@ import cvxpy.settings as words
 from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, InvalidInput
 from cdopt.backends import registry, warm
-from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.posing import POSING
 from cdopt.backends.registry import limited_by, options_for, time_limit_for
@@ -105,7 +105,7 @@ class Modelled:
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
@@ -153,7 +153,7 @@ class Modelled:
         return result_of(raw, result, iterate, timings, settings, limited)
 
 
-def read_back(posed: Posed, result: Any) -> Iterate | None:
+def read_back(posed: Problem, result: Any) -> Iterate | None:
     """The iterate in CVXPY's ``result``, after it stands in the problem's variables."""
     if result.status not in words.SOLUTION_PRESENT:
         return None

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.backends.base import Capability, Claim, Posed, RunResult
+from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
 from cdopt.problem.solution import Iterate
@@ -116,7 +116,7 @@ class NativeBackend(ABC):
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,

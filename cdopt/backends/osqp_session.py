@@ -25,7 +25,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends import warm
-from cdopt.backends.base import Backend, Capability, Posed, RunResult
+from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.modelled import (
     FOREIGN_ERRORS,
@@ -98,7 +98,7 @@ class OSQPSession:
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
@@ -144,7 +144,7 @@ class OSQPSession:
         self._solver = self._program = self._last = None
 
     def _point(
-        self, posed: Posed, compiled: Compiled, given: WarmStart | None, how: str
+        self, posed: Problem, compiled: Compiled, given: WarmStart | None, how: str
     ) -> tuple[FloatArray, FloatArray] | None:
         """x and y to start from: OSQP's own where they follow, or those of forces by name."""
         last = self._last

@@ -9,7 +9,7 @@ from typing import Any
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.backends.base import Backend, Posed
+from cdopt.backends.base import Backend, Problem
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NativeBackend
 from cdopt.backends.registry import (
@@ -94,7 +94,7 @@ def _native(name: str, options: dict[str, Any]) -> Backend:
     return settings(**options)
 
 
-def require_capable(backend: Backend, posed: Posed, what: str) -> None:
+def require_capable(backend: Backend, posed: Problem, what: str) -> None:
     """Refuse, before solving, a backend that cannot take the posed problem.
 
     Raises
@@ -113,7 +113,7 @@ def require_capable(backend: Backend, posed: Posed, what: str) -> None:
     raise Unsupported(f"{backend.name} for {what}", reason, able)
 
 
-def _takes(backend: Backend, posed: Posed) -> bool:
+def _takes(backend: Backend, posed: Problem) -> bool:
     takes = backend.capability
     if not posed.extended and posed.data.kind in takes.structured:
         return True

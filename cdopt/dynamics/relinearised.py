@@ -9,7 +9,6 @@ step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +29,7 @@ from cdopt.collision import (
     move,
 )
 from cdopt.collision.contacts import FEATURES
-from cdopt.formulations import VariationalStep
+from cdopt.formulations import StepDamping, VariationalStep
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Scene, Sphere, State
@@ -207,30 +206,24 @@ class Relinearised:
             mom,
             alpha=a,
             power=scene.power,
-            damping=self.split,
+            damping=self._dissipation(state, there, contacts, d, held),
             two_sided=contacts.bonded,
-            **self._dissipation(state, there, contacts, d, held),
         ).solve(self.backend, check=True)
 
     def _dissipation(
         self, state: State, there: State, contacts: Contacts, d: FloatArray, held: IntArray
-    ) -> dict[str, Any]:
+    ) -> str | StepDamping:
         """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
         damped = np.isin(contacts.contact_ids, held)
         if self._undamped or not damped.any():
-            return {}
-        found: dict[str, Any] = {
-            "damping_matrix": damping_matrix(self.scene, there, contacts, damped, self._dofs),
-            "damping_drive": damping_drive(self.scene, there, contacts, damped, self._dofs),
-        }
+            return self.split
+        start = end = None
         if self.split == "paper":
-            C, drive = self._damping(state, held)
-            found |= {"damping_matrix_start": C, "damping_drive_start": drive}
+            start = self._damping(state, held)
         elif self.alpha != 0.5:
-            later = self.at(state, d, 1.0 - self.alpha)
-            C, drive = self._damping(later, held)
-            found |= {"damping_matrix_end": C, "damping_drive_end": drive}
-        return found
+            end = self._damping(self.at(state, d, 1.0 - self.alpha), held)
+        args = (self.scene, there, contacts, damped, self._dofs)
+        return StepDamping(damping_matrix(*args), damping_drive(*args), self.split, start, end)
 
     def at(self, state: State, d: FloatArray, a: float) -> State:
         """q + a Δq, fixed bodies moved as prescribed."""

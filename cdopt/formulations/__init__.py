@@ -7,6 +7,7 @@ from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
+from cdopt.formulations.step_damping import StepDamping
 from cdopt.formulations.variational_step import VariationalStep
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Formulation",
     "NoTensionTruss",
     "QuasiStatic",
+    "StepDamping",
     "VariationalStep",
 ]
 

@@ -118,11 +118,6 @@ class Formulation(ABC):
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
 
-    @property
-    @abstractmethod
-    def _part_energy(self) -> FloatArray:
-        """(parts,) J, what one unit of each part's share of the objective is worth."""
-
     def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
 
@@ -142,8 +137,8 @@ class Formulation(ABC):
                 )
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
-        weight = self._part_energy / float(self._part_energy.max())
-        statement = self.statement.with_constraints(weight, *constraints)
+        energy = self.data.part_energy
+        statement = self.statement.with_constraints(energy / float(energy.max()), *constraints)
         extended = copy.copy(self)  # new constraints may tie parts: one unit for all
         vars(extended)["statement"] = statement
         extended.extended = True

@@ -17,27 +17,13 @@ from __future__ import annotations
 import cvxpy as cp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.formulations.base import Formulation
-from cdopt.formulations.statement import ForceForm, Statement, VelocityForm, align
-from cdopt.problem import ContactStep, DelassusStep, DelassusStepData, RigidData, Step, rigid_data
-from cdopt.problem.solution import Iterate
-
-FORMS = ("force", "velocity")
+from cdopt.formulations.statement import align
+from cdopt.formulations.step_forms import FORMS, ForceForm, StepFormulation, VelocityForm
+from cdopt.problem import ContactStep, DelassusStep, RigidData, Step, rigid_data
 
 
-def force_form(x: ForceForm) -> cp.Problem:
-    """(22): ½ fᵀN f + pᵀf over f ≥ 0."""
-    return cp.Problem(cp.Minimize(0.5 * x.fNf + x.p @ x.f), x.momentum)
-
-
-def velocity_form(x: VelocityForm) -> cp.Problem:
-    """½ ‖v⁺ − v*‖²_M subject to B v⁺ + bias ≥ 0."""
-    return cp.Problem(cp.Minimize(0.5 * x.wMw), [x.gap >= 0])
-
-
-class ClassicCD(Formulation):
+class ClassicCD(StepFormulation):
     """The classic contact dynamics QP of one step.
 
     Parameters
@@ -78,29 +64,20 @@ class ClassicCD(Formulation):
                 ("form='force'",),
             )
 
-    def _stated(self) -> Statement:
-        if self.form == "force" or isinstance(self.data, DelassusStepData):
-            return ForceForm(self.data, force_form)
-        return VelocityForm(self.data, velocity_form)
+    @staticmethod
+    def _force_form(x: ForceForm) -> cp.Problem:
+        """(22): ½ fᵀN f + pᵀf over f ≥ 0."""
+        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.p @ x.f), x.momentum)
+
+    @staticmethod
+    def _velocity_form(x: VelocityForm) -> cp.Problem:
+        """½ ‖v⁺ − v*‖²_M subject to B v⁺ + bias ≥ 0."""
+        return cp.Problem(cp.Minimize(0.5 * x.wMw), [x.gap >= 0])
 
     @property
     def name(self) -> str:
         """Name and form."""
         return f"ClassicCD ({self.form} form)"
-
-    @property
-    def _part_energy(self) -> FloatArray:
-        return self.data.part_energy
-
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        gap = self.data.gap(iterate.motion, iterate.forces)
-        dual = gap if self.form == "force" else iterate.forces * self.data.dt
-        return {"v_next": iterate.motion, "gap": gap, "dual": dual}
-
-    def _objective(self, iterate: Iterate) -> float:
-        if self.form == "force":
-            return float(self.data.force_objective(iterate.forces).sum())
-        return float(self.data.velocity_objective(iterate.motion, iterate.forces).sum())
 
     def latex(self) -> str:
         """The problem as mathematics."""

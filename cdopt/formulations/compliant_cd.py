@@ -15,17 +15,51 @@ relative stiffness, the error is O(ε).
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
-from cdopt.formulations.elastic import ElasticStep
-from cdopt.formulations.statement import align
-from cdopt.problem import ElasticStepData
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.formulations.statement import align, conjugate_latex
+from cdopt.formulations.step_forms import FORMS, ForceForm, StepFormulation, VelocityForm
+from cdopt.problem import ContactStep, DelassusStep, ElasticStepData, Step
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import Step
-from cdopt.problem.solution import Iterate
+
+
+class ElasticStep(StepFormulation):
+    """A step with inertia on elastic contacts: compliant contact dynamics, variational steps.
+
+    Attributes
+    ----------
+    step : the step as it was given.
+    """
+
+    data: ElasticStepData
+    step: ContactStep
+
+    def _take(self, step: Step, form: str) -> ContactStep:
+        """Keep the step and the form asked for; refuse what is not a ContactStep."""
+        if isinstance(step, DelassusStep):
+            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
+        if not isinstance(step, ContactStep):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+        self.form = checks.choice("form", form, FORMS)
+        self.step = step
+        return step
+
+    @staticmethod
+    def _force_form(x: ForceForm) -> cp.Problem:
+        """½ fᵀN f + pᵀf + (1/Δt) Σ w*(f) over f ≥ 0."""
+        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.p @ x.f + x.conjugate_energy), x.momentum)
+
+    @staticmethod
+    def _velocity_form(x: VelocityForm) -> cp.Problem:
+        """½ ‖v⁺ − v*‖²_M + Σ w(c) with overlaps c ≥ −Δt (B v⁺ + bias), c ≥ 0."""
+        return cp.Problem(cp.Minimize(0.5 * x.wMw + x.elastic_energy), [x.gap + x.c >= 0])
+
+    @property
+    def _quadratic(self) -> bool:
+        return self.data.nc == 0 or self.data.law.power == HOOKE
 
 
 class CompliantCD(ElasticStep):
@@ -72,10 +106,6 @@ class CompliantCD(ElasticStep):
         """Name, form and power."""
         return f"CompliantCD ({self.form} form, p = {self.data.law.power:g})"
 
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        gap = self.data.gap(iterate.motion, iterate.forces)
-        return {"v_next": iterate.motion, "gap": gap, "dual": self._multipliers(iterate)}
-
     def latex(self) -> str:
         """The problem as mathematics."""
         nc, nv, p = self.data.nc, self.data.nv, self.data.law.power
@@ -85,9 +115,8 @@ class CompliantCD(ElasticStep):
                 r"\tfrac12 \lVert v^+ - v^* \rVert_M^2 + "
                 rf"\tfrac{{1}}{{{p:g}}} \sum_i k_i\, [-\Delta t (B v^+ + b)_i]_+^{{{p:g}}}"
             )
-        q = p / (p - 1.0)
         return align(
             rf"\min_{{f \in \mathbb{{R}}^{{{nc}}},\, f \ge 0}}\quad & "
             r"\tfrac12 f^\mathsf{T} N f + p^\mathsf{T} f + "
-            rf"\frac{{1}}{{{q:.6g}\,\Delta t}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
+            + conjugate_latex(p, divisor=r"\,\Delta t")
         )

@@ -25,7 +25,14 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations.base import Formulation
-from cdopt.formulations.statement import Statement, align, seed_dual
+from cdopt.formulations.statement import (
+    Statement,
+    align,
+    conjugate_energy,
+    conjugate_latex,
+    elastic_energy,
+    seed_dual,
+)
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.solution import Iterate
@@ -106,17 +113,13 @@ class NoTensionTruss(Formulation):
 
     def _stated(self) -> Statement:
         if self.form == "complementary":
-            return _Complementary(self.data, complementary_form)
-        return _Potential(self.data, potential_form)
+            return ComplementaryForm(self.data, _complementary_form)
+        return PotentialForm(self.data, _potential_form)
 
     @property
     def name(self) -> str:
         """Name and form."""
         return f"NoTensionTruss ({self.form} form, p = {self.data.law.power:g})"
-
-    @property
-    def _part_energy(self) -> FloatArray:
-        return self.data.part_force * self.data.part_length
 
     @property
     def _quadratic(self) -> bool:
@@ -137,7 +140,7 @@ class NoTensionTruss(Formulation):
     def latex(self) -> str:
         """The problem as mathematics."""
         data = self.data
-        p, q = data.law.power, data.law.conjugate_power
+        p = data.law.power
         boundary = r", \qquad u = \bar u \text{ on } \Gamma_D" if not data.free.all() else ""
         rows = r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
         if not boundary:
@@ -145,8 +148,7 @@ class NoTensionTruss(Formulation):
         extra = r" + f^\mathsf{T} B \bar u" if np.any(data.prescribed_u) else ""
         if self.form == "complementary":
             return align(
-                rf"\min_{{f \in \mathbb{{R}}^{{{data.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}{extra}",
+                rf"\min_{{f \in \mathbb{{R}}^{{{data.nc}}}}}\quad & {conjugate_latex(p)}{extra}",
                 rf"\text{{s.t.}}\quad & {rows}, \quad f \ge 0",
             )
         return align(
@@ -166,39 +168,45 @@ def _displaced(prescribed_u: Any, free: BoolArray) -> FloatArray:
     return given
 
 
-# --- the two statements ----------------------------------------------------------------
+# --- the two forms ---------------------------------------------------------------------
 
 
-class _TrussStatement(Statement):
-    """What both forms share. CVXPY needs a contact and a dof: idle ones stand for none."""
+def _complementary_form(x: ComplementaryForm) -> cp.Problem:
+    """(33) and (36): Σ w*(f) over f ≥ 0 with Bᵀf = F̃."""
+    return cp.Problem(cp.Minimize(x.conjugate_energy + x.work), [x.B.T @ x.f == x.load])
+
+
+def _potential_form(x: PotentialForm) -> cp.Problem:
+    """(32) corrected: Σ w(c) + F̃ᵀu with overlaps c ≥ −B u, c ≥ 0."""
+    return cp.Problem(cp.Minimize(x.elastic_energy + x.load @ x.u), [x.gap + x.c >= 0, *x.fixed])
+
+
+class _TrussForm(Statement):
+    """What both forms share; where no dof is in play, one without a contact is added."""
 
     data: TrussData
 
     def _declare(self) -> None:
-        data, s = self.data, self.data.scaled()
-        if s.used.size == 0:
+        data, truss = self.data, self.data.scaled()
+        if truss.used.size == 0:
             used, none = np.zeros(1, dtype=np.intp), sp.csr_array((data.nc, 1))
-            s = dataclasses.replace(s, B=none, load=np.zeros(1), used=used, unit=np.ones(1))
+            truss = dataclasses.replace(truss, B=none, load=np.zeros(1), used=used, unit=np.ones(1))
         if data.nc == 0:
-            law, none = PowerLaw(np.ones(1), s.law.power), sp.csr_array((1, s.load.size))
-            s = dataclasses.replace(s, B=none, opening=np.zeros(1), law=law)
-        self.scaled = s
-        self.B = cp.Constant(s.B, name="B")
+            law, none = PowerLaw(np.ones(1), truss.law.power), sp.csr_array((1, truss.load.size))
+            truss = dataclasses.replace(truss, B=none, opening=np.zeros(1), law=law)
+        self.scaled = truss
+        self.B = cp.Constant(truss.B, name="B")
 
     @property
     def used_weight(self) -> FloatArray:
         """(m,) weight of each dof in play."""
         return self.dof_weight[self.scaled.used]
 
-    def moved(self, start: WarmStart) -> FloatArray | None:
+    def displacement_of(self, start: WarmStart) -> FloatArray | None:
         """Scaled displacement of a previous solution, if it has one of this length."""
         if start.motion is None or start.motion.shape != (self.data.nv,):
             return None
         return start.motion[self.scaled.used] * self.scaled.unit
-
-    def matched(self, start: WarmStart) -> FloatArray:
-        """Scaled forces of a previous solution."""
-        return self.scaled_forces(start.forces_on(self.data.contact_ids, self.data.nc))
 
     def pair(self, u: Any, f: Any) -> Iterate:
         """The iterate of scaled u and f, in physical units."""
@@ -209,29 +217,27 @@ class _TrussStatement(Statement):
         return Iterate(motion, self.physical_forces(f))
 
 
-class _Complementary(_TrussStatement):
+class ComplementaryForm(_TrussForm):
     """Variables f ≥ 0."""
 
     def _declare(self) -> None:
         super()._declare()
         self.f = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
         self.forces = cp.multiply(self.data.force, self.f[: self.data.nc])
+        self.load = cp.Constant(self.scaled.load, name="F̃")
 
     @property
-    def elastic_energy(self) -> cp.Expression:
+    def conjugate_energy(self) -> cp.Expression:
         """Σ w*(f)."""
-        return self.scaled.law.conjugate_expression(self.f, self.contact_weight)
-
-    @property
-    def load(self) -> cp.Constant:
-        """F̃ (m,)."""
-        return cp.Constant(self.scaled.load, name="F̃")
+        return conjugate_energy(self.scaled.law, self.f, self.contact_weight)
 
     @property
     def work(self) -> cp.Expression | float:
         """Work of prescribed displacements on the forces."""
         opening = self.scaled.opening
-        return (self.contact_weight * opening) @ self.f if np.any(opening) else 0.0
+        if not np.any(opening):
+            return 0.0
+        return cp.Constant(self.contact_weight * opening, name="Bū") @ self.f
 
     def iterate(self) -> Iterate | None:
         """f, and u from the multipliers, which come in units of the weighted objective."""
@@ -240,13 +246,13 @@ class _Complementary(_TrussStatement):
 
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the displacement as multipliers."""
-        self.f.value = self.matched(start)
-        u = self.moved(start)
+        self.f.value = self.forces_of(start)[1]
+        u = self.displacement_of(start)
         if u is not None:
             seed_dual(self.problem.constraints[0], self.used_weight * u)
 
 
-class _Potential(_TrussStatement):
+class PotentialForm(_TrussForm):
     """Variables u, and overlaps c ≥ 0."""
 
     def _declare(self) -> None:
@@ -261,7 +267,7 @@ class _Potential(_TrussStatement):
     @property
     def elastic_energy(self) -> cp.Expression:
         """Σ w(c)."""
-        return self.scaled.law.energy_expression(self.c, self.contact_weight)
+        return elastic_energy(self.scaled.law, self.c, self.contact_weight)
 
     @property
     def load(self) -> cp.Constant:
@@ -271,7 +277,8 @@ class _Potential(_TrussStatement):
     @property
     def gap(self) -> cp.Expression:
         """B u, and what prescribed displacements add to it."""
-        return self.B @ self.u + self.scaled.opening
+        gap, opening = self.B @ self.u, self.scaled.opening
+        return gap + cp.Constant(opening, name="Bū") if np.any(opening) else gap
 
     @property
     def fixed(self) -> list[cp.Constraint]:
@@ -285,23 +292,13 @@ class _Potential(_TrussStatement):
 
     def seed(self, start: WarmStart) -> None:
         """Write the displacement, overlaps, and forces as multipliers."""
-        u = self.moved(start)
+        u = self.displacement_of(start)
         if u is None or start.motion is None:
             return
         self.u.value = u
         overlap = np.maximum(self.data.overlap(start.motion) / self.data.length, 0.0)
         self.c.value = overlap if self.data.nc else np.zeros(1)
-        seed_dual(self.problem.constraints[0], self.contact_weight * self.matched(start))
-
-
-def complementary_form(x: _Complementary) -> cp.Problem:
-    """(33) and (36): Σ w*(f) over f ≥ 0 with Bᵀf = F̃."""
-    return cp.Problem(cp.Minimize(x.elastic_energy + x.work), [x.B.T @ x.f == x.load])
-
-
-def potential_form(x: _Potential) -> cp.Problem:
-    """(32) corrected: Σ w(c) + F̃ᵀu with overlaps c ≥ −B u, c ≥ 0."""
-    return cp.Problem(cp.Minimize(x.elastic_energy + x.load @ x.u), [x.gap + x.c >= 0, *x.fixed])
+        seed_dual(self.problem.constraints[0], self.contact_weight * self.forces_of(start)[1])
 
 
 def _free_mask(free_dofs: Any, nv: int) -> BoolArray:

@@ -21,7 +21,7 @@ from cdopt._util.errors import SolveFailed
 from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.posing import posed_once
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.formulations.statement import align
+from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.solution import Iterate
 
@@ -130,11 +130,11 @@ class QuasiStatic(NoTensionTruss):
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        p, q = self.data.law.power, self.data.law.conjugate_power
+        p = self.data.law.power
         if self.form == "complementary":
             return align(
-                rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-                rf"\sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}} + \Phi^\mathsf{{T}} f",
+                rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & {conjugate_latex(p)} "
+                r"+ \Phi^\mathsf{T} f",
                 r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0",
             )
         return align(

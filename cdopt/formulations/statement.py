@@ -1,8 +1,8 @@
 """One form of a problem as CVXPY states it.
 
 Solvers see variables without dimensions. A physical quantity is its unit times a variable, and the
-constants of a statement are those of ``data.scaled()``: in its units the time step is one, and the
-problem reads as it does in physical symbols.
+constants are those of ``data.scaled()``. In its units the time step is one, so that a statement
+reads as it does in physical symbols.
 """
 
 from __future__ import annotations
@@ -14,26 +14,22 @@ from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt.problem import (
-    DelassusStepData,
-    ElasticStepData,
-    MatrixStepData,
-    ProblemData,
-    RigidData,
-    WarmStart,
-)
-from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.scaling import scaled
+from cdopt.problem import ProblemData, WarmStart
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.solution import Iterate
 
 Self = TypeVar("Self", bound="Statement")
 
+_MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
+
 
 class Statement(ABC):
     """The variables of one form, the problem stated on them, and how to read and write them.
+
+    CVXPY takes no variable of size zero. Where there is no contact, one contact that carries
+    nothing is added to the variables.
 
     Attributes
     ----------
@@ -76,11 +72,9 @@ class Statement(ABC):
         other.problem = cp.Problem(objective, [*self.problem.constraints, *constraints])
         return other
 
-    # --- constants ---------------------------------------------------------------------
-
     @property
     def contact_weight(self) -> FloatArray:
-        """(nc,) weight of each contact; of an idle one where there is none (CVXPY needs one)."""
+        """(nc,) weight of each contact; of the added one where there is none."""
         return self.weight[self.data.parts.contact] if self.data.nc else np.ones(1)
 
     @property
@@ -88,152 +82,40 @@ class Statement(ABC):
         """(nv,) weight of each dof."""
         return self.weight[self.data.parts.dof]
 
-    def scaled_forces(self, forces: FloatArray) -> FloatArray:
-        """Forces (nc,) in N as values of the variable f."""
-        return np.maximum(forces / self.data.force, 0.0) if self.data.nc else np.zeros(1)
+    def forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
+        """Forces (nc,) of a previous solution in N, and as values of the variable f."""
+        data = self.data
+        forces = start.forces_on(data.contact_ids, data.nc)
+        return forces, np.maximum(forces / data.force, 0.0) if data.nc else np.zeros(1)
 
     def physical_forces(self, f: Any) -> FloatArray:
         """Values of the variable f as forces (nc,) in N."""
         return self.data.force * np.asarray(f, dtype=float).ravel()[: self.data.nc]
 
 
-def weighted(matrix: sp.csr_array, weight: FloatArray, name: str) -> cp.Constant:
-    """The matrix as a constant, each part's block multiplied by the part's weight."""
-    if not np.all(weight == 1.0):
-        root = np.sqrt(weight)
-        matrix = scaled(matrix, root, root)
-    return cp.Constant(matrix, name=name)
+def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> cp.Expression:
+    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ."""
+    return _power_sum(c, weight * law.stiffness, law.power, "½k", f"k^{1 / law.power:.4g}")
 
 
-class ForceForm(Statement):
-    """Variables f ≥ 0 of a step, with w = v⁺ − v* where the step has matrices.
+def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> cp.Expression:
+    """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
+    compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
+    return _power_sum(
+        f, weight * compliance, law.conjugate_power, "½k⁻¹", f"k^{-1 / law.power:.4g}"
+    )
 
-    The quadratic form fᵀN f is then wᵀM w with M w = Bᵀf, so that N is never formed.
+
+def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> cp.Expression:
+    """Σ (factor/exponent) x^exponent for x ≥ 0.
+
+    The factor goes inside the power, where it spans fewer orders of magnitude; a quadratic
+    keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
     """
-
-    data: RigidData | ElasticStepData
-
-    def _declare(self) -> None:
-        data = self.data
-        self.f = cp.Variable(max(data.nc, 1), nonneg=True, name="f")
-        self.forces = cp.multiply(data.force, self.f[: data.nc])
-        self.momentum: list[cp.Constraint] = []
-        if isinstance(data, MatrixStepData):
-            self.w = cp.Variable(data.nv, name="w")
-            self.momentum = [self._momentum(data)]
-
-    def _momentum(self, data: MatrixStepData) -> cp.Constraint:
-        """M w = Bᵀf, each row in units of its own mass."""
-        M, B = data.scaled().M, data.scaled().B if data.nc else sp.csr_array((1, data.nv))
-        own = 1.0 / M.diagonal()
-        push = cp.Constant(scaled(B, None, own).T, name="diag(M)⁻¹Bᵀ") @ self.f
-        if data.mass.is_diagonal:
-            return self.w == push
-        return cp.Constant(scaled(M, own, None), name="diag(M)⁻¹M") @ self.w == push
-
-    @property
-    def fNf(self) -> cp.Expression:
-        """fᵀN f."""
-        data = self.data
-        if not isinstance(data, DelassusStepData):
-            M = weighted(data.scaled().M, self.dof_weight, "M")
-            return cp.quad_form(self.w, M, assume_PSD=True)
-        N = data.scaled().N if data.nc else sp.csr_array(np.eye(1))
-        return cp.quad_form(self.f, weighted(N, self.contact_weight, "N"), assume_PSD=True)
-
-    @property
-    def p(self) -> cp.Constant:
-        """p (nc,), positive for an idle contact."""
-        p = self.data.scaled().p if self.data.nc else np.ones(1)
-        return cp.Constant(self.contact_weight * p, name="p")
-
-    @property
-    def elastic_energy(self) -> cp.Expression:
-        """Σ w*(f)."""
-        return _law(self.data).conjugate_expression(self.f, self.contact_weight)
-
-    def iterate(self) -> Iterate | None:
-        """f, and the v⁺ that follows from it."""
-        if self.f.value is None:
-            return None
-        forces = self.physical_forces(self.f.value)
-        return Iterate(self.data.velocity(forces), forces)
-
-    def seed(self, start: WarmStart) -> None:
-        """Write forces, and the motion they cause."""
-        self.write(start.forces_on(self.data.contact_ids, self.data.nc))
-
-    def write(self, forces: FloatArray) -> None:
-        """Write forces (nc,) in N, and the motion they cause."""
-        data = self.data
-        self.f.value = self.scaled_forces(forces)
-        if isinstance(data, MatrixStepData):
-            self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
-            pace = self.w.value * data.scaled().M.diagonal()
-            seed_dual(self.momentum[0], -self.dof_weight * pace)
-
-
-class VelocityForm(Statement):
-    """Variables w = v⁺ − v* of a step, with overlaps c ≥ 0 where its contacts are elastic."""
-
-    data: MatrixStepData
-
-    def _declare(self) -> None:
-        data = self.data
-        self.w = cp.Variable(data.nv, name="w")
-        self.velocity = cp.multiply(data.dof_speed, self.w) + data.free_motion
-        if isinstance(data, ElasticStepData):
-            self.c = cp.Variable(max(data.nc, 1), nonneg=True, name="c")
-
-    @property
-    def wMw(self) -> cp.Expression:
-        """‖v⁺ − v*‖²_M."""
-        M = weighted(self.data.scaled().M, self.dof_weight, "M")
-        return cp.quad_form(self.w, M, assume_PSD=True)
-
-    @property
-    def gap(self) -> cp.Expression:
-        """B v⁺ + bias, which is B w + p; positive for an idle contact."""
-        s, idle = self.data.scaled(), not self.data.nc
-        B = sp.csr_array((1, self.data.nv)) if idle else s.B
-        return cp.Constant(B, name="B") @ self.w + cp.Constant(
-            np.ones(1) if idle else s.p, name="p"
-        )
-
-    @property
-    def elastic_energy(self) -> cp.Expression:
-        """Σ w(c)."""
-        return _law(self.data).energy_expression(self.c, self.contact_weight)
-
-    def iterate(self) -> Iterate | None:
-        """v⁺, and f: of rigid contacts the multipliers, of elastic ones by their law."""
-        data, multipliers = self.data, self.problem.constraints[0].dual_value
-        if self.w.value is None:
-            return None
-        motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
-        if isinstance(data, ElasticStepData):
-            return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
-        if multipliers is None:
-            return None
-        return Iterate(motion, self.physical_forces(multipliers / self.contact_weight))
-
-    def seed(self, start: WarmStart) -> None:
-        """Write the motion that forces cause, and forces as multipliers."""
-        self.write(start.forces_on(self.data.contact_ids, self.data.nc))
-
-    def write(self, forces: FloatArray) -> None:
-        """Write the motion that forces (nc,) in N cause, and forces as multipliers."""
-        data, f = self.data, self.scaled_forces(forces)
-        self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
-        seed_dual(self.problem.constraints[0], self.contact_weight * f)
-        if isinstance(data, ElasticStepData):
-            self.c.value = _law(data).overlap(f)
-
-
-def _law(data: ProblemData) -> PowerLaw:
-    """The law of the scaled step; that of an idle contact where there is none."""
-    law = data.scaled().law
-    return PowerLaw(np.ones(1), HOOKE) if law is None or not data.nc else law
+    if exponent == 2.0:
+        return cp.Constant(0.5 * factor, name=names[0]) @ cp.square(x)
+    root = cp.Constant(factor ** (1.0 / exponent), name=names[1])
+    return cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
 
 
 def seed_dual(constraint: cp.Constraint, value: FloatArray) -> None:
@@ -244,3 +126,10 @@ def seed_dual(constraint: cp.Constraint, value: FloatArray) -> None:
 def align(*lines: str) -> str:
     """A LaTeX align environment of these lines."""
     return "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
+
+
+def conjugate_latex(power: float, contacts: str = "i", divisor: str = "") -> str:
+    """Σ w*(f) over a ``divisor``, in LaTeX."""
+    q, r = power / (power - 1.0), power - 1.0
+    factor = rf"\frac{{1}}{{{q:.6g}{divisor}}}"
+    return rf"{factor} \sum_{{{contacts}}} k_i^{{-1/{r:.6g}}} f_i^{{{q:.6g}}}"

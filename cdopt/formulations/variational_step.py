@@ -34,9 +34,10 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.elastic import ElasticStep
-from cdopt.formulations.statement import ForceForm, align
+from cdopt.formulations.compliant_cd import ElasticStep
+from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_damping import StepDamping
+from cdopt.formulations.step_forms import ForceForm
 from cdopt.problem import ElasticStepData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
@@ -58,14 +59,11 @@ class VariationalStep(ElasticStep):
     alpha : α in [0, 1), where in the step forces are taken; ½ is of second order.
     power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz.
     damping_matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
-    damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first.
+    damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first; or a
+        ``StepDamping``, where C changes in the step or walls move, and then no damping_matrix.
     two_sided : (nc,) bool, contacts that also pull: linear, k in N/m whatever the power.
     form : "velocity" for the primal, which solvers find easier when steps are short; "force" for
         the dual.
-    damping_matrix_start : C at q, in Qᵖ of the paper's split; default that at q_α.
-    damping_matrix_end : C at q_{1−α}, in Q⁺ of the forced split; default that at q_α.
-    damping_drive : (nv,) N and N·m, what moving walls exert through C: Q = −C q̇ + drive.
-    damping_drive_start, damping_drive_end : the same at q and at q_{1−α}, default that at q_α.
 
     Attributes
     ----------
@@ -107,15 +105,9 @@ class VariationalStep(ElasticStep):
         alpha: float = 0.5,
         power: checks.Power = HOOKE,
         damping_matrix: Any = None,
-        damping: str = "forced",
+        damping: str | StepDamping = "forced",
         two_sided: Any = None,
         form: str = "velocity",
-        *,
-        damping_matrix_start: Any = None,
-        damping_matrix_end: Any = None,
-        damping_drive: Any = None,
-        damping_drive_start: Any = None,
-        damping_drive_end: Any = None,
     ) -> None:
         step = self._take(step, form)
         if np.any(step.restitution):
@@ -130,16 +122,7 @@ class VariationalStep(ElasticStep):
         nv = self._load.size
         self.mom = checks.vector("mom", mom, nv, "kg m/s")
         self.law = PowerLaw(step.stiffness, checks.power("power", power))
-        self.damping = StepDamping.read(
-            nv,
-            damping,
-            damping_matrix,
-            damping_matrix_start,
-            damping_matrix_end,
-            damping_drive,
-            damping_drive_start,
-            damping_drive_end,
-        )
+        self.damping = _damping(damping, damping_matrix, nv)
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
@@ -273,7 +256,7 @@ class VariationalStep(ElasticStep):
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
         f = start.forces_on(self.contact_ids, self.step.nc)
-        self.statement.write(f[self._unknown])
+        self.statement.seed(WarmStart(f[self._unknown]))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         h, damping = self.step.dt, self.damping
@@ -288,7 +271,7 @@ class VariationalStep(ElasticStep):
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        nv, p, q = self.mom.size, self.law.power, self.law.conjugate_power
+        nv, p = self.mom.size, self.law.power
         if self.alpha == 0.0:
             return align(
                 rf"\min_{{\Delta q \in \mathbb{{R}}^{{{nv}}}}}\quad & "
@@ -306,7 +289,7 @@ class VariationalStep(ElasticStep):
         return align(
             rf"\min_{{f \in \mathbb{{R}}^{{{self._unknown.size}}},\, f \ge 0}}\quad & "
             r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
-            rf"\frac{{1}}{{{q:.6g}\,\alpha h}} \sum_i k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}"
+            + conjugate_latex(p, divisor=r"\,\alpha h")
         )
 
 
@@ -316,6 +299,17 @@ def _fraction(value: object) -> float:
     if alpha == 1.0 or 0.0 < alpha < LEAST_ALPHA:
         raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {LEAST_ALPHA:g} to below 1")
     return alpha
+
+
+def _damping(damping: str | StepDamping, matrix: Any, nv: int) -> StepDamping:
+    """The damping of a caller's arguments."""
+    if not isinstance(damping, StepDamping):
+        damping = StepDamping(sp.csr_array((nv, nv)) if matrix is None else matrix, split=damping)
+    elif matrix is not None:
+        raise InvalidInput("damping_matrix", checks.describe(matrix), "none beside a StepDamping")
+    if damping.matrix.shape != (nv, nv):
+        raise InvalidInput("damping_matrix", f"shape {damping.matrix.shape}", f"({nv}, {nv})")
+    return damping
 
 
 def _mask(name: str, value: Any, size: int) -> BoolArray:

@@ -38,7 +38,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
-from cdopt.backends.base import Backend, Capability, Posed, RunResult
+from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.native import scaled_step
 from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
@@ -148,7 +148,7 @@ class Siconos:
 
     def run(
         self,
-        posed: Posed,
+        posed: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,

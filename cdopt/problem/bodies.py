@@ -15,7 +15,7 @@ _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of
 
 
 @dataclass(frozen=True, eq=False)
-class Bodies:
+class BodyBlocks:
     """A partition of the degrees of freedom into bodies.
 
     Attributes
@@ -44,15 +44,15 @@ class Bodies:
         return ContactBodies(contact, body, mobility, B.shape[0], self.count)
 
 
-def stated_bodies(dof_body: IntArray) -> Bodies:
+def stated_bodies(dof_body: IntArray) -> BodyBlocks:
     """The bodies named by ``dof_body`` (nv,), numbered from zero."""
     label = np.unique(dof_body, return_inverse=True)[1]
-    return Bodies(read_only(label.astype(np.int64)), int(label.max(initial=-1)) + 1)
+    return BodyBlocks(read_only(label.astype(np.int64)), int(label.max(initial=-1)) + 1)
 
 
-def one_body_a_dof(nv: int) -> Bodies:
+def one_body_a_dof(nv: int) -> BodyBlocks:
     """Each of nv dofs by itself, where nothing says which belong together."""
-    return Bodies(read_only(np.arange(nv)), nv)
+    return BodyBlocks(read_only(np.arange(nv)), nv)
 
 
 def bodies_of(
@@ -60,7 +60,7 @@ def bodies_of(
     mass: FloatArray,
     coupling: sp.csr_array | None = None,
     dof_body: IntArray | None = None,
-) -> Bodies:
+) -> BodyBlocks:
     """The bodies of a contact network.
 
     Parameters
@@ -84,7 +84,7 @@ def bodies_of(
         left = np.concatenate([left, rows_of(coupling)])
         right = np.concatenate([right, coupling.indices])
     label, count = components(left, right, nv)
-    return Bodies(read_only(label), count)
+    return BodyBlocks(read_only(label), count)
 
 
 def _shared_contacts(B: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:

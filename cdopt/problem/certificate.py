@@ -149,6 +149,11 @@ class ProblemData(ABC):
     def force(self) -> FloatArray:
         """(nc,) N, unit of each contact's force."""
 
+    @property
+    @abstractmethod
+    def part_energy(self) -> FloatArray:
+        """(parts,) J, unit of each part's energy."""
+
     @abstractmethod
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """The optimality conditions at an answer: how far each is from being met."""

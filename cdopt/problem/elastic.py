@@ -48,16 +48,16 @@ class ElasticStepData(MatrixStepData):
         """c (nc,), m, at the end of the step: −Δt times the gap rate."""
         return -self.dt * self.gap(v_next, f)
 
-    def primal(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
+    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """½ ‖v⁺ − v*‖²_M + Σ w(c) (parts,), J."""
         stored = self.law.energy(self.overlap(v_next, f))
-        kinetic = self.velocity_objective(v_next, f)
+        kinetic = super().velocity_objective(v_next, f)
         return kinetic + self.parts.total(self.parts.contact, stored)
 
-    def dual(self, f: FloatArray) -> FloatArray:
+    def force_objective(self, f: FloatArray) -> FloatArray:
         """½ fᵀN f + pᵀf + (1/Δt) Σ w*(f) (parts,), N m/s."""
         stored = self.parts.total(self.parts.contact, self.law.conjugate(f))
-        return self.force_objective(f) + stored / self.dt
+        return super().force_objective(f) + stored / self.dt
 
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""

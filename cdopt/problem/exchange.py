@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.problem.bodies import Bodies
+from cdopt.problem.bodies import BodyBlocks
 from cdopt.problem.certificate import EPS
 from cdopt.problem.scaling import Entries
 
@@ -75,7 +75,7 @@ class BodyExchange(Exchange):
     momentum_round_off: FloatArray
 
     @property
-    def bodies(self) -> Bodies:
+    def bodies(self) -> BodyBlocks:
         """The dofs by body."""
         return self.data.bodies
 

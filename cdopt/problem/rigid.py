@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem.bodies import Bodies, ContactBodies, bodies_of
+from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
 from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.exchange import BodyExchange, Exchange, body_exchange
@@ -234,7 +234,7 @@ class MatrixStepData(StepData):
         return network_parts(self.B, self.mass.M)
 
     @cached_property
-    def bodies(self) -> Bodies:
+    def bodies(self) -> BodyBlocks:
         """The bodies that the degrees of freedom belong to."""
         coupling = None if self.mass.is_diagonal else self.mass.M
         return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)

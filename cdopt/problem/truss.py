@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem.bodies import Bodies, one_body_a_dof, stated_bodies
+from cdopt.problem.bodies import BodyBlocks, one_body_a_dof, stated_bodies
 from cdopt.problem.certificate import (
     EPS,
     ProblemData,
@@ -99,7 +99,7 @@ class TrussData(ProblemData):
     prescribed_u: FloatArray
     contact_ids: NDArray[Any] | None = None
     dof_body: IntArray | None = None
-    step_bodies: Bodies | None = None
+    step_bodies: BodyBlocks | None = None
     step_acting: FloatArray | None = None
 
     kind = "truss"
@@ -182,7 +182,7 @@ class TrussData(ProblemData):
     # --- what acts ---------------------------------------------------------------------
 
     @cached_property
-    def bodies(self) -> Bodies:
+    def bodies(self) -> BodyBlocks:
         """The bodies that the dofs belong to."""
         if self.step_bodies is not None:
             return self.step_bodies
@@ -321,6 +321,11 @@ class TrussData(ProblemData):
     def part_length(self) -> FloatArray:
         """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
         return read_only(PowerLaw(self.part_stiffness, self.law.power).overlap(self.part_force))
+
+    @cached_property
+    def part_energy(self) -> FloatArray:
+        """(parts,) J: work of the part's force over its overlap."""
+        return read_only(self.part_force * self.part_length)
 
     @cached_property
     def force(self) -> FloatArray:

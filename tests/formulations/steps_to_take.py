@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 import cdopt
+from cdopt.formulations import StepDamping
 
 
 @dataclass
@@ -29,18 +30,27 @@ class Case:
     split: str = "forced"
 
     def step(self, **changes):
-        arguments = {
-            "M": self.M, "B": self.B, "phi": self.phi, "v": np.zeros(len(self.M)),
-            "F_ext": self.F, "dt": self.h, "stiffness": self.k,
-        }  # fmt: skip
-        return cdopt.ContactStep(**{**arguments, **changes})
+        step = cdopt.ContactStep(
+            self.M, self.B, self.phi, np.zeros(len(self.M)), self.F, self.h, stiffness=self.k
+        )
+        return step.replace(**changes)
 
-    def pose(self, form="velocity", **changes):
-        arguments = {
-            "alpha": self.alpha, "power": self.power, "damping_matrix": self.C,
-            "damping": self.split, "two_sided": self.bonds, "damping_drive": self.drive,
-        }  # fmt: skip
-        return cdopt.VariationalStep(self.step(), self.mom, form=form, **{**arguments, **changes})
+    def pose(self, form="velocity", alpha=None, **damping):
+        """The variational step; ``damping`` replaces arguments of its StepDamping."""
+        return cdopt.VariationalStep(
+            self.step(),
+            self.mom,
+            alpha=self.alpha if alpha is None else alpha,
+            power=self.power,
+            damping=self.damping(**damping),
+            two_sided=self.bonds,
+            form=form,
+        )
+
+    def damping(self, **changes):
+        return StepDamping(
+            **{"matrix": self.C, "drive": self.drive, "split": self.split, **changes}
+        )
 
     def past(self):
         """Qᵖ of the paper's split; zero in the forced one."""

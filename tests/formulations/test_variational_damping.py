@@ -7,16 +7,15 @@ import pytest
 from steps_to_take import random_case
 
 import cdopt
+from cdopt.formulations import StepDamping
 
 K, GAMMA = 50.0, 6.0
 
 
 def oscillator(q, h, **changes):
     """1 kg on a spring that also pulls, at q."""
-    arguments = {
-        "M": [[1.0]], "B": [[1.0]], "phi": [q], "v": [0.0], "F_ext": [0.0], "dt": h, "stiffness": K,
-    }  # fmt: skip
-    return cdopt.ContactStep(**{**arguments, **changes})
+    step = cdopt.ContactStep([[1.0]], [[1.0]], [q], [0.0], [0.0], h, stiffness=K)
+    return step.replace(**changes)
 
 
 def march(q, mom, h, steps, **arguments):
@@ -69,7 +68,7 @@ def test_the_splits_differ_by_their_formulas():
     load = h * (1 - alpha) * (case.F - B.T @ (case.k * case.phi)) + 0.5 * h * case.drive
     past = 0.5 * h * (case.drive - C @ np.linalg.solve(M, case.mom))
     for split, start in (("forced", case.mom), ("paper", case.mom + past)):
-        found = case.pose(damping=split).solve("newton")
+        found = case.pose(split=split).solve("newton")
         u = h * np.linalg.solve(A, start + load)
         np.testing.assert_allclose(found.u, u, rtol=1e-9)
         impulse = h * (B.T @ found.f + case.F) + 0.5 * (h * case.drive - C @ u)
@@ -79,23 +78,23 @@ def test_the_splits_differ_by_their_formulas():
 
 def test_each_split_reads_the_matrix_of_its_own_moment():
     case = random_case(8)
-    other = 2.0 * case.C + np.eye(5)
-    pairs = {"forced": "damping_matrix_end", "paper": "damping_matrix_start"}
+    given, other = (case.C, case.drive), (2.0 * case.C + np.eye(5), case.drive)
+    pairs = {"forced": "end", "paper": "start"}
     for split, name in pairs.items():
-        same = case.pose(damping=split).solve("newton")
-        given = case.pose(damping=split, **{name: case.C}).solve("newton")
-        np.testing.assert_array_equal(same.mom, given.mom)
-        unread = case.pose(damping=split, **{n: other for n in pairs.values() if n != name})
+        same = case.pose(split=split).solve("newton")
+        stated = case.pose(split=split, **{name: given}).solve("newton")
+        np.testing.assert_array_equal(same.mom, stated.mom)
+        unread = case.pose(split=split, **{n: other for n in pairs.values() if n != name})
         np.testing.assert_array_equal(same.mom, unread.solve("newton").mom)
-        read = case.pose(damping=split, **{name: other}).solve("newton")
+        read = case.pose(split=split, **{name: other}).solve("newton")
         if split == "forced":
             np.testing.assert_array_equal(read.u, same.u)
-            change = -0.5 * (other - case.C) @ same.u
+            change = -0.5 * (other[0] - case.C) @ same.u
             np.testing.assert_allclose(read.mom - same.mom, change, rtol=1e-9)
         else:
             v = np.linalg.solve(case.M, case.mom)
-            change = -0.5 * case.h * (other - case.C) @ v
-            R = case.pose(damping=split).residual(read.u) + change
+            change = -0.5 * case.h * (other[0] - case.C) @ v
+            R = case.pose(split=split).residual(read.u) + change
             np.testing.assert_allclose(R, 0.0, atol=1e-10)
 
 
@@ -105,7 +104,7 @@ def test_a_body_that_moves_with_its_wall_feels_no_damping(split):
     h, V = 0.1, 0.7
     step = oscillator(0.0, h, gap_rate=-V)
     found = cdopt.VariationalStep(
-        step, [V], damping=split, damping_matrix=[[GAMMA]], damping_drive=[GAMMA * V]
+        step, [V], damping=StepDamping([[GAMMA]], [GAMMA * V], split)
     ).solve("newton")
     assert found.u[0] == pytest.approx(h * V, rel=1e-12)
     assert found.mom[0] == pytest.approx(V, rel=1e-12)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from steps_to_take import random_case
 
 import cdopt
+from cdopt.formulations import StepDamping
 
 BACKENDS = [("clarabel", {"accuracy": 1e-10}), ("osqp", {"accuracy": 1e-9}), ("newton", {})]
 CLARABEL = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -254,7 +255,7 @@ def test_names_warm_starts_files_and_constraints(tmp_path):
     case = random_case(9, bonds=2)
     names = [f"c{i}" for i in range(7)]
     step = case.step(contact_ids=names, dof_body=[0, 0, 1, 1, 1])
-    arguments = {"damping_matrix": case.C, "two_sided": case.bonds, "damping_drive": case.drive}
+    arguments = {"damping": case.damping(), "two_sided": case.bonds}
     posed = cdopt.VariationalStep(step, case.mom, form="force", **arguments)
     found = posed.solve("osqp", accuracy=1e-9)
     assert found.contact_ids.tolist() == names
@@ -356,9 +357,8 @@ def test_words():
         ("damping_matrix", {"damping_matrix": [[-1.0, 0.0], [0.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": [[0.0, 1.0], [1.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": [[np.nan, 0.0], [0.0, 1.0]]}),
-        ("damping_matrix_start", {"damping_matrix_start": -np.eye(2)}),
-        ("damping_matrix_end", {"damping_matrix_end": np.ones((2, 3))}),
-        ("damping_drive", {"damping_drive": [1.0]}),
+        ("damping_matrix", {"damping_matrix": np.eye(2), "damping": StepDamping(np.eye(2))}),
+        ("damping_matrix", {"damping": StepDamping(np.eye(3))}),
         ("two_sided", {"two_sided": [True]}),
         ("two_sided", {"two_sided": [1, 0, 1]}),
         ("two_sided", {"two_sided": True}),
@@ -370,6 +370,21 @@ def test_the_error_names_the_argument(argument, changes):
     )
     with pytest.raises(cdopt.InvalidInput) as error:
         cdopt.VariationalStep(**{"step": step, "mom": np.zeros(2), **changes})
+    assert error.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("argument", "changes"),
+    [
+        ("damping start", {"start": (-np.eye(2), [0.0, 0.0])}),
+        ("damping end", {"end": (np.ones((2, 3)), [0.0, 0.0])}),
+        ("damping end", {"end": (np.eye(2), [0.0])}),
+        ("damping drive", {"drive": [1.0]}),
+    ],
+)
+def test_bad_damping_is_refused(argument, changes):
+    with pytest.raises(cdopt.InvalidInput) as error:
+        StepDamping(np.eye(2), **changes)
     assert error.value.argument == argument
 
 

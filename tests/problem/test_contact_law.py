@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdopt.formulations.statement import conjugate_energy, elastic_energy
 from cdopt.problem.contact_law import PowerLaw
 
 powers = st.floats(1.2, 6.0)
@@ -50,17 +51,12 @@ def test_hooke_and_hertz_by_hand() -> None:
 
 
 @pytest.mark.parametrize("p", [1.5, 2.0, 2.5, 3.0, 2.2371])
-def test_expressions_say_what_the_numbers_say(p: float) -> None:
-    k = np.array([0.3, 1.0, 7.0])
-    weight = np.array([1.0, 2.0, 0.5])
+def test_expressions_have_the_values_of_the_law(p: float) -> None:
+    law, weight = PowerLaw(np.array([0.3, 1.0, 7.0]), p), np.array([1.0, 2.0, 0.5])
     values = np.array([0.2, 1.5, 0.9])
     x = cp.Variable(3, value=values)
-    one = PowerLaw(k, p)
-    assert one.energy_expression(x, weight).value == pytest.approx(
-        float(weight @ one.energy(values)), rel=1e-9
-    )
-    assert one.conjugate_expression(x, weight).value == pytest.approx(
-        float(weight @ one.conjugate(values)), rel=1e-9
-    )
-    assert one.energy_expression(x, weight).is_convex()
-    assert one.conjugate_expression(x, weight).is_convex()
+    pairs = ((elastic_energy, law.energy), (conjugate_energy, law.conjugate))
+    for expression, energy in pairs:
+        stated = expression(law, x, weight)
+        assert stated.value == pytest.approx(float(weight @ energy(values)), rel=1e-9)
+        assert stated.is_convex()
