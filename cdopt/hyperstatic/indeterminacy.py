@@ -515,7 +515,7 @@ def _parts_of(
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     scale[stuck] = data.force[stuck]
     exchange = data.exchange(first.v_next, np.asarray(first.f))
-    acting = exchange.force()
+    acting = exchange.force
     unit = np.where(acting > 0.0, np.minimum(acting, scale), scale)
     blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, scale)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))

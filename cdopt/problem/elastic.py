@@ -64,13 +64,13 @@ class ElasticStepData(MatrixStepData):
         law, exchange = self.law, self.exchange(motion, f)
         c, slack = self.overlap(motion, f), self.dt * exchange.gap_round_off
         closing = law.force(self.dt * (positive(-self.step.p_vec) + exchange.speed))
-        force = np.minimum(exchange.force(), closing)
+        force = np.minimum(exchange.force, closing)
         stored = law.energy(c) + law.conjugate(f)
         round_off = energy_round_off(law, f, c, slack)
         return (
             law_residual(law, f, c, slack, force),
             tension(f, force),
-            *self.momentum_residual(exchange),
+            *exchange.momentum,
             self.duality_gap(exchange, stored - f * c, round_off, stored),
         )
 

@@ -16,7 +16,6 @@ from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
 from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
-from cdopt.problem.exchange import BodyExchange, Exchange, body_exchange
 from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import (
@@ -35,6 +34,41 @@ from cdopt.problem.scaling import (
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
+_NEIGHBOUR = 1e-2  # a body on which nothing acts takes this share of what acts next to it,
+_BACKGROUND = 1e-6  # or this share of the speed of its part, where nothing acts next to it either
+_RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """What acts on the bodies and at the contacts of a step, for an answer (v⁺, f).
+
+    These are the scales of the certificate. None is taken over the whole network, so that a fast
+    or heavy body lends its scale to no other (compare the componentwise backward error of Oettli &
+    Prager, Numerische Mathematik 6, 1964).
+
+    Attributes
+    ----------
+    speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
+        the speed of the contact's part.
+    gap_round_off : (nc,) m/s, of the gap of each contact.
+    force : (nc,) N, what acts at each contact: of what its bodies exchange the smaller.
+    part_energy : (parts,) J, what acts in each independent part.
+    acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, where a_j is the larger of the changes of
+        speed that contacts and loads make in this step; empty where only N and p are known.
+    momentum : the residual of momentum, where bodies are known.
+    kinetic, kinetic_round_off : (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, which is
+        the share of momentum in the duality gap, and its round-off.
+    """
+
+    speed: FloatArray
+    gap_round_off: FloatArray
+    force: FloatArray
+    part_energy: FloatArray
+    acting: FloatArray
+    momentum: tuple[Residual, ...]
+    kinetic: FloatArray
+    kinetic_round_off: FloatArray
 
 
 class StepData(ProblemData):
@@ -44,6 +78,8 @@ class StepData(ProblemData):
     """
 
     step: Step
+
+    kind = "rigid step"
 
     @property
     def nc(self) -> int:
@@ -82,9 +118,27 @@ class StepData(ProblemData):
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
 
-    def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
-        """The residual of momentum under an ``exchange``, where bodies are known."""
-        return ()
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The optimality conditions (20)–(22) of Olsen & Kamrin (2018): f ≥ 0, g ≥ 0, fᵀg = 0.
+
+        With S_i the gap speed of what acts at contact i and E the energy of what acts in a part:
+
+        - ``penetration``      max (−g_i)₊ / S_i
+        - ``tension``          max (−N_ii f_i)₊ / S_i
+        - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
+        - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
+        - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
+        """
+        exchange, gap, push = self.exchange(motion, f), self.gap(motion, f), self.mobility * f
+        speed, round_off, zero = exchange.speed, exchange.gap_round_off, np.zeros(self.nc)
+        both = positive(np.minimum(push, gap))
+        return (
+            worst("penetration", positive(-gap), speed, round_off, "m/s"),
+            worst("tension", positive(-push), speed, zero, "m/s"),
+            worst("complementarity", both, speed, round_off, "m/s"),
+            *exchange.momentum,
+            self.duality_gap(exchange, self.dt * f * gap, self.dt * np.abs(f) * round_off, zero),
+        )
 
     def duality_gap(
         self,
@@ -102,19 +156,13 @@ class StepData(ProblemData):
         stored : (nc,) J, elastic energy of each contact.
         """
         at, parts = self.parts.contact, self.parts
-        kinetic, kinetic_round_off = self._kinetic_gap(exchange)
         return worst(
             "duality gap",
-            np.abs(parts.total(at, unbalanced) + kinetic),
+            np.abs(parts.total(at, unbalanced) + exchange.kinetic),
             parts.total(at, stored) + exchange.part_energy,
-            parts.total(at, round_off) + kinetic_round_off,
+            parts.total(at, round_off) + exchange.kinetic_round_off,
             "J",
         )
-
-    def _kinetic_gap(self, exchange: Exchange) -> tuple[FloatArray, FloatArray]:
-        """½ ‖M(v⁺ − v*) − Δt Bᵀf‖² (parts,) in the norm of M⁻¹, J, and its round-off."""
-        none = np.zeros(self.parts.count)
-        return none, none
 
     # --- what acts ---------------------------------------------------------------------
 
@@ -270,26 +318,58 @@ class MatrixStepData(StepData):
 
     # --- the certificate ---------------------------------------------------------------
 
-    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> BodyExchange:
+    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
         """What acts on the bodies and at the contacts, for an answer (v⁺, f)."""
-        return body_exchange(self, self.velocity(f) if v_next is None else v_next, f)
+        step, dt, parts, bodies = self.step, self.dt, self.parts, self.bodies
+        mass, root, blocks = self.mass.diagonal, np.sqrt(self.mass.diagonal), bodies.label
+        v_next = self.velocity(f) if v_next is None else v_next
+        jump = v_next - step.v_star
+        change = np.maximum(np.abs(jump), np.abs(step.v_star - step.v))
+        motion_energy = mass * change**2
+        pushed = dt * self.entries.load_size(f)
+        if step.dof_body is None:  # dofs in which forces cancel may be those of a body that moves
+            change = np.maximum(change, pushed / mass)
+        acting = pushed + mass * change
+        gap_round_off = EPS * (np.abs(step.bias) + self.entries.times_size(v_next))
+        speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
+        exchanged = np.maximum(bodies.total((acting / root) ** 2), energy)
+        least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
+        imbalance = self.mass.M @ jump - dt * self.load(f)
+        momenta = Entries(self.mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
+        error, round_off = (
+            np.abs(imbalance) / np.sqrt(mass),
+            EPS * (pushed + momenta) / np.sqrt(mass),
+        )
+        momentum = worst("momentum", error, np.sqrt(energy)[blocks], round_off, "m/s √kg")
+        return Exchange(
+            speed,
+            gap_round_off,
+            self.contact_bodies.impulses(exchanged) / dt,
+            np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
+            acting,
+            (momentum,),
+            parts.total(parts.dof, 0.5 * imbalance * self.mass.solve(imbalance)),
+            parts.total(parts.dof, round_off**2),
+        )
 
-    def momentum_residual(self, exchange: Exchange) -> tuple[Residual, ...]:
-        """|M(v⁺ − v*) − Δt Bᵀf| of each dof over the ``exchange`` of its body."""
-        if not isinstance(exchange, BodyExchange):
-            return ()
-        root = exchange.root_mass
-        scale = np.sqrt(exchange.energy)[exchange.bodies.label]
-        error, round_off = np.abs(exchange.imbalance) / root, exchange.momentum_round_off / root
-        return (worst("momentum", error, scale, round_off, "m/s √kg"),)
+    def _gap_speeds(
+        self, energy: FloatArray, gap_round_off: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(nc,) m/s, gap speeds of what acts, and (bodies,) kg m²/s², the energies behind them.
 
-    def _kinetic_gap(self, exchange: Exchange) -> tuple[FloatArray, FloatArray]:
-        if not isinstance(exchange, BodyExchange):
-            return super()._kinetic_gap(exchange)
-        parts, imbalance = self.parts, exchange.imbalance
-        kinetic = 0.5 * imbalance * self.mass.solve(imbalance)
-        round_off = (exchange.momentum_round_off / exchange.root_mass) ** 2
-        return parts.total(parts.dof, kinetic), parts.total(parts.dof, round_off)
+        ``energy`` is Σ M_jj a_j² over each body's dofs. It is raised to a small share of what the
+        contacts that close would make, each by itself. A body without load, none of whose
+        contacts closes, takes a small share of what acts on its neighbours; in a part of such
+        bodies alone the part's speed counts.
+        """
+        idle = self.idle_parts[self.parts.contact]
+        most = np.where(idle, np.maximum(self.speed, _RESOLVED * gap_round_off), self.speed)
+        closing = np.maximum(-self.step.p_vec, 0.0)
+        background = np.where(idle, 1.0, _BACKGROUND) * most
+        energy = self.contact_bodies.least_energies(
+            energy, self.idle_bodies, closing, _NEIGHBOUR, background
+        )
+        return np.minimum(self.contact_bodies.speeds(energy), most), energy
 
     # --- what acts ---------------------------------------------------------------------
 
@@ -378,12 +458,6 @@ class RigidStepData(MatrixStepData):
 
     step: ContactStep
 
-    kind = "rigid step"
-
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
-        return _rigid_residuals(self, motion, f)
-
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
         return _squeezed(self, sp.csr_array(self.B.T), self.step.bias)
@@ -399,12 +473,6 @@ class DelassusStepData(StepData):
     """
 
     step: DelassusStep
-
-    kind = "rigid step"
-
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """The optimality conditions at forces f (nc,) in N."""
-        return _rigid_residuals(self, motion, f)
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """Multipliers g ≥ 0 with N g = 0 and gᵀp < 0, if there are any."""
@@ -450,8 +518,17 @@ class DelassusStepData(StepData):
         speed = np.where(self.idle_parts[parts.contact], self.speed, speed)
         without = self.dt * speed**2 / self.mobility  # in parts that forces move nothing of
         energy = np.where(self.dt * of_part > 0.0, self.dt * work, without)
-        part_energy = parts.total(parts.contact, energy)
-        return Exchange(speed, EPS * (np.abs(p) + summed), part_energy, self.mobility)
+        zero = np.zeros(parts.count)
+        return Exchange(
+            speed,
+            EPS * (np.abs(p) + summed),
+            speed / self.mobility,
+            parts.total(parts.contact, energy),
+            acting=np.zeros(0),
+            momentum=(),
+            kinetic=zero,
+            kinetic_round_off=zero,
+        )
 
     @cached_property
     def idle_parts(self) -> BoolArray:
@@ -482,31 +559,6 @@ def rigid_data(step: Step) -> RigidData:
     if isinstance(step, DelassusStep):
         return DelassusStepData(step)
     return RigidStepData(cast(ContactStep, step))
-
-
-def _rigid_residuals(
-    data: StepData, v_next: FloatArray | None, f: FloatArray
-) -> tuple[Residual, ...]:
-    """The optimality conditions (20)–(22) of Olsen & Kamrin (2018): f ≥ 0, g ≥ 0, fᵀg = 0.
-
-    With S_i the gap speed of what acts at contact i and E the energy of what acts in a part:
-
-    - ``penetration``      max (−g_i)₊ / S_i
-    - ``tension``          max (−N_ii f_i)₊ / S_i
-    - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
-    - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
-    - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
-    """
-    exchange, gap, push = data.exchange(v_next, f), data.gap(v_next, f), data.mobility * f
-    speed, round_off, none = exchange.speed, exchange.gap_round_off, np.zeros(data.nc)
-    both = positive(np.minimum(push, gap))
-    return (
-        worst("penetration", positive(-gap), speed, round_off, "m/s"),
-        worst("tension", positive(-push), speed, none, "m/s"),
-        worst("complementarity", both, speed, round_off, "m/s"),
-        *data.momentum_residual(exchange),
-        data.duality_gap(exchange, data.dt * f * gap, data.dt * np.abs(f) * round_off, none),
-    )
 
 
 def _squeezed(data: StepData, rows: sp.csr_array, bias: FloatArray) -> InfeasibilityProof | None:
