@@ -18,13 +18,13 @@ from scipy.sparse.linalg import spilu, splu
 import cdopt
 from benchmarks.record import Row
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg import ContactNetwork, network
 
 Apply = Callable[[FloatArray], FloatArray]
 SHIFT, TOL, MOST = 1e-10, 1e-8, 2000
 
 
-def loaded(n: int) -> tuple[Network, sp.csr_array, FloatArray]:
+def loaded(n: int) -> tuple[ContactNetwork, sp.csr_array, FloatArray]:
     """The network, its matrix on the loaded contacts at the solution, and the load."""
     problem = cdopt.bank.load("pyramid-hooke", n=n)
     step = problem.step
@@ -33,7 +33,7 @@ def loaded(n: int) -> tuple[Network, sp.csr_array, FloatArray]:
     )
     scaled, f = truss.data.scaled(), truss.solve("newton").f
     net = network(scaled.B, step.dof_body[scaled.used])
-    D = net.in_rows(np.where(f > 1e-9 * f.max(), scaled.law.stiffness, 0.0))
+    D = np.where(f > 1e-9 * f.max(), scaled.law.stiffness, 0.0)
     B = net.B[D > 0.0]
     own = SHIFT * sp.eye_array(net.m, format="csr")
     H = sp.csr_array(B.T @ (B * D[D > 0.0][:, None]) + own)

@@ -24,7 +24,7 @@ from benchmarks.limits import LONG, QUICK, SMALL, SQUARE, bandwidth, dgemm
 from benchmarks.problems import build
 from benchmarks.record import Row
 from cdopt._util.checks import FloatArray
-from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.backends.linalg.factorisation import SuperLU
 
 REPEATS, AT_LEAST = 7, 0.02  # runs, and seconds that each of them takes
@@ -52,7 +52,7 @@ def products(problem: str, quick: bool = False) -> list[Row]:
     return rows
 
 
-def _measured(net: Network) -> list[tuple[str, float, int]]:
+def _measured(net: ContactNetwork) -> list[tuple[str, float, int]]:
     """Each product, its seconds, and the bytes that it must move."""
     random = np.random.default_rng(0)
     u, f, rhs = random.random(net.m), random.random(net.nc), random.random(net.m)
@@ -94,7 +94,7 @@ def factorisation(problem: str, quick: bool = False) -> list[Row]:
     return rows
 
 
-def _factor_size(net: Network, D: FloatArray) -> tuple[int, float]:
+def _factor_size(net: ContactNetwork, D: FloatArray) -> tuple[int, float]:
     """Entries of the factor and the operations it takes: squares of its column counts summed."""
     if not isinstance(net.library, SuperLU):
         return _counted_by_pardiso(net)
@@ -102,7 +102,7 @@ def _factor_size(net: Network, D: FloatArray) -> tuple[int, float]:
     return int(columns.sum()), float((columns**2).sum())
 
 
-def _counted_by_pardiso(net: Network) -> tuple[int, float]:
+def _counted_by_pardiso(net: ContactNetwork) -> tuple[int, float]:
     """What PARDISO's analysis says of its factor, in its own nested dissection order."""
     mass = sp.csr_array((net.m, net.m)) if net.mass is None else net.mass
     own = sp.eye_array(net.m, format="csr")
@@ -120,7 +120,7 @@ def _counted_by_pardiso(net: Network) -> tuple[int, float]:
     return int(entries), 1e6 * max(1.0, float(millions))
 
 
-def _network(problem: str) -> Network:
+def _network(problem: str) -> ContactNetwork:
     step = build(problem).step
     return network(step.B, step.dof_body)
 

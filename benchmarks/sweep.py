@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.limits import LONG, QUICK, bandwidth
 from benchmarks.problems import build
 from benchmarks.record import Row
+from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import scaled_step
 from cdopt.backends.pgs import Visits, gauss_seidel
-from cdopt.backends.sparse_rows import plain
 from cdopt.problem import RigidStepData
 
 REPEATS, SWEEPS = 7, 50
@@ -28,8 +28,8 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
     step = build(problem).step
     memory = bandwidth(QUICK if quick else LONG, 1)
     scaled = scaled_step(RigidStepData(step))
-    rows = plain(scaled.rows)
-    spread = rows if scaled.spread is scaled.rows else plain(scaled.spread)
+    rows = csr_parts(scaled.rows)
+    spread = rows if scaled.spread is scaled.rows else csr_parts(scaled.spread)
     inverse = 1.0 / scaled.diagonal
     arrays = {
         id(array): array.nbytes for array in (*rows, *spread, scaled.p, scaled.diagonal, inverse)

@@ -29,11 +29,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import prange
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt.backends.deadline import Deadline
+from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
@@ -44,7 +46,6 @@ from cdopt.backends.native import (
     scaled_step,
     starting_forces,
 )
-from cdopt.backends.sparse_rows import Places, Rows, larger, plain, transposed
 from cdopt.backends.threads import several, threads_for
 from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
@@ -95,12 +96,9 @@ class APGD(NativeBackend):
         deadline: Deadline,
     ) -> Outcome:
         step = scaled_step(data)
-        rows = plain(step.rows)
-        spread = rows if step.spread is step.rows else plain(step.spread)
-        terms = Terms(*rows, step.diagonal, step.p)
         descent = ProximalGradient(
-            terms,
-            transposed(spread, step.rows.shape[1]),
+            Terms(*csr_parts(step.rows), step.diagonal, step.p),
+            csr_parts(sp.csr_array(step.spread.T)),
             np.where(step.diagonal > 0.0, starting_forces(data, start), 0.0),
         )
         prepared = time.perf_counter()
@@ -133,8 +131,8 @@ class Terms(NamedTuple):
     exponent : s.
     """
 
-    pointers: Places
-    columns: Places
+    pointers: Indices
+    columns: Indices
     values: FloatArray
     diagonal: FloatArray
     h: FloatArray
@@ -229,7 +227,7 @@ class ProximalGradient:
 # --- compiled loops ----------------------------------------------------------------------
 
 
-def chunks(n: int) -> Places:
+def chunks(n: int) -> Indices:
     """(chunks + 1,) where each chunk of a loop over n entries begins, and n; at least one chunk."""
     count = max(1, min(_CHUNKS, n // _LEAST_CHUNK))
     return (np.arange(count + 1) * n // count).astype(np.uint32)
@@ -246,7 +244,7 @@ def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: Float
 
 
 @compiled(parallel=True)
-def _multiply(threaded: bool, edges: Places, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+def _multiply(threaded: bool, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
     if threaded:
         for c in prange(edges.shape[0] - 1):
@@ -325,7 +323,7 @@ def _propose_chunk(
 
 @part(parallel=True)
 def _propose(
-    threaded: bool, edges: Places, proposal: Proposal, terms: Terms, state: FloatArray,
+    threaded: bool, edges: Indices, proposal: Proposal, terms: Terms, state: FloatArray,
     trial: FloatArray, best: FloatArray, sums: FloatArray,
 ) -> None:  # fmt: skip
     """Trial points x and d = x − z, chunk by chunk."""
@@ -362,7 +360,7 @@ def _judge_chunk(
 
 @part(parallel=True)
 def _judge(
-    threaded: bool, edges: Places, terms: Terms, state: FloatArray, trial: FloatArray,
+    threaded: bool, edges: Indices, terms: Terms, state: FloatArray, trial: FloatArray,
     y: FloatArray, sums: FloatArray,
 ) -> None:  # fmt: skip
     """H d and the sums of each chunk."""
@@ -385,7 +383,7 @@ def _in_order(sums: FloatArray, place: int) -> float:
 
 @compiled()
 def _accelerate(
-    threaded: bool, terms: Terms, transposed: Rows, edges: tuple[Places, Places],
+    threaded: bool, terms: Terms, transposed: Rows, edges: tuple[Indices, Indices],
     tolerance: float, state: FloatArray, scalars: FloatArray, best: FloatArray, y: FloatArray,
     trace: FloatArray,
 ) -> int:  # fmt: skip

@@ -28,11 +28,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends import newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
+from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
@@ -41,7 +43,6 @@ from cdopt.backends.native import (
     check_settings,
     starting_forces,
 )
-from cdopt.backends.sparse_rows import Rows, plain, transposed
 from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, RigidStepData, TrussData
 from cdopt.problem.solution import Iterate
@@ -95,7 +96,7 @@ class AugmentedLagrangian(NativeBackend):
             multipliers = newton.Multipliers(self.accuracy, self.max_outer, self.history)
             return multipliers._solve(data, start, tell, deadline)
         scaled = data.scaled()
-        state = _State(scaled, starting_forces(data, start), _start_u(scaled, start))
+        state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
         prepared = time.perf_counter()
         with threads_for(data.nc):
             met = self._outer(state, tell, deadline)
@@ -109,7 +110,7 @@ class AugmentedLagrangian(NativeBackend):
             Iterate(u, data.force * state.f), met, state.steps, prepared, solved, residuals
         )
 
-    def _outer(self, state: _State, tell: Progress, deadline: Deadline) -> bool:
+    def _outer(self, state: _TrussIterate, tell: Progress, deadline: Deadline) -> bool:
         mu = _MU_START
         omega, eta = mu, mu**_ETA_START
         for outer in range(1, self.max_outer + 1):
@@ -134,7 +135,7 @@ class AugmentedLagrangian(NativeBackend):
 
 
 @dataclass
-class _State:
+class _TrussIterate:
     """Where the iteration stands, in scaled units.
 
     Attributes
@@ -158,8 +159,8 @@ class _State:
     def __post_init__(self) -> None:
         B, law = self.truss.B, self.truss.law
         self.excess = np.asarray(B.T @ self.f - self.truss.load)
-        self._rows = plain(B)
-        self._columns = transposed(self._rows, B.shape[1])
+        self._rows = csr_parts(B)
+        self._columns = csr_parts(sp.csr_array(B.T))
         self._squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
         self._slope = 1.0 / (law.power - 1.0)
         self._compliance = law.stiffness**-self._slope

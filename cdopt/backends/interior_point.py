@@ -18,7 +18,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.iteration import System
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.contact_law import HOOKE
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -37,13 +37,13 @@ Start = tuple[FloatArray, FloatArray, FloatArray]  # w, f > 0, s > 0
 
 def solve(
     problem: NetworkProblem, start: Start, tol: float, limit: int, deadline: Deadline = NEVER
-) -> Run:
+) -> IterationResult:
     """Follow the central path from ``start`` until the residual is within ``tol``."""
     problem.net.statistics.methods.append("interior point")
     if problem.p.size == 0:
         return _without_contacts(problem, tol)
     (w, f, s), net, direct, history = start, problem.net, False, [np.inf]
-    best = Run(w, f, np.inf, 0, history, False)
+    best = IterationResult(w, f, np.inf, 0, history, False)
     for step in range(limit + 1):
         c, slope = problem.compliance(f)
         gap = net.gap(w) + problem.p + c
@@ -52,7 +52,7 @@ def solve(
         history.append(size)
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
-            best = Run(w, f, size, step, history, size <= tol)
+            best = IterationResult(w, f, size, step, history, size <= tol)
         if best.converged or not np.isfinite(size) or _stalled(history) or deadline.passed:
             break
         try:
@@ -67,16 +67,16 @@ def solve(
     return _tidied(problem, best, tol)
 
 
-def _without_contacts(problem: NetworkProblem, tol: float) -> Run:
+def _without_contacts(problem: NetworkProblem, tol: float) -> IterationResult:
     """The free motion, if there is inertia to balance the load."""
     w, f = np.zeros(problem.net.m), np.zeros(0)
     if problem.net.mass is not None:
         w = problem.net.motion(-problem.load)
     size = problem.residual(problem.balance(w, f), f, f)
-    return Run(w, f, size, 0, [size], size <= tol)
+    return IterationResult(w, f, size, 0, [size], size <= tol)
 
 
-def _tidied(problem: NetworkProblem, run: Run, tol: float) -> Run:
+def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
     """Forces of open contacts, which are of the size of the residual, set to zero.
 
     Beside a wide gap even such a force does work. The motion is that of the forces left.
@@ -94,7 +94,7 @@ def _tidied(problem: NetworkProblem, run: Run, tol: float) -> Run:
     size = problem.residual(problem.balance(w, f), gap, f)
     if size > max(tol, run.residual):
         return run
-    return Run(w, f, size, run.steps, [*run.history, size], size <= tol)
+    return IterationResult(w, f, size, run.steps, [*run.history, size], size <= tol)
 
 
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.problem import (
     DelassusStepData,
     ElasticStepData,
@@ -35,7 +35,7 @@ _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can
 
 @dataclass(frozen=True)
 class NetworkProblem:
-    """The conditions of optimality, in scaled units and in the order of the network.
+    """The conditions of optimality in scaled units, the motion in the order of the network.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class NetworkProblem:
     unit : unit of w on the dofs of ``used``, or on all.
     """
 
-    net: Network
+    net: ContactNetwork
     load: FloatArray
     p: FloatArray
     mobility: FloatArray
@@ -86,10 +86,6 @@ class NetworkProblem:
 
     # --- to and from physical units ----------------------------------------------------
 
-    def scaled_forces(self, forces: FloatArray) -> FloatArray:
-        """Forces (nc,) in N on the given contacts, not below zero, as those of the rows."""
-        return self.net.in_rows(np.maximum(forces / self.force, 0.0))
-
     def scaled_motion(self, start: WarmStart | None) -> FloatArray | None:
         """Micro-displacements of an earlier solution as w (m,); None where they do not fit."""
         u = None if start is None else start.motion
@@ -107,7 +103,7 @@ class NetworkProblem:
         if self.at_rest is not None:
             motion = np.array(self.at_rest)
             motion[self._used] += self.unit * w[self.net.position]
-        return Iterate(motion, self.net.in_given_order(f) * self.force)
+        return Iterate(motion, f * self.force)
 
 
 @singledispatch
@@ -136,12 +132,12 @@ def _delassus_step(data: DelassusStepData) -> NetworkProblem:
     return _rigid(data, network(sp.csr_array(root * unit[:, None]), None, unit_mass))
 
 
-def _rigid(data: RigidData, net: Network, unit: FloatArray | float = 1.0) -> NetworkProblem:
+def _rigid(data: RigidData, net: ContactNetwork, unit: FloatArray | float = 1.0) -> NetworkProblem:
     return NetworkProblem(
         net,
         np.zeros(net.m),
-        net.in_rows(data.step.p_vec / data.speed),
-        net.in_rows(data.mobility * data.force / data.speed),
+        data.step.p_vec / data.speed,
+        data.mobility * data.force / data.speed,
         force=data.force,
         at_rest=data.free_motion,
         unit=unit,
@@ -155,9 +151,9 @@ def _elastic_step(data: ElasticStepData) -> NetworkProblem:
     return NetworkProblem(
         net,
         np.zeros(net.m),
-        net.in_rows(step.p),
+        step.p,
         np.ones(net.nc),
-        _in_rows(step.law or data.law, net),
+        step.law or data.law,
         force=data.force,
         at_rest=data.free_motion,
         unit=data.dof_speed,
@@ -171,9 +167,9 @@ def _truss(data: TrussData) -> NetworkProblem:
     return NetworkProblem(
         net,
         net.arranged(scaled.load),
-        net.in_rows(scaled.opening),
+        scaled.opening,
         np.ones(net.nc),
-        _in_rows(scaled.law, net),
+        scaled.law,
         force=data.force,
         at_rest=data.free_motion,
         unit=1.0 / scaled.unit,
@@ -181,14 +177,9 @@ def _truss(data: TrussData) -> NetworkProblem:
     )
 
 
-def _in_rows(law: PowerLaw, net: Network) -> PowerLaw:
-    """The law of each row's contact."""
-    return PowerLaw(net.in_rows(law.stiffness), law.power)
-
-
 @dataclass
-class Run:
-    """Where an iteration has led, in scaled units.
+class IterationResult:
+    """The last iterate of a second-order solver, in scaled units.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from cdopt.backends.native import (
     check_settings,
     starting_forces,
 )
-from cdopt.backends.network_problem import NetworkProblem, Run, network_problem
+from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
 from cdopt.backends.threads import threads_for
 from cdopt.problem import ProblemData
 from cdopt.problem.warm_start import WarmStart
@@ -70,7 +70,7 @@ class SecondOrder(NativeBackend):
         net = problem.net
         forces = None
         if start is not None and problem.law is None:
-            forces = net.in_rows(starting_forces(data, start))
+            forces = starting_forces(data, start)
         prepared = time.perf_counter()
         with threads_for(net.nc, net.m):
             run = self._iterate(problem, forces, problem.scaled_motion(start), deadline)
@@ -92,7 +92,7 @@ class SecondOrder(NativeBackend):
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
         deadline: Deadline,
-    ) -> Run:  # fmt: skip
+    ) -> IterationResult:  # fmt: skip
         """The run, from scaled forces of a rigid step or a motion to start from, if given."""
 
 
@@ -107,7 +107,7 @@ class InteriorPoint(SecondOrder):
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
         deadline: Deadline,
-    ) -> Run:  # fmt: skip
+    ) -> IterationResult:  # fmt: skip
         return _by_interior_point(self, problem, forces, deadline)
 
 
@@ -123,7 +123,7 @@ class Multipliers(SecondOrder):
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
         deadline: Deadline,
-    ) -> Run:  # fmt: skip
+    ) -> IterationResult:  # fmt: skip
         return _by_multipliers(self, problem, forces, deadline)
 
 
@@ -138,13 +138,13 @@ class Newton(SecondOrder):
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
         deadline: Deadline,
-    ) -> Run:  # fmt: skip
+    ) -> IterationResult:  # fmt: skip
         if problem.law is not None:
             return potential_newton.minimise(
                 problem, motion, self.accuracy, self.max_steps, deadline
             )
         methods = [_by_multipliers, _by_interior_point]
-        runs: list[Run] = []
+        runs: list[IterationResult] = []
         for method in methods if problem.net.small else reversed(methods):
             runs.append(method(self, problem, forces, deadline))
             if runs[-1].converged or deadline.passed:
@@ -165,7 +165,7 @@ class Auto(Newton):
 
 def _by_multipliers(
     settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
-) -> Run:
+) -> IterationResult:
     start = np.zeros(problem.net.nc) if forces is None else forces
     return rigid_multipliers.solve(
         problem, start, forces is not None, settings.accuracy, settings.max_steps, deadline
@@ -174,7 +174,7 @@ def _by_multipliers(
 
 def _by_interior_point(
     settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
-) -> Run:
+) -> IterationResult:
     if forces is None:
         start = interior_point.far_start(problem)
     else:

@@ -51,7 +51,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_operator import SparseOperator
+from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
@@ -63,7 +63,6 @@ from cdopt.backends.native import (
     scaled_step,
     starting_forces,
 )
-from cdopt.backends.sparse_rows import Places, Rows, larger, plain
 from cdopt.backends.threads import several, threads_for
 from cdopt.problem import DelassusStepData, RigidData, RigidStepData
 from cdopt.problem.solution import Iterate
@@ -161,16 +160,16 @@ class PGS(NativeBackend):
         return np.array(self.order, dtype=np.intp)
 
     def _sweep(
-        self, step: ScaledStep, edges: Places, forces: FloatArray, tell: Progress,
+        self, step: ScaledStep, edges: Indices, forces: FloatArray, tell: Progress,
         deadline: Deadline,
-    ) -> _Run:  # fmt: skip
+    ) -> _Iterate:  # fmt: skip
         active = step.diagonal > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
-        rows = plain(step.rows)
-        spread = rows if step.spread is step.rows else plain(step.spread)
+        rows = csr_parts(step.rows)
+        spread = rows if step.spread is step.rows else csr_parts(step.spread)
         visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
         gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
-        run, threaded = _Run(forces), several() and edges.size > 1
+        run, threaded = _Iterate(forces), several() and edges.size > 1
         while True:
             y = scatter.transposed_times(run.forces)  # anew: round-off does not gather
             gap = gather.times(y) + step.p
@@ -199,7 +198,7 @@ class PGS(NativeBackend):
 
 
 @dataclass
-class _Run:
+class _Iterate:
     """Where the iteration stands, in scaled units and in the order of visits."""
 
     forces: FloatArray
@@ -226,7 +225,7 @@ def _permutation(value: Any) -> tuple[int, ...]:
 # --- colours -----------------------------------------------------------------------------
 
 
-def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Places]:
+def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices]:
     """An order of the contacts in which those that share no body stand together, in colours.
 
     Greedy: contact after contact, each takes the first colour that none of its bodies has met. The
@@ -246,14 +245,14 @@ def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Places]
     block = np.arange(step.rows.shape[1]) if body is None else body
     colour = np.empty(step.p.size, dtype=np.int64)
     names = np.unique(block, return_inverse=True)[1].astype(np.uint32)
-    count = _greedy(plain(step.rows), plain(step.spread), names, colour)
+    count = _greedy(csr_parts(step.rows), csr_parts(step.spread), names, colour)
     order = np.argsort(colour, kind="stable")
     edges = np.searchsorted(colour[order], np.arange(count + 1))
     return order, edges.astype(np.uint32)
 
 
 @compiled()
-def _greedy(rows: Rows, spread: Rows, block: Places, colour: IntArray) -> int:
+def _greedy(rows: Rows, spread: Rows, block: Indices, colour: IntArray) -> int:
     """The first colour that suits each contact; ``_COLOURS`` where none is left.
 
     ``block`` (m,) is the body of each entry of y. Contacts of one colour write no body that
@@ -302,11 +301,11 @@ class Visits(NamedTuple):
     relaxation : ω.
     """
 
-    pointers: Places
-    columns: Places
+    pointers: Indices
+    columns: Indices
     values: FloatArray
-    out_pointers: Places
-    out_columns: Places
+    out_pointers: Indices
+    out_columns: Indices
     out_values: FloatArray
     p: FloatArray
     diagonal: FloatArray
@@ -351,7 +350,7 @@ def _visit_apart(
 
 @compiled()
 def gauss_seidel(
-    threaded: bool, edges: Places, visits: Visits, tolerance: float, f: FloatArray,
+    threaded: bool, edges: Indices, visits: Visits, tolerance: float, f: FloatArray,
     y: FloatArray, trace: FloatArray,
 ) -> int:  # fmt: skip
     """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.

@@ -17,8 +17,8 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends import interior_point
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.linalg import Network
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.linalg import ContactNetwork
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -39,7 +39,7 @@ _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 def minimise(
     problem: NetworkProblem, start: FloatArray | None, tol: float, limit: int,
     deadline: Deadline = NEVER,
-) -> Run:  # fmt: skip
+) -> IterationResult:  # fmt: skip
     """Newton's method from ``start``, or from the network that can also pull.
 
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
@@ -77,7 +77,7 @@ def law_of(problem: NetworkProblem) -> PowerLaw:
     return problem.law
 
 
-def refined(problem: NetworkProblem, run: Run, tol: float) -> Run:
+def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
     """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
 
     Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference
@@ -101,7 +101,7 @@ def refined(problem: NetworkProblem, run: Run, tol: float) -> Run:
         if not size < 0.5 * best.residual or not apart <= _NEARLY * run.residual:
             break
         history = [*best.history, size]
-        best = Run(u, f, size, run.steps, history, size <= tol)
+        best = IterationResult(u, f, size, run.steps, history, size <= tol)
         if best.converged:
             break
     return best
@@ -110,7 +110,7 @@ def refined(problem: NetworkProblem, run: Run, tol: float) -> Run:
 def _newton(
     problem: NetworkProblem, law: PowerLaw, u: FloatArray, tol: float, limit: int, direct: bool,
     deadline: Deadline,
-) -> Run:  # fmt: skip
+) -> IterationResult:  # fmt: skip
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
     net = problem.net
     net.statistics.methods.append("Newton's method")
@@ -122,7 +122,7 @@ def _newton(
     loosest = _LOOSEST
     for step in range(1, limit + 1):
         if history[-1] <= tol:
-            return Run(u, f, history[-1], step - 1, history, True)
+            return IterationResult(u, f, history[-1], step - 1, history, True)
         if deadline.passed:
             break
         D = _secant(law, c) if cautious else _tangent(law, c)
@@ -160,11 +160,11 @@ def _newton(
         shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
         if _stalled(history, tol):
             break
-    return Run(u, f, history[-1], len(history) - 1, history, history[-1] <= tol)
+    return IterationResult(u, f, history[-1], len(history) - 1, history, history[-1] <= tol)
 
 
 def _direction(
-    net: Network, D: FloatArray, shift: float, rhs: FloatArray, tol: float, direct: bool
+    net: ContactNetwork, D: FloatArray, shift: float, rhs: FloatArray, tol: float, direct: bool
 ) -> FloatArray | None:
     """The Newton direction; None where the matrix cannot be factorised, or iterating is dear."""
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
@@ -32,7 +32,7 @@ _DIRECT_FROM = 1e4  # σ from which systems are factorised
 def solve(
     problem: NetworkProblem, start: FloatArray, warm: bool, tol: float, limit: int,
     deadline: Deadline = NEVER,
-) -> Run:  # fmt: skip
+) -> IterationResult:  # fmt: skip
     """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
 
     A ``warm`` start is trusted to know most of the active set: the penalty begins high.
@@ -40,7 +40,7 @@ def solve(
     problem.net.statistics.methods.append("augmented Lagrangian")
     f, w = start.copy(), np.zeros(problem.net.m)
     sigma, history, steps = _SIGMA_WARM if warm else _SIGMA_START, [np.inf], 0
-    best = Run(w, f, np.inf, 0, history, False)
+    best = IterationResult(w, f, np.inf, 0, history, False)
     for _ in range(limit):
         if deadline.passed:
             break
@@ -59,7 +59,7 @@ def solve(
         LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
         history.append(residual)
         if residual < best.residual:
-            best = Run(w, f, residual, steps, history, residual <= tol)
+            best = IterationResult(w, f, residual, steps, history, residual <= tol)
         if best.converged:
             break
         if residual > 0.2 * history[-2]:

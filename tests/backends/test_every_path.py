@@ -8,7 +8,7 @@ import pytest
 
 import cdopt
 from cdopt.backends import threads
-from cdopt.backends.linalg import Network, factorisation, network
+from cdopt.backends.linalg import ContactNetwork, factorisation, network
 
 PATHS = ["dense", "iterated", "threaded", "rows", "PARDISO", "METIS", "SuperLU"]
 TOLD = {"PARDISO": "by PARDISO", "METIS": "in METIS's order", "SuperLU": "by SuperLU"}
@@ -18,9 +18,9 @@ TOLD = {"PARDISO": "by PARDISO", "METIS": "in METIS's order", "SuperLU": "by Sup
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Sends every system one way."""
     name = request.param
-    monkeypatch.setattr(Network, "patience", 0 if name in TOLD else 10**9)
+    monkeypatch.setattr(ContactNetwork, "patience", 0 if name in TOLD else 10**9)
     if name == "dense":
-        monkeypatch.setattr(Network, "small", True)
+        monkeypatch.setattr(ContactNetwork, "small", True)
     if name == "threaded":
         if numba.config.NUMBA_NUM_THREADS == 1:
             pytest.skip("one core")

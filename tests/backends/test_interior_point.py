@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.backends import interior_point, rigid_multipliers
-from cdopt.backends.linalg import Network, network
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.linalg import network
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.threads import threads_for
 from cdopt.problem.contact_law import PowerLaw
 
@@ -59,12 +59,12 @@ def rigid(
     S = sp.csr_array(sp.eye_array(B.shape[1])) if mass is None else mass
     net = network(sp.csr_array(B, copy=True), body, S)
     mobility = np.asarray(B.multiply(B) @ (1.0 / S.diagonal()))
-    return NetworkProblem(net, np.zeros(net.m), net.in_rows(p), net.in_rows(mobility))
+    return NetworkProblem(net, np.zeros(net.m), p, mobility)
 
 
 def elastic(posed: NetworkProblem, law: PowerLaw) -> NetworkProblem:
     """The same step with contacts that give."""
-    return dataclasses.replace(posed, mobility=np.ones(posed.p.size), law=in_rows(law, posed.net))
+    return dataclasses.replace(posed, mobility=np.ones(posed.p.size), law=law)
 
 
 def truss(
@@ -73,18 +73,13 @@ def truss(
     """A truss without inertia."""
     net = network(sp.csr_array(B, copy=True), body)
     return NetworkProblem(
-        net, net.arranged(load), np.zeros(net.nc), np.ones(net.nc), in_rows(law, net)
+        net, net.arranged(load), np.zeros(net.nc), np.ones(net.nc), law
     )  # fmt: skip
-
-
-def in_rows(law: PowerLaw, net: Network) -> PowerLaw:
-    """The law of each row's contact."""
-    return PowerLaw(net.in_rows(law.stiffness), law.power)
 
 
 def forces(posed: NetworkProblem) -> np.ndarray:
     """Forces of the contacts as they were given."""
-    return posed.net.in_given_order(check_solved(posed).f)
+    return check_solved(posed).f
 
 
 def feasible_gaps(
@@ -98,13 +93,13 @@ def feasible_gaps(
     return slack - np.asarray(B @ random.standard_normal(B.shape[1]))
 
 
-def solved(posed: NetworkProblem, near: np.ndarray | None = None) -> Run:
+def solved(posed: NetworkProblem, near: np.ndarray | None = None) -> IterationResult:
     cold = interior_point.far_start(posed)
     begin = cold if near is None else interior_point.near_start(posed, near)
     return interior_point.solve(posed, begin, TOL, LIMIT)
 
 
-def check(posed: NetworkProblem, run: Run, tol: float = 1e-10) -> None:
+def check(posed: NetworkProblem, run: IterationResult, tol: float = 1e-10) -> None:
     """The conditions of optimality by dense algebra, relative to the largest terms."""
     B = posed.net.B.toarray()
     S = 0.0 * run.w if posed.net.mass is None else posed.net.mass.toarray() @ run.w
@@ -123,7 +118,7 @@ def check(posed: NetworkProblem, run: Run, tol: float = 1e-10) -> None:
     assert np.abs(np.minimum(run.f, gap + c)).max(initial=0.0) <= tol * stretch
 
 
-def check_solved(posed: NetworkProblem, start: np.ndarray | None = None) -> Run:
+def check_solved(posed: NetworkProblem, start: np.ndarray | None = None) -> IterationResult:
     run = solved(posed, start)
     assert run.converged, run.history
     assert run.residual <= TOL
@@ -214,9 +209,8 @@ def test_contacts_that_stand_there_three_times(nb: int) -> None:
     three = rigid(sp.csr_array(sp.vstack([B] * 3)), np.tile(p, 3), body)
     once, thrice = check_solved(one), check_solved(three)
     np.testing.assert_allclose(thrice.w, once.w, atol=1e-9 * np.abs(once.w).max())
-    single, shares = one.net.in_given_order(once.f), three.net.in_given_order(thrice.f)
     np.testing.assert_allclose(
-        B.T @ shares.reshape(3, -1).sum(axis=0), B.T @ single, atol=1e-8 * single.max()
+        B.T @ thrice.f.reshape(3, -1).sum(axis=0), B.T @ once.f, atol=1e-8 * once.f.max()
     )
 
 

@@ -14,7 +14,7 @@ import cdopt
 from cdopt.backends import interior_point
 from cdopt.backends.linalg import network
 from cdopt.backends.linalg.network import DENSE_UP_TO
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.threads import threads_for
 from cdopt.bank import generators
 from cdopt.problem.contact_law import PowerLaw
@@ -215,8 +215,8 @@ def test_elastic_piles_as_newton_on_the_potential_has_them(power: float) -> None
     mass, B = data.scaled().M, data.scaled().B
     net = network(sp.csr_array(B, copy=True), step.dof_body, mass)
     posed = NetworkProblem(
-        net, np.zeros(net.m), net.in_rows(data.scaled().p), np.ones(net.nc),
-        PowerLaw(net.in_rows(data.scaled().law.stiffness), power),
+        net, np.zeros(net.m), data.scaled().p, np.ones(net.nc),
+        PowerLaw(data.scaled().law.stiffness, power),
     )  # fmt: skip
     begin = interior_point.far_start(posed)
     run = interior_point.solve(posed, begin, 1e-12, 100)
@@ -245,7 +245,7 @@ def test_a_loaded_truss_without_contacts_is_no_success(m: int) -> None:
     assert not truss.solve("newton", check=False).claimed
 
 
-def without_contacts(posed: NetworkProblem) -> Run:
+def without_contacts(posed: NetworkProblem) -> IterationResult:
     return interior_point.solve(posed, interior_point.far_start(posed), 1e-12, 50)
 
 

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import splu
 import cdopt
 from cdopt.backends import potential_newton
 from cdopt.backends.linalg import network
-from cdopt.backends.network_problem import NetworkProblem, Run
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.bank.generators import crystal_2d, uneven
 from cdopt.problem.contact_law import PowerLaw
 
@@ -93,7 +93,7 @@ def test_refining_moves_no_loose_body_away() -> None:
     u = np.array([-1.0 - 1e-9, 0.0])
     f = law.force(posed.overlap(u))
     residual = float(np.abs(posed.balance(u, f)).max())
-    run = Run(u, f, residual, 1, [residual], False)
+    run = IterationResult(u, f, residual, 1, [residual], False)
     found = potential_newton.refined(posed, run, 1e-12)
     assert found.residual <= residual
     assert np.abs(found.f - law.force(posed.overlap(found.w))).max() <= 1e-8

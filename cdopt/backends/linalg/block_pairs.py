@@ -1,13 +1,13 @@
-"""Contacts as pairs of bodies: the layout in which products with B cost the least.
+"""Contacts as pairs of bodies: the layout in which conjugate gradients cost the least.
 
 Bodies stand in chunks of about equal work, one for each thread. The entries of body a are
 [begin, middle), contacts with a later body of the same chunk, which act on both; and [middle, end),
 contacts with bodies of other chunks and with the fixed world, which act on a alone. A contact
-between chunks is stored with both of its bodies. So no two threads write to one place, sums are
-taken chunk by chunk, and results do not depend on the number of threads.
+between chunks is stored with both of its bodies. So no two threads write to the same entry, sums
+are taken chunk by chunk, and results do not depend on the number of threads.
 
-Measured on pyramids of 1,620 and 14,440 contacts, an iteration of conjugate gradients takes a
-seventh and a third of its time with SciPy's products.
+On pyramids of 1,620 and 14,440 contacts, an iteration of conjugate gradients takes a seventh and a
+third of its time with SciPy's products.
 
 Indices are unsigned, which spares compiled code the test for negative ones, half of its time.
 ``shape`` is a tuple with as many numbers as a block has dofs: its length is part of its type, so
@@ -16,7 +16,6 @@ that loops are compiled for each block size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, side_by_side
-from cdopt.backends.linalg.iteration import Statistics, conjugate_gradients
+from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt.backends.linalg.iteration import IterationStatistics, conjugate_gradients
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
 _SPHERE = 3  # dofs
@@ -35,12 +34,12 @@ _PER_CHUNK, _MOST_CHUNKS = 8192, 16  # bodies
 _SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
 _MATH = {"contract", "reassoc", "nsz"}
 
-Places = NDArray[np.unsignedinteger[Any]]
+Indices = NDArray[np.unsignedinteger[Any]]
 Shape = tuple[int, ...]
 
 
-class Layout(NamedTuple):
-    """Entries of B by body, for compiled loops.
+class BlockPairs(NamedTuple):
+    """B with at most two blocks to a row, all blocks of one size, its entries by body.
 
     Attributes
     ----------
@@ -48,63 +47,16 @@ class Layout(NamedTuple):
     begin, middle, end : (blocks,) the entries of each block.
     second : (entries,) the other block; the number of blocks stands for the fixed world.
     rows : (entries, 2 size) the row of B on this block and on the other.
-    """
-
-    start: Places
-    begin: Places
-    middle: Places
-    end: Places
-    second: Places
-    rows: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class BlockPairs:
-    """B with at most two blocks to a row, all blocks of one size.
-
-    Attributes
-    ----------
-    size : dofs of a block; smaller ones are filled up with dofs that touch nothing.
-    first, second : (nc,) the blocks of each contact.
-    rows : (nc, 2 size) the rows of B on these blocks.
-    layout : the entries of B by body.
     contact : (entries,) the contact of each entry.
     """
 
-    size: int
-    first: Places
-    second: Places
+    start: Indices
+    begin: Indices
+    middle: Indices
+    end: Indices
+    second: Indices
     rows: FloatArray
-    layout: Layout
-    contact: Places
-
-    @property
-    def count(self) -> int:
-        """Number of blocks."""
-        return int(self.layout.begin.size)
-
-    @property
-    def shape(self) -> Shape:
-        """Tells compiled loops the size of a block."""
-        return (0,) * self.size
-
-    def gap(self, x: FloatArray) -> FloatArray:
-        """B x (nc,)."""
-        out = np.empty(self.first.size)
-        side_by_side(_gaps, self.first, self.second, self.rows, self.padded(x), out, self.shape)
-        return out
-
-    def load(self, f: FloatArray) -> FloatArray:
-        """Bᵀ f (m,)."""
-        out = np.empty((self.count, self.size))
-        side_by_side(_loads, self.layout, self.contact, np.ascontiguousarray(f), out, self.shape)
-        return out.ravel()
-
-    def padded(self, x: FloatArray) -> FloatArray:
-        """x (m,) by blocks (blocks + 1, size); the last block is the fixed world."""
-        out = np.zeros((self.count + 1, self.size))
-        out[:-1] = x.reshape(-1, self.size)
-        return out
+    contact: Indices
 
 
 class PairSystem:
@@ -115,22 +67,31 @@ class PairSystem:
     """
 
     def __init__(
-        self, pairs: BlockPairs, mass_blocks: FloatArray, mass_diagonal: FloatArray,
-        D: FloatArray, shift: float, statistics: Statistics,
-    ) -> None:  # fmt: skip
-        self.pairs, self.statistics, self.gave_up = pairs, statistics, False
-        size, unit, full = pairs.size, np.eye(pairs.size), pairs.layout
-        self.active = Layout(
-            full.start, np.empty_like(full.begin), np.empty_like(full.middle),
-            np.empty_like(full.end), np.empty_like(full.second), np.empty_like(full.rows),
-        )  # fmt: skip
-        side_by_side(_scaled_rows, full, pairs.contact, np.sqrt(D), self.active, pairs.shape)
-        self.diagonal = mass_diagonal.reshape(-1, size) + shift
+        self,
+        pairs: BlockPairs,
+        mass_blocks: FloatArray,
+        mass_diagonal: FloatArray,
+        D: FloatArray,
+        shift: float,
+        statistics: IterationStatistics,
+    ) -> None:
+        self.statistics, self.gave_up = statistics, False
+        count, size = pairs.begin.size, pairs.rows.shape[1] // 2
+        self.shape, unit = (0,) * size, np.eye(size)
+        self.active = pairs._replace(
+            begin=np.empty_like(pairs.begin),
+            middle=np.empty_like(pairs.middle),
+            end=np.empty_like(pairs.end),
+            second=np.empty_like(pairs.second),
+            rows=np.empty_like(pairs.rows),
+        )
+        side_by_side(_scaled_rows, pairs, np.sqrt(D), self.active, self.shape)
+        self.diagonal = mass_diagonal.reshape(count, size) + shift
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
         self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
-        side_by_side(_inverse_blocks, self.active, self.inverse, pairs.shape)
+        side_by_side(_inverse_blocks, self.active, self.inverse, self.shape)
         self._product = _product_of_three if size == _SPHERE else _product
-        self._sums = np.empty(full.start.size - 1)
+        self._sums = np.empty(pairs.start.size - 1)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
@@ -144,26 +105,24 @@ class PairSystem:
 
     def begin(self, rhs: FloatArray) -> float:
         """From x = 0; rᵀz."""
-        shape = (self.pairs.count, self.pairs.size)
-        self._x, self._r, self._z = np.zeros(shape), rhs.reshape(shape).copy(), np.empty(shape)
-        self._p, self._image = np.zeros((2, shape[0] + 1, shape[1]))
+        count, size = self.diagonal.shape
+        self._x, self._z = np.zeros((2, count, size))
+        self._r = rhs.reshape(count, size).copy()
+        self._p, self._image = np.zeros((2, count + 1, size))  # the last block: the fixed world
         return self.advance(0.0)
 
     def direction(self, beta: float) -> float:
         """p = z + β p; pᵀ H p."""
-        layout, shape = self.active, self.pairs.shape
-        side_by_side(_redirect, beta, layout.start, self._z, self._p, shape)
-        return side_by_side(
-            self._product, layout, self.diagonal, self.blocks, self._p, self._image, self._sums,
-            shape,
-        )  # fmt: skip
+        side_by_side(_redirect, beta, self.active.start, self._z, self._p, self.shape)
+        system = self.active, self.diagonal, self.blocks
+        return side_by_side(self._product, *system, self._p, self._image, self._sums, self.shape)
 
     def advance(self, alpha: float) -> float:
         """x += α p, r −= α H p; rᵀz."""
+        vectors = self._p, self._image, self._x, self._r, self._z
         return side_by_side(
-            _advance, alpha, self.active.start, self.inverse, self._p, self._image, self._x,
-            self._r, self._z, self._sums, self.pairs.shape,
-        )  # fmt: skip
+            _advance, alpha, self.active.start, self.inverse, *vectors, self._sums, self.shape
+        )
 
 
 # --- building the layout -----------------------------------------------------------------
@@ -204,15 +163,16 @@ def block_pairs(
     entries = rows[contact]
     entries[swapped] = np.roll(entries[swapped], size, axis=1)
     edges = np.searchsorted(key, np.arange(2 * count + 1)).astype(np.uint64)
-    other = np.where(swapped, first[contact], second[contact]).astype(np.uint32)
-    layout = Layout(
-        start.astype(np.uint64), edges[0:-1:2].copy(), edges[1::2].copy(), edges[2::2].copy(),
-        other, entries,
-    )  # fmt: skip
+    other = np.where(swapped, first[contact], second[contact])
     return BlockPairs(
-        size, first.astype(np.uint32), second.astype(np.uint32), rows, layout,
-        contact.astype(np.uint32),
-    )  # fmt: skip
+        start=start.astype(np.uint64),
+        begin=edges[0:-1:2].copy(),
+        middle=edges[1::2].copy(),
+        end=edges[2::2].copy(),
+        second=other.astype(np.uint32),
+        rows=entries,
+        contact=contact.astype(np.uint32),
+    )
 
 
 def _chunk_starts(degree: IntArray) -> IntArray:
@@ -229,45 +189,20 @@ def _chunk_starts(degree: IntArray) -> IntArray:
 # --- compiled loops ----------------------------------------------------------------------
 
 
-@compiled(parallel=True, fastmath=_MATH)
-def _gaps(
-    first: Places, second: Places, rows: FloatArray, x: FloatArray, out: FloatArray, shape: Shape
-) -> None:
-    """out = B x."""
-    for i in prange(out.size):
-        a, b, total = first[i], second[i], 0.0
-        for j in range(len(shape)):
-            total += rows[i, j] * x[a, j] + rows[i, len(shape) + j] * x[b, j]
-        out[i] = total
-
-
-@compiled(parallel=True, fastmath=_MATH)
-def _loads(layout: Layout, contact: Places, f: FloatArray, out: FloatArray, shape: Shape) -> None:
-    """out = Bᵀ f."""
-    start, begin, middle, end, second, rows = layout
-    for c in prange(start.size - 1):
-        for a in range(start[c], start[c + 1]):
-            for j in range(len(shape)):
-                out[a, j] = 0.0
-        for a in range(start[c], start[c + 1]):
-            for k in range(begin[a], middle[a]):
-                push, b = f[contact[k]], second[k]
-                for j in range(len(shape)):
-                    out[a, j] += rows[k, j] * push
-                    out[b, j] += rows[k, len(shape) + j] * push
-            for k in range(middle[a], end[a]):
-                push = f[contact[k]]
-                for j in range(len(shape)):
-                    out[a, j] += rows[k, j] * push
+@part()
+def _total(sums: FloatArray) -> float:
+    """The sum over chunks, always in the same order."""
+    total = 0.0
+    for c in range(sums.size):
+        total += sums[c]
+    return total
 
 
 @compiled(parallel=True)
-def _scaled_rows(
-    layout: Layout, contact: Places, root: FloatArray, out: Layout, shape: Shape
-) -> None:
+def _scaled_rows(pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape) -> None:
     """The entries with ``root`` > 0 moved together in each chunk, their rows times ``root``."""
-    start, begin, middle, end, second, rows = layout
-    _, begin_out, middle_out, end_out, second_out, rows_out = out
+    start, begin, middle, end, second, rows, contact = pairs
+    _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
     for c in prange(start.size - 1):
         at = begin[start[c]]
         for a in range(start[c], start[c + 1]):
@@ -287,9 +222,9 @@ def _scaled_rows(
 
 
 @compiled(parallel=True, fastmath=_MATH)
-def _inverse_blocks(layout: Layout, out: FloatArray, shape: Shape) -> None:
+def _inverse_blocks(pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
     """Add the diagonal blocks of WᵀW to ``out`` (blocks, size, size) and invert each."""
-    start, begin, middle, end, second, rows = layout
+    start, begin, middle, end, second, rows, _ = pairs
     for c in prange(start.size - 1):
         for a in range(start[c], start[c + 1]):
             for k in range(begin[a], end[a]):
@@ -317,11 +252,11 @@ def _inverse_blocks(layout: Layout, out: FloatArray, shape: Shape) -> None:
 
 @compiled(parallel=True, fastmath=_MATH)
 def _product(
-    layout: Layout, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
+    pairs: BlockPairs, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
     sums: FloatArray, shape: Shape,
 ) -> float:  # fmt: skip
     """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
-    start, begin, middle, end, second, rows = layout
+    start, begin, middle, end, second, rows, _ = pairs
     for c in prange(sums.size):
         for a in range(start[c], start[c + 1]):
             for i in range(len(shape)):
@@ -333,35 +268,28 @@ def _product(
                 out[a, i] = value
         total = 0.0
         for a in range(start[c], start[c + 1]):
-            for k in range(begin[a], middle[a]):
+            for k in range(begin[a], end[a]):
                 b, q = second[k], 0.0
                 for j in range(len(shape)):
                     q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
                 for j in range(len(shape)):
                     out[a, j] += rows[k, j] * q
-                    out[b, j] += rows[k, len(shape) + j] * q
-            for k in range(middle[a], end[a]):
-                b, q = second[k], 0.0
-                for j in range(len(shape)):
-                    q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
-                for j in range(len(shape)):
-                    out[a, j] += rows[k, j] * q
+                if k < middle[a]:
+                    for j in range(len(shape)):
+                        out[b, j] += rows[k, len(shape) + j] * q
             for j in range(len(shape)):
                 total += out[a, j] * p[a, j]  # nothing is added to body a after this
         sums[c] = total
-    total = 0.0
-    for c in range(sums.size):
-        total += sums[c]
-    return total
+    return _total(sums)
 
 
 @compiled(parallel=True, fastmath=_MATH)
 def _product_of_three(
-    layout: Layout, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
+    pairs: BlockPairs, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
     sums: FloatArray, shape: Shape,
 ) -> float:  # fmt: skip
     """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
-    start, begin, middle, end, second, rows = layout
+    start, begin, middle, end, second, rows, _ = pairs
     for c in prange(sums.size):
         for a in range(start[c], start[c + 1]):
             p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
@@ -394,15 +322,12 @@ def _product_of_three(
             out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
             total += s0 * p0 + s1 * p1 + s2 * p2
         sums[c] = total
-    total = 0.0
-    for c in range(sums.size):
-        total += sums[c]
-    return total
+    return _total(sums)
 
 
 @compiled(parallel=True, fastmath=_MATH)
 def _advance(
-    alpha: float, start: Places, inverse: FloatArray, p: FloatArray, image: FloatArray,
+    alpha: float, start: Indices, inverse: FloatArray, p: FloatArray, image: FloatArray,
     x: FloatArray, r: FloatArray, z: FloatArray, sums: FloatArray, shape: Shape,
 ) -> float:  # fmt: skip
     """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
@@ -419,14 +344,11 @@ def _advance(
                 z[a, i] = value
                 total += value * r[a, i]
         sums[c] = total
-    total = 0.0
-    for c in range(sums.size):
-        total += sums[c]
-    return total
+    return _total(sums)
 
 
 @compiled(parallel=True, fastmath=_MATH)
-def _redirect(beta: float, start: Places, z: FloatArray, p: FloatArray, shape: Shape) -> None:
+def _redirect(beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape) -> None:
     """p = z + β p."""
     for c in prange(start.size - 1):
         for a in range(start[c], start[c + 1]):

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled
-from cdopt.backends.linalg.iteration import Statistics
+from cdopt.backends.linalg.iteration import IterationStatistics
 
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
@@ -57,7 +57,7 @@ class DenseSystem:
 
     def __init__(
         self, B: sp.csr_array, full: FloatArray | None, mass: FloatArray, D: FloatArray,
-        shift: float, statistics: Statistics,
+        shift: float, statistics: IterationStatistics,
     ) -> None:  # fmt: skip
         """``full`` (nc, m) is B as a dense matrix where it has few zeros, ``mass`` S (m, m)."""
         H = mass.copy()

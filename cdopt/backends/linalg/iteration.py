@@ -1,4 +1,4 @@
-"""Conjugate gradients, the one loop of every system, and what solving has cost."""
+"""Conjugate gradients, and the counts of iterations and factorisations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cdopt._util.checks import FloatArray
 
 
 @dataclass
-class Statistics:
-    """What the systems of one network have cost so far.
+class IterationStatistics:
+    """Iterations and factorisations of the systems of one network so far.
 
     Attributes
     ----------
@@ -100,10 +100,13 @@ class IteratedSystem:
     """
 
     def __init__(
-        self, product: Callable[[FloatArray], FloatArray],
-        precondition: Callable[[FloatArray], FloatArray], statistics: Statistics | None = None,
-        most: int | None = None, growth: float = np.inf,
-    ) -> None:  # fmt: skip
+        self,
+        product: Callable[[FloatArray], FloatArray],
+        precondition: Callable[[FloatArray], FloatArray],
+        statistics: IterationStatistics | None = None,
+        most: int | None = None,
+        growth: float = np.inf,
+    ) -> None:
         self.product, self.precondition, self.statistics = product, precondition, statistics
         self.most, self.growth, self.gave_up = most, growth, False
 

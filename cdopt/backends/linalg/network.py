@@ -21,8 +21,8 @@ from cdopt.backends.linalg.block_pairs import (
     block_pairs,
 )
 from cdopt.backends.linalg.factorisation import DenseSystem, Library
-from cdopt.backends.linalg.iteration import IteratedSystem, Statistics, System
-from cdopt.backends.linalg.sparse_operator import SparseOperator
+from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
+from cdopt.backends.linalg.sparse_rows import SparseOperator
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
 _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space fill the memory
@@ -34,18 +34,17 @@ _REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class ContactNetwork:
     """A contact network: B with the dofs of each body together, and the inertia S.
 
     Attributes
     ----------
-    B : (nc, m) CSR, columns in block order, rows in the order of ``contact``.
+    B : (nc, m) CSR, columns in block order.
     position : (given,) where each of the given dofs stands among the m.
     size : dofs of a block; blocks with fewer are filled up with dofs that touch nothing.
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
     pairs : the same B as pairs of bodies; None where a contact touches more than two.
-    contact : (nc,) which of the given contacts each row is; None where all stand as given.
     statistics : what its systems have cost so far.
     """
 
@@ -54,8 +53,7 @@ class Network:
     size: int
     mass: sp.csr_array | None = None
     pairs: BlockPairs | None = None
-    contact: IntArray | None = None
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: IterationStatistics = field(default_factory=IterationStatistics)
 
     @cached_property
     def nc(self) -> int:
@@ -75,18 +73,6 @@ class Network:
         out[self.position] = x
         return out
 
-    def in_rows(self, x: FloatArray) -> FloatArray:
-        """Numbers x (nc,) of the given contacts in the order of the rows."""
-        return x if self.contact is None else x[self.contact]
-
-    def in_given_order(self, x: FloatArray) -> FloatArray:
-        """Numbers x (nc,) of the rows in the order of the given contacts."""
-        if self.contact is None:
-            return x
-        out = np.empty_like(x)
-        out[self.contact] = x
-        return out
-
     # --- products ----------------------------------------------------------------------
 
     @cached_property
@@ -99,11 +85,11 @@ class Network:
 
     def gap(self, u: FloatArray) -> FloatArray:
         """B u (nc,)."""
-        return self._operator.times(u) if self.pairs is None else self.pairs.gap(u)
+        return self._operator.times(u)
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
-        return self._operator.transposed_times(f) if self.pairs is None else self.pairs.load(f)
+        return self._operator.transposed_times(f)
 
     def inertia(self, x: FloatArray) -> FloatArray:
         """S x (m,)."""
@@ -242,7 +228,9 @@ class Network:
         return self.mass is None or _is_diagonal(self.mass)
 
 
-def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = None) -> Network:
+def network(
+    B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = None
+) -> ContactNetwork:
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
@@ -251,7 +239,7 @@ def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = 
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:
-        return Network(B, np.arange(m), 1, mass)
+        return ContactNetwork(B, np.arange(m), 1, mass)
     block = _blocks(m, body, mass)
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
@@ -269,27 +257,11 @@ def network(B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = 
         position = rank[position // size] * size + position % size
         first, second = rank[first], rank[second]
     arranged = _moved(B, position, count * size)
-    pairs = contact = None
+    pairs = None
     if in_pairs and arranged.nnz and not threads_lost():  # products of pairs run in threads
         first, second = np.minimum(first, second), np.maximum(first, second)
-        contact = _row_order(first, second)
-        if contact is not None:
-            arranged = sp.csr_array(arranged[contact])
-            first, second = first[contact], second[contact]
         pairs = block_pairs(size, first, second, _rows_on(arranged, first, size), count)
-    mass = _filled(mass, position, count * size)
-    return Network(arranged, position, size, mass, pairs, contact)
-
-
-def _row_order(first: IntArray, second: IntArray) -> IntArray | None:
-    """The rows by their first blocks, then by their second ones; None where they stand so.
-
-    Products then read the numbers of blocks and of rows in the order in which memory holds them.
-    """
-    key = first * (second.max(initial=0) + 1) + second
-    if np.all(key[1:] >= key[:-1]):
-        return None
-    return np.argsort(key, kind="stable")
+    return ContactNetwork(arranged, position, size, _filled(mass, position, count * size), pairs)
 
 
 def _blocks(m: int, body: IntArray | None, mass: sp.csr_array | None) -> IntArray:

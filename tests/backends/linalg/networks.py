@@ -1,4 +1,4 @@
-"""Networks of known make, and what dense algebra says of them."""
+"""Contact networks with random entries, and their solutions by dense algebra."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.backends.linalg import Network, network
+from cdopt.backends.linalg import ContactNetwork, network
+
+MIXED = [6, 3, 1, 2]  # dofs of bodies of unlike size
 
 
 def contacts(
-    sizes: Sequence[int], who: Sequence[tuple[int, ...]], seed: int = 0
+    sizes: Sequence[int], touched: Sequence[tuple[int, ...]], seed: int = 0
 ) -> tuple[sp.csr_array, np.ndarray]:
-    """B with random entries on all dofs of the bodies in ``who``, and the body of each dof."""
+    """B with random entries on all dofs of the touched bodies, and the body of each dof."""
     first = np.concatenate([[0], np.cumsum(sizes)])
     columns = [
-        np.concatenate([np.arange(first[b], first[b + 1]) for b in touched] or [np.zeros(0, int)])
-        for touched in who
+        np.concatenate([np.arange(first[b], first[b + 1]) for b in bodies] or [np.zeros(0, int)])
+        for bodies in touched
     ]
     lengths = [c.size for c in columns]
     random = np.random.default_rng(seed)
     data = random.uniform(0.5, 1.5, sum(lengths)) * random.choice([-1.0, 1.0], sum(lengths))
-    rows = np.repeat(np.arange(len(who)), lengths)
-    B = sp.csr_array((data, (rows, np.concatenate(columns))), shape=(len(who), int(first[-1])))
+    rows = np.repeat(np.arange(len(touched)), lengths)
+    B = sp.csr_array((data, (rows, np.concatenate(columns))), shape=(len(touched), int(first[-1])))
     return B, np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -32,13 +34,13 @@ def chain(
 ) -> tuple[sp.csr_array, np.ndarray]:
     """Bodies in a row: neighbours touch, some touch the fixed world or one further off."""
     n = len(sizes)
-    who: list[tuple[int, ...]] = [(i, i + 1) for i in range(n - 1)]
-    who += [(i,) for i in range(0, n, 2)]
-    who += [(i, (i + 7) % n) for i in range(0, n, 5)]
-    who += [(), ()]  # contacts that act on nothing
+    touched: list[tuple[int, ...]] = [(i, i + 1) for i in range(n - 1)]
+    touched += [(i,) for i in range(0, n, 2)]
+    touched += [(i, (i + 7) % n) for i in range(0, n, 5)]
+    touched += [(), ()]  # contacts that act on nothing
     if three:
-        who += [(i, i + 1, i + 2) for i in range(0, n - 2, 4)]
-    return contacts(sizes, who, seed)
+        touched += [(i, i + 1, i + 2) for i in range(0, n - 2, 4)]
+    return contacts(sizes, touched, seed)
 
 
 def shuffled(B: sp.csr_array, body: np.ndarray, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
@@ -62,26 +64,34 @@ def inertia(kind: str, body: np.ndarray, seed: int = 0) -> sp.csr_array | None:
         return sp.csr_array(
             sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(m, m), dtype=float)
         )
-    group = body // 2 if kind == "pairs" else body
+    group = np.unique(body, return_inverse=True)[1] // (2 if kind == "pairs" else 1)
     root = sp.csr_array(np.where(group[:, None] == group, random.uniform(-1.0, 1.0, (m, m)), 0.0))
     return sp.csr_array(root @ root.T + sp.eye_array(m))
 
 
+def stiffness(nc: int, seed: int = 0, decades: float = 0.0) -> np.ndarray:
+    """D: a third of it zero, the others over so many powers of ten."""
+    random = np.random.default_rng(seed)
+    D = 10.0 ** random.uniform(-decades / 2, decades / 2, nc) * random.uniform(0.5, 1.5, nc)
+    return np.where(random.random(nc) < 1 / 3, 0.0, D)
+
+
 def matrix(
     B: sp.csr_array, mass: sp.csr_array | None, D: np.ndarray, shift: float = 0.0
-) -> np.ndarray:
-    """S + shift I + Bᵀ D B, dense, on the given dofs."""
-    full = B.toarray()
-    H = full.T @ (D[:, None] * full) + shift * np.eye(B.shape[1])
-    return H if mass is None else H + mass.toarray()
+) -> sp.csr_array:
+    """S + shift I + Bᵀ D B on the given dofs."""
+    H = B.T @ (B * D[:, None]) + shift * sp.eye_array(B.shape[1])
+    return sp.csr_array(H if mass is None else H + mass)
 
 
-def energy_error(H: np.ndarray, x: np.ndarray, exact: np.ndarray) -> float:
+def energy_error(H: sp.csr_array, x: np.ndarray, exact: np.ndarray) -> float:
     """‖x − exact‖ over ‖exact‖, both in the norm of H."""
     d = x - exact
-    return float(np.sqrt(max(d @ H @ d, 0.0) / (exact @ H @ exact)))
+    return float(np.sqrt(max(d @ (H @ d), 0.0) / (exact @ (H @ exact))))
 
 
-def copied(B: sp.csr_array, body: np.ndarray | None, mass: sp.csr_array | None = None) -> Network:
+def copied(
+    B: sp.csr_array, body: np.ndarray | None, mass: sp.csr_array | None = None
+) -> ContactNetwork:
     """A network of a copy of B."""
     return network(sp.csr_array(B, copy=True), body, mass)
