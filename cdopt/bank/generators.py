@@ -283,7 +283,7 @@ def squeezed(overlap: float = 0.01) -> ContactStep:
     InvalidInput : the overlap is not positive.
     """
     depth = checks.scalar("overlap", overlap, above=0.0, at_most=0.5)
-    walls = walls_at(np.array([[depth - 0.5, 0.5 - depth]]))
+    walls = walls_at(np.array([[depth - 0.5, 0.5 - depth]]), 2)
     disc = Body(Sphere(0.5), np.zeros(2), mass=1.0)
     return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
 
@@ -369,7 +369,7 @@ def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
     """
     height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
     discs = Spheres(centres=crystal_positions(height, width), radius=0.5, mass=1.0)
-    walls = walls_at(np.array([[0.0, float(width)]]))
+    walls = walls_at(np.array([[0.0, float(width)]]), 2)
     return _step(Scene([floor(2), *walls, discs], dim=2, gravity=[0.0, -1.0]))
 
 

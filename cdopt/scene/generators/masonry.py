@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from cdopt._util.checks import Dim, FloatArray, Power
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
+from cdopt.scene.generators.packings import walls_at
 from cdopt.scene.generators.primitives import cycled, floor, up
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
@@ -73,27 +76,20 @@ def brick_wall(
         raise InvalidInput("head_joint", f"{joint:g}", f"less than half a brick, {0.5 * length:g}")
     far = across * (length + joint) - joint
     names = cycled(materials)
-    laid: list[Body] = []
-    shapes: dict[float, Box] = {}  # a wall has two lengths of brick: their polytopes are shared
-    for j in range(rows):
-        for x, width in _course(j, across, length, joint, stepped):
-            if width not in shapes:
-                shapes[width] = Box(np.append(width, edges[1:]))
-            laid.append(
-                Body(
-                    shapes[width],
-                    up(dim, (j + 0.5) * height, x),
-                    density=density,
-                    material=names[len(laid) % len(names)],
-                    name=f"brick {len(laid)}",
-                )
-            )
-    upright = [
-        Body(HalfSpace(up(dim, 0.0, inward)), up(dim, 0.0, x), name=f"{side} wall")
-        for x, inward, side in ((0.0, 1.0, "left"), (far, -1.0, "right"))
+    block = cache(lambda width: Box(np.append(width, edges[1:])))
+    laid = [
+        Body(
+            block(width),
+            up(dim, (j + 0.5) * height, x),
+            density=density,
+            material=names[k % len(names)],
+            name=f"brick {k}",
+        )
+        for k, (j, x, width) in enumerate(_courses(rows, across, length, joint, stepped))
     ]
+    upright = walls_at(np.array([[0.0, far]]), dim) if walls else []
     return Scene(
-        [floor(dim), *(upright if walls else []), *laid],
+        [floor(dim), *upright, *laid],
         dim=dim,
         power=power,
         restitution=restitution,
@@ -334,25 +330,29 @@ def arch(
     joints = np.linspace(-end, end, count + 1)
     wide = min(2.0 * end / count, np.pi - end)  # abutments
     joints = np.concatenate([[-end - wide], joints, [end + wide]])
+    stones = [
+        _wedge(left, right, inner, outer, None if dim == 2 else deep)
+        for left, right in pairwise(joints.tolist())
+    ]
     names = cycled(materials)
-    bodies = []
-    for k in range(count + 2):
-        stone = _wedge(joints[k], joints[k + 1], inner, outer, None if dim == 2 else deep)
-        fixed = k in (0, count + 1)
-        weight = push * float(np.tan(joints[k + 1]) - np.tan(joints[k]))
-        side = "left" if k == 0 else "right"
-        bodies.append(
-            Body(
-                stone,
-                stone.centre,
-                fixed=fixed,
-                mass=None if fixed else weight / GRAVITY,
-                material="" if fixed else names[(k - 1) % len(names)],
-                name=f"{side} abutment" if fixed else f"voussoir {k - 1}",
-            )
+    wedges = [
+        Body(
+            stone,
+            stone.centre,
+            mass=push * float(np.tan(right) - np.tan(left)) / GRAVITY,
+            material=names[k % len(names)],
+            name=f"voussoir {k}",
         )
+        for k, (stone, left, right) in enumerate(
+            zip(stones[1:-1], joints[1:-2], joints[2:-1], strict=True)
+        )
+    ]
+    abutments = [
+        Body(stone, stone.centre, fixed=True, name=f"{side} abutment")
+        for stone, side in ((stones[0], "left"), (stones[-1], "right"))
+    ]
     return Scene(
-        bodies,
+        [abutments[0], *wedges, abutments[1]],
         dim=dim,
         power=power,
         restitution=restitution,
@@ -362,19 +362,21 @@ def arch(
     )
 
 
-def _course(
-    j: int, bricks: int, length: float, joint: float, stepped: bool
-) -> list[tuple[float, float]]:
-    """Middle and length of every brick of course j, from left to right, m."""
+def _courses(
+    courses: int, bricks: int, length: float, joint: float, stepped: bool
+) -> Iterator[tuple[int, float, float]]:
+    """Course, middle and length of every brick, from below and from left to right, m."""
     pitch = length + joint
-    if stepped:
-        return [(0.5 * j * pitch + i * pitch + 0.5 * length, length) for i in range(bricks - j)]
-    if j % 2 == 0:
-        return [(i * pitch + 0.5 * length, length) for i in range(bricks)]
-    half = 0.5 * (length - joint)
-    end = bricks * pitch - joint
-    whole_ones = [((i + 0.5) * pitch + 0.5 * length, length) for i in range(bricks - 1)]
-    return [(0.5 * half, half), *whole_ones, (end - 0.5 * half, half)]
+    half, end = 0.5 * (length - joint), bricks * pitch - joint
+    for j in range(courses):
+        less = j if stepped else j % 2  # bricks than in the first course
+        between_halves = less > 0 and not stepped
+        if between_halves:
+            yield j, 0.5 * half, half
+        for i in range(bricks - less):
+            yield j, (i + 0.5 * less) * pitch + 0.5 * length, length
+        if between_halves:
+            yield j, end - 0.5 * half, half
 
 
 def _edges(size: object, default: tuple[float, float, float], dim: int) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -52,7 +53,7 @@ def crystal(
     return Scene(
         [
             floor(2),
-            *walls_at(np.array([[0.0, width * d]])),
+            *walls_at(np.array([[0.0, width * d]]), 2),
             Spheres(centres=centres * d, radius=0.5 * d, density=density),
         ],
         dim=2,
@@ -101,16 +102,10 @@ def random_packing(
     InvalidInput : a number out of range.
     """
     checks.dimension("dim", dim)
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-    centres, radii, sides = _loose(
-        whole("n", n, 1, 1_000_000), dim, radius, spread, whole("across", across, 1, 10_000), random
-    )
+    lattice = _loose(n, dim, radius, spread, across, _random(seed), most=1_000_000)
+    grains = Spheres(centres=lattice.centres, radius=lattice.radii, density=density)
     return Scene(
-        [
-            floor(dim),
-            *(walls_at(sides) if walls else []),
-            Spheres(centres=centres, radius=radii, density=density),
-        ],
+        [floor(dim), *(walls_at(lattice.sides, dim) if walls else []), grains],
         dim=dim,
         power=power,
         restitution=restitution,
@@ -154,12 +149,9 @@ def polyhedra_pile(
     InvalidInput : n is not an integer from 1 to 10,000, corners not one from 6 to 64, or another
         number out of range.
     """
-    many = whole("corners", corners, 6, 64)
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-    lattice = _loose(
-        whole("n", n, 1, 10_000), 3, radius, spread, whole("across", across, 1, 1000), random
-    )
-    shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in lattice[1]]
+    many, random = whole("corners", corners, 6, 64), _random(seed)
+    lattice = _loose(n, 3, radius, spread, across, random, most=10_000)
+    shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
         dim=3,
@@ -192,25 +184,18 @@ def polygon_packing(
 
     Parameters
     ----------
-    n : number of polygons. corners : of each.
-    radius, spread : R is drawn evenly from radius × (1 ± spread), m.
-    across : cells from wall to wall.
-    walls : upright walls beside the lattice; without, the floor alone.
-    density : kg/m³, of polygons 1 m deep. materials : taken in turn by the polygons.
-    power : exponent of the contact law. restitution : Newton's e.
-    seed : of the random numbers; the same seed gives the same scene.
+    n, corners, radius, spread, across, walls, materials, power, restitution, seed : as in
+        ``polyhedra_pile``.
+    density : kg/m³, of polygons 1 m deep.
 
     Raises
     ------
     InvalidInput : n is not an integer from 1 to 10,000, corners not one from 3 to 64, or another
         number out of range.
     """
-    many = whole("corners", corners, 3, 64)
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-    lattice = _loose(
-        whole("n", n, 1, 10_000), 2, radius, spread, whole("across", across, 1, 1000), random
-    )
-    shapes = [Polygon(size * _on_a_circle(many, random)) for size in lattice[1]]
+    many, random = whole("corners", corners, 3, 64), _random(seed)
+    lattice = _loose(n, 2, radius, spread, across, random, most=10_000)
+    shapes = [Polygon(size * _on_a_circle(many, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
         dim=2,
@@ -222,45 +207,60 @@ def polygon_packing(
     )
 
 
-def walls_at(sides: FloatArray) -> list[Body]:
-    """Upright walls at the ends (dim − 1, 2) of every horizontal axis, facing in."""
-    dim = sides.shape[0] + 1
+def walls_at(sides: FloatArray, dim: int) -> list[Body]:
+    """Upright walls at the ends (n, 2) of the first n horizontal axes, m, facing in."""
     names = (("left", "right"), ("front", "back"))
     walls = []
     for axis, ends in enumerate(sides):
-        for place, inward, name in zip(ends, (1.0, -1.0), names[axis], strict=True):
+        for end, inward, name in zip(ends, (1.0, -1.0), names[axis], strict=True):
             normal = np.zeros(dim)
             normal[axis] = inward
-            walls.append(Body(HalfSpace(normal), np.abs(normal) * place, name=f"{name} wall"))
+            walls.append(Body(HalfSpace(normal), np.abs(normal) * end, name=f"{name} wall"))
     return walls
 
 
 def _grains(
     shapes: Sequence[Polygon | Polyhedron],
-    lattice: tuple[FloatArray, FloatArray, FloatArray],
+    lattice: _Lattice,
     walls: bool,
     density: float,
     materials: Sequence[Material],
 ) -> list[Body]:
     """The floor, the walls, and bodies whose circles or spheres are about the lattice's centres."""
-    centres, _, sides = lattice
     names = cycled(materials)
-    bodies = [floor(centres.shape[1]), *(walls_at(sides) if walls else [])]
-    for k, (shape, centre) in enumerate(zip(shapes, centres, strict=True)):
+    dim = lattice.centres.shape[1]
+    bodies = [floor(dim), *(walls_at(lattice.sides, dim) if walls else [])]
+    for k, (shape, centre) in enumerate(zip(shapes, lattice.centres, strict=True)):
         material = names[k % len(names)]
         position = centre + shape.centre
         bodies.append(Body(shape, position, density=density, material=material, name=f"grain {k}"))
     return bodies
 
 
-def _loose(
-    count: int, dim: int, radius: float, spread: float, side: int, random: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Centres (n, dim) and radii (n,) of spheres apart, and the ends (dim − 1, 2) of the box, m.
+def _random(seed: int) -> np.random.Generator:
+    return np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
 
-    They stand on a lattice wide enough for the largest, ``side`` cells wide, each shaken within
-    its cell.
-    """
+
+class _Lattice(NamedTuple):
+    """Spheres apart from each other: centres (n, dim) m, radii (n,) m, box ends (dim − 1, 2) m."""
+
+    centres: FloatArray
+    radii: FloatArray
+    sides: FloatArray
+
+
+def _loose(
+    n: int,
+    dim: int,
+    radius: float,
+    spread: float,
+    across: int,
+    random: np.random.Generator,
+    *,
+    most: int,
+) -> _Lattice:
+    """Spheres shaken within the cells of a lattice that is wide enough for the largest."""
+    count, side = whole("n", n, 1, most), whole("across", across, 1, 10_000)
     share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
     mean = checks.scalar("radius", radius, above=0.0)
     radii = np.asarray(mean * (1.0 + share * random.uniform(-1.0, 1.0, count)))
@@ -269,7 +269,7 @@ def _loose(
     level = [k % side, k // side] if dim == 2 else [k % side, k // side % side, k // side**2]
     centres = (np.column_stack(level) + 0.5) * cell
     centres += random.uniform(-0.99, 0.99, centres.shape) * (0.5 * cell - radii)[:, None]
-    return np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1))
+    return _Lattice(np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1)))
 
 
 def _on_a_circle(many: int, random: np.random.Generator) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
-from cdopt.scene.shapes import Box, Capsule, Compound, HalfSpace, Part, Sphere
+from cdopt.scene.shapes import Box, Capsule, Compound, HalfSpace, Part, Shape, Sphere
 
 RODS = ("box", "capsule")
 _ROUND_OFF = 1e-9  # share by which supports that touch may seem to overlap
@@ -127,10 +128,10 @@ def collision(
     across = checks.scalar("offset", offset)
     reach = 2.0 * radius + checks.scalar("gap", gap, at_least=0.0)
     along = np.sqrt(max(reach**2 - across**2, 0.0))
-    places = ([0.0, 0.0, 0.0], [along, across, 0.0])
+    centres = ([0.0, 0.0, 0.0], [along, across, 0.0])
     spheres = [
-        Body(Sphere(radius), place[:dim], velocity=[speed, 0.0, 0.0][:dim], mass=mass, name=name)
-        for place, speed, mass, name in zip(places, speeds, masses, ("left", "right"), strict=True)
+        Body(Sphere(radius), x[:dim], velocity=[speed, 0.0, 0.0][:dim], mass=mass, name=name)
+        for x, speed, mass, name in zip(centres, speeds, masses, ("left", "right"), strict=True)
     ]
     return Scene(
         spheres,
@@ -192,39 +193,24 @@ def rod_on_supports(
     if x.size < 2 or not (np.diff(x) >= 2.0 * radius * (1.0 - _ROUND_OFF)).all():
         expected = f"two or more, ascending, at least {2.0 * radius:g} m apart"
         raise InvalidInput("positions", f"{x.tolist()}", expected)
-    place = checks.scalar("load_at", load_at, at_least=float(x[0]), at_most=float(x[-1]))
+    loaded = checks.scalar("load_at", load_at, at_least=float(x[0]), at_most=float(x[-1]))
     k = checks.per_contact("stiffness", stiffness, x.size, positive=True)
     span, middle = float(x[-1] - x[0]), 0.5 * float(x[0] + x[-1])
     shape: Box | Capsule = Capsule(radius=0.5 * thick, length=span)
     if rod == "box":
         shape = Box([span + 2.0 * radius, *[thick] * (dim - 1)])
-    force, torque = _pressed(np.array([place - middle, 0.0]), load, dim)
-    body = Body(
-        shape,
-        up(dim, 0.5 * thick, middle),
-        mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
-        force=force,
-        torque=torque,
-        name="rod",
-    )
+    force, torque = _pressed(np.array([loaded - middle, 0.0]), load, dim)
+    mass = checks.scalar("weight", weight, above=0.0) / GRAVITY
+    centre = up(dim, 0.5 * thick, middle)
+    body = Body(shape, centre, mass=mass, force=force, torque=torque, name="rod")
     bar = Sphere(radius) if dim == 2 else Capsule(radius=radius, length=2.0 * thick)
-    supports = [
-        Body(
-            bar,
-            up(dim, -radius, float(at)),
-            fixed=True,
-            material=f"support {i}",
-            orientation=None if dim == 2 else _ALONG_Y,
-            name=f"support {i}",
-        )
-        for i, at in enumerate(x)
-    ]
+    tops = [up(dim, -radius, float(at)) for at in x]
     return Scene(
-        [body, *supports],
+        [body, *_supports(bar, tops, None if dim == 2 else _ALONG_Y)],
         dim=dim,
         power=power,
         restitution=restitution,
-        materials=_supports(k),
+        materials=_materials(k),
         name="rod",
         title="A rod on elastic supports",
     )
@@ -282,24 +268,14 @@ def table_with_legs(
     )
     at = checks.vector("load_at", load_at, 2, "m")
     force, torque = _pressed(at - shape.centre[:2], load, 3)
-    table = Body(
-        shape,
-        shape.centre,
-        mass=checks.scalar("weight", weight, above=0.0) / GRAVITY,
-        force=force,
-        torque=torque,
-        name="table",
-    )
-    supports = [
-        Body(Sphere(tip), [*spot, -tip], fixed=True, material=f"support {i}", name=f"support {i}")
-        for i, spot in enumerate(spots)
-    ]
+    mass = checks.scalar("weight", weight, above=0.0) / GRAVITY
+    table = Body(shape, shape.centre, mass=mass, force=force, torque=torque, name="table")
     return Scene(
-        [table, *supports],
+        [table, *_supports(Sphere(tip), [[*spot, -tip] for spot in spots])],
         dim=3,
         power=power,
         restitution=restitution,
-        materials=_supports(k),
+        materials=_materials(k),
         name="table-with-legs",
         title=f"A table on {len(spots)} legs",
     )
@@ -324,8 +300,17 @@ def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float 
     return up(dim, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
 
 
-def _supports(stiffness: FloatArray) -> list[Material]:
-    """Materials of these stiffnesses, numbered."""
+def _supports(shape: Shape, positions: Sequence[Any], orientation: Any = None) -> list[Body]:
+    """Fixed bodies, numbered, each of a material of its own."""
+    names = [f"support {i}" for i in range(len(positions))]
+    return [
+        Body(shape, x, orientation=orientation, fixed=True, material=name, name=name)
+        for x, name in zip(positions, names, strict=True)
+    ]
+
+
+def _materials(stiffness: FloatArray) -> list[Material]:
+    """Materials of the supports."""
     return [Material(name=f"support {i}", stiffness=float(k)) for i, k in enumerate(stiffness)]
 
 
