@@ -55,13 +55,13 @@ def differences(scene: Scene, state: State, margin: float) -> tuple[np.ndarray, 
 def test_B_is_the_derivative_of_every_gap(dim: int, first: str, second: str) -> None:
     rng = np.random.default_rng([dim, *map(ord, first + second)])
     seen = lost = 0
-    for _ in range(12):
+    for _ in range(6):
         made, others = shapes(dim, rng), shapes(dim, rng)
         scene, state = near(made[first], others[second], dim, rng)
         by_B, by_difference, gone = differences(scene, state, 0.1)
         np.testing.assert_allclose(by_B, by_difference, atol=1.0, rtol=0.0)
         seen, lost = seen + by_B.size, lost + gone
-    assert seen >= 12
+    assert seen >= 6
     assert lost <= 1 + 0.05 * seen  # a corner may be as deep behind one face as behind another
 
 
@@ -116,7 +116,7 @@ def turn_onto(a: np.ndarray, b: np.ndarray, tilt: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_B_and_gap_rate_with_walls_that_move_and_turn(dim: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     scene = mixed(dim, rng)
@@ -140,18 +140,6 @@ def test_B_of_a_sphere_beside_the_corner_of_a_box(dim: int, out: float) -> None:
         by_B, by_difference, lost = differences(scene, State(0.0, q, state.v), 1e3)
         assert lost == 0
         np.testing.assert_allclose(by_B, by_difference, atol=1.0, rtol=0.0)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_spheres_have_no_columns_for_turns(dim: int) -> None:
-    rng = np.random.default_rng(5)
-    scene = mixed(dim, rng)
-    state = thrown(scene, rng)
-    found = detect(scene, state, margin=1e3)
-    B = gap_gradient(scene, state, found)
-    spheres = int((~scene.bodies.fixed).sum()) - 1
-    assert B.shape == (found.nc, spheres * dim + (3 if dim == 2 else 6))
-    assert np.abs(B[:, : 3 if dim == 2 else 6]).max() > 0.0
 
 
 def test_a_scene_without_contacts_has_an_empty_B() -> None:

@@ -60,7 +60,7 @@ def test_a_top_turned_as_in_the_paper_keeps_its_angular_momentum_to_the_order_of
     crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=[1.0, 0.1, 0.2], mass=12.0)
     scene = Scene([crate], dim=3, gravity=[0.0, 0.0, 0.0])
     drifts = []
-    for dt in (1e-2, 5e-3):
+    for dt in (2e-2, 1e-2):
         state, start = scene.initial, None
         for _ in range(round(1.0 / dt)):
             none = collision.detect(scene, state)
@@ -166,7 +166,7 @@ def test_a_tilted_box_comes_to_lie_flat(dim: int) -> None:
 @pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
 def test_collisions_keep_momentum_and_restitution(dim: int, e: float) -> None:
     scene = cdopt.scene.collision(e, masses=(1.0, 3.0), offset=0.05, dim=dim)
-    state, _ = settled(scene, steps=60)
+    state, _ = settled(scene, steps=15)
     mass = scene.bodies.mass
     before, after = (mass @ s.velocity for s in (scene.initial, state))
     np.testing.assert_allclose(after, before, atol=1e-12)

@@ -15,6 +15,7 @@ from cdopt.scene import (
     HalfSpace,
     Material,
     Part,
+    Polygon,
     Scene,
     Sphere,
     Spheres,
@@ -123,6 +124,11 @@ def test_nothing_writes_into_what_the_caller_keeps() -> None:
     state = State(0.0, q, v)
     centres[0], q[0], v[0] = 9.0, 9.0, 9.0
     assert scene.bodies.position[0, 0] == state.q[0, 0] == state.v[0, 0] == 0.0
+    vertices = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    scene = Scene([Body(Polygon(vertices), [0, 0], mass=1.0)], dim=2)
+    text = scene.to_toml()
+    vertices[1][0] = 5.0
+    assert scene.to_toml() == text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdopt
@@ -63,6 +63,7 @@ centres = [[1.0, 1.0],
   # a comment, [with] brackets
   [2.0, 1.0]]
 """
+END, SPINS = "  [2.0, 1.0]]", "angular_velocities"
 
 FAULTS = [
     ("young = 1e9", "young = -1.0", 7, "materials[0].young"),
@@ -86,34 +87,14 @@ FAULTS = [
     ("  1.0,\n]", "  inf,\n]", 18, "bodies[1].position"),
     ("  1.0,\n]", '  "a",\n]', 20, "bodies[1].position[1]"),
     ("  1.0,\n]", "  0.05,\n]", 18, "bodies[1].position"),
-    ("  [2.0, 1.0]]", "  [2.0, nan]]", 31, "spheres[0].centres[1]"),
-    ("  [2.0, 1.0]]", "  [2.0, 1.0, 3.0]]", 31, "spheres[0].centres[1]"),
-    ("  [2.0, 1.0]]", "  [1.1, 1.0]]", 31, "spheres[0].centres[1]"),
-    ("  [2.0, 1.0]]", "  [2.0, 1.0]]\nfixed = [true]", 32, "spheres[0].fixed"),
-    (
-        "  [2.0, 1.0]]",
-        "  [2.0, 1.0]]\nangular_velocities = [1.0, nan]",
-        32,
-        "spheres[0].angular_velocities[1]",
-    ),
-    (
-        "  [2.0, 1.0]]",
-        "  [2.0, 1.0]]\nangular_velocities = [1.0, [2.0]]",
-        32,
-        "spheres[0].angular_velocities[1]",
-    ),
-    (
-        "  [2.0, 1.0]]",
-        "  [2.0, 1.0]]\nangular_velocities = [1.0]",
-        32,
-        "spheres[0].angular_velocities",
-    ),
-    (
-        "  [2.0, 1.0]]",
-        "  [2.0, 1.0]]\nangular_velocities = 1.0",
-        32,
-        "spheres[0].angular_velocities",
-    ),
+    (END, "  [2.0, nan]]", 31, "spheres[0].centres[1]"),
+    (END, "  [2.0, 1.0, 3.0]]", 31, "spheres[0].centres[1]"),
+    (END, "  [1.1, 1.0]]", 31, "spheres[0].centres[1]"),
+    (END, END + "\nfixed = [true]", 32, "spheres[0].fixed"),
+    (END, f"{END}\n{SPINS} = [1.0, nan]", 32, f"spheres[0].{SPINS}[1]"),
+    (END, f"{END}\n{SPINS} = [1.0, [2.0]]", 32, f"spheres[0].{SPINS}[1]"),
+    (END, f"{END}\n{SPINS} = [1.0]", 32, f"spheres[0].{SPINS}"),
+    (END, f"{END}\n{SPINS} = 1.0", 32, f"spheres[0].{SPINS}"),
     ("[0.1, 0.1]", "[0.1, 0.0]", 26, "spheres[0].radius[1]"),
     ("[0.1, 0.1]", "[0.1, 0.1, 0.1]", 26, "spheres[0].radius"),
     ('"steel"\ncent', '"stel"\ncent', 28, "spheres[0].material"),
@@ -187,34 +168,33 @@ def test_lines_are_found_with_windows_line_ends_and_inline_tables() -> None:
     assert line_of("", "bodies[3].size") == 1
 
 
-def test_one_bad_line_among_many_bodies() -> None:
-    n, bad = 1_000, 732
+@pytest.mark.parametrize("radius", ["-0.1", '"a"', "nan"])
+def test_one_bad_line_among_many_bodies(radius: str) -> None:
     body = '[[bodies]]\nshape = "sphere"\nradius = {}\nposition = [{}, 0.0, 0.0]\nmass = 1.0\n'
-    for radius in ("-0.1", '"a"', "nan", "0.2"):
-        text = "dim = 3\n" + "".join(
-            body.format(radius if k == bad else 0.1, 0.25 * k) for k in range(n)
-        )
-        with pytest.raises(InvalidInput) as error:
-            cdopt.scene.loads(text)
-        field, line = ("radius", 4) if radius != "0.2" else ("position", 5)
-        number = bad + (radius == "0.2")  # it reaches both neighbours, equally deep
-        options = [f"scene, line {5 * k + line}, bodies[{k}].{field}" for k in (bad, number)]
-        assert error.value.argument in options
+    many = [body.format(radius if k == 232 else 0.1, 0.25 * k) for k in range(300)]
+    with pytest.raises(InvalidInput) as error:
+        cdopt.scene.loads("dim = 3\n" + "".join(many))
+    assert error.value.argument == f"scene, line {5 * 232 + 4}, bodies[232].radius"
+
+
+def same_bodies(one: Scene, other: Scene) -> None:
+    for name, value in vars(one.bodies).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(other.bodies, name), err_msg=name)
+    for name in ("gravity", "half_stiffness", "bonds"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.initial.q, other.initial.q)
+    np.testing.assert_array_equal(one.initial.v, other.initial.v)
+    assert (one.dim, one.power) == (other.dim, other.power)
 
 
 def same(one: Scene, other: Scene) -> None:
     """Equal to the last bit."""
+    same_bodies(one, other)
     assert one.to_toml() == other.to_toml()
     assert one.materials == other.materials
-    for name, value in vars(one.bodies).items():
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(value, getattr(other.bodies, name), err_msg=name)
-    np.testing.assert_array_equal(one.initial.q, other.initial.q)
-    np.testing.assert_array_equal(one.initial.v, other.initial.v)
-    np.testing.assert_array_equal(one.bonds, other.bonds)
-    for name in ("dim", "power", "restitution", "overlap_tol", "name", "title", *ELASTIC):
+    for name in ("restitution", "overlap_tol", "name", "title", *ELASTIC):
         assert getattr(one, name) == getattr(other, name)
-    np.testing.assert_array_equal(one.gravity, other.gravity)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -269,17 +249,10 @@ def test_shapes_survive_a_file_and_a_pickle(make) -> None:
         np.testing.assert_array_equal(other.bodies.hulls.vertices, scene.bodies.hulls.vertices)
 
 
-def test_a_scene_keeps_no_list_of_the_caller() -> None:
-    vertices = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    scene = Scene([Body(Polygon(vertices), [0, 0], mass=1.0)], dim=2)
-    text = scene.to_toml()
-    vertices[1][0] = 5.0
-    assert scene.to_toml() == text
-
-
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 
 
+@settings(max_examples=40)
 @given(
     x=st.lists(numbers, min_size=6, max_size=6),
     turn=st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4).filter(
@@ -363,11 +336,4 @@ GENERATED = {
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_shipped_scenes_are_those_of_the_generators(name: str) -> None:
-    shipped, made = cdopt.scene.load(f"problems/{name}.toml"), GENERATED[name]()
-    for field, value in vars(made.bodies).items():
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(value, getattr(shipped.bodies, field), err_msg=field)
-    np.testing.assert_array_equal(shipped.initial.q, made.initial.q)
-    np.testing.assert_array_equal(shipped.half_stiffness, made.half_stiffness)
-    np.testing.assert_array_equal(shipped.gravity, made.gravity)
-    assert (shipped.dim, shipped.power) == (made.dim, made.power)
+    same_bodies(cdopt.scene.load(f"problems/{name}.toml"), GENERATED[name]())
