@@ -20,7 +20,16 @@ from cdopt._util.frozen import Frozen
 from cdopt.geometry.hulls import Hulls, Piece
 from cdopt.geometry.polytope import LABELS, point
 from cdopt.geometry.rotations import unit
-from cdopt.scene.shapes import IDENTITY, SHAPES, HalfSpace, Measures, Shape, Sphere, Vector
+from cdopt.scene.shapes import (
+    IDENTITY,
+    SHAPES,
+    HalfSpace,
+    Measures,
+    Shape,
+    Sphere,
+    Vector,
+    check_placed,
+)
 from cdopt.scene.state import UNIT_TOL
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ GROUP_FIELDS = {
     "angular_velocity": "angular_velocities",
     "name": "names",
 }
+SHARED = ("radius", "mass", "density")  # of a group of Spheres: one number for all, or one each
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -229,15 +239,17 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
     parts: list[dict[str, Any]] = []
     shapes: dict[int, Shape] = {}  # of all bodies but spheres
     nb = 0
-    for grouped, run in groupby(items, key=lambda item: isinstance(item, Spheres)):
-        members: list[Any] = list(run)
-        for source in members if grouped else [members]:
-            make: Any = _of_spheres if grouped else _of_bodies
-            parts.append(make(source, nb, dim))
-            if not grouped:
-                numbered = enumerate((body.shape for body in source), nb)
-                shapes |= {k: shape for k, shape in numbered if type(shape) is not Sphere}
-            nb += len(parts[-1]["position"])
+    for grouped, members in groupby(items, key=lambda item: isinstance(item, Spheres)):
+        if grouped:
+            for group in members:
+                parts.append(_of_spheres(group, nb, dim))
+                nb += len(parts[-1]["position"])
+        else:
+            bodies = list(members)
+            parts.append(_of_bodies(bodies, nb, dim))
+            numbered = enumerate((body.shape for body in bodies), nb)
+            shapes |= {k: shape for k, shape in numbered if type(shape) is not Sphere}
+            nb += len(bodies)
     if not 0 < nb <= MAX_BODIES:
         raise InvalidInput("bodies", f"{nb} bodies", f"at least one, and at most {MAX_BODIES}")
     names, used = (tuple(chain(*(part.pop(key) for part in parts))) for key in ("name", "material"))
@@ -279,21 +291,12 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
 
 def _of_bodies(bodies: Sequence[Body], first: int, dim: int) -> dict[str, Any]:
     """Columns of single bodies numbered from ``first``; ``radius`` is that of spheres."""
-    turn = 0 if dim == 2 else 3
     for k, body in enumerate(bodies, first):
         _check_body(body, k, dim)
+    turned = {"angle": 0} if dim == 2 else {"orientation": 4}
     columns: dict[str, Any] = {
         name: _numbers(name, [getattr(body, name) for body in bodies], width, first)
-        for name, width in (
-            ("position", dim),
-            ("velocity", dim),
-            ("force", dim),
-            ("angular_velocity", turn),
-            ("torque", turn),
-            ("mass", 0),
-            ("density", 0),
-            ("angle", 0) if dim == 2 else ("orientation", 4),
-        )
+        for name, width in {**_widths(dim), **turned}.items()
     }
     if dim == 2:
         columns["orientation"] = columns.pop("angle")
@@ -304,27 +307,24 @@ def _of_bodies(bodies: Sequence[Body], first: int, dim: int) -> dict[str, Any]:
     return columns
 
 
+def _widths(dim: int) -> dict[str, int]:
+    """Columns of numbers, and how many numbers a body has in each; 0 for one without an axis."""
+    turn = 0 if dim == 2 else 3
+    vectors = {"position": dim, "velocity": dim, "force": dim}
+    return {**vectors, "angular_velocity": turn, "torque": turn, "mass": 0, "density": 0}
+
+
 def _check_body(body: Body, k: int, dim: int) -> None:
     """A shape that lives in this dimension, and fields of the right kind."""
     if type(body.shape) not in SHAPES:
         raise InvalidInput(f"bodies[{k}].shape", checks.describe(body.shape), "a Shape")
-    other = "orientation" if dim == 2 else "angle"
-    if getattr(body, other) is not None:
-        expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
-        raise InvalidInput(f"bodies[{k}].{other}", "a value", expected)
+    check_placed(f"bodies[{k}]", body, dim)
     if not (body.fixed is None or isinstance(body.fixed, (bool, np.bool_))):
         raise InvalidInput(f"bodies[{k}].fixed", checks.describe(body.fixed), "true or false")
     if body.fixed is not None and not body.fixed and type(body.shape).always_fixed:
         raise InvalidInput(f"bodies[{k}].fixed", "false", "a fixed half-space")
     if body.position is None:
         raise InvalidInput(f"bodies[{k}].position", "nothing", f"{dim} finite numbers")
-    if dim not in body.shape.dims or getattr(body.shape, "dim", dim) != dim:
-        found = f"a {body.shape.kind} of {5 - dim}D"
-        raise InvalidInput(f"bodies[{k}].shape", found, f"a shape of {dim}D")
-    for name in body.shape.vectors:
-        size = np.size(getattr(body.shape, name))
-        if size != dim:
-            raise InvalidInput(f"bodies[{k}].{name}", f"{size} numbers", f"{dim} in {dim}D")
 
 
 def _of_spheres(group: Spheres, first: int, dim: int) -> dict[str, Any]:
@@ -334,36 +334,28 @@ def _of_spheres(group: Spheres, first: int, dim: int) -> dict[str, Any]:
     flags = np.asarray(group.fixed)
     if flags.dtype.kind != "b" or flags.shape not in ((), (n,)):
         raise InvalidInput(f"bodies[{first}:].fixed", checks.describe(flags), f"one flag or {n}")
-    single = isinstance(group.material, str)
+    material = [group.material] * n if isinstance(group.material, str) else group.material
     columns: dict[str, Any] = {
-        "position": centres,
         "fixed": np.broadcast_to(flags, n),
-        "material": [group.material] * n if single else _texts("material", group.material, first),
-        "name": [""] * n if group.names is None else _texts("name", group.names, first),
+        "material": _texts("material", material, first),
+        "name": _texts("name", [""] * n if group.names is None else group.names, first),
     }
-    for name in ("radius", "mass", "density"):
-        value = getattr(group, name)
-        single = value is None or np.ndim(value) == 0
-        column = _numbers(name, [value] if single else value, 0, first)
-        columns[name] = np.broadcast_to(column, n) if single else column
-    turn = 0 if dim == 2 else 3
-    for name, value, width in (
-        ("velocity", group.velocities, dim),
-        ("angular_velocity", group.angular_velocities, turn),
-        ("orientation", None, 0 if dim == 2 else 4),
-        ("force", None, dim),
-        ("torque", None, turn),
-    ):
-        empty = np.full(n if width == 0 else (n, width), np.nan)
-        columns[name] = empty if value is None else _numbers(name, value, width, first)
+    widths = {**_widths(dim), "orientation": 0 if dim == 2 else 4, "radius": 0}
+    for name, width in widths.items():
+        value = getattr(group, GROUP_FIELDS.get(name, name), None)
+        if value is None:
+            columns[name] = np.full((n, width) if width else n, np.nan)
+        elif name in SHARED and np.ndim(value) == 0:
+            columns[name] = np.broadcast_to(_numbers(name, [value], width, first), n)
+        else:
+            columns[name] = _numbers(name, value, width, first)
     for name, column in columns.items():
         if len(column) != n:
             raise InvalidInput(f"bodies[{first}:].{name}", f"{len(column)} values", f"one or {n}")
-    radius = columns["radius"]
-    bad = np.flatnonzero(~(radius > 0.0))
+    bad = np.flatnonzero(~(columns["radius"] > 0.0))
     if bad.size:
-        k = int(bad[0])
-        raise InvalidInput(f"bodies[{first + k}].radius", repr(float(radius[k])), "above 0")
+        found = repr(float(columns["radius"][bad[0]]))
+        raise InvalidInput(f"bodies[{first + bad[0]}].radius", found, "above 0")
     return columns
 
 

@@ -22,8 +22,6 @@ from cdopt.scene.scene import OVERLAP_TOL, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
 
 _WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
-_BODY_FIELDS = tuple(name for name in Body.__struct_fields__ if name != "shape")
-_PART_FIELDS = tuple(name for name in Part.__struct_fields__ if name != "shape")
 
 
 def _record(shape: type[Shape], holder: type[msgspec.Struct]) -> type[msgspec.Struct]:
@@ -173,37 +171,25 @@ def _shipped(path: Path) -> Path:
 
 
 def _scene(contents: _Contents) -> Scene:
-    bodies = []
-    for k, record in enumerate(contents.bodies):
-        given = _shape(record, f"bodies[{k}]")
-        bodies.append(Body(given, *_values(record, _BODY_FIELDS)))
-    fields = {
-        name: getattr(contents, name)
-        for name in contents.__struct_fields__
-        if name not in ("bodies", "spheres")
-    }
-    return Scene([*bodies, *contents.spheres], **fields)
+    fields = msgspec.structs.asdict(contents)
+    bodies = [_placed_shape(Body, r, f"bodies[{k}]") for k, r in enumerate(fields.pop("bodies"))]
+    return Scene([*bodies, *fields.pop("spheres")], **fields)
 
 
-def _shape(record: Any, path: str) -> Shape:
-    """The shape in a record, and of a compound those in its parts."""
+def _placed_shape(holder: type[msgspec.Struct], record: Any, path: str) -> Any:
+    """The Body or Part of a record; ``path`` names it in messages."""
     shape = _SHAPE_OF[type(record)]
-    values = {name: getattr(record, name) for name in shape.__struct_fields__}
+    fields = msgspec.structs.asdict(record)
+    values = {name: fields.pop(name) for name in shape.__struct_fields__}
     if shape is Compound:
         values["parts"] = [
-            Part(
-                _shape(part, f"{path}.parts[{k}]"), *(getattr(part, name) for name in _PART_FIELDS)
-            )
+            _placed_shape(Part, part, f"{path}.parts[{k}]")
             for k, part in enumerate(values["parts"])
         ]
     try:
-        return shape(**values)
+        return holder(shape=shape(**values), **fields)
     except InvalidInput as error:
         raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
-
-
-def _values(record: Any, names: Sequence[str]) -> list[Any]:
-    return [getattr(record, name) for name in names]
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:
@@ -241,6 +227,7 @@ def _in_groups(message: str, contents: _Contents) -> str:
     """Bodies beyond the single ones as members of their groups: bodies[7] as spheres[0][2]."""
 
     def member(match: re.Match[str]) -> str:
+        """The path of a body in its group of spheres."""
         k = int(match[1]) - len(contents.bodies)
         for number, group in enumerate(contents.spheres):
             size = len(list(group.centres))  # type: ignore[arg-type]

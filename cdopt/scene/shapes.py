@@ -417,6 +417,30 @@ SHAPES: tuple[type[Shape], ...] = (
 KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 
 
+def check_placed(name: str, item: Any, dim: int) -> None:
+    """Refuse a shape of another dimension, an orientation in the plane and an angle in space.
+
+    Parameters
+    ----------
+    item : a Body or a Part. name : of it, for messages.
+
+    Raises
+    ------
+    InvalidInput : as said.
+    """
+    shape = item.shape
+    other = "orientation" if dim == 2 else "angle"
+    if getattr(item, other) is not None:
+        expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
+        raise InvalidInput(f"{name}.{other}", "a value", expected)
+    if dim not in shape.dims or getattr(shape, "dim", dim) != dim:
+        raise InvalidInput(f"{name}.shape", f"a {shape.kind} of {5 - dim}D", f"a shape of {dim}D")
+    for field in shape.vectors:
+        size = np.size(getattr(shape, field))
+        if size != dim:
+            raise InvalidInput(f"{name}.{field}", f"{size} numbers", f"{dim} in {dim}D")
+
+
 def _checked_part(part: Any, k: int, dim: int) -> Part:
     """A copy of part k, of plain numbers."""
     name = f"parts[{k}]"
@@ -426,14 +450,7 @@ def _checked_part(part: Any, k: int, dim: int) -> Part:
     if not isinstance(shape, Shape) or shape.always_fixed or isinstance(shape, Compound):
         kind = getattr(shape, "kind", checks.describe(shape))
         raise InvalidInput(f"{name}.shape", kind, "a bounded convex shape")
-    other = "orientation" if dim == 2 else "angle"
-    if getattr(part, other) is not None:
-        expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
-        raise InvalidInput(f"{name}.{other}", "a value", expected)
-    if dim not in shape.dims:
-        raise InvalidInput(f"{name}.shape", shape.kind, f"a shape of {dim}D")
-    for field in shape.vectors:
-        checks.vector(f"{name}.{field}", getattr(shape, field), dim)
+    check_placed(name, part, dim)
     angle = None if part.angle is None else checks.scalar(f"{name}.angle", part.angle)
     orientation = None
     if part.orientation is not None:

@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
-from cdopt._util.checks import BoolArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.scene.bodies import GROUP_FIELDS, Bodies
 from cdopt.scene.material import Material
 from cdopt.scene.shapes import IDENTITY, SHAPES, Shape, Sphere
@@ -25,7 +26,7 @@ def to_toml(head: Mapping[str, Any], materials: Sequence[Material], bodies: Bodi
     head : the scene's own fields; None for those that are left out.
     """
     parts = [_lines(head)]
-    parts += ["[[materials]]\n" + _lines(_fields(material)) for material in materials]
+    parts += ["[[materials]]\n" + _lines(asdict(material)) for material in materials]
     names = [material.name for material in materials]
     plain = _plain_spheres(bodies)
     tail = int(bodies.nb - np.argmin(plain[::-1])) if not plain.all() else 0
@@ -49,41 +50,39 @@ def _body(b: Bodies, k: int, materials: Sequence[str]) -> dict[str, Any]:
     orientation = b.orientation[k].tolist()
     turned = orientation not in (0.0, list(IDENTITY))
     mass, density = _weight(b, k)
-    vectors = {
-        name: getattr(b, name)[k].tolist() if np.any(getattr(b, name)[k]) else None
-        for name in ("velocity", "angular_velocity", "force", "torque")
-    }
     return {
         "name": b.names[k] or None,
         **_shape(shape),
         "position": b.position[k].tolist(),
         "angle" if b.dim == 2 else "orientation": orientation if turned else None,
-        "velocity": vectors["velocity"],
-        "angular_velocity": vectors["angular_velocity"],
+        "velocity": _nonzero(b.velocity[k]),
+        "angular_velocity": _nonzero(b.angular_velocity[k]),
         "fixed": True if b.fixed[k] and not shape.always_fixed else None,
         "mass": mass,
         "density": density,
         "material": _material(b, k, materials) or None,
-        "force": vectors["force"],
-        "torque": vectors["torque"],
+        "force": _nonzero(b.force[k]),
+        "torque": _nonzero(b.torque[k]),
     }
+
+
+def _nonzero(values: FloatArray) -> Any:
+    """Plain numbers; None where all are zero and nothing is written."""
+    return values.tolist() if values.any() else None
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
     """A shape's kind and fields; parts of a compound as tables in a list."""
-    fields = _fields(shape)
+    fields = asdict(shape)
     if "parts" in fields:
-        fields["parts"] = [
-            {**_shape(part.shape), **{n: v for n, v in _fields(part).items() if n != "shape"}}
-            for part in fields["parts"]
-        ]
+        parts = map(asdict, fields["parts"])
+        fields["parts"] = [{**_shape(part.pop("shape")), **part} for part in parts]
     return {"shape": shape.kind, **fields}
 
 
 def _group(b: Bodies, members: list[int], materials: Sequence[str]) -> dict[str, Any]:
     weights = [_weight(b, k) for k in members]
     names = [b.names[k] for k in members]
-    velocity, spin = b.velocity[members], b.angular_velocity[members]
     fields = {
         "radius": _shared(b.reach[members].tolist()),
         "fixed": bool(b.fixed[members[0]]),
@@ -91,8 +90,8 @@ def _group(b: Bodies, members: list[int], materials: Sequence[str]) -> dict[str,
         "density": _shared([density for _, density in weights]),
         "material": _shared([_material(b, k, materials) for k in members]),
         GROUP_FIELDS["name"]: names if any(names) else None,
-        GROUP_FIELDS["velocity"]: velocity.tolist() if velocity.any() else None,
-        GROUP_FIELDS["angular_velocity"]: spin.tolist() if spin.any() else None,
+        GROUP_FIELDS["velocity"]: _nonzero(b.velocity[members]),
+        GROUP_FIELDS["angular_velocity"]: _nonzero(b.angular_velocity[members]),
         GROUP_FIELDS["position"]: b.position[members].tolist(),
     }
     return {name: None if value in (False, "") else value for name, value in fields.items()}
@@ -118,10 +117,6 @@ def _material(b: Bodies, k: int, materials: Sequence[str]) -> str:
 def _shared(values: list[Any]) -> Any:
     """The one value that all share, or the list."""
     return values[0] if all(value == values[0] for value in values) else values
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
 def _lines(fields: Mapping[str, Any]) -> str:
