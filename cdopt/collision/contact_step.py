@@ -28,20 +28,17 @@ def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_
     """
     chosen, b = scene.check_dofs(scene.dofs if dofs is None else dofs), scene.bodies
     scene.check_state(state)
-    if scene.dim == 2:
-        per_entry = np.column_stack([b.mass, b.mass, b.inertia])
-        return sp.csr_array(sp.diags_array(chosen.gather(per_entry)))
+    masses = np.repeat(b.mass[:, None], scene.dim, axis=1)
+    diagonal = np.hstack([masses, b.inertia.reshape(b.nb, -1)])
     body = uneven(scene, chosen)
-    alone = np.ones(chosen.number.shape, dtype=bool)
-    alone[body, 3:] = False
-    entry = np.flatnonzero(alone[chosen.body, chosen.column])
+    diagonal[body, scene.dim :] = 0.0
+    M = sp.csr_array(sp.diags_array(chosen.gather(diagonal)))
+    if not body.size:
+        return M
     turn = chosen.number[body, 3:]
-    rows = np.concatenate([entry, np.repeat(turn, 3, axis=1).ravel()])
-    cols = np.concatenate([entry, np.tile(turn, (1, 3)).ravel()])
-    diagonal = np.hstack([np.repeat(b.mass[:, None], 3, axis=1), b.inertia])
-    blocks = inertia(b, body, state.orientation[body]) if body.size else np.empty(0)
-    data = np.concatenate([chosen.gather(diagonal)[entry], blocks.ravel()])
-    return sp.coo_array((data, (rows, cols)), shape=(chosen.nv, chosen.nv)).tocsr()
+    entries = np.repeat(turn, 3, axis=1).ravel(), np.tile(turn, (1, 3)).ravel()
+    blocks = inertia(b, body, state.orientation[body]).ravel()
+    return sp.csr_array(M + sp.coo_array((blocks, entries), shape=M.shape).tocsr())
 
 
 def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:

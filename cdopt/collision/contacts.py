@@ -41,7 +41,7 @@ class Contacts(Frozen):
     contact_ids : (nc,) ascending numbers; a contact keeps its number from step to step.
     stiffness : (nc,) N/m^(p−1), of which compatible contact dynamics uses the ratios; of a bond
         k_B in N/m.
-    restitution : (nc,) Newton's e.
+    restitution : (nc,) Newton's e, the smaller of the two bodies'.
     gap_rate : (nc,) rate of the gap from the prescribed motion of fixed bodies, m/s.
     bonded : (nc,) bonds: two-sided springs, which act at any distance.
     redundant : (nc,) points of a face contact whose unit force on the pair is a combination of
@@ -133,7 +133,7 @@ def detect(
         points=points.points,
         contact_ids=(i * scene.nb + j) * FEATURES + points.features @ np.array([LABELS, 1]),
         stiffness=contact_stiffness(scene, points.bodies),
-        restitution=contact_restitution(scene, points.bodies),
+        restitution=scene.body_restitution[points.bodies].min(axis=1),
         gap_rate=_prescribed_rate(scene, state, points.bodies, points.normals, points.points),
         bonded=is_among(points.bodies, scene.bonds),
     )
@@ -163,11 +163,6 @@ def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
     if scene.bond_stiffness is not None:
         series[is_among(pairs, scene.bonds)] = scene.bond_stiffness
     return np.asarray(series)
-
-
-def contact_restitution(scene: Scene, pairs: IntArray) -> FloatArray:
-    """Newton's e (nc,) of contacts between pairs (nc, 2) of bodies: the smaller of the two."""
-    return np.asarray(scene.body_restitution[pairs].min(axis=1))
 
 
 def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
@@ -243,7 +238,7 @@ def approach_rows(
     for side, sign in ((0, -1.0), (1, 1.0)):
         body = pairs[:, side]
         cols.append(number[body])
-        data.append(sign * _wrench(state, body, directions, points))
+        data.append(sign * _wrenches(directions, points - state.position[body]))
     columns, entries = np.hstack(cols), np.hstack(data)
     used = columns >= 0
     indptr = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
@@ -259,13 +254,9 @@ def _prescribed_rate(
     for side, sign in ((0, -1.0), (1, 1.0)):
         k = np.flatnonzero(moving[pairs[:, side]])
         body = pairs[k, side]
-        rate[k] += sign * (_wrench(state, body, normals[k], points[k]) * state.v[body]).sum(axis=1)
+        wrenches = _wrenches(normals[k], points[k] - state.position[body])
+        rate[k] += sign * (wrenches * state.v[body]).sum(axis=1)
     return rate
-
-
-def _wrench(state: State, body: IntArray, normals: FloatArray, points: FloatArray) -> FloatArray:
-    """Wrenches (n, 3 or 6) on bodies of unit forces at points."""
-    return _wrenches(normals, points - state.position[body])
 
 
 def _wrenches(forces: FloatArray, arm: FloatArray) -> FloatArray:
@@ -278,21 +269,12 @@ def _wrenches(forces: FloatArray, arm: FloatArray) -> FloatArray:
 
 
 def _redundant_points(bodies: IntArray, normals: FloatArray, points: FloatArray) -> BoolArray:
-    """Contacts (nc,) whose wrench is a combination of those of their pair's other contacts.
-
-    Of each pair as many points as its wrenches have rank are kept, chosen by pivoted QR; the
-    others are redundant. Levers are taken about the middle of the pair's points, in units of
-    their spread.
-
-    Parameters
-    ----------
-    bodies : (nc, 2). normals : (nc, dim). points : (nc, dim) m.
-    """
+    """Contacts (nc,) beyond the rank of their pair's wrenches, chosen by pivoted QR."""
     flags = np.zeros(len(bodies), dtype=bool)
     _, first, count = np.unique(bodies, axis=0, return_index=True, return_counts=True)
     for start, many in zip(first[count > 1], count[count > 1], strict=True):
         of_pair = slice(start, start + many)  # contacts of a pair follow each other
-        arm = points[of_pair] - points[of_pair].mean(axis=0)
+        arm = points[of_pair] - points[of_pair].mean(axis=0)  # in units of their spread
         arm /= np.abs(arm).max() or 1.0
         wrenches = _wrenches(normals[of_pair], arm)
         _, R, order = qr(wrenches.T, mode="economic", pivoting=True)

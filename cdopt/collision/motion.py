@@ -71,11 +71,11 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     v = checks.numbers("v", v, state.v.shape, "m/s")
     if state.dim == 2:
         return state.q + dt * v
-    place = state.position + dt * v[:, :3]
+    position = state.position + dt * v[:, :3]
     turning = v[:, 3:].any(axis=1)
     orientation = state.orientation.copy()
     orientation[turning] = turned(orientation[turning], dt * v[turning, 3:])
-    return np.hstack([place, orientation])
+    return np.hstack([position, orientation])
 
 
 def advance(

@@ -600,10 +600,10 @@ def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -
         ida, idb = la, lb
         while _known(buffer, ida, idb):
             idb = LABELS - 1 if idb == lb else idb - 1
-    place = along(at, 0.5 * (distance + ra - rb), n)
+    position = along(at, 0.5 * (distance + ra - rb), n)
     same = SAME_PLACE * min(net.size[a], net.size[b])
     for k in range(buffer.tally[PIECES_START], min(buffer.tally[COUNT], buffer.pair.size)):
-        off = minus(row(buffer.positions, k), place)
+        off = minus(row(buffer.positions, k), position)
         if dot(off, off) <= same * same:
             return distance
     k = buffer.tally[COUNT]
@@ -614,7 +614,7 @@ def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -
         buffer.gap[k] = distance - ra - rb
         for axis in range(3):
             buffer.normals[k, axis] = n[axis]
-            buffer.positions[k, axis] = place[axis]
+            buffer.positions[k, axis] = position[axis]
     return distance
 
 

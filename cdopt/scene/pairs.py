@@ -168,13 +168,13 @@ def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: 
     rank = np.arange(which.size) - np.repeat(np.cumsum(count) - count, count)
     corner = first[a][which] + rank
     rotation = matrices(state.orientation[a])[which]
-    place = np.einsum("nij,nj->ni", rotation, hulls.vertices[corner])
-    place += x[a][which]
+    vertices = np.einsum("nij,nj->ni", rotation, hulls.vertices[corner])
+    vertices += x[a][which]
     out = _outward(bodies, state, b)[which]
     piece = np.searchsorted(net.first_vertex, corner, side="right") - 1
     radius = net.radius[piece]
-    height = ((place - x[b][which]) * out).sum(axis=1)
-    points = place - out * (0.5 * (height + radius))[:, None]
+    height = ((vertices - x[b][which]) * out).sum(axis=1)
+    points = vertices - out * (0.5 * (height + radius))[:, None]
     features = np.column_stack([net.vertex_label[corner], np.zeros_like(corner)])
     return _gaps(a[which], b[which], height - radius, -out, points, features)
 
