@@ -1,4 +1,4 @@
-"""What every formulation shares: a cvxpy.Problem, its plain data, and how to solve it."""
+"""What every formulation shares: a cvxpy.Problem, its plain data, solving and certifying."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Formulation(ABC):
 
     Attributes
     ----------
-    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is posed when first
+    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is stated when first
         asked for: backends that take plain data never need it.
-    data : the plain data that structured solvers and the certificate use.
+    data : the plain data that native solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
     extended : whether constraints were added with ``with_constraints``.
     """
@@ -122,8 +122,8 @@ class Formulation(ABC):
         """The same formulation with constraints of your own, written on its variables.
 
         Write them on the physical expressions (``forces``, ``velocity``, ``displacement``). The
-        result goes to modelled backends only. Its certificate remains that of the unextended
-        problem and says how far your constraints moved the answer from it.
+        result is solved through CVXPY only. Its certificate remains that of the unextended
+        problem and shows how far your constraints moved the answer from it.
 
         Raises
         ------
@@ -165,17 +165,17 @@ class Formulation(ABC):
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
         verbose : let the solver print.
         check : when False, a failed solve returns a solution without f instead of raising.
-        time_limit : seconds after which the solver ends with what it has, its status then "time
-            limit"; None for none. cdopt's own solvers look at the clock between iterations; others
-            get it as their own setting, after the time that CVXPY took, and
-            ``provenance["time_limit"]`` says so, or that they have none.
+        time_limit : seconds after which the solver returns its last iterate with the status "time
+            limit"; None for none. cdopt's own solvers check the clock between iterations; others
+            get what CVXPY left of it as their own setting. ``provenance["time_limit"]`` says
+            which, or that the solver has no such setting.
         options : ``accuracy`` and the solver's own settings.
 
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
         SolveFailed : the solver left no iterate, or infeasibility is proven; after the time limit
-            no proof is looked for.
+            no proof is sought.
         """
         chosen = resolve(backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
@@ -194,12 +194,12 @@ class Formulation(ABC):
         return solution
 
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
-        """Bring a solution's approximate forces to round-off, from the active set they show.
+        """Improve a solution's approximate forces to round-off, by Newton's method.
 
-        Newton's method started there ends in a step or two; of several admissible forces it
-        stays by those it was given. The result carries the backend's name and words, with
-        "polished" added, and ``provenance["polished"]`` tells the residual before and after.
-        ``tol`` is the certificate's.
+        Started from the active set of the solution it converges in a step or two; where several
+        forces are admissible it stays near those of the solution. The result has the backend's
+        name and its status with "polished" added; ``provenance["polished"]`` holds the residual
+        before and after. ``tol`` is the certificate's.
 
         Raises
         ------
@@ -218,10 +218,11 @@ class Formulation(ABC):
         better = self._solution(newton, result, certificate, tol, True, started)
         before = np.inf if solution.certificate is None else solution.certificate.worst
         after = np.inf if better.certificate is None else better.certificate.worst
-        report = {"before": before, "after": after, "steps": result.iterations}
+        report: dict[str, Any] = {"before": before, "after": after, "steps": result.iterations}
         if not after <= before:
-            kept = {**solution.provenance, "polished": {**report, "kept": "the unpolished forces"}}
-            return dataclasses.replace(solution, provenance=kept)
+            report["kept"] = "the unpolished forces"
+            record = {**solution.provenance, "polished": report}
+            return dataclasses.replace(solution, provenance=record)
         return dataclasses.replace(
             better,
             backend=solution.backend,

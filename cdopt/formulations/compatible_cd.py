@@ -30,7 +30,7 @@ from cdopt.backends.selection import resolve
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
-from cdopt.formulations.statement import align
+from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem import RigidStepData, TrussData, delassus
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -38,9 +38,9 @@ from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
-_CLOSED_FLOOR = 1e-7  # no solver at its defaults places gaps better than this
-_CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero cannot be told from zero
-_ONE_STEP = 1e-6
+_CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
+_CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero
+_ONE_STEP = 1e-6  # of what a step closes: how far contacts yield in the one-step method
 _RANK_TOL = 1e-12  # eigenvalues below this share of the largest are null space of N
 
 
@@ -50,12 +50,11 @@ class ClosedNetwork(Frozen):
 
     Attributes
     ----------
-    contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or classic force
-        above ``force_tol``. The union keeps the load reachable.
-    tol : the relative tolerance behind both.
+    contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or a classic
+        force whose own gap speed is above it. The union keeps the load reachable.
+    tol : the relative tolerance behind it.
     gap_tol : (nc,) m/s, ``tol`` times the gap speed of what acts at the contact, plus what
         round-off of the contact's position makes of a gap over Δt.
-    force_tol : (nc,) N, the force whose own gap speed is ``gap_tol``.
     forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
     acting : (nv,) N and N·m, what acts on each dof in the step: contact forces, loads, and the
@@ -67,7 +66,6 @@ class ClosedNetwork(Frozen):
     contacts: IntArray
     tol: float
     gap_tol: FloatArray
-    force_tol: FloatArray
     forces: FloatArray
     contact_load: FloatArray
     acting: FloatArray
@@ -117,23 +115,21 @@ class CompatibleCD:
         self.step = step
         self.power = checks.power("power", power)
         self.form = checks.choice("form", form, ("complementary", "potential"))
-        self.closed_tol = (
-            None
-            if closed_tol is None
-            else checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
-        )
+        self.closed_tol = closed_tol
+        if closed_tol is not None:
+            self.closed_tol = checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
         self.classic_cd = ClassicCD(step, form=classic_form)
         self.method = checks.choice("method", method, ("two-step", "one-step"))
         self.epsilon: float | None = None
         if self.method == "one-step":
-            given = self._small() if epsilon is None else epsilon
-            self.epsilon = checks.scalar("epsilon", given, above=0.0)
+            epsilon = self._default_epsilon() if epsilon is None else epsilon
+            self.epsilon = checks.scalar("epsilon", epsilon, above=0.0)
             kappa = (self.epsilon * step.dt) ** (1.0 - self.power)
             self.compliant_cd = CompliantCD(step, self.power, kappa)
         elif epsilon is not None:
             raise InvalidInput("epsilon", checks.describe(epsilon), "none for two steps")
 
-    def _small(self) -> float:
+    def _default_epsilon(self) -> float:
         """ε at which contacts under their part's force yield by 1e-6 of its closing speed."""
         data = self.classic_cd.data
         overlap = PowerLaw(self.step.stiffness, self.power).overlap(data.force)
@@ -184,38 +180,35 @@ class CompatibleCD:
         if time_limit is not None:
             time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         deadline = Deadline.after(time_limit)
+        common: dict[str, Any] = {"tol": tol, "verbose": verbose, "check": check}
         if self.epsilon is not None:
             if classic is not None:
                 raise InvalidInput("classic", checks.describe(classic), "none: there is one step")
             solution = self.compliant_cd.solve(
-                chosen,
-                tol=tol,
-                warm_start=warm_start,
-                verbose=verbose,
-                check=check,
-                time_limit=time_limit,
+                chosen, warm_start=warm_start, time_limit=time_limit, **common
             )
             record = {**solution.provenance, "epsilon": self.epsilon}
             return dataclasses.replace(solution, formulation=self.name, provenance=record)
-        first = self._first(
-            chosen if classic is None else classic, warm_start, check, tol, verbose, time_limit
-        )
+        if isinstance(classic, StepSolution):
+            first = self.certified_here(classic, tol)
+        else:
+            start = warm_start.classic if isinstance(warm_start, StepSolution) else None
+            first = self.classic_cd.solve(
+                chosen if classic is None else classic,
+                warm_start=start or warm_start,
+                time_limit=time_limit,
+                **common,
+            )
         if first.f is None:
             return dataclasses.replace(
-                first,
-                formulation=self.name,
-                classic=first,
-                certificates=_as_classic(first),
+                first, formulation=self.name, classic=first, certificates=_as_classic(first)
             )
         network = self.network(first)
-        start = None if warm_start is None else self._restrict(warm_start, network)
         second = self.truss(network).solve(
             chosen,
-            tol=tol,
-            warm_start=start,
-            verbose=verbose,
-            check=check,
+            warm_start=None if warm_start is None else self._restrict(warm_start, network),
             time_limit=deadline.time_limit,
+            **common,
         )
         return self._combine(first, second, network)
 
@@ -237,21 +230,19 @@ class CompatibleCD:
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
         exchange = data.exchange(motion, f)
         gap_tol = tol * exchange.speed + data.position_round_off
-        force_tol = gap_tol / data.mobility
         rows = data.B if isinstance(data, RigidStepData) else data.step.N
         moving = np.diff(rows.indptr) > 0  # others stay unloaded
-        closed: BoolArray = ((gap <= gap_tol) | (f > force_tol)) & moving
-        kept = np.where(closed, np.maximum(f, 0.0), 0.0)
+        closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
+        forces = np.where(closed, np.maximum(f, 0.0), 0.0)
         spread = (abs(rows).T @ np.maximum(np.abs(f), data.force)).max(initial=0.0)
-        lost = float(np.abs(rows.T @ (f - kept)).max(initial=0.0))
+        lost = float(np.abs(rows.T @ (f - forces)).max(initial=0.0))
         contacts = np.flatnonzero(closed)
         return ClosedNetwork(
             read_only(contacts),
             tol,
             read_only(gap_tol),
-            read_only(force_tol),
-            read_only(kept),
-            read_only(np.asarray(rows.T @ kept)),
+            read_only(forces),
+            read_only(np.asarray(rows.T @ forces)),
             read_only(exchange.acting / data.dt),
             lost / float(spread) if spread > 0.0 else 0.0,
         )
@@ -261,8 +252,8 @@ class CompatibleCD:
         step, contacts = self.step, network.contacts
         data, body, bodies, acting = self.classic_cd.data, None, None, None
         if isinstance(data, RigidStepData):
-            B, every = data.B, contacts.size == step.nc
-            gradient = B if every else checks.freeze(B[contacts])
+            all_closed = contacts.size == step.nc
+            gradient = data.B if all_closed else checks.freeze(data.B[contacts])
             load = network.contact_load
             body, bodies, acting = data.step.dof_body, data.bodies, network.acting
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
@@ -287,42 +278,18 @@ class CompatibleCD:
         """Both problems as mathematics, or the one."""
         if self.epsilon is not None:
             return self.compliant_cd.latex()
-        p, q = self.power, self.power / (self.power - 1.0)
         second = align(
             r"\mathcal{C} &= \{ i : (B v^+ + b)_i \le \mathrm{tol} \text{ or } f^\mathrm{classic}_i"
             r" > \mathrm{tol}_f \}, \qquad \tilde F = B_\mathcal{C}^\mathsf{T} "
             r"f^\mathrm{classic}_\mathcal{C}",
-            rf"\min_{{f \in \mathbb{{R}}^{{{self.step.nc}}}}}\quad & \tfrac{{1}}{{{q:.6g}}} "
-            rf"\sum_{{i \in \mathcal{{C}}}} k_i^{{-1/{p - 1.0:.6g}}} f_i^{{{q:.6g}}}",
+            rf"\min_{{f \in \mathbb{{R}}^{{{self.step.nc}}}}}\quad & "
+            + conjugate_latex(self.power, contacts=r"i \in \mathcal{C}"),
             r"\text{s.t.}\quad & B_\mathcal{C}^\mathsf{T} f_\mathcal{C} = \tilde F, \quad "
             r"f_\mathcal{C} \ge 0, \quad f_i = 0 \text{ for } i \notin \mathcal{C}",
         )
         return self.classic_cd.latex() + "\n" + second
 
     # --- pieces ------------------------------------------------------------------------
-
-    def _first(
-        self,
-        classic: str | Backend | StepSolution,
-        warm_start: StepSolution | WarmStart | None,
-        check: bool,
-        tol: float,
-        verbose: bool,
-        time_limit: float | None,
-    ) -> StepSolution:
-        if isinstance(classic, StepSolution):
-            return self.certified_here(classic, tol)
-        earlier = warm_start
-        if isinstance(warm_start, StepSolution):
-            earlier = warm_start.classic or warm_start
-        return self.classic_cd.solve(
-            classic,
-            tol=tol,
-            warm_start=earlier,
-            verbose=verbose,
-            check=check,
-            time_limit=time_limit,
-        )
 
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.
@@ -357,33 +324,29 @@ class CompatibleCD:
     def _combine(
         self, first: StepSolution, second: StepSolution, network: ClosedNetwork
     ) -> StepSolution:
-        timings = {f"classic {k}": t for k, t in first.timings.items()}
+        """The second solution on all contacts, with motion and gap of the first."""
+        nc, f, iterate, dual = self.step.nc, second.f, second.iterate, second.dual
+        if iterate is not None:
+            iterate = Iterate(iterate.motion, _scatter(network, iterate.forces, nc))
+        if self.form == "potential" and dual is not None:
+            dual = _scatter(network, dual, nc)
         closed = {
             "contacts": int(network.contacts.size),
             "tol": network.tol,
             "projected": network.projected,
         }
-        nc, iterate, dual = self.step.nc, second.iterate, second.dual
-        if iterate is not None:
-            iterate = Iterate(iterate.motion, _scatter(network, iterate.forces, nc))
-        if self.form == "potential" and dual is not None:
-            dual = _scatter(network, dual, nc)
-        return StepSolution(
-            f=None if second.f is None else _scatter(network, second.f, nc),
+        classic_timings = {f"classic {name}": t for name, t in first.timings.items()}
+        return dataclasses.replace(
+            second,
+            f=None if f is None else _scatter(network, f, nc),
             v_next=first.v_next,
-            u=second.u,
             gap=first.gap,
             dual=dual,
             certificates={**_as_classic(first), **second.certificates},
-            status=second.status,
             claimed=first.claimed and second.claimed,
-            backend=second.backend,
             formulation=self.name,
-            objective=second.objective,
-            timings={**timings, **second.timings},
-            iterations=second.iterations,
+            timings={**classic_timings, **second.timings},
             iterate=iterate,
-            raw=second.raw,
             classic=first,
             contact_ids=self.step.contact_ids,
             provenance={**second.provenance, "classic": first.as_dict(), "closed": closed},
