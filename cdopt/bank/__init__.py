@@ -12,7 +12,7 @@ array([2., 6., 2.])
 from cdopt._util.arguments import guard
 from cdopt._util.files import problems_folder
 from cdopt.bank import generators, quantities
-from cdopt.bank.family import Family, Member, families
+from cdopt.bank.family import Family, families
 from cdopt.bank.manifests import Manifest, manifest, names
 from cdopt.bank.problem import BankProblem, load
 
@@ -20,7 +20,6 @@ __all__ = [
     "BankProblem",
     "Family",
     "Manifest",
-    "Member",
     "families",
     "generators",
     "load",

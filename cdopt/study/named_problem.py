@@ -143,7 +143,7 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         family, size = family_and_size(text)
         if size is None:
             raise InvalidInput("problem", text, f"{text}:SIZE")
-        step = family.member(size).step
+        step = family.build(size)
         return NamedProblem(text, family.about, chosen or family.power, step)
     if is_scene(text):
         scene = open_scene(text)

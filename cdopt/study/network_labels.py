@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt._util.errors import CdoptError, Unsupported
-from cdopt.bank import Member
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.rank import equilibrated, rank_of
 from cdopt.problem.contact_step import Step
@@ -100,14 +99,13 @@ def labels(step: Step, reference_backend: str = REFERENCE_BACKEND) -> Labels:
     )  # fmt: skip
 
 
-def table_of_labels(problems: Iterable[Member | ProblemSource]) -> Table:
+def table_of_labels(problems: Iterable[ProblemSource]) -> Table:
     """A table of problems and their labels; where there are none, why not."""
     rows: list[tuple[Any, ...]] = []
     for problem in problems:
-        name = problem.name if isinstance(problem, Member) else problem.label
-        loaded = problem if isinstance(problem, Member) else problem.load()
-        power, step = loaded.power, loaded.step
-        head = (name, power, None if step is None else step.nc)
+        loaded = problem.load()
+        step = loaded.step
+        head = (problem.label, loaded.power, None if step is None else step.nc)
         try:
             if step is None:
                 raise Unsupported("labels", "the problem is a truss", ("steps",))

@@ -18,7 +18,7 @@ LEAVING = ("chains:32", "packings:100", "stacks:8", "brick-walls:5", "pyramids-h
 @functools.cache
 def step_of(text: str) -> cdopt.ContactStep:
     name, size = text.split(":")
-    return bank.families()[name].member(int(size)).step
+    return bank.families()[name].build(int(size))
 
 
 @pytest.mark.parametrize("accuracy", [1e-3, 1e-6, 1e-9])

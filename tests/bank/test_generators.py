@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import cdopt
 from cdopt import bank
 from cdopt.bank import generators
-from cdopt.bank.family import of_files
 from cdopt.bank.quantities import nullity
 
 FAMILIES = bank.families()
@@ -275,30 +272,15 @@ def test_generators_return_frozen_data() -> None:
 # --- families --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "packings"])
 def test_members_grow_with_their_size(name: str) -> None:
     family = FAMILIES[name]
-    small, large = (family.member(size).step.nc for size in family.sizes[:2])
+    small, large = (family.build(size).nc for size in family.sizes[:2])
     assert small < large
     assert list(family.sizes) == sorted(set(family.sizes))
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if FAMILIES[name].source])
-def test_a_member_with_a_bank_name_is_that_problem(name: str) -> None:
-    member = FAMILIES[name].member(4)
-    loaded = bank.load(member.source)
-    assert loaded.power == member.power
-    assert abs(loaded.step.B - member.step.B).max() == 0.0
-    np.testing.assert_array_equal(loaded.step.stiffness, member.step.stiffness)
-
-
-def test_saved_members_make_a_family_of_files(tmp_path: Path) -> None:
-    members = list(FAMILIES["beams"].members(most=8))
-    again = of_files("mine", [member.save(tmp_path) for member in members])
-    assert again.sizes == (4, 8)
-    assert abs(again.member(8).step.B - members[1].step.B).max() == 0.0
-    with pytest.raises(cdopt.InvalidInput, match=r"size: found 5; expected one of \[4, 8\]"):
-        again.member(5)
-    with pytest.raises(cdopt.InvalidInput, match="paths: found none"):
-        of_files("none", [])
-    assert FAMILIES["fclib"].member(48).step.nc == 48
+def test_published_files_are_a_family() -> None:
+    assert FAMILIES["fclib"].build(48).nc == 48
+    with pytest.raises(cdopt.InvalidInput, match="size: found 5; expected one of"):
+        FAMILIES["fclib"].build(5)

@@ -65,7 +65,7 @@ def objects() -> dict[type, Any]:
         cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),
         cdopt.recover_stiffness(step.B, [step.B.T @ np.ones(step.nc)], [np.ones(step.nc)]),
         compatible.network(solution), cdopt.interop.quadratic_programs.program(classic),
-        problem, problem.manifest, family, family.member(family.sizes[0]),
+        problem, problem.manifest, family,
         cdopt.bank.generators.fan(), run, run.problem, cdopt.study.Plan(["beam-uniform"], ["pgs"]),
         cdopt.study.Study((), 0), backends.APGD(), backends.AugmentedLagrangian(), backends.LCP(),
         backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),

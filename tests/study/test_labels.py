@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.bank import Member
 from cdopt.bank.generators import chain, nearly_parallel
+from cdopt.study import ProblemSource
 from cdopt.study.network_labels import Labels, labels, table_of_labels
 
 FAMILIES = cdopt.bank.families()
@@ -25,11 +25,10 @@ NULLITY = {  # of the smallest member, counted by hand
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "packings"])
 def test_the_smallest_member_is_solved_and_table_of_labels(name: str) -> None:
     family = FAMILIES[name]
-    member = family.member(family.sizes[0])
-    solution = cdopt.CompatibleCD(member.step, member.power).solve("newton")
-    assert solution.ok
-    label = labels(member.step)
-    assert label.contacts == member.step.nc
+    step = family.build(family.sizes[0])
+    assert cdopt.CompatibleCD(step, family.power).solve("newton").ok
+    label = labels(step)
+    assert label.contacts == step.nc
     assert label.nullity == label.closed - label.rank >= 0
     assert label.rank <= min(label.dofs, label.closed)
     assert label.density == pytest.approx(label.closed / label.dofs)
@@ -56,9 +55,9 @@ def test_unequal_masses_and_stiffness_show_in_their_labels() -> None:
     own = np.r_[1.0, 1.0 / mass[:-1] + 1.0 / mass[1:]]
     assert heavy.mobility == pytest.approx(own.max() / own.min(), rel=1e-9)
     assert heavy.condition == labels(chain(6)).condition
-    uneven = labels(FAMILIES["stiffness-ratio"].member(4).step)
+    uneven = labels(FAMILIES["stiffness-ratio"].build(4))
     assert 1e3 < uneven.stiffness <= 1e6
-    assert labels(FAMILIES["crystals"].member(4).step).stiffness == 1.0
+    assert labels(FAMILIES["crystals"].build(4)).stiffness == 1.0
 
 
 def test_a_chain_has_the_condition_of_a_difference_matrix() -> None:
@@ -72,7 +71,7 @@ def test_a_chain_has_the_condition_of_a_difference_matrix() -> None:
 
 
 def test_estimates_agree_with_all_singular_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    for step in (chain(40), cdopt.bank.families()["pyramids-hooke"].member(4).step):
+    for step in (chain(40), cdopt.bank.families()["pyramids-hooke"].build(4)):
         exact = labels(step)
         with monkeypatch.context() as patch:
             patch.setattr("cdopt.study.network_labels.DENSE_LIMIT", 3)
@@ -91,8 +90,8 @@ def test_open_contacts_are_no_part_of_the_network() -> None:
 
 
 def test_labels_stand_in_a_table_and_failures_too() -> None:
-    jammed = Member("jammed", 1, 2.0, cdopt.bank.load("squeezed").step)
-    table = table_of_labels([FAMILIES["stacks"].member(4), jammed])
+    sources = [ProblemSource(text) for text in ("family:stacks:4", "squeezed")]
+    table = table_of_labels(sources)
     rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
     assert (rows[0]["contacts"], rows[0]["nullity"], rows[0]["rank"]) == (16, 4, 12)
     assert rows[1]["nullity"] is None
