@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from cdopt import bank
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.backends import Backend
-from cdopt.formulations import CompatibleCD, NoTensionTruss
+from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
+from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -22,12 +25,12 @@ from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
 from cdopt.study.plugins import backend_of, makers
-from cdopt.study.question import Question
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times
 
 BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
 _WARM_UPS = ("beam-uniform", "pyramid-hooke:n=5")  # the larger one compiles other loops
 _SMALL = 8  # contacts of problems for which the first of them is enough
+_PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
 Stage = Callable[[str], None]
 Send = Callable[[Findings], None]
@@ -39,10 +42,10 @@ def measure(run: StudyRun, stage: Stage, send: Send) -> None:
     Parameters
     ----------
     stage : called with each stage that begins, one of ``STAGES``; with "solve" before every repeat.
-    send : called with what is known so far, whenever there is more.
+    send : called with the findings so far, whenever there are more.
     """
     try:
-        _Measurement(run, stage, send).make()
+        _measure(run, stage, send)
     except (Unsupported, BackendUnavailable) as error:
         outcome = "missing" if isinstance(error, BackendUnavailable) else "refused"
         send(Findings(outcome, str(error)))
@@ -52,154 +55,215 @@ def measure(run: StudyRun, stage: Stage, send: Send) -> None:
         send(Findings("memory", f"MemoryError: {error}"))
 
 
-class _Measurement:
-    """The stages of one run.
+def _measure(run: StudyRun, stage: Stage, send: Send) -> None:
+    """All stages of a run, in order."""
+    stage("load")
+    backend = backend_of(run)
+    tol = TOLERANCE if run.tolerance is None else run.tolerance
+    problem = run.problem.load()
+    unshuffled = _Question.of(problem, run)
+    earlier = None
+    if run.mode == "previous":
+        earlier = _Question.of(run.problem.previous_step().load(), run)
+    stage("warm up")
+    if run.backend not in makers(run.plugins):  # a plugin's backend may depend on what it solves
+        _warm_up(problem, run, backend)
+    question, start, cold = unshuffled.shuffled(run.seed), None, None
+    if run.mode != "cold":
+        stage("cold")
+        cold = unshuffled.solve(backend, tol)
+        if earlier is not None:
+            start = earlier.solve(backend, tol)[0]
+        else:
+            start = unshuffled.reordered(cold[0], question)
+        if start.f is None:
+            send(Findings("gave up", "the solve before gave no forces to start from"))
+            return
+    memory_before = peak_memory()
+    solves: list[tuple[StepSolution, Times]] = []
+    for _ in range(run.repeats):
+        gc.collect()
+        stage("solve")
+        solves.append(question.solve(backend, tol, start))
+    judged = next((s for s, _ in solves if not s.ok), solves[-1][0])
+    outcome, message = _outcome(judged)
+    forces = [question.on_all(s.f) for s, _ in solves if s.f is not None]
+    stability = _repeatability(forces, run.repeats)
+    if cold is not None:
+        stability = replace(stability, cold_total=cold[1].total, cold_iterations=cold[0].iterations)
+    findings = Findings(
+        outcome,
+        message,
+        answer=_answer(judged, question, tol),
+        times=tuple(times for _, times in solves),
+        forces=Forces(largest=_largest(forces[-1])) if forces else None,
+        stability=stability,
+        memory=peak_memory(),
+        memory_before=memory_before,
+    )
+    send(findings)
+    if outcome == "gave up":
+        stage("proof")
+        proof = question.data.prove_infeasible()
+        if proof is not None:
+            findings = replace(findings, outcome="infeasible", message=str(proof))
+            send(findings)
+    if not forces:
+        return
+    f = forces[-1]
+    if cold is not None and cold[0].f is not None:
+        stability = replace(stability, start=difference(f, unshuffled.on_all(cold[0].f)))
+    if run.seed is not None:
+        stage("own order")
+        in_order = unshuffled.solve(backend, tol)[0].f
+        if in_order is not None:
+            stability = replace(stability, order=difference(f, unshuffled.on_all(in_order)))
+    findings = replace(findings, stability=stability)
+    send(findings)
+    stage("compatible")
+    compared = _with_reference(Forces(largest=_largest(f)), f, problem, run.reference_backend)
+    send(replace(findings, forces=compared))
+    step = problem.step
+    if step is not None and step.nc <= BOUNDS_UP_TO:
+        stage("bounds")
+        send(replace(findings, forces=_bounded(compared, f, step)))
+
+
+def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
+    """Solve small problems of the kind, so that imports and compiling are over."""
+    for name in _WARM_UPS[: 1 if problem.nc <= _SMALL else 2]:
+        small = replace(problem, step=bank.load(name).step, truss=None)
+        try:
+            _Question.of(small, run).solve(backend, TOLERANCE)
+        except Exception:  # whatever a solver raises, the run's own problem shows it again
+            return
+
+
+# --- one timed solve -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A problem in the formulation of a run, with the contacts in some order.
 
     Attributes
     ----------
-    run, stage, send : as in ``measure``.
-    backend : of the run. tol : tolerance of the certificates.
-    problem : the problem. original : the question in the problem's own order of contacts.
-    cold : solution and times of a cold solve, for runs of another mode.
+    formulation : its name.
+    problem : the step, or the truss, in the order of contacts in which the solver gets it.
+    contacts : (nc of the problem,) numbers of its contacts in the original problem.
+    total : number of contacts of the original problem.
     """
 
-    def __init__(self, run: StudyRun, stage: Stage, send: Send) -> None:
-        stage("load")
-        self.run, self.stage, self.send = run, stage, send
-        self.backend: Backend = backend_of(run)
-        self.tol = TOLERANCE if run.tolerance is None else run.tolerance
-        self.problem = run.problem.load()
-        self.original = Question.of(self.problem, run)
-        self.cold: tuple[StepSolution, Times] | None = None
+    formulation: str
+    problem: NamedProblem
+    contacts: NDArray[np.intp]
+    total: int
 
-    def make(self) -> None:
-        """All stages, in order."""
-        run = self.run
-        earlier = None
-        if run.mode == "previous":
-            earlier = Question.of(run.problem.previous_step().load(), run)
-        self.stage("warm up")
-        self._warm_up()
-        given, start = self.original.shuffled(run.seed), None
-        if run.mode != "cold":
-            self.stage("cold")
-            self.cold = self.original.solve(self.backend, self.tol)
-            if earlier is not None:
-                start = earlier.solve(self.backend, self.tol)[0]
-            else:
-                start = self.original.reordered(self.cold[0], given)
-            if start.f is None:
-                self.send(Findings("gave up", "the solve before gave no forces to start from"))
-                return
-        memory_before = peak_memory()
-        solves: list[tuple[StepSolution, Times]] = []
-        for _ in range(run.repeats):
-            gc.collect()
-            self.stage("solve")
-            solves.append(given.solve(self.backend, self.tol, start))
-        judged = next((s for s, _ in solves if not s.ok), solves[-1][0])
-        outcome, message = _outcome(judged)
-        forces = [given.on_all(s.f) for s, _ in solves if s.f is not None]
-        findings = Findings(
-            outcome,
-            message,
-            answer=self._answer(judged, given),
-            times=tuple(times for _, times in solves),
-            forces=Forces(largest=_largest(forces[-1])) if forces else None,
-            stability=self._repeated(forces),
-            memory=peak_memory(),
-            memory_before=memory_before,
-        )
-        self.send(findings)
-        if outcome == "gave up":
-            self.stage("proof")
-            proof = given.data.prove_infeasible()
-            if proof is not None:
-                findings = replace(findings, outcome="infeasible", message=str(proof))
-                self.send(findings)
-        if forces:
-            self._compare(findings, forces[-1])
+    @classmethod
+    def of(cls, problem: NamedProblem, run: StudyRun) -> _Question:
+        """A problem in its own order of contacts.
 
-    def _warm_up(self) -> None:
-        """Solve small problems of the kind, so that imports and compiling are over.
-
-        Backends of plugins are not: what they do to other problems is not known.
+        The truss of a step is that of the contacts which the reference backend closes.
         """
-        if self.run.backend in makers(self.run.plugins):
-            return
-        for name in _WARM_UPS[: 1 if self.problem.nc <= _SMALL else 2]:
-            small = replace(self.problem, step=bank.load(name).step, truss=None)
-            try:
-                Question.of(small, self.run).solve(self.backend, TOLERANCE)
-            except Exception:  # the run's own problem shows it again
-                return
+        total = problem.nc
+        if problem.step is None or not run.formulation.startswith("truss"):
+            return cls(run.formulation, problem, np.arange(total), total)
+        compatible_cd = CompatibleCD(problem.step, problem.power)
+        classic = compatible_cd.classic_cd.solve(run.reference_backend)
+        if not classic.ok:
+            raise SolveFailed(
+                f"{run.reference_backend} has no certified classic answer: which contacts are "
+                "closed is not known",
+                backend=run.reference_backend,
+                status=classic.status,
+                problem=compatible_cd.classic_cd.data,
+            )
+        network = compatible_cd.network(classic)
+        truss = replace(problem, step=None, truss=compatible_cd.truss(network).data)
+        contacts = np.asarray(network.contacts, dtype=np.intp)
+        return cls(run.formulation, truss, contacts, total)
 
-    def _answer(self, judged: StepSolution, given: Question) -> Answer:
-        certificates = judged.certificates
-        return Answer(
-            status=judged.status,
-            claimed=judged.claimed,
-            ok=judged.ok,
-            tol=self.tol,
-            worst=max((c.worst for c in certificates.values()), default=None),
-            residuals={name: {r.name: r.value for r in c} for name, c in certificates.items()},
-            iterations=judged.iterations,
-            objective=judged.objective,
-            settings=dict(judged.provenance.get("settings", {})),
-            contacts=given.problem.nc,
-            dofs=given.problem.dofs,
-        )
+    def state(self) -> ClassicCD | CompatibleCD | NoTensionTruss:
+        """The formulation of the problem; Unsupported where a truss has none of this name."""
+        kind, _, form = self.formulation.partition("-")
+        step, truss = self.problem.step, self.problem.truss
+        if truss is not None and kind == "truss":
+            return NoTensionTruss.of(truss, form)
+        if step is None:
+            others = ("truss-complementary", "truss-potential")
+            raise Unsupported(self.formulation, "the problem is a truss", others)
+        return ClassicCD(step, form) if form else CompatibleCD(step, self.problem.power)
 
-    def _repeated(self, forces: Sequence[FloatArray]) -> Stability:
-        """How equal the repeats are, if all of them gave forces; and the cold solve."""
-        stability = Stability()
-        if self.cold is not None:
-            solution, times = self.cold
-            stability = Stability(cold_total=times.total, cold_iterations=solution.iterations)
-        if self.run.repeats == 1 or len(forces) != self.run.repeats:
-            return stability
-        first, others = forces[0], forces[1:]
+    @property
+    def data(self) -> ProblemData:
+        """The plain data; of a compatible step, those of its classic problem."""
+        formulation = self.state()
+        if isinstance(formulation, CompatibleCD):
+            return formulation.classic_cd.data
+        return formulation.data
+
+    def on_all(self, forces: FloatArray) -> FloatArray:
+        """Forces on the contacts of the original problem, in its own order, N."""
+        everywhere = np.zeros(self.total)
+        everywhere[self.contacts] = forces
+        return everywhere
+
+    def shuffled(self, seed: int | None) -> _Question:
+        """The same question with its contacts in another order; None leaves it."""
+        if seed is None:
+            return self
+        order = np.random.default_rng(seed).permutation(self.problem.nc)
+        problem = self.problem.in_order(order)
+        return _Question(self.formulation, problem, self.contacts[order], self.total)
+
+    def reordered(self, start: StepSolution, other: _Question) -> StepSolution:
+        """A solution of this question with its contacts in the order of another one."""
+        if self is other or start.f is None:
+            return start
+        position = np.empty(self.total, dtype=np.intp)
+        position[self.contacts] = np.arange(self.contacts.size)
+        order, ids = position[other.contacts], start.contact_ids
         return replace(
-            stability,
-            identical=all(f.tobytes() == first.tobytes() for f in others),
-            repeats=max(difference(f, first) for f in others),
+            start,
+            f=start.f[order],
+            contact_ids=None if ids is None else ids[order],
+            classic=None if start.classic is None else self.reordered(start.classic, other),
         )
 
-    def _compare(self, findings: Findings, f: FloatArray) -> None:
-        """Compare forces (nc,) with those of another start or order, and with all admissible."""
-        stability = findings.stability or Stability()
-        if self.cold is not None and self.cold[0].f is not None:
-            cold = self.original.on_all(self.cold[0].f)
-            stability = replace(stability, start=difference(f, cold))
-        if self.run.seed is not None:
-            self.stage("own order")
-            unshuffled = self.original.solve(self.backend, self.tol)[0].f
-            if unshuffled is not None:
-                stability = replace(
-                    stability, order=difference(f, self.original.on_all(unshuffled))
-                )
-        findings = replace(findings, stability=stability)
-        self.send(findings)
-        self.stage("compatible")
-        forces = _beside_reference(
-            findings.forces or Forces(), f, _reference(self.problem, self.run.reference_backend)
-        )
-        self.send(replace(findings, forces=forces))
-        step = self.problem.step
-        if step is not None and step.nc <= BOUNDS_UP_TO:
-            self.stage("bounds")
-            self.send(replace(findings, forces=_bounded(forces, f, step)))
+    def solve(
+        self, backend: Backend, tol: float, start: StepSolution | None = None
+    ) -> tuple[StepSolution, Times]:
+        """One solve, and its times."""
+        # a copy, which has no cached properties of an earlier solve
+        copy = replace(self, problem=self.problem.in_order(np.arange(self.problem.nc)))
+        began = time.perf_counter()
+        solution = copy.state().solve(backend, tol=tol, warm_start=start, check=False)
+        return solution, _times(solution, time.perf_counter() - began)
 
 
-def difference(f: FloatArray, other: FloatArray) -> float:
-    """max |f − f'| / max f', or over max |f| where f' vanishes; zero without contacts."""
-    gap = float(np.abs(f - other).max(initial=0.0))
-    scale = _largest(other) or _largest(np.abs(f))
-    return gap / scale if scale > 0.0 else gap
+def _times(solution: StepSolution, total: float) -> Times:
+    """The parts of a solve; both problems of a compatible solution together."""
+    parts = dict.fromkeys(_PARTS, 0.0)
+    for name, seconds in solution.timings.items():
+        part = name.rpartition(" ")[2]
+        parts[part if part in parts else "solve"] += seconds
+    rest = max(total - sum(parts.values()), 0.0)
+    return Times(pose=rest, total=total, setup=_setup(solution), **parts)
 
 
-def _largest(f: FloatArray) -> float:
-    return float(f.max(initial=0.0))
+def _setup(solution: StepSolution) -> float | None:
+    """Seconds of the solver's set-up by its own clock; None where it reports none."""
+    if solution.classic is not None:
+        return None  # the raw answer is that of the second problem alone
+    if isinstance(solution.raw, dict):
+        info = solution.raw.get("info")
+        milliseconds = info.get("setup_time") if isinstance(info, dict) else None  # SCS
+        return None if milliseconds is None else 1e-3 * float(milliseconds)
+    seconds = getattr(getattr(solution.raw, "info", None), "setup_time", None)
+    return float(seconds) if seconds else None  # PIQP writes 0 when it was not asked to measure
+
+
+# --- findings --------------------------------------------------------------------------
 
 
 def _outcome(solution: StepSolution) -> tuple[str, str]:
@@ -213,45 +277,66 @@ def _outcome(solution: StepSolution) -> tuple[str, str]:
     return ("wrong" if solution.claimed else "gave up"), ""
 
 
-@dataclass(frozen=True, eq=False)
-class _Reference:
-    """Compatible forces (nc,), N, and their largest residual."""
+def _answer(solution: StepSolution, question: _Question, tol: float) -> Answer:
+    certificates = solution.certificates
+    return Answer(
+        status=solution.status,
+        claimed=solution.claimed,
+        ok=solution.ok,
+        tol=tol,
+        worst=max((c.worst for c in certificates.values()), default=None),
+        residuals={name: {r.name: r.value for r in c} for name, c in certificates.items()},
+        iterations=solution.iterations,
+        objective=solution.objective,
+        settings=dict(solution.provenance.get("settings", {})),
+        contacts=question.problem.nc,
+        dofs=question.problem.dofs,
+    )
 
-    f: FloatArray
-    worst: float
+
+def _repeatability(forces: Sequence[FloatArray], repeats: int) -> Stability:
+    """How equal the repeats are, if there are several and all of them gave forces (nc,)."""
+    if repeats == 1 or len(forces) != repeats:
+        return Stability()
+    first, others = forces[0], forces[1:]
+    return Stability(
+        identical=all(f.tobytes() == first.tobytes() for f in others),
+        repeats=max(difference(f, first) for f in others),
+    )
 
 
-def _reference(problem: NamedProblem, backend: str) -> _Reference | None:
-    """The compatible forces on all contacts by one backend; None if it has no certified answer."""
-    stated: CompatibleCD | NoTensionTruss
-    if problem.step is not None:
-        stated = CompatibleCD(problem.step, problem.power)
-    elif problem.truss is not None:
-        stated = NoTensionTruss.of(problem.truss)
-    else:
-        return None
+def difference(f: FloatArray, other: FloatArray) -> float:
+    """max |f − f'| / max f', or over max |f| where f' vanishes; zero without contacts."""
+    gap = float(np.abs(f - other).max(initial=0.0))
+    scale = _largest(other) or _largest(np.abs(f))
+    return gap / scale if scale > 0.0 else gap
+
+
+def _largest(f: FloatArray) -> float:
+    return float(f.max(initial=0.0))
+
+
+def _with_reference(forces: Forces, f: FloatArray, problem: NamedProblem, backend: str) -> Forces:
+    """Distances of f (nc,) from the compatible forces; None where no certified ones are known."""
+    formulation = (
+        NoTensionTruss.of(problem.truss_data)
+        if problem.step is None
+        else CompatibleCD(problem.step, problem.power)
+    )
     try:
-        solution = stated.solve(backend, check=False)
+        solution = formulation.solve(backend, check=False)
     except CdoptError:
-        return None
-    if solution.f is None or not solution.ok:
-        return None
-    return _Reference(solution.f, max(c.worst for c in solution.certificates.values()))
-
-
-def _beside_reference(forces: Forces, f: FloatArray, reference: _Reference | None) -> Forces:
-    """Distances from the reference, which stay None without one."""
-    if reference is None:
         return forces
-    known = reference.f
-    norm, largest = float(np.linalg.norm(known)), _largest(known)
-    away = np.abs(f - known)
+    if solution.f is None or not solution.ok:
+        return forces
+    norm, largest = float(np.linalg.norm(solution.f)), _largest(solution.f)
+    error = np.abs(f - solution.f)
     return replace(
         forces,
-        distance=float(np.linalg.norm(away)) / norm if norm > 0.0 else None,
-        distance_max=_largest(away) / largest if largest > 0.0 else None,
+        distance=float(np.linalg.norm(error)) / norm if norm > 0.0 else None,
+        distance_max=_largest(error) / largest if largest > 0.0 else None,
         ratio=_largest(f) / largest if largest > 0.0 else None,
-        reference_worst=reference.worst,
+        reference_worst=max(c.worst for c in solution.certificates.values()),
     )
 
 
