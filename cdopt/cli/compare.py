@@ -127,13 +127,13 @@ def run_and_show(
             bar = output.progress(quiet, "run")
             studies = [cdopt.study.run(plan, out, executor, bar) for plan in plans]
     except KeyboardInterrupt:
-        where = cdopt.study.place_of(out)
+        where = cdopt.study.records_file(out)
         typer.echo(f"interrupted; finished runs are in {where}", err=True)
         typer.echo("go on: the same command again", err=True)
         raise typer.Exit(output.INTERRUPTED) from None
     records = [record for study in studies for record in study.records]
     lost = {run: why for study in studies for run, why in study.lost.items()}
-    made, path = sum(study.made for study in studies), str(cdopt.study.place_of(out))
+    made, path = sum(study.made for study in studies), str(cdopt.study.records_file(out))
     if as_json:
         output.print_json({
             "file": path, "made": made, "lost": lost,

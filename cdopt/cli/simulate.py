@@ -109,7 +109,7 @@ def _print_failure(failure: StepFailed | None) -> None:
     if failure is None:
         return
     if failure.proof is not None:
-        output.say(f"t = {failure.t:g} s. {cdopt.study.proof_in_words(failure.proof)}")
+        output.say(f"t = {failure.t:g} s. {cdopt.study.proof_text(failure.proof)}")
     else:
         typer.echo(f"error: {one_line(str(failure), 500)}", err=True)
 

@@ -12,18 +12,17 @@ import lazy_loader
 from cdopt._util.arguments import guard
 from cdopt.study.comparison import REFERENCE_BACKEND, Comparison, compare, solve_named
 from cdopt.study.formatting import failure as failure
-from cdopt.study.formatting import proof_in_words as proof_in_words
+from cdopt.study.formatting import proof_text as proof_text
 from cdopt.study.formatting import verdict as verdict
-from cdopt.study.named_problem import NamedProblem, open_problem
+from cdopt.study.named_problem import NamedProblem, ProblemSource, open_problem, problems
 from cdopt.study.named_problem import is_scene as is_scene
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Record
 from cdopt.study.runner import Study, dask_executor, run
 from cdopt.study.solution_set import COLUMNS as COLUMNS
 from cdopt.study.solution_set import Row, SolutionSet, attempt, choose_backends
-from cdopt.study.sources import ProblemSource, problems
-from cdopt.study.store import place_of as place_of
 from cdopt.study.store import read
+from cdopt.study.store import records_file as records_file
 from cdopt.study.table import Table
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""One contact step, several solvers: classic answers side by side with the compatible one."""
+"""Comparison of solvers on one contact step: classic forces beside the compatible ones."""
 
 from __future__ import annotations
 
@@ -122,8 +122,9 @@ class Comparison(SolutionSet):
 
     def compatible_row(self) -> Row | None:
         """The table's line of the compatible solution."""
-        found = self.compatible
-        return None if found is None else Row.of(found, "compatible", None)
+        if self.compatible is None:
+            return None
+        return Row.of(self.compatible, "compatible", None)
 
     def table_rows(self) -> list[Row]:
         """The classic rows, then the compatible one."""
@@ -132,10 +133,10 @@ class Comparison(SolutionSet):
 
     @property
     def summary(self) -> str:
-        """What the table shows, in plain words."""
+        """What the table shows, in sentences."""
         if self.proof is not None:
             return super().summary
-        return " ".join(filter(None, [self._agreement(), self._compatible_in_words()]))
+        return " ".join(filter(None, [self._agreement(), self._compatible_summary()]))
 
     def _agreement(self) -> str:
         """What the certified classic solutions agree on, and what they do not."""
@@ -165,7 +166,7 @@ class Comparison(SolutionSet):
             "not unique."
         )
 
-    def _compatible_in_words(self) -> str:
+    def _compatible_summary(self) -> str:
         if self.compatible_failure is not None:
             return f"There are no compatible forces: {failure(self.compatible_failure)}."
         if self.compatible is None:
@@ -289,7 +290,7 @@ def solve_named(
     progress: Callable[[str], None] | None = None,
     time_limit: float | None = None,
 ) -> SolutionSet:
-    """Solve a problem that was named in words with several backends.
+    """Solve a named problem with several backends.
 
     Parameters
     ----------
@@ -309,32 +310,32 @@ def solve_named(
         kind = "a truss" if problem.step is None else "a contact step"
         what = f"formulation {name!r}"
         raise Unsupported(what, f"{problem.name} is {kind}", problem.formulations)
-    stated: ClassicCD | CompatibleCD | NoTensionTruss
+    posed: ClassicCD | CompatibleCD | NoTensionTruss
     if problem.step is None:
-        stated = NoTensionTruss.of(problem.truss_data)
+        posed = NoTensionTruss.of(problem.truss_data)
     elif name == "compatible":
-        stated = CompatibleCD(problem.step, problem.power)
+        posed = CompatibleCD(problem.step, problem.power)
     else:
-        stated = ClassicCD(problem.step)
-    names, left_out = _chosen(backends or None, stated)
+        posed = ClassicCD(problem.step)
+    names, left_out = _chosen(backends or None, posed)
 
     def with_accuracy(backend: str | Backend) -> str | Backend:
         return backend if accuracy is None else resolve(backend, accuracy=accuracy)
 
-    asked = [with_accuracy(backend) for backend in names]
+    settings = [with_accuracy(backend) for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     solutions: SolutionSet
-    if isinstance(stated, ClassicCD):
+    if isinstance(posed, ClassicCD):
         reference = with_accuracy(compatible_backend) if name == "compare" else None
         solutions = compare(
-            stated.step, asked, problem.power, compatible_backend=reference, progress=progress,
+            posed.step, settings, problem.power, compatible_backend=reference, progress=progress,
             **options,
         )  # fmt: skip
     else:
         answers, failures = attempt(
-            lambda backend: stated.solve(backend, **options), asked, progress
+            lambda backend: posed.solve(backend, **options), settings, progress
         )
-        solutions = SolutionSet(answers, title=stated.name, tol=tol, failures=failures)
+        solutions = SolutionSet(answers, title=posed.name, tol=tol, failures=failures)
     solutions.left_out = MappingProxyType(left_out)
     return solutions
 

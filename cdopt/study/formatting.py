@@ -1,4 +1,4 @@
-"""Solutions, failures and proofs of infeasibility in words."""
+"""Texts about solutions, failures and proofs of infeasibility."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def failure(error: CdoptError) -> str:
     return one_line(str(error))
 
 
-def proof_in_words(proof: InfeasibilityProof) -> str:
+def proof_text(proof: InfeasibilityProof) -> str:
     """A proof of infeasibility for a newcomer: what it shows, and which entries it uses."""
     used = np.flatnonzero(np.abs(proof.vector) > 1e-9 * np.abs(proof.vector).max(initial=0.0))
     entries = ", ".join(f"{i}: {proof.vector[i]:.4g}" for i in used[:_LISTED])

@@ -78,7 +78,7 @@ def limitations(study: Results) -> tuple[str, ...]:
 def facts(study: Results) -> dict[str, str]:
     """Machine, versions, limits, seeds and dates."""
     runs = study.records
-    known: dict[str, str] = {
+    content: dict[str, str] = {
         "runs": str(len(runs)),
         "dates": " to ".join(dict.fromkeys((min(r.date for r in runs), max(r.date for r in runs))))
         if runs else "",
@@ -98,8 +98,8 @@ def facts(study: Results) -> dict[str, str]:
     for r in runs:
         for name, version in r.machine.versions.items():
             packages.setdefault(name, set()).add(version or "not installed")
-    known.update({name: ", ".join(sorted(packages[name])) for name in sorted(packages)})
-    return {name: text for name, text in known.items() if text}
+    content.update({name: ", ".join(sorted(packages[name])) for name in sorted(packages)})
+    return {name: text for name, text in content.items() if text}
 
 
 def settings(study: Results) -> Table:

@@ -82,8 +82,8 @@ def killed_for_memory() -> int:
 
 def _first_line(path: str, beginning: str) -> str:
     """The first line of a file that begins so; empty if there is none."""
-    place = Path(path)
-    lines = place.read_text().splitlines() if place.exists() else []
+    file = Path(path)
+    lines = file.read_text().splitlines() if file.exists() else []
     return next((line for line in lines if line.startswith(beginning)), "")
 
 

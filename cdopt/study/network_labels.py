@@ -19,7 +19,7 @@ from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.rank import equilibrated, rank_of
 from cdopt.problem.contact_step import Step
 from cdopt.study.comparison import REFERENCE_BACKEND
-from cdopt.study.sources import ProblemSource
+from cdopt.study.named_problem import ProblemSource
 from cdopt.study.table import Table
 
 RANK_TOL = 1e-9  # share of the largest singular value below which one counts as zero
@@ -37,7 +37,7 @@ class Labels:
     dofs : degrees of freedom that a closed contact moves; the rank of N for a step without B.
     rank, nullity : of B, and the number of independent self-stress states, closed − rank.
     condition : largest singular value of B over the smallest that is not zero; None where it is
-        not known.
+        not label.
     scaled : the same of B with columns in units of their levers and rows of unit length, which
         removes the influence of units and small angles.
     estimated : whether both come from Lanczos' method and not from all singular values.
@@ -109,14 +109,14 @@ def table_of_labels(problems: Iterable[ProblemSource]) -> Table:
         try:
             if step is None:
                 raise Unsupported("labels", "the problem is a truss", ("steps",))
-            known = labels(step)
+            label = labels(step)
         except CdoptError as error:
             rows.append((*head, *[None] * 9, str(error)))
             continue
         rows.append((
-            *head, known.closed, known.dofs, known.rank, known.nullity, known.condition,
-            known.scaled, known.density, known.mobility, known.stiffness,
-            "estimated" if known.estimated else "",
+            *head, label.closed, label.dofs, label.rank, label.nullity, label.condition,
+            label.scaled, label.density, label.mobility, label.stiffness,
+            "estimated" if label.estimated else "",
         ))  # fmt: skip
     return Table(
         "problems", "The problems",

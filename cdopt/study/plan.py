@@ -15,7 +15,7 @@ from cdopt._util import checks, parameters
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.registry import known_names
 from cdopt.study.comparison import REFERENCE_BACKEND
-from cdopt.study.sources import ProblemSource, problems
+from cdopt.study.named_problem import ProblemSource, problems
 
 FORMULATIONS = (
     "classic-force", "classic-velocity", "truss-complementary", "truss-potential", "compatible",
@@ -94,11 +94,11 @@ class StudyRun:
 
     @property
     def label(self) -> str:
-        """The run in a few words."""
-        words = [self.problem.label, self.formulation, self.backend]
-        words += [] if self.tolerance is None else [f"{self.tolerance:g}"]
-        words += [word for word in (self.mode, self.call) if word not in ("cold", "cvxpy")]
-        return " ".join([*words, *([] if self.seed is None else [f"order {self.seed}"])])
+        """A short name of the run."""
+        parts = [self.problem.label, self.formulation, self.backend]
+        parts += [] if self.tolerance is None else [f"{self.tolerance:g}"]
+        parts += [text for text in (self.mode, self.call) if text not in ("cold", "cvxpy")]
+        return " ".join([*parts, *([] if self.seed is None else [f"order {self.seed}"])])
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,10 @@ class Plan:
     def __post_init__(self) -> None:
         lists = ("problems", "backends", "formulations", "tolerances", "modes", "calls", "seeds")
         for name in (*lists, "plugins"):
-            given = getattr(self, name)
-            if isinstance(given, str) or not isinstance(given, Iterable):
-                raise InvalidInput(name, checks.describe(given), "a list")
-            values = tuple(dict.fromkeys(given))
+            entries = getattr(self, name)
+            if isinstance(entries, str) or not isinstance(entries, Iterable):
+                raise InvalidInput(name, checks.describe(entries), "a list")
+            values = tuple(dict.fromkeys(entries))
             if not values and name != "plugins":
                 raise InvalidInput(name, "an empty list", "at least one entry")
             object.__setattr__(self, name, values)
@@ -168,8 +168,8 @@ class Plan:
             checks.scalar("memory_limit", self.memory_limit, above=0.0)
         listed = [
             source
-            for given in self.problems
-            for source in ([given] if isinstance(given, ProblemSource) else problems(given))
+            for entry in self.problems
+            for source in ([entry] if isinstance(entry, ProblemSource) else problems(entry))
         ]
         object.__setattr__(self, "problems", tuple(dict.fromkeys(listed)))
         _ = self.runs  # which checks the rest

@@ -2,7 +2,7 @@
 
 A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
-(``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
+(``cdopt.backends.base``). It is mapping ``package.module:factory`` or ``path/to/file.py:factory``
 and called only in the process of a run; it is registered nowhere else. That process does not
 import from the working folder: name a file there by its path.
 """
@@ -35,16 +35,16 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     """
     makers_by_name: dict[str, Maker] = {}
     for text in plugins:
-        place, colon, name = text.rpartition(":")
-        if not colon or not place or not name:
+        location, colon, name = text.rpartition(":")
+        if not colon or not location or not name:
             raise InvalidInput("plugins", checks.describe(text), "module:factory")
-        factory: Any = getattr(_module(place), name, None)
+        factory: Any = getattr(_module(location), name, None)
         if not callable(factory):
-            raise InvalidInput("plugins", f"no function {name!r} in {place}", "a factory")
-        named = factory()
-        if not isinstance(named, Mapping):
-            raise InvalidInput("plugins", f"{text} gives {checks.describe(named)}", "a mapping")
-        makers_by_name.update(named)
+            raise InvalidInput("plugins", f"no function {name!r} in {location}", "a factory")
+        mapping = factory()
+        if not isinstance(mapping, Mapping):
+            raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
+        makers_by_name.update(mapping)
     return makers_by_name
 
 
@@ -56,11 +56,11 @@ def backend_of(run: StudyRun) -> Backend:
     Unsupported : it cannot be called in this way, asked for this tolerance, or warm-started.
     InvalidInput, BackendUnavailable : an unknown name, or one that is not installed.
     """
-    brought = makers(run.plugins)
+    plugin_makers = makers(run.plugins)
     if run.call == "direct":
         backend: Backend = Direct(run.backend, run.tolerance)
-    elif run.backend in brought:
-        backend = brought[run.backend](run.tolerance)
+    elif run.backend in plugin_makers:
+        backend = plugin_makers[run.backend](run.tolerance)
     else:
         try:
             backend = resolve(run.backend, accuracy=run.tolerance)
@@ -74,17 +74,17 @@ def backend_of(run: StudyRun) -> Backend:
     return backend
 
 
-def _module(place: str) -> ModuleType:
-    if not place.endswith(".py"):
+def _module(location: str) -> ModuleType:
+    if not location.endswith(".py"):
         try:
-            return importlib.import_module(place)
+            return importlib.import_module(location)
         except ImportError as error:
             expected = "an installed module, or a file by its path, such as solver.py:factory"
             raise InvalidInput("plugins", str(error), expected) from error
-    name = f"cdopt_plugin_{Path(place).stem}"
-    spec = importlib.util.spec_from_file_location(name, place)
-    if spec is None or spec.loader is None or not Path(place).exists():
-        raise InvalidInput("plugins", f"{place}: no such file", "a Python file")
+    name = f"cdopt_plugin_{Path(location).stem}"
+    spec = importlib.util.spec_from_file_location(name, location)
+    if spec is None or spec.loader is None or not Path(location).exists():
+        raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -68,7 +68,7 @@ class Message:
     Attributes
     ----------
     stage : the stage that begins now, or None.
-    findings : what is known so far, or None.
+    findings : the findings so far, or None.
     done : whether this is the last line.
     """
 
@@ -92,22 +92,22 @@ def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = N
     order = Order(run, float(time_limit), max(START_LIMIT, float(time_limit)), limit)
     began, killed_before = time.monotonic(), killed_for_memory()
     with tempfile.TemporaryFile() as errors, _started(run, errors) as process:
-        state = _Monitor(order)
-        watchdog = threading.Thread(target=state.watch, args=(process,), daemon=True)
+        monitor = _Monitor(order)
+        watchdog = threading.Thread(target=monitor.watch, args=(process,), daemon=True)
         watchdog.start()
         try:
-            state.listen(process)
+            monitor.listen(process)
         finally:
             _end(process)
             watchdog.join()
         text = _text(errors)
-    starved = any(words in text for words in _NO_MEMORY) or (
+    starved = any(phrase in text for phrase in _NO_MEMORY) or (
         process.returncode == -signal.SIGKILL and killed_for_memory() > killed_before
     )
-    ended = _ended(process.returncode, state, text, time.monotonic() - began)
-    findings = state.findings
-    if findings is None or not state.done:
-        lost = _lost(state, ended, starved)
+    ended = _ended(process.returncode, monitor, text, time.monotonic() - began)
+    findings = monitor.findings
+    if findings is None or not monitor.done:
+        lost = _lost(monitor, ended, starved)
         replaced = findings is None or lost.outcome == "interrupted"
         findings = lost if replaced or findings is None else _joined(findings, lost, "")
     return Record(
@@ -123,7 +123,7 @@ def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = N
 
 
 class _Monitor:
-    """What is known of a process from its messages.
+    """The state of a run's process, from its messages.
 
     Attributes
     ----------
@@ -194,12 +194,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _ended(code: int, state: _Monitor, text: str, seconds: float) -> Ended:
-    complete = state.done and state.findings is not None and state.findings.outcome != "error"
+def _ended(code: int, monitor: _Monitor, text: str, seconds: float) -> Ended:
+    complete = monitor.done and monitor.findings is not None and monitor.findings.outcome != "error"
     return Ended(
-        code=None if code < 0 or state.late else code,
-        signal=-code if code < 0 and not state.late else None,
-        stage=state.stage,
+        code=None if code < 0 or monitor.late else code,
+        signal=-code if code < 0 and not monitor.late else None,
+        stage=monitor.stage,
         seconds=seconds,
         stderr="" if complete else _excerpt(text),
     )
@@ -213,21 +213,21 @@ def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
     return replace(earlier, message=f"unfinished{where}: {later.message or later.outcome}")
 
 
-def _lost(state: _Monitor, ended: Ended, starved: bool) -> Findings:
+def _lost(monitor: _Monitor, ended: Ended, starved: bool) -> Findings:
     """The outcome of a process that was not complete when it ended."""
-    if state.late:
-        limit = state.order.limit(state.stage)
-        return Findings("timeout", f"stopped after {limit:g} s: {state.stage}")
+    if monitor.late:
+        limit = monitor.order.limit(monitor.stage)
+        return Findings("timeout", f"stopped after {limit:g} s: {monitor.stage}")
     name = f"signal {ended.signal}"
     if ended.signal is not None:
         with contextlib.suppress(ValueError):
             name = signal.Signals(ended.signal).name
     how = f"ended with code {ended.code}" if ended.signal is None else f"ended by {name}"
     if starved:
-        return Findings("memory", f"{how} for lack of memory: {state.stage}")
+        return Findings("memory", f"{how} for lack of memory: {monitor.stage}")
     if name in _FROM_OUTSIDE:
-        return Findings("interrupted", f"{how} from outside: {state.stage}")
-    return Findings("crash", f"{how}: {state.stage}")
+        return Findings("interrupted", f"{how} from outside: {monitor.stage}")
+    return Findings("crash", f"{how}: {monitor.stage}")
 
 
 def _text(errors: IO[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""What a study keeps of a run: one line of JSON, the same for answers and for failures.
+"""Records of a study: one line of JSON for each run, of answers and failures alike.
 
 A study is a file of such lines (``cdopt.study.store``). The first field, ``crc32``, is the
 CRC-32 of the line without that field. Another field is None where it was not measured or does not
@@ -8,9 +8,9 @@ MB of 2²⁰ bytes.
 ``outcome`` is one of these:
 
 =========== ====================================================================================
-solved     our certificate holds at the tolerance asked, whatever the solver said
-wrong      the solver claims success, and our certificate fails
-gave up    the solver claims no success, and our certificate fails
+solved     the certificate holds at the tolerance asked, whatever the solver said
+wrong      the solver claims success, and the certificate fails
+gave up    the solver claims no success, and the certificate fails
 infeasible the problem is proven to have no solution
 refused    the solver cannot take this problem, or cannot be asked for this tolerance
 missing    the solver is not installed
@@ -52,11 +52,11 @@ LIMITED = ("timeout", "memory")  # outcomes that a higher limit may change
 
 @dataclass(frozen=True)
 class Answer:
-    """What the solver said, and its certificate: of the last repeat, or the first that fails.
+    """The solver's answer and its certificate: of the last repeat, or the first that fails.
 
     Attributes
     ----------
-    status : as the solver words it.
+    status : the solver's own.
     claimed : whether it reported success.
     ok : whether the certificates hold at ``tol``.
     tol : tolerance of the certificates: the one asked, or 1e-6.

@@ -82,9 +82,9 @@ class Results:
     @cached_property
     def tolerances(self) -> list[str]:
         """Tolerances asked for, the solvers' defaults first, then loose to tight."""
-        asked = set(self.plain["tolerance"])
-        numbers = sorted(asked - {DEFAULTS}, key=float, reverse=True)
-        return [DEFAULTS, *numbers] if DEFAULTS in asked else numbers
+        tolerances = set(self.plain["tolerance"])
+        numbers = sorted(tolerances - {DEFAULTS}, key=float, reverse=True)
+        return [DEFAULTS, *numbers] if DEFAULTS in tolerances else numbers
 
     def at(self, tolerance: str, form: str | None = None) -> pd.DataFrame:
         """The plain runs at one ``tolerance``, in one formulation, ``form``, or in all.

@@ -64,14 +64,14 @@ def run(
     if not isinstance(plan, Plan):
         raise InvalidInput("plan", checks.describe(plan), "a Plan")
     with contextlib.ExitStack() as stack:
-        known: dict[str, Record] = {}
+        records_by_id: dict[str, Record] = {}
         append = None
         if out is not None:
             earlier, append = stack.enter_context(opened(out))
-            known = {record.id: record for record in earlier}
-        missing = [run for run in plan.runs if not _settled(known.get(run.id), plan)]
-        tell = stack.enter_context(progress_bar(progress, "runs"))
-        tell(0, len(missing), "")
+            records_by_id = {record.id: record for record in earlier}
+        missing = [run for run in plan.runs if not _settled(records_by_id.get(run.id), plan)]
+        report = stack.enter_context(progress_bar(progress, "runs"))
+        report(0, len(missing), "")
         made, lost = 0, dict[str, str]()
         if executor is None:
             records: Iterator[Record] = (
@@ -83,9 +83,11 @@ def run(
             if append is not None:
                 append(record)
             made += 1
-            known[record.id] = record
-            tell(made, len(missing), f"{record.run.label}: {record.outcome}")
-        return Study(tuple(known[run.id] for run in plan.runs if run.id in known), made, lost)
+            records_by_id[record.id] = record
+            report(made, len(missing), f"{record.run.label}: {record.outcome}")
+        return Study(
+            tuple(records_by_id[run.id] for run in plan.runs if run.id in records_by_id), made, lost
+        )
 
 
 def _settled(record: Record | None, plan: Plan) -> bool:

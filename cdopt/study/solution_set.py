@@ -23,7 +23,7 @@ from cdopt._util.errors import (
 from cdopt.backends import Backend, available, resolve
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
-from cdopt.study.formatting import agreement, failure, proof_in_words, verdict
+from cdopt.study.formatting import agreement, failure, proof_text, verdict
 
 # Backends that run out of time or memory beyond so many contacts: (contacts, reason).
 SIZE_LIMITS: dict[str, tuple[int, str]] = {
@@ -44,9 +44,9 @@ class Row:
     Attributes
     ----------
     label : the backend, with its settings where two labels would be equal.
-    says : status as the solver words it.
+    says : the solver's own status.
     ok : whether every certificate holds.
-    verdict : the same with the worst residual, in words.
+    verdict : the same as text, with the worst residual.
     seconds : wall-clock time of the whole solve.
     largest : largest contact force, N; not-a-number without forces.
     distance : ‖f − reference‖ / ‖reference‖; not-a-number without either.
@@ -173,9 +173,9 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def summary(self) -> str:
-        """What the table shows, in plain words."""
+        """What the table shows, in sentences."""
         if self.proof is not None:
-            text = proof_in_words(self.proof)
+            text = proof_text(self.proof)
             claimed = sum(s.claimed for s in self)
             if claimed:
                 text += f" Yet {formatting.count(claimed, 'solver')} claimed success."

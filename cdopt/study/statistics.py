@@ -148,12 +148,12 @@ def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) 
     centred = lx - lx.mean()
     slope = float(centred @ ly / (centred @ centred))
     offset = float(ly.mean() - slope * lx.mean())
-    left, freedom = ly - offset - slope * lx, across.size - 2
+    error, freedom = ly - offset - slope * lx, across.size - 2
     half, deviation = np.inf, 0.0
     if freedom > 0:
-        deviation = float(np.sqrt(left @ left / freedom))
-        error = deviation / float(np.sqrt(centred @ centred))
-        half = float(stdtrit(freedom, 0.5 + 0.5 * level)) * error
+        deviation = float(np.sqrt(error @ error / freedom))
+        slope_error = deviation / float(np.sqrt(centred @ centred))
+        half = float(stdtrit(freedom, 0.5 + 0.5 * level)) * slope_error
     return PowerFit(
         slope, float(np.exp(offset)), slope - half, slope + half, level, across.size, deviation
     )

@@ -38,11 +38,11 @@ def read(path: str | Path) -> list[Record]:
     ------
     InvalidInput : no such file, or one that is no study's or of another version of cdopt.
     """
-    place = place_of(path)
-    return _records(files.read_bytes(place, _EXPECTED), place)
+    file_path = records_file(path)
+    return _records(files.read_bytes(file_path, _EXPECTED), file_path)
 
 
-def place_of(path: str | Path) -> Path:
+def records_file(path: str | Path) -> Path:
     """The file of a study, given it or its folder.
 
     Raises
@@ -51,8 +51,8 @@ def place_of(path: str | Path) -> Path:
     """
     if not isinstance(path, str | Path):
         raise InvalidInput("path", checks.describe(path), _EXPECTED)
-    place = Path(path)
-    return place if place.suffix == ".jsonl" else place / FILE
+    file_path = Path(path)
+    return file_path if file_path.suffix == ".jsonl" else file_path / FILE
 
 
 @contextlib.contextmanager
@@ -68,17 +68,19 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], 
     InvalidInput : the file is no study's, cannot be written or read, or another study is writing
         to it.
     """
-    place = place_of(path)
-    if place.exists():
-        _records(files.read_bytes(place, _EXPECTED), place)  # refused before opened for writing
+    file_path = records_file(path)
+    if file_path.exists():
+        _records(
+            files.read_bytes(file_path, _EXPECTED), file_path
+        )  # refused before opened for writing
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        file = place.open("a+b", buffering=0)
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+        file = file_path.open("a+b", buffering=0)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InvalidInput("out", f"{place}: {reason}", "a folder to write to") from error
+        raise InvalidInput("out", f"{file_path}: {reason}", "a folder to write to") from error
     with file:
-        _lock(file, place)
+        _lock(file, file_path)
         file.seek(0)
         text = file.read()
         end = text.rfind(b"\n") + 1
@@ -86,7 +88,7 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], 
             file.truncate(end)
         elif text[end:]:
             file.write(b"\n")  # text of somebody else, which stays as a damaged line
-        yield _records(text, place), lambda record: _append(file, record.line())
+        yield _records(text, file_path), lambda record: _append(file, record.line())
 
 
 def _append(file: IO[bytes], line: bytes) -> None:
@@ -104,7 +106,7 @@ def _append(file: IO[bytes], line: bytes) -> None:
             raise
 
 
-def _records(text: bytes, place: Path) -> list[Record]:
+def _records(text: bytes, file_path: Path) -> list[Record]:
     """The records in the text of a file, the last one of each run; damaged lines are logged.
 
     Raises
@@ -118,7 +120,7 @@ def _records(text: bytes, place: Path) -> list[Record]:
         try:
             record = parse(line)
         except OtherLayout as error:
-            where = f"{place}, line {number}: {error.found}"
+            where = f"{file_path}, line {number}: {error.found}"
             raise InvalidInput("path", where, error.expected) from error
         except InvalidInput:
             damaged.append(str(number))
@@ -126,15 +128,15 @@ def _records(text: bytes, place: Path) -> list[Record]:
         records.pop(record.id, None)
         records[record.id] = record
     if text and not records and not any(begins_record(line) for line in (*lines, rest)):
-        raise InvalidInput("path", f"{place}: lines that are no records of runs", _EXPECTED)
+        raise InvalidInput("path", f"{file_path}: lines that are no records of runs", _EXPECTED)
     if damaged:
         where = ", ".join(damaged[:10]) + (", …" if len(damaged) > 10 else "")
         message = "%s: damaged lines are left out, their runs count as missing: line %s"
-        _LOG.warning(message, place, where)
+        _LOG.warning(message, file_path, where)
     return list(records.values())
 
 
-def _lock(file: IO[bytes], place: Path) -> None:
+def _lock(file: IO[bytes], file_path: Path) -> None:
     """Lock the file until it is closed, on systems that can."""
     try:
         fcntl: Any = importlib.import_module("fcntl")
@@ -143,5 +145,5 @@ def _lock(file: IO[bytes], place: Path) -> None:
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        found = f"{place}: another study is writing to it"
+        found = f"{file_path}: another study is writing to it"
         raise InvalidInput("out", found, "a file of its own") from error

@@ -44,15 +44,15 @@ def overview(study: Results) -> Table:
     runs = study.plain.query("formulation == @form and call == 'cvxpy'")
     levels = [t for t in study.tolerances if (runs["tolerance"] == t).any()]
     middle = levels[len(levels) // 2] if levels else ""
-    known = profiles_of(study, middle, form)
+    by_solver = profiles_of(study, middle, form)
     rows: Rows = []
-    for name, own in _groups(runs, "solver"):
-        able = own[own["outcome"] != "refused"]
+    for name, asked in _groups(runs, "solver"):
+        able = asked[asked["outcome"] != "refused"]
         if able.empty:
             continue
         solved = able["outcome"] == "solved"
         distance = able.loc[solved & (able["undetermined"] != 0), "distance"]
-        profile = known.get(name)
+        profile = by_solver.get(name)
         rows.append((
             name,
             *(_percent(solved[able["tolerance"] == level]) for level in levels),
@@ -61,7 +61,7 @@ def overview(study: Results) -> Table:
             profile and 100.0 * profile.at(WITHIN),
             distance.median() if distance.notna().any() else np.nan,
             distance.max(),
-            len(own) - len(able),
+            len(asked) - len(able),
         ))  # fmt: skip
     rows.sort(key=lambda row: tuple(-np.nan_to_num(cell) for cell in row[1 : 2 + len(levels)]))
     return Table(
@@ -88,10 +88,10 @@ def quickest(study: Results) -> Table:
             continue
         solved = asked[(asked["outcome"] == "solved") & (asked["seconds"] > 0.0)]
         best = solved.sort_values("seconds", kind="stable")[: len(_PLACES)]
-        named = best[["solver", "seconds"]].to_numpy().ravel().tolist()
-        named += [None] * (2 * len(_PLACES) - len(named))
+        cells = best[["solver", "seconds"]].to_numpy().ravel().tolist()
+        cells += [None] * (2 * len(_PLACES) - len(cells))
         size = _whole(asked["contacts"].max())
-        rows.append((question, size, tolerance, mode, *named, len(solved), len(asked)))
+        rows.append((question, size, tolerance, mode, *cells, len(solved), len(asked)))
     places = [column for place in _PLACES for column in (place, f"{place} [s]")]
     return Table(
         "quickest", "The quickest",

@@ -13,7 +13,7 @@ from cdopt import bank
 from cdopt._util.formatting import plain
 from cdopt.backends import registry
 from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare
-from cdopt.study.formatting import proof_in_words, verdict
+from cdopt.study.formatting import proof_text, verdict
 
 
 def with_forces(solution: cdopt.StepSolution, f, **changes) -> cdopt.StepSolution:
@@ -56,15 +56,15 @@ def test_agreement_among_solvers_is_not_agreement_with_elasticity() -> None:
     assert "not unique" in result.summary
 
 
-@pytest.mark.parametrize("name", ["beam-middle-open", "tripod", "free-flying", "impact"])
+@pytest.mark.parametrize("name", ["beam-middle-open", "free-flying", "impact"])
 def test_unique_forces_are_not_called_otherwise(name: str) -> None:
-    result = compare(bank.load(name).step, ["clarabel", "osqp", "highs"])
+    result = compare(bank.load(name).step, ["clarabel", "osqp"])
     assert "no sign here of more than one answer" in result.summary
 
 
-@pytest.mark.parametrize("name", ["beam-uniform", "pyramid-hooke", "supports-delassus"])
+@pytest.mark.parametrize("name", ["beam-uniform", "supports-delassus"])
 def test_indeterminate_forces_are_called_so(name: str) -> None:
-    result = compare(bank.load(name).step, ["clarabel", "moreau", "qoco"])
+    result = compare(bank.load(name).step, ["clarabel", "pgs"])
     assert result.motion_spread < 1e-5
     assert result.force_spread > 1e-2
     assert "not unique" in result.summary
@@ -90,10 +90,6 @@ def test_order_and_labels_follow_the_request() -> None:
     assert compare(step, ["scs", "scs"]).labels == ["scs", "scs #2"]
 
 
-def test_one_backend_may_stand_without_a_list() -> None:
-    assert compare(bank.load("tripod").step, "osqp").labels == ["osqp"]
-
-
 def test_infeasible_steps_keep_every_failure_and_its_proof() -> None:
     result = compare(bank.load("squeezed").step, ["clarabel", "osqp"])
     assert list(result) == []
@@ -104,10 +100,13 @@ def test_infeasible_steps_keep_every_failure_and_its_proof() -> None:
     assert result.proof is not None
     assert "Proven infeasible" in result.summary
     assert "clarabel: infeasible, with proof" in str(result)
+    content = json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert content["failures"]["clarabel"]["proof"]["value"] < 0.0
+    assert content["force_range"] == {"lowest": None, "highest": None}
 
 
-def test_a_false_claim_of_success_is_told_with_the_proof() -> None:
-    result = compare(bank.load("squeezed").step, ["highs"])
+def test_a_false_claim_of_success_is_reported_with_the_proof() -> None:
+    result = compare(bank.load("squeezed").step, "highs")
     assert [(s.claimed, s.ok) for s in result] == [(True, False)]
     assert "Yet 1 solver claimed success." in result.summary
 
@@ -136,8 +135,7 @@ def test_without_compatible_step_nothing_is_said_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backends", "name"),
-    [(["clarabell"], "backend"), ([], "backends"), ([3], "backends"), (3, "backends")],
+    ("backends", "name"), [(["clarabell"], "backend"), ([], "backends"), (3, "backends")]
 )
 def test_bad_backends_are_refused(backends, name: str) -> None:
     with pytest.raises(cdopt.InvalidInput) as caught:
@@ -153,16 +151,12 @@ def test_bad_arguments_are_refused_before_any_solve(changes) -> None:
     assert asked == []
 
 
-def test_progress_hears_of_every_backend() -> None:
-    asked: list[str] = []
-    compare(bank.load("tripod").step, ["clarabel", "osqp"], progress=asked.append)
-    assert asked == ["clarabel", "osqp", "compatible forces"]
-
-
 def test_default_backends_are_all_available_ones() -> None:
-    result = compare(bank.load("beam-uniform").step)
+    asked: list[str] = []
+    result = compare(bank.load("beam-uniform").step, progress=asked.append)
     assert [*result.labels, "auto"] == sorted(cdopt.backends.available(), key=lambda n: n == "auto")
     assert list(result.left_out) == ["auto"]
+    assert asked == [*result.labels, "compatible forces"]
 
 
 def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
@@ -173,24 +167,21 @@ def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     assert "2001 contacts exceed 2000" in left_out["daqp"]
     assert "2001 contacts exceed 500" in left_out["lcp"]
 
-
-def test_conic_problems_leave_quadratic_solvers_out_with_a_reason() -> None:
-    chosen, left_out = choose_backends(10, "SOCP")
-    assert "clarabel" in chosen
+    _, left_out = choose_backends(10, "SOCP")
     assert "second-order cones" in left_out["osqp"]
+    assert "osqp: not asked, no second-order" in str(SolutionSet(left_out=left_out))
 
 
-def test_left_out_backends_are_printed() -> None:
-    result = SolutionSet(left_out={"daqp": "dense matrices"})
-    assert "daqp: not asked, dense matrices" in str(result)
+@pytest.fixture(scope="module")
+def falling() -> Comparison:
+    return compare(bank.load("pyramid-hooke").step, ["clarabel", "osqp"])
 
 
-def test_table_has_a_line_per_answer() -> None:
-    result = compare(bank.load("pyramid-hooke").step, ["clarabel", "osqp"])
-    lines = [line for line in str(result).splitlines() if line]
+def test_table_has_a_line_per_answer(falling: Comparison) -> None:
+    lines = [line for line in str(falling).splitlines() if line]
     assert [line.split()[0] for line in lines[2:5]] == ["clarabel", "osqp", "compatible"]
     assert "NOT OK" in lines[3]
-    assert f"{result.distances[0]:.1e}" in lines[2]
+    assert f"{falling.distances[0]:.1e}" in lines[2]
 
 
 def test_verdict_names_the_worst_residual() -> None:
@@ -199,8 +190,8 @@ def test_verdict_names_the_worst_residual() -> None:
     assert verdict(solution) == f"NOT OK {worst.value:.0e} {worst.name}"
 
 
-def test_json_is_strict_and_complete() -> None:
-    result = compare(bank.load("pyramid-hooke").step, ["clarabel", "osqp"])
+def test_json_is_strict_and_complete(falling: Comparison) -> None:
+    result = falling
     content = json.loads(json.dumps(result.as_dict(forces=True), allow_nan=False))
     assert [s["label"] for s in content["solutions"]] == ["clarabel", "osqp"]
     np.testing.assert_array_equal(content["solutions"][1]["f"], result[1].f)
@@ -209,13 +200,6 @@ def test_json_is_strict_and_complete() -> None:
     assert content["compatible"]["distance"] is None
     assert content["certified"] == 1
     assert "f" not in result.as_dict()["solutions"][0]
-
-
-def test_json_of_failures_carries_the_proof() -> None:
-    result = compare(bank.load("squeezed").step, ["clarabel"])
-    content = json.loads(json.dumps(result.as_dict(), allow_nan=False))
-    assert content["failures"]["clarabel"]["proof"]["value"] < 0.0
-    assert content["force_range"] == {"lowest": None, "highest": None}
 
 
 def test_plain_values() -> None:
@@ -227,7 +211,7 @@ def test_proofs_are_told_for_both_kinds() -> None:
     truss = bank.load("unreachable-load").formulation("truss")
     solutions, failures = attempt(truss.solve, ["clarabel"])
     assert solutions == []
-    text = proof_in_words(failures["clarabel"].proof)
+    text = proof_text(failures["clarabel"].proof)
     assert "no pushing contact forces deliver this load" in text
     assert f"{failures['clarabel'].proof.value:.3g} J" in text
 
