@@ -16,7 +16,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
-from cdopt.hyperstatic.polytope import Polytope, polytopes, walk
+from cdopt.hyperstatic.polytope import ForcePolytope, polytopes, walk
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -24,9 +24,9 @@ from cdopt.problem.solution import StepSolution
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
 _SAME = 1e-9  # energies this close, relative, are equal
 _TOWARDS = 0.95  # how far from the centre to a corner each chain begins
-_PILOTS = 4  # rounds, at most, of walking and rounding anew
-_PILOT = (100, 20)  # draws of the first, and more per dimension; twice as many each next time
-_ROUND = 2.0  # the longest over the shortest axis of the draws, in their own units, that is round
+_PILOTS = 4  # pilot runs, at most, each rounding the polytope further
+_PILOT = (100, 20)  # draws of the first, and more per dimension; each next one doubles them
+_ROUND = 2.0  # longest over shortest axis of the draws at which rounding ends
 _STAGES = ("polytope", "walk", "diagnostics")
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
 
@@ -85,7 +85,7 @@ class Ensemble(Frozen):
     seed: int
     thin: int
     warm_up: int
-    parts: tuple[Polytope, ...]
+    parts: tuple[ForcePolytope, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     # --- diagnostics -------------------------------------------------------------------
@@ -95,28 +95,31 @@ class Ensemble(Frozen):
         """Dimension of the polytope that was sampled; zero for determined forces."""
         return sum(part.dimension for part in self.parts)
 
+    @cached_property
+    def _doubts(self) -> list[str]:
+        """The diagnostics that fail."""
+        if not self.parts:
+            return []
+        enough = PER_CHAIN * self.samples.shape[0]
+        worst = float(self.rhat.max())
+        doubts = [] if worst <= RHAT else [f"R̂ {worst:.3f} above {RHAT}"]
+        for name, size in (("bulk", self.bulk.min()), ("tail", self.tail.min())):
+            if not size >= enough:
+                doubts.append(f"{name} effective size {size:.0f} below {enough}")
+        return doubts
+
     @property
     def converged(self) -> bool:
         """Whether every R̂ ≤ 1.01 and every effective size is at least 100 for each chain."""
-        enough = PER_CHAIN * self.samples.shape[0]
-        if not self.parts:
-            return True
-        return bool(self.rhat.max() <= RHAT and self.bulk.min() >= enough <= self.tail.min())
+        return not self._doubts
 
     @property
     def verdict(self) -> str:
         """Converged, or which diagnostic says no."""
         if not self.parts:
             return "every force is determined"
-        enough = PER_CHAIN * self.samples.shape[0]
-        wrong = []
-        if not self.rhat.max() <= RHAT:
-            wrong.append(f"R̂ {self.rhat.max():.3f} above {RHAT}")
-        for name, size in (("bulk", self.bulk), ("tail", self.tail)):
-            if not size.min() >= enough:
-                wrong.append(f"{name} effective size {size.min():.0f} below {enough}")
-        if wrong:
-            return "NOT converged: " + ", ".join(wrong)
+        if self._doubts:
+            return "NOT converged: " + ", ".join(self._doubts)
         least = min(self.bulk.min(), self.tail.min())
         return f"converged: R̂ {self.rhat.max():.4f}, effective size {least:.0f} at least"
 
@@ -136,20 +139,20 @@ class Ensemble(Frozen):
             mask[part.contacts] = True
         return read_only(mask)
 
-    @cached_property
+    @property
     def mean(self) -> FloatArray:
         """(nc,) N, mean force of each contact."""
-        return read_only(self.forces.mean(axis=0))
+        return np.asarray(self.forces.mean(axis=0))
 
-    @cached_property
+    @property
     def std(self) -> FloatArray:
         """(nc,) N, standard deviation of each contact's force."""
-        return read_only(self.forces.std(axis=0))
+        return np.asarray(self.forces.std(axis=0))
 
-    @cached_property
+    @property
     def error(self) -> FloatArray:
         """(nc,) N, Monte Carlo standard error of ``mean``: std over the root of ``bulk``."""
-        return read_only(self.std / np.sqrt(np.maximum(self.bulk, 1.0)))
+        return self.std / np.sqrt(np.maximum(self.bulk, 1.0))
 
     @property
     def covariance(self) -> FloatArray:
@@ -295,9 +298,9 @@ def ensemble(
     Parameters
     ----------
     problem : a contact step, or its ``indeterminacy`` (bounds are not needed: ``contacts=[]``).
-    draws : kept points of each chain. chains : independent ones, each begun near a corner.
+    draws : points of each chain. chains : independent ones, each begun near a corner.
     seed : of the random numbers; the same seed gives the same samples.
-    thin : sweeps before each kept point; a sweep of k dimensions is k + 1 directions.
+    thin : sweeps before each stored point; a sweep of k dimensions is k + 1 directions.
     warm_up : points thrown away at the start of each chain, after the pilot; default half of
         ``draws``.
 
@@ -322,8 +325,8 @@ def ensemble(
     is known to few digits, so is the ensemble, and no diagnostic of the walk shows it.
 
     >>> import cdopt
-    >>> found = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)
-    >>> found.dimension, found.converged, bool(abs(found.mean - [2.5, 5, 2.5]).max() < 0.3)
+    >>> samples = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)
+    >>> samples.dimension, samples.converged, bool(abs(samples.mean - [2.5, 5, 2.5]).max() < 0.3)
     (1, True, True)
     """
     for name, value in (("draws", draws), ("chains", chains), ("thin", thin)):
@@ -333,71 +336,75 @@ def ensemble(
     checks.scalar("warm_up", skipped, at_least=0)
     times = [time.perf_counter()]
     report = problem if isinstance(problem, Indeterminacy) else indeterminacy(problem, contacts=[])
-    bodies = tuple(polytopes(report))
+    parts = tuple(polytopes(report))
     times.append(time.perf_counter())
     # where every force is determined, one draw of one chain
-    samples = np.empty((chains if bodies else 1, draws if bodies else 1, report.nc))
+    samples = np.empty((chains if parts else 1, draws if parts else 1, report.nc))
     samples[:] = report.force
-    seeds = np.random.SeedSequence(seed).spawn(len(bodies))
-    for part, source in zip(bodies, seeds, strict=True):
-        chains_of = [np.random.default_rng(child) for child in source.spawn(chains)]
-        samples[:, :, part.contacts] = part.unit * _walked(part, chains_of, draws, thin, skipped)
+    seeds = np.random.SeedSequence(seed).spawn(len(parts))
+    for part, source in zip(parts, seeds, strict=True):
+        generators = [np.random.default_rng(child) for child in source.spawn(chains)]
+        samples[:, :, part.contacts] = part.unit * _walked(part, generators, draws, thin, skipped)
     times.append(time.perf_counter())
-    mixed = np.tile([[1.0], [np.inf], [np.inf]], report.nc)
-    for part in bodies:
-        for contact in part.contacts:
-            mixed[:, contact] = mixing(samples[:, :, contact])
+    rhat = np.ones(report.nc)
+    bulk, tail = np.full((2, report.nc), np.inf)
+    for contact in np.concatenate([np.zeros(0, int), *(part.contacts for part in parts)]):
+        rhat[contact], bulk[contact], tail[contact] = mixing(samples[:, :, contact])
     times.append(time.perf_counter())
-    seconds = dict(zip(_STAGES, np.diff(times).tolist(), strict=True))
     return Ensemble(
         report=report,
         samples=read_only(samples),
-        rhat=mixed[0],
-        bulk=mixed[1],
-        tail=mixed[2],
+        rhat=rhat,
+        bulk=bulk,
+        tail=tail,
         seed=seed,
         thin=thin,
         warm_up=skipped,
-        parts=bodies,
-        seconds=seconds,
+        parts=parts,
+        seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
     )
 
 
 def _walked(
-    part: Polytope, chains: list[np.random.Generator], draws: int, thin: int, skipped: int
+    part: ForcePolytope,
+    generators: list[np.random.Generator],
+    draws: int,
+    thin: int,
+    skipped: int,
 ) -> FloatArray:
     """(chains, draws, n) forces of one polytope, in its units."""
-    places = [_TOWARDS * part.corner(rng) for rng in chains]
-    shape = _rounded(part, places, chains)
+    starts = [_TOWARDS * part.corner(rng) for rng in generators]
+    shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
-    forces = np.empty((len(chains), draws, part.contacts.size))
-    for place, rng, result in zip(places, chains, forces, strict=True):
-        y = np.linalg.solve(shape, place).astype(np.float64)
+    forces = np.empty((len(generators), draws, part.contacts.size))
+    for z, rng, chain in zip(starts, generators, forces, strict=True):
+        y = np.linalg.solve(shape, z).astype(np.float64)
         if skipped:
             walk(part.centre, columns, y, 1, skipped * thin, rng)
-        np.matmul(walk(part.centre, columns, y, draws, thin, rng), columns, out=result)
+        np.matmul(walk(part.centre, columns, y, draws, thin, rng), columns, out=chain)
     forces += part.centre
     return np.maximum(forces, 0.0, out=forces)
 
 
 def _rounded(
-    part: Polytope, places: list[FloatArray], chains: list[np.random.Generator]
+    part: ForcePolytope, starts: list[FloatArray], generators: list[np.random.Generator]
 ) -> FloatArray:
-    """(k, k) A with z = A y in which the draws of a pilot have nearly the same spread everywhere.
+    """(k, k) A with z = A y in which pilot draws have nearly the same spread in each direction.
 
-    ``places`` z of the chains move along.
+    The chains' ``starts`` z are replaced by where the pilot ends.
     """
     shape, k = np.array(part.rounding), part.dimension
     if k == 1 or k > _WIDEST:
         return shape
     for trial in range(_PILOTS):
-        draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(chains))
-        columns, met = np.ascontiguousarray((part.states @ shape).T), []
-        for chain, rng in enumerate(chains):
-            y = np.linalg.solve(shape, places[chain]).astype(np.float64)
-            met.append(walk(part.centre, columns, y, draws, 1, rng)[draws // 4 :])
-            places[chain] = shape @ y
-        spread = np.atleast_2d(np.cov(np.concatenate(met), rowvar=False))
+        draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(generators))
+        columns = np.ascontiguousarray((part.states @ shape).T)
+        chains = []
+        for i, rng in enumerate(generators):
+            y = np.linalg.solve(shape, starts[i]).astype(np.float64)
+            chains.append(walk(part.centre, columns, y, draws, 1, rng)[draws // 4 :])
+            starts[i] = shape @ y
+        spread = np.atleast_2d(np.cov(np.concatenate(chains), rowvar=False))
         axes = np.linalg.eigvalsh(spread)
         if not axes[0] > 0.0:
             break

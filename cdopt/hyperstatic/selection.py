@@ -11,26 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD
-from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
+from cdopt.hyperstatic.polytope import analytic_centre_of
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
 TOL = 1e-6  # largest residual of a centre's optimality conditions
-_STEPS = 30
-_DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
 
 
 # --- distinguished answers -------------------------------------------------------------------
@@ -75,57 +70,18 @@ def _truss_answer(name: str, report: Indeterminacy, step: Step, power: float) ->
 def analytic_centre(report: Indeterminacy) -> Centre | None:
     """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
 
-    Those of a ``report``. Posed in CVXPY with logarithms, solved by Clarabel, and finished by
-    Newton's method on the optimality conditions 1/f = B u, Bᵀf = F.
+    Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F.
     """
     if report.rays:
         return None
     f, worst = np.array(report.force), 0.0
     for network in report.free:
-        start = _by_cvxpy(network)
-        if start is None:
-            return None
-        forces, residual = _newton(network, start)
+        forces, residual = analytic_centre_of(network)
         if not residual <= TOL:  # the barrier runs away along unbounded forces
             return None
         f[network.contacts] = forces * network.unit
         worst = max(worst, residual)
     return Centre("analytic centre", read_only(f), worst)
-
-
-def _by_cvxpy(network: FreeNetwork) -> FloatArray | None:
-    f = cp.Variable(network.contacts.size, name="f")
-    problem = cp.Problem(cp.Maximize(cp.sum(cp.log(f))), [network.B.T @ f == network.load])
-    try:
-        problem.solve(solver=cp.CLARABEL)
-    except cp.SolverError:
-        return None
-    if f.value is None or problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        return None
-    value = np.asarray(f.value, dtype=np.float64)
-    return value if float(value.min()) > 0.0 else None
-
-
-def _newton(network: FreeNetwork, f: FloatArray) -> tuple[FloatArray, float]:
-    """Newton's method from a point near the centre; the best point met, with its residual."""
-    B, load = network.B, network.load
-    best, least = f, np.inf
-    eye = sp.eye_array(B.shape[1], format="csc")
-    for _ in range(_STEPS):
-        weighted = sp.csr_array(B * (f**2)[:, None])
-        normal = sp.csc_matrix(B.T @ weighted)
-        normal = normal + _DAMPING * max(float(abs(normal).max()), 1e-300) * eye
-        missed = load - B.T @ f
-        u = np.atleast_1d(spsolve(normal, B.T @ f - missed))  # from f + d with d = f − f² B u
-        gradient = f * np.asarray(B @ u) - 1.0
-        residual = max(float(np.abs(gradient).max()), float(np.abs(missed).max(initial=0.0)))
-        if not residual < least:
-            break
-        best, least = f, residual
-        step = -f * gradient
-        shrink = float(np.max(-step / f, initial=0.0))
-        f = f + step * min(1.0, 0.9 / shrink if shrink > 0.0 else 1.0)
-    return best, least
 
 
 # --- solutions among the admissible forces ---------------------------------------------------

@@ -76,6 +76,8 @@ def test_unbounded_forces_have_no_centre():
     step = cdopt.bank.load("crystal-2d").step
     for contacts in ([0], []):
         assert analytic_centre(cdopt.indeterminacy(step, contacts=contacts)) is None
+    stuck = step_of([[1.0, 0.0], [0.0, 0.0]], [10.0, 0.0])  # a contact that no motion opens
+    assert analytic_centre(cdopt.indeterminacy(stuck, contacts=[])) is None
 
 
 def test_an_interior_point_stops_near_the_analytic_centre():
