@@ -1,8 +1,7 @@
-"""The bridge to infinite stiffness: how far forces are from the compatible ones, as lines."""
+"""The bridge to infinite stiffness: relative distance of forces from the compatible ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,25 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import seconds, short
 from cdopt.hyperstatic.bridge import Bridge, Line
-from cdopt.plots.canvas import HEAD, SMALL, TEXT, WIDTH, blank, headline, quiet_axes
+from cdopt.plots.canvas import (
+    HEAD,
+    SMALL,
+    WIDTH,
+    axis_labels,
+    blank,
+    headline,
+    legend,
+    line_key,
+    quiet_axes,
+    small_text,
+)
 from cdopt.plots.palette import INK, QUIET, RULE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TALL = 3.9  # inches
+_HEIGHT = 3.9  # inches
 _LOOKS: dict[str, tuple[str, str, float, Any]] = {  # name, colour, marker, its size, dash
     "quasi-static": ("#1a1a1a", "o", 4.0, "-"),
     "variational": ("#0072B2", "s", 8.5, (0, (4, 1.6))),
@@ -29,7 +39,7 @@ _LOOKS: dict[str, tuple[str, str, float, Any]] = {  # name, colour, marker, its 
 _NAMES = {"velocity-verlet": "velocity-Verlet"}
 _ERROR = r"$\Vert f - f_\mathrm{compatible}\Vert\,/\,\Vert f_\mathrm{compatible}\Vert$"
 _LEAST = "#882255"  # the least force
-_SEEN = 1e-9  # a least force nearer than this to the compatible one is the same
+_VISIBLE = 1e-9  # a least force nearer than this to the compatible one is the same
 _CORNER = 0.62  # size of the slope triangle, decades along the parameter
 
 
@@ -53,37 +63,41 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
         raise InvalidInput("bridge", checks.describe(bridge), "what cdopt.bridge() returned")
     if not any(np.isfinite(line.error).any() for line in bridge.lines):
         raise InvalidInput("bridge", "no method with a point", "at least one line to draw")
-    figure = blank(WIDTH, _TALL)
+    figure = blank(WIDTH, _HEIGHT)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0), sharey=True)
-    for k, line in enumerate(bridge.lines):
-        _draw(left, line, 4.0 - 0.1 * k)
-    _draw(right, bridge.one_step, 4.0)
-    _draw(right, bridge.uniform, 4.0)
-    for axes in (left, right):
-        _style(axes)
-        if bridge.minimum_norm_error > _SEEN:
-            axes.axhline(
-                bridge.minimum_norm_error, color=_LEAST, linestyle=(0, (4, 2)), linewidth=1.2,
-                label=f"least force: {short(bridge.minimum_norm_error, 2)}", gid="least", zorder=1,
-            )  # fmt: skip
+    for axes, lines in ((left, bridge.lines), (right, (bridge.one_step, bridge.uniform))):
+        quiet_axes(axes)
+        axes.grid(axis="x", color=RULE, linewidth=0.4)
+        axes.margins(0.06, 0.08)
+        for k, line in enumerate(lines):
+            _draw(axes, line, 4.0 - 0.1 * k)
+        axes.minorticks_off()
         axes.tick_params(labelleft=True)
-    _corner(left, bridge.lines[0], bridge.expected, _exponent(bridge.power))
-    _corner(right, bridge.one_step, 1.0, "1")
+        if bridge.minimum_norm_error > _VISIBLE:
+            label = f"least force: {short(bridge.minimum_norm_error, 2)}"
+            style: dict[str, Any] = {"color": _LEAST, "linestyle": (0, (4, 2)), "linewidth": 1.2}
+            axes.axhline(bridge.minimum_norm_error, label=label, gid="least", zorder=1, **style)
+        handles = axes.get_legend_handles_labels()[0]
+        if not all(line.used.all() for line in lines):
+            style = {"markerfacecolor": "none", "markeredgecolor": QUIET, "markersize": 4.0}
+            handles.append(line_key("not fitted", linestyle="none", marker="o", **style))
+        legend(axes, handles, "lower left", handlelength=3.0, labelspacing=0.65)
+    _slope_triangle(left, bridge.lines[0], bridge.expected, _exponent(bridge.power))
+    _slope_triangle(right, bridge.one_step, 1.0, "1")
     _overlaps(left, bridge)
-    left.set_ylabel(_ERROR, fontsize=TEXT, color=INK)
-    left.set_xlabel("stiffness κ", fontsize=TEXT, color=INK)
-    right.set_xlabel("compliance ε, falling", fontsize=TEXT, color=INK)
+    axis_labels(left, "stiffness κ", _ERROR)
+    axis_labels(right, "compliance ε, falling", "")
     right.invert_xaxis()
     one, two = seconds(bridge.seconds_one_step), seconds(bridge.seconds_two_steps)
-    _head(left, "Elastic contacts at rest", "")
-    _head(right, "One step of contact dynamics", f"a solve takes {one}; in two steps {two}")
-    _key(left, bridge.lines)
-    _key(right, (bridge.one_step, bridge.uniform))
+    names = ("Elastic contacts at rest", "One step of contact dynamics")
+    for axes, name in ((left, names[0]), (right, names[1])):
+        axes.set_title(name, fontsize=HEAD, weight="bold", color=INK, loc="left", y=1.0, pad=33.0)
+    small_text(right, f"a solve takes {one}; in two steps {two}", (0.0, 20.0), color=QUIET)
     headline(figure, title, subtitle)
     return figure
 
 
-def _draw(axes: Axes, line: Line, level: float) -> None:
+def _draw(axes: Axes, line: Line, zorder: float) -> None:
     """A line through the points that are fitted, and hollow grey markers for the others."""
     colour, marker, size, dash = _LOOKS[line.name]
     name = _NAMES.get(line.name, line.name)
@@ -92,58 +106,21 @@ def _draw(axes: Axes, line: Line, level: float) -> None:
     filled = line.name in ("quasi-static", "one step", "uniform ridge")
     order = np.argsort(line.parameter)
     x, y, used = line.parameter[order], line.error[order], line.used[order]
-    axes.loglog(
-        x[used], y[used], color=colour, linestyle=dash, linewidth=1.3, gid="bridge", zorder=level,
-        marker=marker, markersize=size, markerfacecolor=colour if filled else "none",
-        markeredgewidth=1.2, label=name,
-    )  # fmt: skip
-    axes.loglog(
-        x[~used], y[~used], linestyle="none", marker=marker, markersize=size, gid="excluded",
-        markerfacecolor="none", markeredgecolor=QUIET, markeredgewidth=0.7, zorder=level,
-    )  # fmt: skip
+    style: dict[str, Any] = {"marker": marker, "markersize": size, "zorder": zorder}
+    hollow = style | {"markerfacecolor": "none", "linestyle": "none"}
+    style |= {"markerfacecolor": colour if filled else "none", "markeredgewidth": 1.2}
+    axes.loglog(x[used], y[used], color=colour, linestyle=dash, linewidth=1.3, label=name,
+                gid="bridge", **style)  # fmt: skip
+    axes.loglog(x[~used], y[~used], color=QUIET, markeredgewidth=0.7, gid="excluded", **hollow)
 
 
-def _key(axes: Axes, lines: Sequence[Line]) -> None:
-    """The key, and what hollow markers say where there are some."""
-    from matplotlib.lines import Line2D
-
-    handles = axes.get_legend_handles_labels()[0]
-    if not all(line.used.all() for line in lines):
-        style: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": QUIET}
-        handles.append(
-            Line2D(
-                [], [], linestyle="none", marker="o", markersize=4.0, label="not fitted", **style
-            )
-        )
-    axes.legend(
-        handles=handles, loc="lower left", fontsize=SMALL, frameon=False, labelcolor=INK,
-        handlelength=3.0, labelspacing=0.65,
-    )  # fmt: skip
-
-
-def _head(axes: Axes, name: str, words: str) -> None:
-    """A name in bold, at one height over both panels, and quieter words below it."""
-    axes.set_title(name, fontsize=HEAD, weight="bold", color=INK, loc="left", y=1.0, pad=33.0)
-    axes.annotate(
-        words, (0.0, 1.0), (0.0, 20.0), xycoords="axes fraction", textcoords="offset points",
-        fontsize=SMALL, color=QUIET, annotation_clip=False,
-    ).set_in_layout(False)  # fmt: skip
-
-
-def _style(axes: Axes) -> None:
-    quiet_axes(axes)
-    axes.grid(axis="x", color=RULE, linewidth=0.4)
-    axes.minorticks_off()
-    axes.margins(0.06, 0.08)
-
-
-def _corner(axes: Axes, line: Line, slope: float, text: str) -> None:
+def _slope_triangle(axes: Axes, line: Line, slope: float, text: str) -> None:
     """A triangle of the expected slope beside the fitted part of a line."""
     order = np.argsort(line.parameter)
-    kept = order[line.used[order]]
-    if kept.size < 2:  # nothing to stand beside
+    fitted = order[line.used[order]]
+    if fitted.size < 2:
         return
-    x, y = np.log10(line.parameter[kept]), np.log10(line.error[kept])
+    x, y = np.log10(line.parameter[fitted]), np.log10(line.error[fitted])
     middle = float(x.mean())
     run = _CORNER * (1.0 if abs(slope) > 0.9 else 1.0 / abs(slope))
     at = float(np.interp(middle, x, y)) + 0.55

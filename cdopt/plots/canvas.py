@@ -1,12 +1,12 @@
-"""Blank figures in the house style, and how they are written to files.
+"""Empty figures in one style, their axes and texts, and how they are written to files.
 
-matplotlib is imported when a figure is made, not when cdopt is; no global state is touched.
+matplotlib is imported when a figure is made, not when cdopt is. Its global state is not changed.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,21 +51,27 @@ def blank(width: float, height: float) -> Figure:
 
 
 def panels(
-    number: int, columns: int, tall: float, *, foot: float = 0.35, caption: float = 0.55,
-    width: float = WIDTH, **shared: Any,
-) -> tuple[Figure, list[Any]]:  # fmt: skip
-    """A figure of small multiples, and its first ``number`` axes; places left over stay empty.
+    number: int,
+    columns: int,
+    height: float,
+    *,
+    foot: float = 0.35,
+    caption: float = 0.55,
+    width: float = WIDTH,
+    **shared: Any,
+) -> tuple[Figure, list[Any]]:
+    """A figure of small multiples, and its first ``number`` axes; unused places stay empty.
 
     Parameters
     ----------
     number : of panels. columns : panels in a row.
-    tall : height of a panel, inches, without the ``caption`` inches above it.
+    height : of a panel, inches, without the ``caption`` inches above it.
     foot : inches below all panels, for an axis label or a colour bar.
     width : of the figure, inches.
     shared : sharex, sharey, as in ``Figure.subplots``.
     """
     rows = -(-number // columns)
-    figure = blank(width, rows * (tall + caption) + foot)
+    figure = blank(width, rows * (height + caption) + foot)
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
     for empty in axes[number:]:
         empty.axis("off")
@@ -88,10 +94,14 @@ def colour_bar(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(low, top), force_colours()), ax=list(axes),
-        orientation="horizontal", fraction=0.05, shrink=0.55 if len(axes) > 1 else 0.7, aspect=42,
-    )  # fmt: skip
+    scale = ScalarMappable(Normalize(low, top), force_colours())
+    size = {"fraction": 0.05, "shrink": 0.55 if len(axes) > 1 else 0.7, "aspect": 42}
+    bar = figure.colorbar(scale, ax=list(axes), orientation="horizontal", **size)
+    plain_bar(bar, label)
+
+
+def plain_bar(bar: Any, label: str) -> None:
+    """Label a colour bar of matplotlib, small and without an outline."""
     bar.set_label(label, fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
     bar.outline.set_visible(False)
@@ -103,8 +113,7 @@ def colour_bar(
 def quiet_axes(axes: Axes) -> None:
     """Thin left and bottom spines, a light grid along y, small labels."""
     axes.spines[["top", "right"]].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set(color=QUIET, linewidth=0.8)
+    axes.spines[["left", "bottom"]].set(color=QUIET, linewidth=0.8)
     axes.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -117,15 +126,67 @@ def without_ticks(axes: Axes, box: FloatArray) -> None:
 
 def emphasise(axes: Axes, strong: bool) -> None:
     """A thin grey frame around a panel, or a heavy black one."""
-    for spine in axes.spines.values():
-        spine.set(color=INK if strong else RULE, linewidth=2.2 if strong else 0.6)
+    axes.spines[:].set(color=INK if strong else RULE, linewidth=2.2 if strong else 0.6)
+
+
+def name_contacts(axes: Axes, names: Sequence[str], longest: int = 80) -> None:
+    """Names below the contacts 0, 1, 2 …, upright if they have over ``longest`` characters."""
+    crowded = len(names) * max(map(len, names)) > longest
+    axes.set_xticks(range(len(names)), [*map(literal, names)], rotation=90.0 if crowded else 0.0)
+
+
+def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:
+    """Label both axes of a panel, or all panels of a figure together."""
+    style = {"fontsize": size, "color": INK}
+    prefix = "set_" if hasattr(target, "set_xlabel") else "sup"
+    getattr(target, f"{prefix}xlabel")(x, **style)
+    getattr(target, f"{prefix}ylabel")(y, **style)
+
+
+def points(
+    axes: Axes,
+    x: Any,
+    y: Any,
+    colour: str,
+    marker: Any = "o",
+    *,
+    hollow: bool = False,
+    **style: Any,
+) -> Any:
+    """Markers without a line, filled or hollow; returns the artist."""
+    face, edge = ("none", 0.6) if hollow else (colour, 0.0)
+    look = {"markerfacecolor": face, "markeredgewidth": edge, "clip_on": False, **style}
+    return axes.plot(x, y, linestyle="none", marker=marker, color=colour, **look)[0]
+
+
+def add_discs(axes: Axes, centres: FloatArray, radii: FloatArray, **style: Any) -> None:
+    """Discs at centres (n, 2) in the units of the axes, with thin grey outlines."""
+    from matplotlib.collections import EllipseCollection
+
+    size = 2.0 * radii
+    style = {"edgecolors": RULE, "linewidths": 0.5, "offset_transform": axes.transData, **style}
+    discs = EllipseCollection(size, size, np.zeros(size.size), units="xy", offsets=centres, **style)
+    axes.add_collection(discs, autolim=False)
+
+
+def line_key(label: str, **style: Any) -> Any:
+    """An entry of a legend: a line or a marker."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **style)
+
+
+def legend(target: Any, handles: Iterable[Any], loc: str, **style: Any) -> None:
+    """A legend of a panel or a figure, small and without a frame."""
+    style = {"fontsize": SMALL, "frameon": False, "labelcolor": INK, **style}
+    target.legend(handles=list(handles), loc=loc, **style)
 
 
 # --- texts -----------------------------------------------------------------------------
 
 
 class Formula(str):
-    """Text with formulas in matplotlib's language, which ``literal`` leaves as it is."""
+    """Text with formulas in matplotlib's syntax, which ``literal`` does not change."""
 
 
 def literal(text: str) -> str:
@@ -148,46 +209,46 @@ def headline(figure: Figure, title: str, subtitle: str = "") -> None:
     if not title and not lines:
         return
     below = _LINE * (2.25 if title else 0.5)  # inches from the top to the subtitle
-    tall = height + below + _LINE * (len(lines) + 0.5)
-    figure.set_size_inches(width, tall)
+    total = height + below + _LINE * (len(lines) + 0.5)
+    figure.set_size_inches(width, total)
     engine: Any = figure.get_layout_engine()
-    engine.set(rect=(0.0, 0.0, 1.0, height / tall))
+    engine.set(rect=(0.0, 0.0, 1.0, height / total))
+    x, y = _MARGIN / width, 1.0 - below / total
     if title:
-        figure.text(
-            _MARGIN / width, 1.0 - 0.5 * _LINE / tall, literal(title), va="top", fontsize=TITLE,
-            color=INK, weight="bold",
-        )  # fmt: skip
+        style: dict[str, Any] = {"fontsize": TITLE, "color": INK, "weight": "bold"}
+        figure.text(x, 1.0 - 0.5 * _LINE / total, literal(title), va="top", **style)
     if lines:
-        figure.text(
-            _MARGIN / width, 1.0 - below / tall, literal("\n".join(lines)), va="top",
-            fontsize=TEXT, color=QUIET, linespacing=1.35,
-        )  # fmt: skip
+        style = {"fontsize": TEXT, "color": QUIET, "linespacing": 1.35}
+        figure.text(x, y, literal("\n".join(lines)), va="top", **style)
 
 
-def head(axes: Axes, name: str, words: str, note: str) -> None:
-    """A name in bold over a panel, quieter words below it, and a note at the right."""
+def head(axes: Axes, name: str, description: str, note: str) -> None:
+    """A name in bold over a panel, a quieter description below it, and a note at the right."""
     axes.set_title(literal(name), fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
-    style: dict[str, Any] = {
-        "xycoords": "axes fraction", "textcoords": "offset points", "fontsize": SMALL,
-        "annotation_clip": False,
-    }  # fmt: skip
-    for text in (
-        axes.annotate(literal(words), (0.0, 1.0), (0.0, 5.0), color=QUIET, **style),
-        axes.annotate(literal(note), (1.0, 1.0), (0.0, 17.0), color=INK, ha="right", **style),
-    ):
-        text.set_in_layout(False)  # the title already makes room
+    small_text(axes, description, (0.0, 5.0), color=QUIET)
+    small_text(axes, note, (0.0, 17.0), right=True, color=INK)
+
+
+def small_text(
+    axes: Axes, text: str, offset: tuple[float, float], *, right: bool = False, **style: Any
+) -> None:
+    """Small text over a panel, ``offset`` points from its upper corner; the title makes room."""
+    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+    style = {**place, "fontsize": SMALL, "ha": "right" if right else "left", **style}
+    axes.annotate(literal(text), (float(right), 1.0), offset, **style).set_in_layout(False)
 
 
 def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None = None) -> None:
-    """Three texts over a panel: solver, its claim, and a note, by default its largest force."""
+    """Three texts over a panel: solver, its status, and a note, by default its largest force."""
     style = COMPATIBLE if strong else look(solution.backend)
-    largest = f"max {largest_force(solution):#.3g} N" if note is None else note
+    if note is None:
+        note = f"max {largest_force(solution):#.3g} N"
     if strong:
-        words = "what elastic contacts carry" if solution.ok else "not certified"
+        description = "what elastic contacts carry" if solution.ok else "not certified"
     else:
         status = f"“{one_line(solution.status, 18 if solution.ok else 13)}”"
-        words = f"says {status}" if solution.ok else f"{status}, not certified"
-    head(axes, style.name, words, largest)
+        description = f"says {status}" if solution.ok else f"{status}, not certified"
+    head(axes, style.name, description, note)
 
 
 # --- what is drawn ---------------------------------------------------------------------
@@ -204,8 +265,8 @@ def answers(
     ------
     InvalidInput : none has, there are no contacts, or the lengths differ.
     """
-    everything = [*solutions, *([] if compatible is None else [compatible])]
-    with_forces = [(s, s.f) for s in everything if s.f is not None]
+    candidates = [*solutions, compatible]
+    with_forces = [(s, s.f) for s in candidates if s is not None and s.f is not None]
     if not with_forces:
         raise InvalidInput("solutions", "none with forces", "at least one solution with forces")
     size = with_forces[0][1].shape[0] if step is None else step.nc

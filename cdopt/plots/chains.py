@@ -12,6 +12,7 @@ from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.canvas import (
     IDLE,
     WIDTH,
+    add_discs,
     answers,
     caption,
     colour_bar,
@@ -23,9 +24,9 @@ from cdopt.plots.canvas import (
     panels,
     without_ticks,
 )
-from cdopt.plots.network import Network, network
 from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, RULE, force_colours
 from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.segments import ContactSegments, contact_segments
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -72,15 +73,15 @@ def force_chains(
     InvalidInput : the step cannot be drawn, no solution has forces, or a report of another step.
     """
     view = choice("view", view, VIEWS)
-    net = network(step)
+    net = contact_segments(step)
     shown = answers(solutions, compatible, step)
     upper = None if report is None else intervals_of(report, step.nc)[1]
     top = largest([f for _, f in shown])
     columns = grid_columns(len(shown))
     chains = Chains(net, WIDTH / columns, top, Camera.facing(net.ends, view), upper=upper)
     width, height = np.ptp(chains.box, axis=0)
-    tall = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
-    figure, axes = panels(len(shown), columns, tall, foot=0.75, caption=0.5)
+    height = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
+    figure, axes = panels(len(shown), columns, height, foot=0.75, caption=0.5)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         chains.draw(panel, f)
         emphasise(panel, solution is compatible)
@@ -105,9 +106,15 @@ class Chains:
     """
 
     def __init__(
-        self, net: Network, inches: float, top: float, camera: Camera, *,
-        box: FloatArray | None = None, upper: FloatArray | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        net: ContactSegments,
+        inches: float,
+        top: float,
+        camera: Camera,
+        *,
+        box: FloatArray | None = None,
+        upper: FloatArray | None = None,
+    ) -> None:
         self.net, self.top, self.camera, self.upper = net, top, camera, upper
         start, end = camera.project(net.start), camera.project(net.end)
         self.segments = np.stack([start[0], end[0]], axis=1)
@@ -156,34 +163,27 @@ class Chains:
         """The largest admissible force of each contact, as a pale line of its width."""
         known = np.flatnonzero(np.isfinite(upper) & (upper > IDLE * self.top))
         known = known[np.argsort(-upper[known], kind="stable")]
-        wide = self._width(upper[known], known)
-        self._add(axes, "intervals", known, colors=BAND, linewidths=wide, capstyle="butt",
-                  zorder=2.2)  # fmt: skip
+        width = self._width(upper[known], known)
+        self._add(axes, "intervals", known, width, colors=BAND, zorder=2.2)
         endless = np.flatnonzero(np.isposinf(upper))
-        wide = self.broad * self.larger[endless]
-        self._add(axes, "unbounded", endless, colors=EDGE, linewidths=wide + 1.2,
-                  linestyles=[(0.0, (1.2, 0.8))], capstyle="butt", zorder=2.0)  # fmt: skip
-        self._add(axes, "unbounded inside", endless, colors=BAND, linewidths=wide,
-                  capstyle="butt", zorder=2.1)  # fmt: skip
+        width = self.broad * self.larger[endless]
+        dashes: Any = {"linestyles": [(0.0, (1.2, 0.8))], "colors": EDGE, "zorder": 2.0}
+        self._add(axes, "unbounded", endless, width + 1.2, **dashes)
+        self._add(axes, "unbounded inside", endless, width, colors=BAND, zorder=2.1)
 
     def _lines(self, axes: Axes, f: FloatArray) -> None:
         """Contacts as lines; the strongest lie on top, or the nearest; idle ones are hairlines."""
         from matplotlib.collections import LineCollection
         from matplotlib.colors import Normalize
 
-        idle = np.flatnonzero(f <= IDLE * self.top)
-        self._add(axes, "idle", idle, colors=RULE, linewidths=0.6, zorder=2)
+        self._add(axes, "idle", np.flatnonzero(f <= IDLE * self.top), 0.6, colors=RULE, zorder=2)
         loaded = np.flatnonzero(f > IDLE * self.top)
         rank = self.near[loaded] if self.camera.deep else f[loaded]
         order = loaded[np.argsort(rank, kind="stable")]
-        widths, norm, colours = (
-            self._width(f[order], order),
-            Normalize(0, self.top),
-            force_colours(),
-        )
+        width, norm, colours = self._width(f[order], order), Normalize(0, self.top), force_colours()
         if not self.camera.deep:
-            self._add(axes, "forces", order, cmap=colours, norm=norm, array=f[order],
-                      linewidths=widths, capstyle="round", zorder=3)  # fmt: skip
+            scale: Any = {"cmap": colours, "norm": norm, "array": f[order]}
+            self._add(axes, "forces", order, width, capstyle="round", zorder=3, **scale)
             return
         # every line after its own white halo, from the back to the front
         segments = self.segments[order]
@@ -192,14 +192,17 @@ class Chains:
         lines = LineCollection(
             list(np.stack([halos, segments], axis=1).reshape(-1, 2, 2)),
             colors=np.stack([np.ones_like(ink), ink], axis=1).reshape(-1, 4),
-            linewidths=np.column_stack([widths + _HALO, widths]).ravel(),
-            capstyle="butt", zorder=3, gid="forces",
-        )  # fmt: skip
+            linewidths=np.column_stack([width + _HALO, width]).ravel(),
+            capstyle="butt",
+            zorder=3,
+            gid="forces",
+        )
         axes.add_collection(lines, autolim=False)
 
-    def _add(self, axes: Axes, gid: str, contacts: IntArray, **style: Any) -> None:
+    def _add(self, axes: Axes, gid: str, contacts: IntArray, width: Any, **style: Any) -> None:
         from matplotlib.collections import LineCollection
 
+        style = {"capstyle": "butt", "linewidths": width, **style}
         lines = LineCollection(list(self.segments[contacts]), gid=gid, **style)
         axes.add_collection(lines, autolim=False)
 
@@ -208,15 +211,8 @@ def draw_discs(
     axes: Axes, camera: Camera, centres: FloatArray, radii: FloatArray, fixed: BoolArray
 ) -> None:
     """Round bodies: filled discs, fixed ones darker; in perspective faint outlines."""
-    from matplotlib.collections import EllipseCollection
-
-    place, near, larger = camera.project(centres)
-    back = np.argsort(near)
-    wide = (2.0 * radii * larger)[back]
-    colours = np.where(fixed, FIXED, BODY)[back].tolist()
-    discs = EllipseCollection(
-        wide, wide, np.zeros(wide.size), units="xy", offsets=place[back],
-        offset_transform=axes.transData, facecolors="none" if camera.deep else colours,
-        edgecolors=RULE, linewidths=0.5, zorder=1, gid="bodies",
-    )  # fmt: skip
-    axes.add_collection(discs, autolim=False)
+    flat, near, larger = camera.project(centres)
+    order = np.argsort(near)
+    colours: Any = np.where(fixed, FIXED, BODY)[order].tolist()
+    style = {"facecolors": "none" if camera.deep else colours, "zorder": 1, "gid": "bodies"}
+    add_discs(axes, flat[order], (radii * larger)[order], **style)

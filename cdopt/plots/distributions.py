@@ -1,4 +1,4 @@
-"""How each answer spreads the same load over the contacts: sorted forces, and histograms."""
+"""Distributions of the contact forces of each solver: sorted forces, and histograms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from cdopt._util.checks import FloatArray, scalar
 from cdopt.plots.canvas import (
     IDLE,
-    SMALL,
     TEXT,
     answers,
+    axis_labels,
     caption,
     grid_columns,
     headline,
     largest,
+    legend,
     literal,
     panels,
     quiet_axes,
@@ -56,11 +57,11 @@ def force_distributions(
     used = max(int(np.count_nonzero(f > IDLE * top)) for f in everything)
     rank = np.arange(1.0, everything[0].size + 1.0)
     for panel, (solution, f) in zip(axes, shown, strict=True):
-        style = COMPATIBLE if solution is compatible else look(solution.backend)
+        colour = (COMPATIBLE if solution is compatible else look(solution.backend)).colour
         falling = np.sort(f)[::-1]
-        panel.fill_between(rank, falling, color=style.colour, alpha=0.22, linewidth=0.0)
-        panel.plot(rank, falling, color=style.colour, linewidth=2.0, label=literal(style.name),
-                   linestyle="-" if solution.ok else "--")  # fmt: skip
+        panel.fill_between(rank, falling, color=colour, alpha=0.22, linewidth=0.0)
+        dash = "-" if solution.ok else "--"
+        panel.plot(rank, falling, color=colour, linewidth=2.0, linestyle=dash)
         if reference is not None:
             panel.plot(rank, np.sort(reference)[::-1], color=INK, linewidth=1.3)
         caption(panel, solution, solution is compatible)
@@ -68,8 +69,7 @@ def force_distributions(
     axes[0].set_ylim(0.0, 1.05 * top)
     if reference is not None:
         _point_out(axes[0], np.sort(reference)[::-1], np.sort(shown[0][1])[::-1], used)
-    figure.supxlabel("contacts, the strongest first", fontsize=TEXT, color=INK)
-    figure.supylabel("contact force [N]", fontsize=TEXT, color=INK)
+    axis_labels(figure, "contacts, the strongest first", "contact force [N]")
     headline(figure, title, subtitle)
     return figure
 
@@ -104,10 +104,8 @@ def force_histograms(
     for panel, (solution, f) in zip(axes, shown, strict=True):
         style = COMPATIBLE if solution is compatible else look(solution.backend)
         loaded = f[f > IDLE * top]
-        panel.hist(
-            loaded, edges, color=style.colour, alpha=0.55 if solution.ok else 0.25,
-            edgecolor="white", linewidth=0.3, label=literal(style.name),
-        )  # fmt: skip
+        opacity = {"alpha": 0.55 if solution.ok else 0.25, "edgecolor": "white", "linewidth": 0.3}
+        panel.hist(loaded, edges, color=style.colour, label=literal(style.name), **opacity)
         if reference is not None:
             counts = np.histogram(reference[reference > IDLE * top], edges)[0]
             panel.stairs(counts, edges, color=COMPATIBLE.colour, linewidth=1.2, label="compatible")
@@ -115,9 +113,8 @@ def force_histograms(
         caption(panel, solution, solution is compatible, note)
     axes[0].set_xlim(0.0, 1.02 * top)
     if reference is not None:
-        axes[0].legend(fontsize=SMALL, frameon=False, labelcolor=INK, loc="upper right")
-    figure.supxlabel("contact force [N]", fontsize=TEXT, color=INK)
-    figure.supylabel("number of contacts", fontsize=TEXT, color=INK)
+        legend(axes[0], axes[0].get_legend_handles_labels()[0], "upper right")
+    axis_labels(figure, "contact force [N]", "number of contacts")
     headline(figure, title, subtitle)
     return figure
 
@@ -145,8 +142,7 @@ def _point_out(axes: Axes, reference: FloatArray, other: FloatArray, used: int) 
     clear = (reference - other)[:used]
     first = clear.shape[0] // 7  # past the steep beginning
     at = first + int(np.argmax(clear[first:]))
-    axes.annotate(
-        "compatible", (at + 1.0, reference[at]), (0.62, 0.62), textcoords="axes fraction",
-        ha="center", va="bottom", fontsize=TEXT, color=INK,
-        arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.7},
-    )  # fmt: skip
+    arrow = {"arrowstyle": "-", "color": INK, "linewidth": 0.7}
+    style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": TEXT, "color": INK}
+    point, text = (at + 1.0, reference[at]), (0.62, 0.62)
+    axes.annotate("compatible", point, text, "data", "axes fraction", arrowprops=arrow, **style)

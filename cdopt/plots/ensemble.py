@@ -11,23 +11,36 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Ensemble, Sensitivity
-from cdopt.plots.canvas import SMALL, TEXT, WIDTH, blank, head, headline, literal, quiet_axes
+from cdopt.plots.canvas import (
+    SMALL,
+    TEXT,
+    WIDTH,
+    axis_labels,
+    blank,
+    head,
+    headline,
+    legend,
+    literal,
+    name_contacts,
+    plain_bar,
+    points,
+    quiet_axes,
+)
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TALL = 3.1  # inches
+_HEIGHT = 3.85  # inches
 _FEW = 24  # contacts that get their names
 _BINS = 40
 _RARE = 1e-3  # densities below this are not shown
 _OTHERS = tuple(PALETTE[name] for name in ("clarabel", "osqp", "scs", "highs", "piqp", "qoco"))
-_MOST = len(_OTHERS)
 _SIDE = 5.0  # inches, of the table of influences
-_WORDS = 12  # contacts up to which numbers stand in the squares
-_NAMED = 40
-_PALE = 0.55  # of the largest, above which numbers are white
+_NUMBERS = 12  # contacts up to which numbers stand in the squares
+_NAMED = 40  # contacts up to which the axes show names
+_DARK = 0.55  # of the largest, above which numbers are white
 
 
 def force_ensemble(
@@ -57,19 +70,17 @@ def force_ensemble(
         raise InvalidInput("ensemble", checks.describe(ensemble), "what ensemble() returned")
     if not ensemble.parts:
         raise InvalidInput("ensemble", "an ensemble of one point", "forces that can differ")
-    given = dict(answers or {})
-    if len(given) > _MOST:
-        raise InvalidInput("answers", f"{len(given)} of them", f"at most {_MOST}")
+    answers = dict(answers or {})
+    if len(answers) > len(_OTHERS):
+        raise InvalidInput("answers", f"{len(answers)} of them", f"at most {len(_OTHERS)}")
     nc = ensemble.samples.shape[2]
-    marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in given.items()}
-    figure = blank(WIDTH, _TALL + 0.75)
+    marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in answers.items()}
+    figure = blank(WIDTH, _HEIGHT)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
     _contacts(left, ensemble, marks)
     _magnitudes(right, ensemble, marks)
     if marks:
-        handles, names = left.get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower left", ncols=6, fontsize=SMALL,
-                      frameon=False, labelcolor=INK)  # fmt: skip
+        legend(figure, left.get_legend_handles_labels()[0], "outside lower left", ncols=6)
     headline(figure, title, subtitle)
     return figure
 
@@ -85,21 +96,18 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> N
     axes.bar(at, high - low, wide, bottom=low, color=BAND, label="middle 90 %")
     axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
     for style, (name, f) in zip(_styles(marks), marks.items(), strict=True):
+        label = literal(style.name)
         if name == "compatible":
-            axes.hlines(f[shown], at - 0.45, at + 0.45, color=style.colour, zorder=3,
-                        linewidth=2.0 if few else 1.0, label=literal(style.name))  # fmt: skip
+            line = {"color": style.colour, "linewidth": 2.0 if few else 1.0, "zorder": 3}
+            axes.hlines(f[shown], at - 0.45, at + 0.45, label=label, **line)
         else:
-            axes.plot(at, f[shown], linestyle="none", marker=style.marker, color=style.colour,
-                      label=literal(style.name), markersize=5.0 if few else 2.5, clip_on=False,
-                      zorder=4)  # fmt: skip
+            size = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
+            points(axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **size)
     if few:
-        names = [ensemble.report.names[i] for i in shown]
-        long = max(map(len, names)) * shown.size > 60
-        axes.set_xticks(at, [*map(literal, names)], rotation=90.0 if long else 0.0)
+        name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
     axes.set_xlim(-0.7, shown.size - 0.3)
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel("contacts, by mean force", fontsize=TEXT, color=INK)
-    axes.set_ylabel("contact force [N]", fontsize=TEXT, color=INK)
+    axis_labels(axes, "contacts, by mean force", "contact force [N]")
     verdict = "converged" if ensemble.converged else "NOT converged"
     size = f"{ensemble.dimension} dimensions, {ensemble.forces.shape[0]:,} samples"
     head(axes, "Each contact", size, verdict)
@@ -115,14 +123,13 @@ def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) ->
     axes.set_yscale("log")
     axes.set_ylim(_RARE * density.max(), 3.0 * density.max())
     mean = float(ensemble.mean[ensemble.report.closed].mean()) or 1.0
-    kept = edges[:-1][density > _RARE * density.max()]
-    axes.set_xlim(0.0, 1.1 * float(kept.max(initial=edges[1])))
+    drawn = edges[:-1][density > _RARE * density.max()]
+    axes.set_xlim(0.0, 1.1 * float(drawn.max(initial=edges[1])))
     for row, (style, f) in enumerate(zip(_styles(marks), marks.values(), strict=True)):
         height = 1.3 * 1.5**row * _RARE * density.max()
         values = f[ensemble.report.closed] / mean
         axes.plot(values, np.full(values.size, height), "|", color=style.colour, markersize=6.0)
-    axes.set_xlabel("force over mean force", fontsize=TEXT, color=INK)
-    axes.set_ylabel("density", fontsize=TEXT, color=INK)
+    axis_labels(axes, "force over mean force", "density")
     head(axes, "All contacts", "dotted: exponential", "")
 
 
@@ -156,36 +163,29 @@ def stiffness_influence(
     Unsupported : derivatives are one-sided.
     """
     if not isinstance(sensitivity, Sensitivity):
-        raise InvalidInput(
-            "sensitivity", checks.describe(sensitivity), "what sensitivity() returned"
-        )
-    words = (
-        [str(i) for i in range(sensitivity.nc)] if names is None else [str(name) for name in names]
-    )
-    if len(words) != sensitivity.nc:
-        raise InvalidInput("names", f"{len(words)}", f"{sensitivity.nc}, one per contact")
+        expected = "what sensitivity() returned"
+        raise InvalidInput("sensitivity", checks.describe(sensitivity), expected)
+    labels = [str(name) for name in (range(sensitivity.nc) if names is None else names)]
+    if len(labels) != sensitivity.nc:
+        raise InvalidInput("names", f"{len(labels)}", f"{sensitivity.nc}, one per contact")
     matrix = sensitivity.log_stiffness
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0
     figure = blank(_SIDE + 1.0, _SIDE)
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=30)
-    bar.set_label("∂f/∂log k [N]: 1 % stiffer gains a hundredth", fontsize=TEXT, color=INK)
-    bar.ax.tick_params(labelsize=SMALL, colors=QUIET, length=3.0)
-    bar.outline.set_visible(False)
-    for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _WORDS else ():
-        pale = abs(matrix[i, j]) > _PALE * top
-        text = f"{matrix[i, j] + 0.0:.2g}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=TEXT,
-                  color="white" if pale else INK)  # fmt: skip
+    plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
+    for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _NUMBERS else ():
+        colour = "white" if abs(matrix[i, j]) > _DARK * top else INK
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": TEXT, "color": colour}
+        axes.text(j, i, f"{matrix[i, j] + 0.0:.2g}", **style)
     if sensitivity.nc <= _NAMED:
-        long, shown = max(map(len, words)) > 4, list(map(literal, words))
-        axes.set_xticks(range(sensitivity.nc), shown, rotation=45.0 if long else 0.0,
-                        ha="right" if long else "center", rotation_mode="anchor")  # fmt: skip
+        long, shown = max(map(len, labels)) > 4, list(map(literal, labels))
+        style = {"rotation": 45.0, "ha": "right"} if long else {"rotation": 0.0, "ha": "center"}
+        axes.set_xticks(range(sensitivity.nc), shown, rotation_mode="anchor", **style)
         axes.set_yticks(range(sensitivity.nc), shown)
     axes.tick_params(labelsize=SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("this contact gets stiffer", fontsize=TEXT, color=INK)
-    axes.set_ylabel("this force answers", fontsize=TEXT, color=INK)
+    axis_labels(axes, "this contact gets stiffer", "change of this force")
     headline(figure, title, subtitle)
     return figure

@@ -1,4 +1,4 @@
-"""Maps of what a pile presses on its supports with."""
+"""Maps of the downward force of a pile on each of its supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from cdopt.plots.canvas import (
     SMALL,
     TEXT,
     WIDTH,
+    add_discs,
     answers,
+    axis_labels,
     caption,
     colour_bar,
     emphasise,
@@ -26,8 +28,8 @@ from cdopt.plots.canvas import (
     panels,
     quiet_axes,
 )
-from cdopt.plots.network import network, without_walls
-from cdopt.plots.palette import INK, QUIET, RULE, force_colours
+from cdopt.plots.palette import INK, QUIET, force_colours
+from cdopt.plots.segments import contact_segments, without_walls
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 _LEVEL = 1e-9  # supports whose contacts are all more nearly horizontal than this bear no weight
 _MAP = 2.2  # inches, a map at most
 _NARROW = 5.5  # inches, a figure of few maps
-_FLAT = 1.7  # inches, a panel of a pile in the plane
+_BARS = 1.7  # inches, a panel of bars
 
 Cell = tuple[str, Step, Any]
 
@@ -49,13 +51,13 @@ class Floor:
 
     Attributes
     ----------
-    places : (ns, 2 or 3) m, centres of fixed bodies; contact points with the fixed world.
+    positions : (ns, 2 or 3) m, centres of fixed bodies; contact points with the fixed world.
     size : m, the diameter to draw.
     support : (n,) which of them a contact presses on. contacts : (n,) those contacts.
     down : (n,) downward part of a unit force of each on its support.
     """
 
-    places: FloatArray
+    positions: FloatArray
     size: float
     support: IntArray
     contacts: IntArray
@@ -64,13 +66,13 @@ class Floor:
     def pressure(self, f: FloatArray) -> FloatArray:
         """(ns,) N, the downward force of contact forces f (nc,) on each support."""
         load = f[self.contacts] * self.down
-        return np.bincount(self.support, load, len(self.places)).astype(np.float64)
+        return np.bincount(self.support, load, len(self.positions)).astype(np.float64)
 
     @property
     def box(self) -> FloatArray:
         """(2, 2) lower left and upper right corner of the map, m."""
         reach = 0.56 * self.size
-        flat = self.places[:, :2]
+        flat = self.positions[:, :2]
         return np.stack([flat.min(axis=0) - reach, flat.max(axis=0) + reach])
 
 
@@ -84,7 +86,7 @@ def floor_of(step: Step) -> Floor:
     ------
     InvalidInput : the step has no points, normals or bodies, or nothing fixed below.
     """
-    net = network(step)
+    segments = contact_segments(step)
     if step.bodies is None or step.points is None or step.normals is None:
         raise InvalidInput("step", "no bodies", "a step with bodies, to tell what is fixed")
     bodies = without_walls(step)
@@ -92,24 +94,22 @@ def floor_of(step: Step) -> Floor:
     rows, sides = np.nonzero((bodies < 0) | ~np.isin(bodies, free))
     body = bodies[rows, sides]
     down = np.where(sides == 0, 1.0, -1.0) * step.normals[rows, -1]
-    ends = np.where((sides == 0)[:, None], net.start[rows], net.end[rows])
+    ends = np.where((sides == 0)[:, None], segments.start[rows], segments.end[rows])
     # every contact with the fixed world is a support of its own
     label = np.where(body >= 0, body, body.max(initial=0) + 1 + np.arange(body.size))
     loaded = np.isin(label, label[np.abs(down) > _LEVEL])
     if not loaded.any():
         raise InvalidInput("step", "nothing fixed below", "fixed bodies or a floor to press on")
     _, support, count = np.unique(label[loaded], return_inverse=True, return_counts=True)
-    places = np.column_stack([np.bincount(support, x) for x in ends[loaded].T]) / count[:, None]
+    positions = np.column_stack([np.bincount(support, x) for x in ends[loaded].T]) / count[:, None]
     reach = np.linalg.norm(ends - step.points[rows], axis=1)
-    size = 2.0 * float(np.median(reach[reach > 0.0])) if np.any(reach > 0.0) else _apart(places)
-    return Floor(places, size, support, rows[loaded], down[loaded])
-
-
-def _apart(places: FloatArray) -> float:
-    """A diameter that keeps supports apart, m."""
-    distances = pdist(places)
-    distances = distances[distances > 1e-9 * distances.max(initial=0.0)]
-    return 0.8 * float(distances.min()) if distances.size else 1.0
+    if np.any(reach > 0.0):
+        size = 2.0 * float(np.median(reach[reach > 0.0]))
+    else:  # drawn supports must not touch
+        distances = pdist(positions)
+        distances = distances[distances > 1e-9 * distances.max(initial=0.0)]
+        size = 0.8 * float(distances.min()) if distances.size else 1.0
+    return Floor(positions, size, support, rows[loaded], down[loaded])
 
 
 def floor_pressure(
@@ -141,16 +141,20 @@ def floor_pressure(
     figure, axes = _draw([floor] * len(shown), pressures, grid_columns(len(shown)), "N", "m")
     for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
         caption(panel, solution, solution is compatible, _note(pressure, "N"))
-        if floor.places.shape[1] == 3:
+        if floor.positions.shape[1] == 3:
             emphasise(panel, solution is compatible)
     headline(figure, title, subtitle)
     return figure
 
 
 def floor_pressure_grid(
-    methods: Mapping[str, Sequence[Cell]], *, title: str = "", subtitle: str = "", unit: str = "N",
+    methods: Mapping[str, Sequence[Cell]],
+    *,
+    title: str = "",
+    subtitle: str = "",
+    unit: str = "N",
     length: str = "m",
-) -> Figure:  # fmt: skip
+) -> Figure:
     """A row per method and a column per material, as figure 19 of Olsen & Kamrin (2018).
 
     Parameters
@@ -178,7 +182,7 @@ def floor_pressure_grid(
     figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)
     for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
         head(panel, method, material, _note(pressure, unit))
-        if floors[0].places.shape[1] == 3:
+        if floors[0].positions.shape[1] == 3:
             emphasise(panel, False)
     headline(figure, title, subtitle)
     return figure
@@ -194,43 +198,33 @@ def _draw(
     """Panels of pressures on one scale; maps in space, bars in the plane."""
     from matplotlib.colors import Normalize
 
-    space = floors[0].places.shape[1] == 3
+    space = floors[0].positions.shape[1] == 3
     low, top = min(0.0, *(float(p.min(initial=0.0)) for p in pressures)), largest(pressures)
     style = {"cmap": force_colours(), "norm": Normalize(low, top)}
-    tall, width = _FLAT, WIDTH
-    if space:
-        across, up = np.ptp(floors[0].box, axis=0)
-        tall = min(up / across * WIDTH / columns, _MAP)
-        width = min(max(columns * (tall * across / up + 0.6), _NARROW), WIDTH)
-    figure, axes = panels(
-        len(floors), columns, tall, foot=0.75 if space else 0.35, width=width,
-        sharex=not space, sharey=not space,
-    )  # fmt: skip
-    for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
-        (_map if space else _bars)(panel, floor, pressure, style)
-    if space:
-        colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
-        last_row = (len(axes) - 1) // columns * columns
-        axes[last_row].set_xlabel(f"x [{length}]", fontsize=TEXT, color=INK)
-        axes[0].set_ylabel(f"y [{length}]", fontsize=TEXT, color=INK)
-    else:
+    if not space:
+        figure, axes = panels(len(floors), columns, _BARS, sharex=True, sharey=True)
+        for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
+            _bars(panel, floor, pressure, style)
         axes[0].set_ylim(1.08 * low, 1.08 * top)
-        figure.supxlabel(f"x [{length}]", fontsize=TEXT, color=INK)
-        figure.supylabel(f"force on support [{unit}]", fontsize=TEXT, color=INK)
+        axis_labels(figure, f"x [{length}]", f"force on support [{unit}]")
+        return figure, axes
+    across, up = np.ptp(floors[0].box, axis=0)
+    height = min(up / across * WIDTH / columns, _MAP)
+    width = min(max(columns * (height * across / up + 0.6), _NARROW), WIDTH)
+    figure, axes = panels(len(floors), columns, height, foot=0.75, width=width)
+    for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
+        _map(panel, floor, pressure, style)
+    colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
+    last_row = (len(axes) - 1) // columns * columns
+    axes[last_row].set_xlabel(f"x [{length}]", fontsize=TEXT, color=INK)
+    axes[0].set_ylabel(f"y [{length}]", fontsize=TEXT, color=INK)
     return figure, axes
 
 
 def _map(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any]) -> None:
     """Supports seen from above, as discs in the colour of their load."""
-    from matplotlib.collections import EllipseCollection
-
-    size = np.full(pressure.size, floor.size)
-    discs = EllipseCollection(
-        size, size, np.zeros(size.size), units="xy", offsets=floor.places[:, :2],
-        offset_transform=axes.transData, edgecolors=RULE, linewidths=0.5, array=pressure,
-        gid="pressure", **style,
-    )  # fmt: skip
-    axes.add_collection(discs, autolim=False)
+    add_discs(axes, floor.positions[:, :2], np.full(pressure.size, 0.5 * floor.size),
+              array=pressure, gid="pressure", **style)  # fmt: skip
     axes.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
     axes.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8)
     axes.locator_params(nbins=5)
@@ -240,5 +234,5 @@ def _bars(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any])
     """Supports of a pile in the plane, as bars along x."""
     quiet_axes(axes)
     colours = style["cmap"](style["norm"](pressure))
-    x = floor.places[:, 0]
+    x = floor.positions[:, 0]
     axes.bar(x, pressure, 0.8 * floor.size, color=colours, zorder=2, gid="pressure")

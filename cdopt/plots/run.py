@@ -12,9 +12,9 @@ from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.plots.canvas import SMALL, TEXT, blank, colour_bar, head, headline, largest, quiet_axes
 from cdopt.plots.chains import Chains, draw_discs
-from cdopt.plots.network import Network
 from cdopt.plots.palette import BODY, EDGE, FIXED, INK, QUIET
 from cdopt.plots.projection import Camera, painted
+from cdopt.plots.segments import ContactSegments
 from cdopt.plots.solids import Solids
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _chains(
     draw_discs(axes, camera, state.position[solids.balls], solids.radii, fixed)
     lines = solids.lines(frame)[f > 0.0][:, :, :dim]
     none = np.zeros((0, dim)), np.zeros(0), np.zeros(0, dtype=bool)
-    net = Network(lines[:, 0], lines[:, 1], *none)
+    net = ContactSegments(lines[:, 0], lines[:, 1], *none)
     Chains(net, inches, top, camera, box=box).draw(axes, f[f > 0.0])
     axes.axis("off")
 

@@ -1,4 +1,4 @@
-"""How solvers end and how they get there: gap against force, and residual against iterations."""
+"""Accuracy and convergence of solvers: gap against force, and residual against iterations."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray, scalar
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import one_line
 from cdopt.backends.native import History
 from cdopt.plots.canvas import (
     SMALL,
-    TEXT,
     WIDTH,
     answers,
+    axis_labels,
     blank,
     caption,
     grid_columns,
     headline,
+    legend,
+    line_key,
     literal,
     panels,
+    points,
     quiet_axes,
 )
-from cdopt.plots.palette import BODY, COMPATIBLE, INK, QUIET, RULE, look
+from cdopt.plots.palette import BODY, COMPATIBLE, QUIET, RULE, look
 from cdopt.problem import rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
@@ -75,21 +79,24 @@ def complementarity(
     shown = [(s, f, s.gap) for s, f in answers(solutions, compatible, step) if s.gap is not None]
     if not shown:
         raise InvalidInput("solutions", "none with gaps", "at least one solution with gaps")
-    points = [(f / data.force, gap / data.speed) for _, f, gap in shown]
-    sizes = np.abs(np.concatenate([np.concatenate(pair) for pair in points]))
+    pairs = [(f / data.force, gap / data.speed) for _, f, gap in shown]
+    sizes = np.abs(np.concatenate([np.concatenate(pair) for pair in pairs]))
     smallest = float(sizes[sizes > _DEEPEST].min(initial=1e-6))
     edge = 10.0 ** (np.floor(np.log10(smallest)) - 1.0)  # where zero is drawn
     top = 10.0 ** np.ceil(np.log10(1.5 * max(1.0, float(sizes.max(initial=0.0)))))
     columns = min(grid_columns(len(shown)), 4)
     figure, axes = panels(len(shown), columns, 2.2, sharex=True, sharey=True)
-    for panel, (solution, _, _), (force, gap) in zip(axes, shown, points, strict=True):
+    for panel, (solution, _, _), (force, gap) in zip(axes, shown, pairs, strict=True):
         _logarithmic_axes(panel, edge, top, tol)
         strong = solution is compatible
-        _points(panel, force, gap, edge, (COMPATIBLE if strong else look(solution.backend)).colour)
-        blunt = float(np.minimum(force, gap).max(initial=0.0))
-        caption(panel, solution, strong, f"min ≤ {blunt:.0e}" if blunt > 0.0 else "min = 0")
-    figure.supxlabel("contact force / load of its part [–]", fontsize=TEXT, color=INK)
-    figure.supylabel("gap at the end / closing distance [–]", fontsize=TEXT, color=INK)
+        _contacts(
+            panel, force, gap, edge, (COMPATIBLE if strong else look(solution.backend)).colour
+        )
+        violation = float(np.minimum(force, gap).max(initial=0.0))
+        note = f"min ≤ {violation:.0e}" if violation > 0.0 else "min = 0"
+        caption(panel, solution, strong, note)
+    x, y = "contact force / load of its part [–]", "gap at the end / closing distance [–]"
+    axis_labels(figure, x, y)
     headline(figure, title, subtitle)
     return figure
 
@@ -102,27 +109,23 @@ def _logarithmic_axes(axes: Axes, edge: float, top: float, tol: float) -> None:
     decades = np.log10(top / edge)
     step = max(round(decades / 4.0), 1)
     exponents = np.arange(np.log10(top), np.log10(edge) + 0.5, -step)
+    labels = ["0", *(f"$10^{{{round(k)}}}$" for k in exponents)]
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(
-            [edge, *10.0**exponents], ["0", *(f"$10^{{{round(k)}}}$" for k in exponents)]
-        )
+        axis.set_ticks([edge, *10.0**exponents], labels)
         axis.minorticks_off()
     quiet_axes(axes)
     axes.grid(color=RULE, linewidth=0.5)
 
 
-def _points(axes: Axes, force: FloatArray, gap: FloatArray, edge: float, colour: str) -> None:
+def _contacts(axes: Axes, force: FloatArray, gap: FloatArray, edge: float, colour: str) -> None:
     """Every contact; hollow where force or gap is negative."""
     x, y = np.maximum(np.abs(force), edge), np.maximum(np.abs(gap), edge)
-    wrong = (force < -edge) | (gap < -edge)
+    negative = (force < -edge) | (gap < -edge)
     size = 4.0 if force.size <= 60 else 3.0 if force.size <= 400 else 2.2
-    for chosen, face, gid in ((~wrong, colour, "contacts"), (wrong, "none", "negative")):
+    for chosen, gid in ((~negative, "contacts"), (negative, "negative")):
         if chosen.any():
-            axes.plot(
-                x[chosen], y[chosen], linestyle="none", marker="o", markersize=size, color=colour,
-                markerfacecolor=face, markeredgewidth=0.0 if face == colour else 0.6, alpha=0.7,
-                clip_on=False, zorder=3, gid=gid,
-            )  # fmt: skip
+            points(axes, x[chosen], y[chosen], colour, hollow=gid == "negative", markersize=size,
+                   alpha=0.7, zorder=3, gid=gid)  # fmt: skip
 
 
 # --- residual against iterations -------------------------------------------------------
@@ -155,42 +158,42 @@ def convergence(
     width_ratios = (1.0, 1.0, _LEGEND / (0.5 * (WIDTH - _LEGEND)))
     by_count, by_time, beside = figure.subplots(1, 3, width_ratios=width_ratios)
     by_time.sharey(by_count)
-    met: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     handles = []
     for solution, residuals in runs:
-        dash = _DASHES[met[solution.backend] % len(_DASHES)]
-        met[solution.backend] += 1
-        handles.append(_history(by_count, by_time, solution, residuals, dash, [s for s, _ in runs]))
+        dash = _DASHES[seen[solution.backend] % len(_DASHES)]
+        seen[solution.backend] += 1
+        label = _label(solution, [s for s, _ in runs])
+        handles.append(_history((by_count, by_time), solution, residuals, dash, label))
     _accuracies(by_count, by_time, [s for s, _ in runs])
-    for axes, text in ((by_count, "iteration"), (by_time, "time [s], iterations equally long")):
+    for axes in (by_count, by_time):
         quiet_axes(axes)
         axes.minorticks_off()
-        axes.set_xlabel(text, fontsize=TEXT, color=INK)
-    by_count.set_ylabel("residual of its stopping test [–]", fontsize=TEXT, color=INK)
+    axis_labels(by_count, "iteration", "residual of its stopping test [–]")
+    axis_labels(by_time, "time [s], iterations equally long", "")
     by_time.tick_params(labelleft=False)
-    _key(beside, handles, solutions)
+    beside.axis("off")
+    silent = {literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)}
+    handles += [line_key(f"{name}: no history", color=RULE) for name in sorted(silent)]
+    legend(beside, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0)
     headline(figure, title, subtitle)
     return figure
 
 
 def _history(
-    by_count: Axes, by_time: Axes, solution: StepSolution, residuals: FloatArray, dash: Any,
-    runs: list[StepSolution],
-) -> Any:  # fmt: skip
-    """The residuals of a run in both panels; returns a line for the key."""
+    panels: tuple[Axes, Axes], solution: StepSolution, residuals: FloatArray, dash: Any, label: str
+) -> Any:
+    """The residuals of a run over iterations and over time; returns a line for the key."""
     style = look(solution.backend)
     level = np.where(np.isfinite(residuals) & (residuals > 0.0), residuals, np.nan)
     first = 1.0 if np.isfinite(residuals[0]) else 0.0  # some list the start, as unknown
     count = first + np.arange(level.size, dtype=np.float64)
     seconds = solution.timings.get("solve", np.nan) * count / count[-1]
     shown = count > 0.0
-    panels: list[tuple[Axes, FloatArray]] = [(by_count, count[shown]), (by_time, seconds[shown])]
-    for axes, x in panels:
-        (line,) = axes.loglog(
-            x, level[shown], color=style.colour, linestyle=dash, linewidth=1.6,
-            marker=style.marker, markersize=4.5, markevery=_marked(x), markeredgewidth=0.8,
-            label=_label(solution, runs), gid="history",
-        )  # fmt: skip
+    marks = {"marker": style.marker, "markersize": 4.5, "markeredgewidth": 0.8, "label": label}
+    for axes, x in zip(panels, (count[shown], seconds[shown]), strict=True):
+        (line,) = axes.loglog(x, level[shown], color=style.colour, linestyle=dash, linewidth=1.6,
+                              markevery=_marked(x), gid="history", **marks)  # fmt: skip
     return line
 
 
@@ -210,13 +213,12 @@ def _label(solution: StepSolution, runs: list[StepSolution]) -> str:
         if other is not solution and other.backend == solution.backend
     ]
     telling = {k for other in others for k in {*other, *mine} if other.get(k) != mine.get(k)}
-    words = [f"{k} {_value(mine[k])}" for k in sorted(telling) if k in mine]
-    return literal("\n".join([look(solution.backend).name, *words]))
+    settings = [f"{k} {_value(mine[k])}" for k in sorted(telling) if k in mine]
+    return literal("\n".join([look(solution.backend).name, *settings]))
 
 
 def _value(value: Any) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 22 else text[:21] + "…"
+    return one_line(f"{value:g}" if isinstance(value, float) else str(value), 22)
 
 
 def _accuracies(by_count: Axes, by_time: Axes, solutions: list[StepSolution]) -> None:
@@ -225,22 +227,6 @@ def _accuracies(by_count: Axes, by_time: Axes, solutions: list[StepSolution]) ->
     for accuracy in sorted(a for a in asked if isinstance(a, float)):
         for axes in (by_count, by_time):
             axes.axhline(accuracy, color=QUIET, linewidth=0.9, linestyle=":", zorder=1, gid="goal")
-        by_count.annotate(
-            f"asked: {accuracy:g}", (0.0, accuracy), (4.0, 3.0), xycoords=("axes fraction", "data"),
-            textcoords="offset points", fontsize=SMALL, color=QUIET,
-        )  # fmt: skip
-
-
-def _key(beside: Axes, handles: list[Any], solutions: Sequence[StepSolution]) -> None:
-    """The legend, and solvers without a history."""
-    from matplotlib.lines import Line2D
-
-    beside.axis("off")
-    silent = sorted(
-        {literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)}
-    )
-    handles = [*handles, *(Line2D([], [], color=RULE, label=f"{n}: no history") for n in silent)]
-    beside.legend(
-        handles=handles, loc="upper left", fontsize=SMALL, frameon=False, borderaxespad=0.0,
-        labelspacing=0.8, labelcolor=INK, handlelength=3.0,
-    )  # fmt: skip
+        style = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        by_count.annotate(f"asked: {accuracy:g}", (0.0, accuracy), (4.0, 3.0), fontsize=SMALL,
+                          color=QUIET, **style)  # fmt: skip

@@ -23,10 +23,10 @@ from cdopt.plots.canvas import (
     quiet_axes,
 )
 from cdopt.plots.chains import LABEL, Chains
-from cdopt.plots.network import Network
 from cdopt.plots.palette import INK, PALETTE, QUIET
 from cdopt.plots.projection import Camera
 from cdopt.plots.run import with_prefix
+from cdopt.plots.segments import ContactSegments
 
 from .biaxial import Biaxial
 from .compression import Compression
@@ -185,14 +185,14 @@ def _chains(figure: Figure, grid: Any, record: LoadingPath, frames: list[int]) -
     colour_bar(figure, panels, top, LABEL)
 
 
-def _network(record: LoadingPath, k: int) -> Network:
+def _network(record: LoadingPath, k: int) -> ContactSegments:
     """Contacts from centre to centre, or to the wall, and all discs."""
     rest, b = record.equilibria[k], record.scene.bodies
     numbers, x = record.carrying[k], rest.state.position
     pairs, points = rest.contacts.bodies[numbers], rest.contacts.points[numbers]
     round_ = np.isfinite(b.reach)
     ends = [np.where(round_[pairs[:, side], None], x[pairs[:, side]], points) for side in (0, 1)]
-    return Network(ends[0], ends[1], x[round_], b.reach[round_], b.fixed[round_])
+    return ContactSegments(ends[0], ends[1], x[round_], b.reach[round_], b.fixed[round_])
 
 
 def _walls(axes: Axes, record: LoadingPath, k: int) -> None:

@@ -17,8 +17,8 @@ from pictures import by_gid, compared, legible, panels
 import cdopt
 from cdopt import bank, plots
 from cdopt.plots.canvas import Formula, literal
-from cdopt.plots.network import network, without_walls
 from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.segments import contact_segments, without_walls
 from cdopt.study import Comparison, SolutionSet, attempt
 
 
@@ -102,7 +102,7 @@ def test_chains_put_each_force_on_its_contact(crystal: Comparison) -> None:
     lines = by_gid(panels(figure)[0], "forces")
     points = crystal.step.points
     middle_of = {tuple(np.round(x, 9)): f for x, f in zip(points, crystal[0].f, strict=True)}
-    net = network(crystal.step)
+    net = contact_segments(crystal.step)
     for segment, force in zip(lines.get_segments(), lines.get_array(), strict=True):
         row = int(np.argmin(np.linalg.norm(net.start - segment[0], axis=1)
                             + np.linalg.norm(net.end - segment[1], axis=1)))  # fmt: skip
@@ -119,7 +119,7 @@ def test_force_colours_darken_steadily_in_grey() -> None:
 
 def test_discs_are_found_from_contacts_alone(crystal: Comparison) -> None:
     step = crystal.step
-    net = network(step)
+    net = contact_segments(step)
     bodies = without_walls(step)
     many = [b for b in np.unique(bodies[bodies >= 0]) if (bodies == b).sum() > 2]
     assert len(net.radii) >= len(many)
@@ -130,7 +130,7 @@ def test_discs_are_found_from_contacts_alone(crystal: Comparison) -> None:
 
 
 def test_flat_bodies_have_no_centre_but_are_drawn() -> None:
-    net = network(bank.load("beam-uniform").step)
+    net = contact_segments(bank.load("beam-uniform").step)
     assert net.radii.size == 0
     assert np.all(np.linalg.norm(net.end - net.start, axis=1) > 0.0)
 
@@ -172,7 +172,7 @@ def test_perspective_draws_from_the_back_to_the_front(pyramid: Comparison) -> No
     loaded = np.flatnonzero(f > 1e-3 * f.max())
     ink, halo = lines.get_segments()[1::2], lines.get_segments()[::2]
     assert len(ink) == len(halo) == loaded.size
-    net = network(step)
+    net = contact_segments(step)
     camera = Camera.facing(np.concatenate([net.start, net.end]), "perspective")
     depth = 0.5 * (camera.project(net.start)[1] + camera.project(net.end)[1])[loaded]
     expected = camera.project(net.start)[0][loaded[np.argsort(depth, kind="stable")]]

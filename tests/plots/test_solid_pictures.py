@@ -21,10 +21,10 @@ from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.geometry.rotations import matrices
 from cdopt.plots import force_chains, page, save_surfaces
-from cdopt.plots.network import network
 from cdopt.plots.page import run_page, save_page
 from cdopt.plots.projection import Camera, painted
 from cdopt.plots.run import run_overview
+from cdopt.plots.segments import contact_segments
 from cdopt.plots.solids import AROUND, Meshes, Solids, in_space, outline
 from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
 
@@ -152,7 +152,7 @@ def test_a_step_of_a_wall_shows_no_discs_and_forces_that_join() -> None:
     scene = shapes.wall()
     contacts = detect(scene, scene.initial)
     step = contact_step(scene, scene.initial, contacts, 1e-3)
-    net = network(step)
+    net = contact_segments(step)
     assert net.radii.size == 0
     level = (np.abs(contacts.normals[:, 1]) > 0.5) & (contacts.bodies[:, 0] > 0)
     low, high = net.start[level, 1], net.end[level, 1]
@@ -172,7 +172,7 @@ def test_a_step_of_bricks_side_by_side_has_lines_of_a_sensible_length() -> None:
         M=np.eye(6), B=B, phi=np.zeros(6), v=np.zeros(6), F_ext=[0, -1] * 3, dt=1e-3,
         points=x, normals=[[0, 1]] * 6, bodies=[[-1, k] for k in body],
     )  # fmt: skip
-    net = network(step)
+    net = contact_segments(step)
     np.testing.assert_allclose(net.start, x, atol=1e-12)
     np.testing.assert_allclose(net.end - net.start, [[0.0, 0.15]] * 6, atol=1e-5)
 

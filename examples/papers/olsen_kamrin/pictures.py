@@ -28,9 +28,9 @@ from cdopt.plots.canvas import (
     without_ticks,
 )
 from cdopt.plots.chains import Chains
-from cdopt.plots.network import network
 from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, RULE, force_colours
 from cdopt.plots.projection import Camera
+from cdopt.plots.segments import contact_segments
 
 from .beam import SUPPORTS
 
@@ -55,7 +55,7 @@ def chains_and_histogram(step: cdopt.ContactStep, forces: Forces, top: float, ti
     """
     figure = blank(WIDTH, 4.5)
     left, right = figure.subplots(1, 2, width_ratios=(CHAINS_WIDTH, WIDTH - CHAINS_WIDTH))
-    net = network(step)
+    net = contact_segments(step)
     camera = Camera.facing(net.ends, "perspective")
     Chains(net, CHAINS_WIDTH, top, camera).draw(left, forces.f)
     emphasise(left, False)

@@ -1,4 +1,4 @@
-"""Where to draw a contact, from what a step carries: points, normals and body numbers."""
+"""Contacts as line segments for drawing, from a step's points, normals and body numbers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.contact_step import Step
 
-_RIGHT = 1e-6  # residual and condition beyond which a body has no centre of its contacts
+_ROUND = 1e-6  # residual and condition beyond which a body has no centre of its contacts
 _FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth
 _PARALLEL = 1e-9  # of a unit normal: normals that count as one
 _APART = 1e-3  # of the extent of all contacts: nearer points stand in one place
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class ContactSegments:
     """Contacts as segments, and the round bodies among those they join.
 
     Attributes
@@ -40,7 +40,7 @@ class Network:
         return np.concatenate([self.start, self.end])
 
 
-def network(step: Step) -> Network:
+def contact_segments(step: Step) -> ContactSegments:
     """Segments of a step's contacts, along their normals.
 
     All normals of a disc or a sphere meet in its centre: where they do, and at one distance,
@@ -78,7 +78,7 @@ def network(step: Step) -> Network:
     if step.bodies is not None:
         reach = np.where(bodies < 0, 0.0, reach)  # the fixed world has no centre
     moved = list(spheres) if step.dof_body is None else step.dof_body
-    return Network(
+    return ContactSegments(
         start=x - reach[:, :1] * n,
         end=x + reach[:, 1:] * n,
         centres=np.array([centre for centre, _ in spheres.values()]).reshape(-1, x.shape[1]),
@@ -108,7 +108,7 @@ def _sphere(points: FloatArray, inward: FloatArray) -> tuple[FloatArray, float] 
     dim = points.shape[1]
     across = np.eye(dim)[None] - inward[:, :, None] * inward[:, None, :]
     matrix = across.sum(axis=0)
-    if np.linalg.cond(matrix) > 1.0 / _RIGHT:
+    if np.linalg.cond(matrix) > 1.0 / _ROUND:
         return None
     centre = np.linalg.solve(matrix, np.einsum("kij,kj->i", across, points))
     distances = np.einsum("kj,kj->k", centre - points, inward)
