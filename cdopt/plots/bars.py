@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.formatting import one_line
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.canvas import (
     SMALL,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 _HALF = 0.40  # half the width of a contact's column
 _LEGEND = 2.5  # inches of width for the legend
 _SPREAD = 0.66  # width over which the solvers' markers spread
-_LONGEST = 14  # characters of a contact's name
 
 
 def force_bars(
@@ -106,9 +104,9 @@ def _set_limits(
 
 
 def _name(axes: Axes, step: Step | None, nc: int) -> None:
-    """Label the axes and the contacts, by number or by their shortened names."""
+    """Label the axes and the contacts, by number or by name."""
     ids = range(nc) if step is None or step.contact_ids is None else step.contact_ids
-    name_contacts(axes, [one_line(str(name), _LONGEST) for name in ids])
+    name_contacts(axes, [str(name) for name in ids])
     axes.tick_params(axis="x", length=0.0, pad=7.0)
     axis_labels(axes, "contact", "contact force [N]")
 
@@ -161,22 +159,12 @@ def _intervals(
 def _markers(axes: Axes, solution: StepSolution, f: FloatArray, x: FloatArray, size: float) -> Any:
     """One solver's forces as markers; hollow when not certified."""
     entry = look(solution.backend)
-    colours = (entry.colour, "white") if solution.ok else ("white", entry.colour)
-    style = dict(zip(("markerfacecolor", "markeredgecolor"), colours, strict=True))
-    style |= {
-        "markersize": size + 0.8 * solution.ok,
-        "markeredgewidth": 0.6 if solution.ok else 1.4,
-    }
-    return points(
-        axes,
-        x,
-        f,
-        entry.colour,
-        entry.marker,
-        zorder=3,
-        label=_legend_text(entry, solution),
-        **style,
-    )
+    colour = entry.colour
+    face, edge, width = (colour, "white", 0.6) if solution.ok else ("white", colour, 1.4)
+    style: dict[str, Any] = {"markersize": size + 0.8 * solution.ok, "markeredgewidth": width}
+    style |= {"markerfacecolor": face, "markeredgecolor": edge}
+    label = _legend_text(entry, solution)
+    return points(axes, x, f, colour, entry.marker, zorder=3, label=label, **style)
 
 
 def _legend_text(style: Look, solution: StepSolution) -> str:

@@ -95,7 +95,11 @@ def colour_bar(
     from matplotlib.colors import Normalize
 
     scale = ScalarMappable(Normalize(low, top), force_colours())
-    size = {"fraction": 0.05, "shrink": 0.55 if len(axes) > 1 else 0.7, "aspect": 42}
+    size: dict[str, Any] = {
+        "fraction": 0.05,
+        "shrink": 0.55 if len(axes) > 1 else 0.7,
+        "aspect": 42,
+    }
     bar = figure.colorbar(scale, ax=list(axes), orientation="horizontal", **size)
     plain_bar(bar, label)
 
@@ -129,10 +133,14 @@ def emphasise(axes: Axes, strong: bool) -> None:
     axes.spines[:].set(color=INK if strong else RULE, linewidth=2.2 if strong else 0.6)
 
 
-def name_contacts(axes: Axes, names: Sequence[str], longest: int = 80) -> None:
-    """Names below the contacts 0, 1, 2 …, upright if they have over ``longest`` characters."""
-    crowded = len(names) * max(map(len, names)) > longest
-    axes.set_xticks(range(len(names)), [*map(literal, names)], rotation=90.0 if crowded else 0.0)
+def name_contacts(axes: Axes, names: Sequence[str], room: int = 80, longest: int = 14) -> None:
+    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all.
+
+    Names over ``longest`` characters are cut.
+    """
+    upright = len(names) * max(map(len, names)) > room
+    shown = [literal(one_line(name, longest)) for name in names]
+    axes.set_xticks(range(len(names)), shown, rotation=90.0 if upright else 0.0)
 
 
 def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:

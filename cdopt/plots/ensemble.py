@@ -101,8 +101,8 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> N
             line = {"color": style.colour, "linewidth": 2.0 if few else 1.0, "zorder": 3}
             axes.hlines(f[shown], at - 0.45, at + 0.45, label=label, **line)
         else:
-            size = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
-            points(axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **size)
+            marker: dict[str, Any] = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
+            points(axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **marker)
     if few:
         name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
     axes.set_xlim(-0.7, shown.size - 0.3)

@@ -95,7 +95,7 @@ def force_intervals(
     axes[0].set_ylim(1.06 * low if low < -1e-3 * top else 0.0, top)
     if shown.size <= _FEW // 2:
         for panel in axes:
-            name_contacts(panel, [report.names[i][:10] for i in shown], 90)
+            name_contacts(panel, [report.names[i] for i in shown], 90, 10)
     by = "compatible force" if order == "force" else "width of the interval"
     figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if square_root else "")
@@ -173,7 +173,12 @@ def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
     """One solver's forces; hollow when not certified."""
     entry, few = look(solution.backend), f.size <= _FEW
     size = 5.0 if few else 3.2 if f.size <= 400 else 2.0
-    style = {"alpha": 1.0 if few else 0.75, "clip_on": few, "zorder": 4, "gid": "forces"}
+    style: dict[str, Any] = {
+        "alpha": 1.0 if few else 0.75,
+        "clip_on": few,
+        "zorder": 4,
+        "gid": "forces",
+    }
     points(axes, np.arange(f.size), f, entry.colour, entry.marker if few else "o",
            hollow=not solution.ok, markersize=size, **style)  # fmt: skip
 

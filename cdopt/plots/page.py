@@ -1,8 +1,7 @@
-"""A run as one page that needs no network: bodies in space, force chains, a slider over time.
+"""A run as one self-contained page: bodies in space, force chains, a slider over time.
 
-k3d draws; it is imported when a page is made. The page holds its program, the meshes of bodies
-that are no spheres once, and for every frame where bodies are, how they are turned, as 16-bit
-numbers, and the forces.
+k3d draws it and is imported when a page is made. The page stores meshes once, and for every frame
+the positions and rotations of bodies, as 16-bit numbers, and the forces.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import base64
 import importlib
 import math
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +54,8 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     Unsupported : k3d is not installed.
     InvalidInput : no such frame.
     """
+    from matplotlib.colors import to_hex
+
     k3d = _k3d()
     count, begin = len(trajectory), frame_number(trajectory, frame)
     scene = trajectory.scene
@@ -66,10 +66,9 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     every = max(1, -(-count * size // BUDGET))
     shown = sorted({*range(0, count, every), count - 1, begin})
     store = _Store(solids)
-    solid = store.solids()
-    frames = [store.frame(trajectory[k]) for k in shown]
+    meshes, frames = store.meshes(), [store.frame(trajectory[k]) for k in shown]
     content = {
-        "data": base64.b64encode(zlib.compress(store.bytes(), 9)).decode(),
+        "data": store.base64(),
         "low": solids.low.tolist(),
         "high": solids.high.tolist(),
         "from": _LOOK[scene.dim][0],
@@ -80,21 +79,30 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "idle": IDLE,
         "top": store.top,
         "radii": solids.radii.tolist(),
-        "solids": solid,
+        "solids": meshes,
         "frames": frames,
     }
     heading = title or scene.title or scene.name or "A run"
     rows = f"{count} frames" + (f", {len(shown)} of them shown" if len(shown) < count else "")
     subtitle = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb} bodies, {rows}"
-    library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], _script(content)))
-    words = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
+    script = documents.render("run_script.js", content=content)
+    library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], script))
+    labels = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
     return documents.render(
-        "run.html", title=heading, subtitle=subtitle, library=library, program=program,
-        last=len(shown) - 1, shown=shown.index(begin),
-        forces={name: words.get(name, name) for name in last.forces},
-        size=_BALL_SIZE, opacity=_OPACITY, balls=solids.balls.size,
-        solids=solids.meshes.body.size, colours=[_hex(shade) for shade in _shades()],
-    )  # fmt: skip
+        "run.html",
+        title=heading,
+        subtitle=subtitle,
+        library=library,
+        program=program,
+        last=len(shown) - 1,
+        shown=shown.index(begin),
+        forces={name: labels.get(name, name) for name in last.forces},
+        size=_BALL_SIZE,
+        opacity=_OPACITY,
+        balls=solids.balls.size,
+        solids=solids.meshes.body.size,
+        colours=[to_hex(shade) for shade in _shades()],
+    )
 
 
 def save_page(
@@ -133,126 +141,100 @@ def _k3d() -> Any:
 
 
 class _Store:
-    """Frames as parts of one block of bytes.
+    """Arrays in one block of bytes, each described by where it begins and of which kind it is.
 
     Attributes
     ----------
-    step : m, of the grid of places. top : N, the largest force of all frames.
+    step : m, of the grid of positions. top : N, the largest force of all frames.
     """
 
     def __init__(self, solids: Solids) -> None:
         self._solids = solids
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._block = bytearray()
         self.step = max(float((solids.high - solids.low).max()), 1e-300) * 1.2 / _GRID
         self.top = 0.0
 
-    def solids(self) -> dict[str, Any]:
-        """Where in the block the meshes are: corners in their bodies' frames, and their rows."""
+    def meshes(self) -> dict[str, Any]:
+        """Store corners in their bodies' frames, and the rows of these bodies in every frame."""
         meshes = self._solids.meshes
         row = np.searchsorted(meshes.body, meshes.owner)
-        return {
-            "corners": self._reals(meshes.vertices),
-            "row": self._add(row.astype("<u4"), "u4"),
-        }
+        return {"corners": self._add(meshes.vertices, "f4"), "row": self._add(row, "u4")}
 
     def frame(self, frame: Frame) -> dict[str, Any]:
-        """Where in the block the numbers of a frame are."""
+        """Store the positions and forces of a frame."""
         solids, state = self._solids, frame.state
         forces = {name: np.nan_to_num(f) for name, f in frame.forces.items()}
-        top = max((float(f.max(initial=0.0)) for f in forces.values()), default=0.0)
-        self.top = max(self.top, top)
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
+        top = float(peak.max(initial=0.0))
+        self.top = max(self.top, top)
         loaded = peak > IDLE * top
+        turns = np.rint(_TURNS * solids.meshes.quaternions(state))
         return {
             "t": state.t,
             "step": frame.step,
             "contacts": frame.nc,
-            "balls": self._places(solids.centres(state)),
-            "places": self._places(in_space(state.position[solids.meshes.body])),
-            "turns": self._turns(solids.meshes.quaternions(state)),
-            "walls": self._reals(solids.patches(state)),
-            "lines": self._places(solids.lines(frame)[loaded]),
-            "forces": {name: self._reals(f[loaded]) for name, f in forces.items()},
+            "balls": self._positions(solids.centres(state)),
+            "places": self._positions(in_space(state.position[solids.meshes.body])),
+            "turns": self._add(turns, "i2"),
+            "walls": self._add(solids.patches(state), "f4"),
+            "lines": self._positions(solids.lines(frame)[loaded]),
+            "forces": {name: self._add(f[loaded], "f4") for name, f in forces.items()},
         }
 
-    def bytes(self) -> bytes:
-        """The block."""
-        return b"".join(self._parts)
+    def base64(self) -> str:
+        """The compressed block."""
+        return base64.b64encode(zlib.compress(self._block, 9)).decode()
 
-    def _places(self, points: FloatArray) -> dict[str, Any]:
+    def _positions(self, points: FloatArray) -> dict[str, Any]:
         raw = np.rint((points.reshape(-1, 3) - self._solids.low) / self.step)
-        return self._add(np.clip(raw, 0, _GRID).astype("<u2"), "u2")
-
-    def _turns(self, quaternions: FloatArray) -> dict[str, Any]:
-        return self._add(np.rint(_TURNS * quaternions).astype("<i2"), "i2")
-
-    def _reals(self, values: FloatArray) -> dict[str, Any]:
-        return self._add(values.astype("<f4"), "f4")
+        return self._add(np.clip(raw, 0, _GRID), "u2")
 
     def _add(self, array: NDArray[Any], kind: str) -> dict[str, Any]:
-        raw = array.tobytes()
-        where = {"start": self._size, "bytes": len(raw), "kind": kind}
-        self._parts.append(raw)
-        self._size += len(raw)
+        raw = array.astype(f"<{kind}").tobytes()
+        where = {"start": len(self._block), "bytes": len(raw), "kind": kind}
+        self._block += raw
         return where
 
 
-def _script(content: Mapping[str, Any]) -> str:
-    """The program of the page and what it shows."""
-    return documents.render("run_script.js", content=content)
-
-
 def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
-    """The objects of the page as they stand in one frame."""
+    """The objects of the page in one frame."""
     flat = solids.scene.dim == 2
     plot = k3d.plot(
-        camera_auto_fit=False, grid_visible=False, menu_visibility=False, axes_helper=0.0,
-        camera_fov=_VIEW, camera_mode="trackball" if flat else "orbit",
+        camera_auto_fit=False,
+        grid_visible=False,
+        menu_visibility=False,
+        axes_helper=0.0,
+        camera_fov=_VIEW,
+        camera_mode="trackball" if flat else "orbit",
         camera_up_axis="y" if flat else "z",
-    )  # fmt: skip
-    state, fixed = frame.state, solids.scene.bodies.fixed
+    )
+    meshes, state, fixed = solids.meshes, frame.state, solids.scene.bodies.fixed
     if solids.balls.size:
-        plot += k3d.points(
-            solids.centres(state).astype(np.float32), name="balls", shader="3d",
-            point_sizes=(2.0 * solids.radii).astype(np.float32),
-            colors=np.where(fixed[solids.balls], _FIXED, _BALL).astype(np.uint32),
-        )  # fmt: skip
-    if solids.meshes.body.size:
-        for part in _meshes(k3d, solids, frame):
-            plot += part
+        sizes = (2.0 * solids.radii).astype(np.float32)
+        colours = np.where(fixed[solids.balls], _FIXED, _BALL).astype(np.uint32)
+        centres = solids.centres(state).astype(np.float32)
+        style = {"point_sizes": sizes, "colors": colours, "shader": "3d"}
+        plot += k3d.points(centres, name="balls", **style)
+    if meshes.body.size:
+        corners, faces = meshes.placed(state).astype(np.float32), meshes.triangles
+        colours = np.where(fixed[meshes.owner], _FIXED, _SOLID).astype(np.uint32)
+        style = {"colors": colours, "opacity": _OPACITY / 100.0, "flat_shading": False}
+        plot += k3d.mesh(corners, faces.astype(np.uint32), name="solids", side="front", **style)
+        style = {"indices_type": "segment", "shader": "simple", "color": _EDGE}
+        plot += k3d.lines(corners, meshes.edges.astype(np.uint32), name="edges", **style)
     if solids.walls.size:
-        corners = solids.patches(state)
+        corners = solids.patches(state).reshape(-1, 3).astype(np.float32)
         first = 4 * np.arange(solids.walls.size)[:, None, None]
-        plot += k3d.mesh(
-            corners.reshape(-1, 3).astype(np.float32),
-            (first + _PATCH_FACES).reshape(-1, 3).astype(np.uint32),
-            name="walls", color=_WALL, opacity=0.35, side="double",
-        )  # fmt: skip
-    scale = np.column_stack([np.linspace(0.0, 1.0, _SHADES), _shades()])
-    plot += k3d.mesh(
-        np.zeros((3, 3), np.float32), np.array([[0, 1, 2]], np.uint32), name="chains",
-        attribute=np.zeros(3, np.float32), color_map=scale.ravel().tolist(),
-        color_range=[0.0, 1.0], flat_shading=False, side="double",
-    )  # fmt: skip
+        faces = (first + _PATCH_FACES).reshape(-1, 3).astype(np.uint32)
+        style = {"color": _WALL, "opacity": 0.35, "side": "double"}
+        plot += k3d.mesh(corners, faces, name="walls", **style)
+    scale = np.column_stack([np.linspace(0.0, 1.0, _SHADES), _shades()]).ravel().tolist()
+    none, one_face = np.zeros((3, 3), np.float32), np.array([[0, 1, 2]], np.uint32)
+    style = {"attribute": none[0], "color_map": scale, "color_range": [0.0, 1.0]}
+    style |= {"flat_shading": False, "side": "double"}
+    plot += k3d.mesh(none, one_face, name="chains", **style)
     plot.colorbar_object_id = 0  # the page has a scale of its own
     return plot
-
-
-def _meshes(k3d: Any, solids: Solids, frame: Frame) -> tuple[Any, Any]:
-    """The bodies that are no spheres: their faces, and their edges as lines."""
-    meshes, fixed = solids.meshes, solids.scene.bodies.fixed
-    corners = meshes.placed(frame.state).astype(np.float32)
-    faces = k3d.mesh(
-        corners, meshes.triangles.astype(np.uint32), name="solids", flat_shading=False,
-        colors=np.where(fixed[meshes.owner], _FIXED, _SOLID).astype(np.uint32),
-        opacity=_OPACITY / 100.0, side="front",
-    )  # fmt: skip
-    edges = k3d.lines(
-        corners, meshes.edges.astype(np.uint32), indices_type="segment", name="edges",
-        shader="simple", color=_EDGE,
-    )  # fmt: skip
-    return faces, edges
 
 
 def _shades() -> FloatArray:
@@ -260,12 +242,8 @@ def _shades() -> FloatArray:
     return np.asarray(force_colours()(np.linspace(0.0, 1.0, _SHADES)))[:, :3]
 
 
-def _hex(shade: FloatArray) -> str:
-    return "#" + "".join(f"{round(255.0 * float(part)):02x}" for part in shade)
-
-
 def _parts(page: str) -> tuple[Markup, Markup]:
-    """Of a page by k3d: the scripts of its head, and those of its body, which hold no foreign text.
+    """The scripts in the head and in the body of a page by k3d, which hold no foreign text.
 
     Raises
     ------
@@ -274,5 +252,5 @@ def _parts(page: str) -> tuple[Markup, Markup]:
     library, end, rest = page.partition("</style>")[2].partition("</head>")
     program, close, _ = rest.partition('<div id="canvasTarget"></div>')[2].rpartition("</body>")
     if not (library and end and program and close):
-        raise Unsupported("a page", "k3d of this version makes pages that are not known here")
+        raise Unsupported("a page", "the pages of this version of k3d have another form")
     return Markup(library), Markup(program)

@@ -1,4 +1,4 @@
-"""From space to paper: parallel and perspective projections, and the visible faces of solids."""
+"""Parallel and perspective projections, and the visible faces of solids in drawing order."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
         if meshes.smooth[first]:
             shown = [Face(flat[used][ConvexHull(flat[used]).vertices], _ROUND, body)]
         else:
-            shown = [Face(rings[first + k], float(light[first + k]), body)
-                     for k in np.flatnonzero(seen[part])]  # fmt: skip
+            visible = first + np.flatnonzero(seen[part])
+            shown = [Face(rings[k], float(light[k]), body) for k in visible]
         pieces.append(_Piece(corners[used], normals[part], offsets[part], seen[part], shown))
         boxes.append((flat[used].min(axis=0), flat[used].max(axis=0)))
         mean.append(float(near[used].mean()))
@@ -131,25 +131,23 @@ def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
 
 
 def _order(pieces: list[_Piece], boxes: FloatArray, mean: list[float]) -> list[int]:
-    """Pieces so that none comes before one that it covers; in a circle the farthest first."""
+    """Pieces in an order in which none covers an earlier one; in a cycle the farthest first."""
     above: list[list[int]] = [[] for _ in pieces]
     below = [0] * len(pieces)
-    for a, b in _beside(boxes).tolist():
-        front = _front(pieces[a], pieces[b])
-        if front == 0:
-            front = 1 if mean[b] > mean[a] else -1
+    for a, b in _overlapping(boxes).tolist():
+        front = _front(pieces[a], pieces[b]) or (1 if mean[b] > mean[a] else -1)
         under, over = (a, b) if front > 0 else (b, a)
         above[under].append(over)
         below[over] += 1
     ready = [(mean[k], k) for k in range(len(pieces)) if below[k] == 0]
     heapq.heapify(ready)
-    left = set(range(len(pieces)))
+    remaining = set(range(len(pieces)))
     order = []
-    while left:
-        k = heapq.heappop(ready)[1] if ready else min(left, key=lambda one: mean[one])
-        if k not in left:
+    while remaining:
+        k = heapq.heappop(ready)[1] if ready else min(remaining, key=mean.__getitem__)
+        if k not in remaining:
             continue
-        left.remove(k)
+        remaining.remove(k)
         order.append(k)
         for over in above[k]:
             below[over] -= 1
@@ -158,21 +156,15 @@ def _order(pieces: list[_Piece], boxes: FloatArray, mean: list[float]) -> list[i
     return order
 
 
-def _beside(boxes: FloatArray) -> IntArray:
+def _overlapping(boxes: FloatArray) -> IntArray:
     """(n, 2) pairs a < b of boxes (np, 2, 2) on paper that overlap."""
     low, high = boxes[:, 0], boxes[:, 1]
-    pairs = [
-        np.column_stack([np.full(later.size, k), later])
-        for k in range(len(boxes))
-        for later in [k + 1 + np.flatnonzero(
-            ((low[k + 1 :] < high[k]) & (high[k + 1 :] > low[k])).all(axis=1)
-        )]
-    ]  # fmt: skip
-    return np.concatenate([*pairs, np.empty((0, 2), dtype=np.int64)])
+    overlap = ((low[:, None] < high) & (high[:, None] > low)).all(axis=2)
+    return np.argwhere(np.triu(overlap, 1))
 
 
 def _front(a: _Piece, b: _Piece) -> int:
-    """1 if b may cover a, −1 if a may cover b, 0 if no face's plane parts them."""
+    """1 if b may cover a, −1 if a may cover b, 0 if no face's plane separates them."""
     best, answer = 0.0, 0
     for this, other, sign in ((a, b, 1), (b, a, -1)):
         along = other.corners @ this.normals.T

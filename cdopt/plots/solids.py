@@ -1,8 +1,8 @@
-"""Bodies as they are drawn in space: meshes of solids, patches of walls, lines of forces.
+"""Bodies for drawing in space: meshes of solids, patches of walls, lines of forces.
 
-Scenes in the plane are lifted to z = 0: discs become spheres, other shapes plates and walls bands.
-A solid is drawn as its convex pieces. Flat faces have corners of their own, so that each is shaded
-as one; round pieces share theirs.
+Plane scenes are placed at z = 0: discs become spheres, other shapes plates and walls bands. A solid
+is drawn as its convex pieces. Flat faces do not share corners, so that each has one shade; the
+facets of round pieces do.
 """
 
 from __future__ import annotations
@@ -63,17 +63,19 @@ class Solids:
         }
         bounded = np.flatnonzero(np.isfinite(b.reach))
         thick = float(np.median(b.core[bounded]))
-        places, reach = in_space(position)[..., bounded, :], b.reach[bounded, None]
-        axes = tuple(range(places.ndim - 1))
+        centres, reach = in_space(position)[..., bounded, :], b.reach[bounded, None]
+        axes = tuple(range(centres.ndim - 1))
         return Solids(
-            scene, number[Sphere], number[HalfSpace],
+            scene,
+            balls=number[Sphere],
+            walls=number[HalfSpace],
             radii=_column(tables[Sphere], "radius", (0,)),
             normals=in_space(_column(tables[HalfSpace], "normal", (0, scene.dim))),
             meshes=Meshes.of(b, thick),
-            low=(places - reach).min(axis=axes),
-            high=(places + reach).max(axis=axes),
+            low=(centres - reach).min(axis=axes),
+            high=(centres + reach).max(axis=axes),
             thick=thick,
-        )  # fmt: skip
+        )
 
     def centres(self, state: State) -> FloatArray:
         """(balls, 3) m."""
@@ -95,34 +97,22 @@ class Solids:
         centre = middle + off[:, None] * n
         first *= (np.abs(first) @ half)[:, None]
         second *= (np.abs(second) @ half)[:, None]
-        return np.stack([
-            centre - first - second, centre + first - second,
-            centre + first + second, centre - first + second,
-        ], axis=1)  # fmt: skip
+        lower, upper = centre - second, centre + second
+        return np.stack([lower - first, lower + first, upper + first, upper - first], axis=1)
 
     def lines(self, frame: Frame) -> FloatArray:
         """(nc, 2, 3) m, a line per contact through its point along its normal.
 
-        It runs to centres of spheres and up to walls; into other bodies as deep as a sphere that
-        fits inside has its centre, or ``thick`` where that is less.
+        It runs to centres of spheres and up to walls. Into other bodies it runs to the centre of a
+        sphere that fits inside, but at most ``thick``.
         """
         points, normals = in_space(frame.points), in_space(frame.normals)
-        deep = np.minimum(self.scene.bodies.core, self.thick)
-        deep[self.walls] = 0.0
-        round_ = self._is(self.balls)
-        centre = in_space(frame.state.position)
-        ends = []
-        for side, sign in ((0, -1.0), (1, 1.0)):
-            body = frame.bodies[:, side]
-            inside = points + sign * deep[body, None] * normals
-            ends.append(np.where(round_[body, None], centre[body], inside))
-        return np.stack(ends, axis=1)
-
-    def _is(self, bodies: IntArray) -> BoolArray:
-        """(nb,) whether a body is one of these."""
-        flags = np.zeros(self.scene.nb, dtype=bool)
-        flags[bodies] = True
-        return flags
+        depth = np.minimum(self.scene.bodies.core, self.thick)
+        depth[self.walls] = 0.0
+        is_ball = np.isin(frame.bodies, self.balls)
+        centre = in_space(frame.state.position)[frame.bodies]
+        inward = depth[frame.bodies, None] * np.stack([-normals, normals], axis=1)
+        return np.where(is_ball[:, :, None], centre, points[:, None] + inward)
 
 
 def in_space(points: FloatArray) -> FloatArray:
@@ -150,7 +140,6 @@ class Meshes(Frozen):
     owner : (nv,) the body of each corner.
     vertices : (nv, 3) corners about the body's centre of mass, in its frame, m.
     triangles : (nt, 3) numbers of corners, anticlockwise seen from outside.
-    triangle_body : (nt,) whose triangle.
     edges : (ne, 2) corners that a drawn edge joins; none on round pieces in space.
     loops, first_loop : corners of the faces one after another, and (nf + 1,) where each begins.
     piece : (nf,) the piece of each face. smooth : (nf,) a facet of a round surface. In the plane
@@ -162,7 +151,6 @@ class Meshes(Frozen):
     owner: IntArray
     vertices: FloatArray
     triangles: IntArray
-    triangle_body: IntArray
     edges: IntArray
     loops: IntArray
     first_loop: IntArray
@@ -173,27 +161,29 @@ class Meshes(Frozen):
     @staticmethod
     def of(bodies: Bodies, depth: float) -> Meshes:
         """Meshes of bodies; in the plane plates ``depth`` m to either side of it."""
-        numbers, skins = _skins(bodies, depth)
+        table = bodies.table(Sphere)
+        balls = np.empty(0, dtype=np.int64) if table is None else table.body
+        pieces = np.flatnonzero(~np.isin(bodies.hulls.body, balls))
+        skins = [_skin(bodies.hulls, int(piece), depth) for piece in pieces]
+        body = bodies.hulls.body[pieces]
         count = np.array([len(skin.vertices) for skin in skins], dtype=np.int64)
-        first = np.append(0, np.cumsum(count))[:-1]
-        shifted = list(zip(skins, first.tolist(), strict=True))
+        first = np.append(0, np.cumsum(count))[:-1].tolist()
+        shifted = list(zip(skins, first, strict=True))
         loops = [[k + n for k in loop] for skin, n in shifted for loop in skin.loops]
-        of_face = np.repeat(np.arange(len(skins)), [len(skin.loops) for skin in skins])
-        fans = [(loop[0], b, c) for loop in loops for b, c in pairwise(loop[1:])]
-        sizes = np.array([len(loop) for loop in loops], dtype=np.int64)
-        number = np.array(numbers, dtype=np.int64)
+        edges = [(a + n, b + n) for skin, n in shifted for a, b in skin.edges]
+        triangles = [(loop[0], b, c) for loop in loops for b, c in pairwise(loop[1:])]
+        piece = np.repeat(np.arange(len(skins)), [len(skin.loops) for skin in skins])
         return Meshes(
-            body=np.unique(number),
-            owner=np.repeat(number, count),
+            body=np.unique(body),
+            owner=np.repeat(body, count),
             vertices=np.concatenate([*(skin.vertices for skin in skins), np.empty((0, 3))]),
-            triangles=_rows(fans, 3),
-            triangle_body=np.repeat(number[of_face], sizes - 2),
-            edges=_rows([(a + n, b + n) for skin, n in shifted for a, b in skin.edges], 2),
+            triangles=np.array(triangles, dtype=np.int64).reshape(-1, 3),
+            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
             loops=np.array([k for loop in loops for k in loop], dtype=np.int64),
-            first_loop=np.append(0, np.cumsum(sizes)).astype(np.int64),
-            piece=of_face.astype(np.int64),
-            smooth=np.array([skin.smooth for skin in skins], dtype=bool)[of_face],
-            piece_body=number,
+            first_loop=np.cumsum([0, *(len(loop) for loop in loops)]),
+            piece=piece,
+            smooth=np.array([skin.smooth for skin in skins], dtype=bool)[piece],
+            piece_body=body,
         )
 
     def quaternions(self, state: State) -> FloatArray:
@@ -206,11 +196,10 @@ class Meshes(Frozen):
 
     def placed(self, state: State) -> FloatArray:
         """(nv, 3) corners of bodies in place, m."""
-        turn = matrices(self.quaternions(state))
-        place = np.zeros((self.body.size, 3))
-        place[:, : state.dim] = state.position[self.body]
+        rotation = matrices(self.quaternions(state))
+        centre = in_space(state.position[self.owner])
         row = np.searchsorted(self.body, self.owner)
-        return np.asarray(place[row] + np.einsum("nij,nj->ni", turn[row], self.vertices))
+        return np.asarray(centre + np.einsum("nij,nj->ni", rotation[row], self.vertices))
 
     def faces(self, corners: FloatArray) -> list[FloatArray]:
         """The corners (n, …) of each face, of corners (nv, …) as they are shown."""
@@ -230,16 +219,6 @@ class Skin(NamedTuple):
     loops: Loops
     edges: Loops
     smooth: bool
-
-
-def _skins(bodies: Bodies, depth: float) -> tuple[list[int], list[Skin]]:
-    """Every piece of the bodies that are no spheres, and whose it is."""
-    hulls = bodies.hulls
-    table = bodies.table(Sphere)
-    balls = np.empty(0, dtype=np.int64) if table is None else table.body
-    numbers = np.flatnonzero(~np.isin(hulls.body, balls))
-    skins = [_skin(hulls, int(piece), depth) for piece in numbers]
-    return hulls.body[numbers].tolist(), skins
 
 
 def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
@@ -273,17 +252,14 @@ def plate(ring: FloatArray, depth: float, smooth: bool) -> Skin:
     """A plate with an outline (n, 2) m, ``depth`` m to either side of the plane."""
     n = len(ring)
     front, back = (np.column_stack([ring, np.full(n, z)]) for z in (depth, -depth))
-    after = np.roll(np.arange(n), -1)
-    sides = np.stack([back, back[after], front[after], front], axis=1)  # (n, 4, 3)
-    loops = [
-        list(range(n)),
-        list(range(2 * n - 1, n - 1, -1)),
-        *(list(range(k, k + 4)) for k in range(2 * n, 6 * n, 4)),
-    ]
-    edges = [(first + k, first + int(after[k])) for first in (0, n) for k in range(n)]
+    around = list(zip(range(n), [*range(1, n), 0], strict=True))
+    sides = [[n + a, n + b, b, a] for a, b in around]
+    edges = [(first + a, first + b) for first in (0, n) for a, b in around]
     if not smooth:
         edges += [(k, n + k) for k in range(n)]
-    return Skin(np.concatenate([front, back, sides.reshape(-1, 3)]), loops, edges, False)
+    return faceted(
+        np.concatenate([front, back]), [range(n), range(2 * n - 1, n - 1, -1), *sides], edges
+    )
 
 
 def faceted(x: FloatArray, loops: Loops, edges: Loops) -> Skin:
@@ -314,7 +290,3 @@ def capsule(start: FloatArray, end: FloatArray, radius: float) -> Skin:
     inverted = (normals * hull.equations[:, :3]).sum(axis=1) < 0.0
     triangles = np.where(inverted[:, None], hull.simplices[:, ::-1], hull.simplices)
     return Skin(points[hull.vertices], number[triangles].tolist(), (), True)
-
-
-def _rows(rows: Sequence[Sequence[int]], width: int) -> IntArray:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), width)

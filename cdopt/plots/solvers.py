@@ -227,6 +227,9 @@ def _accuracies(by_count: Axes, by_time: Axes, solutions: list[StepSolution]) ->
     for accuracy in sorted(a for a in asked if isinstance(a, float)):
         for axes in (by_count, by_time):
             axes.axhline(accuracy, color=QUIET, linewidth=0.9, linestyle=":", zorder=1, gid="goal")
-        style = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        style: dict[str, Any] = {
+            "xycoords": ("axes fraction", "data"),
+            "textcoords": "offset points",
+        }
         by_count.annotate(f"asked: {accuracy:g}", (0.0, accuracy), (4.0, 3.0), fontsize=SMALL,
                           color=QUIET, **style)  # fmt: skip

@@ -49,7 +49,7 @@ def test_pressure_in_the_plane_is_bars_and_walls_bear_nothing() -> None:
 
 def test_floor_of_a_table_is_its_feet() -> None:
     floor = floor_of(bank.load("table").step)
-    assert floor.places.shape == (4, 3)
+    assert floor.positions.shape == (4, 3)
     np.testing.assert_allclose(floor.pressure(np.array([1.0, 2.0, 3.0, 4.0])), [1, 2, 3, 4])
     assert floor_of(wedged()).contacts.tolist() == [2]
 

@@ -16,6 +16,7 @@ from pictures import by_gid, legible
 from shapes import ran
 
 import cdopt
+from cdopt._util import documents
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
@@ -34,7 +35,7 @@ FACETS = np.sin(2.0 * np.pi / AROUND) / (2.0 * np.pi / AROUND)  # of a circle's 
 def volumes(meshes: Meshes, corners: np.ndarray, nb: int) -> np.ndarray:
     """(nb,) signed volumes from the triangles."""
     own = np.linalg.det(corners[meshes.triangles]) / 6.0
-    return np.bincount(meshes.triangle_body, own, minlength=nb)
+    return np.bincount(meshes.owner[meshes.triangles[:, 0]], own, minlength=nb)
 
 
 def drawn(scene: Scene) -> Meshes:
@@ -259,8 +260,11 @@ class Kept:
 
 def kept(monkeypatch, run: cdopt.Trajectory) -> Kept:
     scripts = []
-    make = page._script
-    monkeypatch.setattr(page, "_script", lambda content: scripts.append(make(content)) or "")
+    render = documents.render
+    monkeypatch.setattr(
+        documents, "render", lambda name, **content: scripts.append(render(name, **content)) or ""
+    )
+    monkeypatch.setattr(page, "_parts", lambda snapshot: ("", ""))
     page.run_page(run)
     return Kept(scripts[0])
 

@@ -1,6 +1,6 @@
-"""Small contact problems as pages to play with: sliders for stiffness, load, power and order.
+"""Small contact problems as interactive pages: sliders for stiffness, load, power and order.
 
-A page needs no network and solves in itself, so that no table of stored answers limits a slider.
+A page needs no network and solves the problem itself whenever a slider moves.
 
 >>> import cdopt.plots.explore
 >>> posed = cdopt.plots.explore.of_scene(cdopt.scene.beam())
@@ -8,9 +8,17 @@ A page needs no network and solves in itself, so that no table of stored answers
 (('left', 'middle', 'right'), (10.0, 0.5))
 """
 
-from cdopt.plots.explore.exploration import MOST, Exploration, of_problem, of_scene, of_step
+from cdopt._util.documents import check_page
+from cdopt.plots.explore.exploration import (
+    MOST,
+    Exploration,
+    of_problem,
+    of_scene,
+    of_step,
+    page,
+    save_page,
+)
 from cdopt.plots.explore.loads import Load
-from cdopt.plots.explore.page import check_page, page, save_page
 
 __all__ = [
     "MOST",

@@ -1,15 +1,18 @@
-"""All that a page knows of a contact problem at rest, from a scene, a step or a named problem."""
+"""Explorations: small contact problems at rest, from scenes, steps or named problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cdopt._util import documents
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import plain
 from cdopt._util.frozen import Frozen
 from cdopt.collision import detect
 from cdopt.dynamics.rest import at_rest, closed, contact_names
@@ -23,9 +26,11 @@ from cdopt.scene import Scene
 from cdopt.study.named_problem import NamedProblem
 
 MOST = 60  # contacts, and degrees of freedom, that a page solves while a slider moves
+SOLVER = ("explore_solver.js", "explore_forces.js")  # the page's scripts that compute
 POWERS = (1.2, 3.0)  # the ends of the slider of the power
 
-_TRIFLE = 1e-9  # of a row's largest entry: round-off of a settled scene, no lever
+_INTERFACE = ("explore_drawing.js", "explore_words.js", "explore_page.js")
+_ROUND_OFF = 1e-9  # of a row's largest entry: smaller ones are round-off of a settled scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +48,7 @@ class Exploration(Frozen):
     names : (nc,) of the contacts.
     load : F̃, as sliders make it.
     body : name of the body that rests, where it is one and has a name.
-    picture : what is drawn, as the page reads it; None for nothing.
-    units : of forces.
+    picture : what is drawn, in the form that the page reads; None for nothing.
 
     Raises
     ------
@@ -62,7 +66,6 @@ class Exploration(Frozen):
     load: Load
     body: str = ""
     picture: Mapping[str, Any] | None = None
-    units: str = "N"
 
     def __post_init__(self) -> None:
         nc, nv = self.B.shape
@@ -72,27 +75,14 @@ class Exploration(Frozen):
         if not POWERS[0] <= self.power <= POWERS[1]:
             raise InvalidInput("power", f"{self.power:g}", f"{POWERS[0]:g} to {POWERS[1]:g}")
         top = np.abs(self.B).max(axis=1, keepdims=True)
-        object.__setattr__(self, "B", np.where(np.abs(self.B) > _TRIFLE * top, self.B, 0.0))
+        object.__setattr__(self, "B", np.where(np.abs(self.B) > _ROUND_OFF * top, self.B, 0.0))
         object.__setattr__(self, "stiffness", self.stiffness / self.stiffness.min())
         super().__post_init__()
 
     def content(self) -> dict[str, Any]:
-        """What the page's script reads."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "B": self.B.tolist(),
-            "W": self.response.tolist(),
-            "stiffness": self.stiffness.tolist(),
-            "power": self.power,
-            "powers": POWERS,
-            "hooke": HOOKE,
-            "names": self.names,
-            "load": self.load.content(),
-            "body": self.body or "body",
-            "picture": self.picture,
-            "units": self.units,
-        }
+        """The data of the page's script, as JSON values."""
+        content: dict[str, Any] = plain(vars(self) | {"load": vars(self.load)})
+        return content | {"body": self.body or "body", "powers": POWERS, "hooke": HOOKE}
 
 
 def check_size(nc: int, nv: int) -> None:
@@ -142,7 +132,7 @@ def of_scene(scene: Scene) -> Exploration:
 
 
 def of_problem(problem: NamedProblem) -> Exploration:
-    """A problem that was named in words; platforms are drawn, others are bars alone.
+    """A problem that ``cdopt.open_problem`` opened; platforms are drawn, others only as bars.
 
     Raises
     ------
@@ -225,3 +215,33 @@ def _upward(step: Step, contacts: IntArray, fixed: BoolArray) -> BoolArray:
 def _response(step: ContactStep) -> FloatArray:
     """Δt B M⁻¹ (nc, nv)."""
     return step.dt * step.mass.solve(step.B.toarray().T).T
+
+
+# --- the page -----------------------------------------------------------------------------
+
+
+def page(posed: Exploration) -> str:
+    """The text of a self-contained HTML page.
+
+    Parameters
+    ----------
+    posed : what is explored, by ``of_scene``, ``of_step`` or ``of_problem``.
+    """
+    drawn, scripts = posed.picture is not None, SOLVER + _INTERFACE
+    return documents.render(
+        "explore.html", title=posed.title, drawn=drawn, content=posed.content(), scripts=scripts
+    )
+
+
+def save_page(posed: Exploration, path: str | Path) -> Path:
+    """Write the page of an exploration to a file.
+
+    Parameters
+    ----------
+    posed : the exploration. path : of the page, ``.html``.
+
+    Raises
+    ------
+    InvalidInput : as ``check_page``, or a file that cannot be written.
+    """
+    return documents.save_page(page(posed), path)

@@ -1,11 +1,9 @@
-"""Loads that sliders make: a weight that moves, gravity that tilts, or one factor."""
+"""Loads set by sliders: a weight that moves, gravity that tilts, or one factor."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +24,7 @@ class Load(Frozen):
 
     Attributes
     ----------
-    kind : "weight": F̃ = W (base + Σ x_d ways_d), sliders W in N and its place x_d in m.
+    kind : "weight": F̃ = W (base + Σ x_d ways_d), sliders W in N and its position x_d in m.
         "gravity": F̃ = s (base + Σ g_d ways_d), sliders the factor s and the angles that gravity
         g leans by, in degrees: from straight down, and in space towards which side.
         "factor": F̃ = s base.
@@ -47,35 +45,18 @@ class Load(Frozen):
 
     def at(self, values: Sequence[float]) -> FloatArray:
         """F̃ (nv,) where the sliders stand at these values."""
-        first, rest = values[0], np.array(values[1:])
+        first, others = values[0], np.array(values[1:])
         if self.kind == GRAVITY:
-            lean = np.deg2rad(rest)
-            down, aside = -math.cos(lean[0]), math.sin(lean[0])
-            turn = lean[1] if lean.size > 1 else 0.0
-            across = [aside] if lean.size == 1 else [aside * math.cos(turn), aside * math.sin(turn)]
-            rest = self.gravity * np.array([*across, down])
-        if self.kind == FACTOR:
-            return read_only(first * self.base)
-        return read_only(first * (self.base + rest @ self.ways))
-
-    def content(self) -> dict[str, Any]:
-        """What the page's script reads."""
-        return {
-            "kind": self.kind,
-            "base": self.base.tolist(),
-            "ways": self.ways.tolist(),
-            "gravity": self.gravity,
-            "names": self.names,
-            "units": self.units,
-            "start": self.start,
-            "low": self.low,
-            "high": self.high,
-        }
+            lean, *turn = np.deg2rad(others)
+            across = [np.cos(turn[0]), np.sin(turn[0])] if turn else [1.0]
+            direction = [*(np.sin(lean) * np.array(across)), -np.cos(lean)]
+            others = self.gravity * np.array(direction)
+        return read_only(first * (self.base + others @ self.ways))
 
 
 def factor(load: FloatArray) -> Load:
     """A load of fixed direction."""
-    return _made(FACTOR, load, np.zeros((0, load.size)), [("load", "×", 1.0, 0.0, _HEAVIEST)])
+    return _load(FACTOR, load, np.zeros((0, load.size)), [("load", "×", 1.0, 0.0, _HEAVIEST)])
 
 
 def leaning(scene: Scene) -> Load:
@@ -97,17 +78,21 @@ def leaning(scene: Scene) -> Load:
         sliders.append(("lean to the right", "°", 0.0, -90.0, 90.0))
     else:
         sliders += [("lean", "°", 0.0, 0.0, 90.0), ("lean towards", "°", 0.0, 0.0, 360.0)]
-    return _made(GRAVITY, -base, -np.array(ways), sliders, size)
+    return _load(GRAVITY, -base, -np.array(ways), sliders, size)
 
 
 def weight(
-    B: FloatArray, load: FloatArray, points: FloatArray, normals: FloatArray, upward: BoolArray,
+    B: FloatArray,
+    load: FloatArray,
+    points: FloatArray,
+    normals: FloatArray,
+    upward: BoolArray,
     reach: tuple[FloatArray, FloatArray],
-) -> Load | None:  # fmt: skip
-    """A weight that moves over a platform; None where the load or the contacts are no such thing.
+) -> Load | None:
+    """A weight that moves over a platform; None if the load is not a weight on level supports.
 
-    Contacts must all push up, along the last axis, and then a weight anywhere on the platform is
-    carried as if by one more contact under it, whose row of B is linear in its place.
+    All contacts must push up, along the last axis. A weight on the platform then acts like one
+    more contact under it, whose row of B is linear in its position.
 
     Parameters
     ----------
@@ -116,10 +101,9 @@ def weight(
     reach : (dim,) least and largest coordinates that the platform reaches, m.
     """
     up = np.where(upward, 1.0, -1.0) * normals[:, -1]
-    place = points[:, :-1]
     if (up < 1.0 - _EXACT).any():
         return None
-    known = np.column_stack([np.ones(len(B)), place])
+    known = np.column_stack([np.ones(len(B)), points[:, :-1]])
     if np.linalg.matrix_rank(known) < known.shape[1]:
         return None
     rows: FloatArray = np.linalg.lstsq(known, B, rcond=None)[0].astype(np.float64)
@@ -129,24 +113,23 @@ def weight(
     if off > _EXACT or not share[0] > 0.0:
         return None
     at = [round(float(x), 10) for x in share[1:] / share[0]]
-    sliders = [("weight", "N", _tidy(float(share[0])), 0.0, _HEAVIEST * float(share[0]))]
+    size = float(share[0])  # ten digits, without the round-off of least squares
+    sliders = [("weight", "N", float(f"{size:.10g}"), 0.0, _HEAVIEST * size)]
     for name, x, least, most in zip("xy", at, *reach, strict=False):
         sliders.append((f"place {name}", "m", x, min(float(least), x), max(float(most), x)))
-    return _made(WEIGHT, rows[0], rows[1:], sliders)
-
-
-def _tidy(x: float) -> float:
-    """Without the round-off of a least-squares solve."""
-    return float(f"{x:.10g}")
+    return _load(WEIGHT, rows[0], rows[1:], sliders)
 
 
 def _worst(difference: FloatArray, values: FloatArray) -> float:
     return float(np.abs(difference).max() / max(np.abs(values).max(), 1e-300))
 
 
-def _made(
-    kind: str, base: FloatArray, ways: FloatArray,
-    sliders: Sequence[tuple[str, str, float, float, float]], gravity: float = 0.0,
-) -> Load:  # fmt: skip
+def _load(
+    kind: str,
+    base: FloatArray,
+    ways: FloatArray,
+    sliders: Sequence[tuple[str, str, float, float, float]],
+    gravity: float = 0.0,
+) -> Load:
     names, units, start, low, high = zip(*sliders, strict=True)
     return Load(kind, base, ways, gravity, names, units, start, low, high)

@@ -1,7 +1,7 @@
-"""The picture of a page: outlines of bodies, where contacts push, and where a load may stand.
+"""The picture of a page: outlines of bodies, positions of contacts and of the load.
 
-All in the plane of the screen, x to the right and y down, in metres. Scenes in space are seen from
-above one corner, without perspective.
+Coordinates are those of the screen, x to the right and y down, in metres. Scenes in space are shown
+in an isometric view.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cdopt.scene import Scene, State
 _THICK = 0.03  # of a platform's length: how thick it is drawn
 _LONGEST = 0.26, 0.12  # arrows, of the picture's size: few contacts, and many
 _FEW = 8
-_ROOM = 0.05  # of the picture's size, around it
-_OVER = 1.2  # how much larger than its supports a platform is that is known by nothing else
+_MARGIN = 0.05  # of the picture's size, around it
+_OVER = 1.2  # size of a platform over that of its supports, if only these are known
 _TINY = 1e-12  # m: extents that count as none
 
 Reach = tuple[FloatArray, FloatArray]
@@ -31,7 +31,7 @@ Reach = tuple[FloatArray, FloatArray]
 def of_bodies(
     scene: Scene, state: State, posed: Step, contacts: IntArray, upward: BoolArray, load: Load
 ) -> dict[str, Any]:
-    """Bodies of a scene in a state, its closed contacts, and room for the load's arrow."""
+    """Bodies of a scene in a state, its closed contacts, and space for the load's arrow."""
     solids = Solids.of(scene, state.position)
     view, fixed = _view(scene.dim), scene.bodies.fixed
     balls = _balls(solids, state)
@@ -50,7 +50,7 @@ def of_bodies(
 
 
 def of_platform(posed: Step, contacts: IntArray, load: Load) -> dict[str, Any]:
-    """A plain platform on its contacts, where nothing is known but these."""
+    """A plain platform on its contacts, for a step whose bodies have no shape."""
     points, normals = np.asarray(posed.points)[contacts], np.asarray(posed.normals)[contacts]
     dim = points.shape[1]
     view = _view(dim)
@@ -79,8 +79,8 @@ def reach_of(scene: Scene, state: State, bodies: IntArray) -> Reach:
 def reach_of_platform(points: FloatArray) -> Reach:
     """(dim,) least and largest coordinates of a platform known by its contact points alone, m."""
     low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.5 * (_OVER - 1.0) * (high - low)
-    return low - room, high + room
+    beyond = 0.5 * (_OVER - 1.0) * (high - low)
+    return low - beyond, high + beyond
 
 
 # --- shapes ----------------------------------------------------------------------------
@@ -146,27 +146,31 @@ def _heads(anchor: FloatArray, load: Load) -> FloatArray:
 
 
 def _picture(
-    shapes: list[dict[str, Any]], points: FloatArray, normals: FloatArray, upward: BoolArray,
-    both_free: BoolArray, heads: FloatArray, view: FloatArray,
-) -> dict[str, Any]:  # fmt: skip
+    shapes: list[dict[str, Any]],
+    points: FloatArray,
+    normals: FloatArray,
+    upward: BoolArray,
+    both_free: BoolArray,
+    heads: FloatArray,
+    view: FloatArray,
+) -> dict[str, Any]:
+    """Shapes, contacts and the box around them and around all arrows, as the page reads them."""
     at = points @ view.T
     push = (np.where(upward, 1.0, -1.0)[:, None] * normals) @ view.T
-    seen = [at]
+    corners = [at]
     for shape in shapes:
         x, y, r = shape.get("circle", (0.0, 0.0, 0.0))
-        seen.append(np.array(shape.get("outline", [[x - r, y - r], [x + r, y + r]])))
-    low, high = np.concatenate(seen).min(axis=0), np.concatenate(seen).max(axis=0)
+        corners.append(np.array(shape.get("outline", [[x - r, y - r], [x + r, y + r]])))
+    low, high = np.concatenate(corners).min(axis=0), np.concatenate(corners).max(axis=0)
     size = float(np.linalg.norm(high - low))
     long = _LONGEST[0 if len(points) <= _FEW else 1] * size
-    tails, ends_of_load = (at - long * push)[~both_free], heads @ view.T
-    ends = np.vstack([low, high, tails, ends_of_load, ends_of_load - [0.0, 1.15 * long]])
-    low, high = ends.min(axis=0) - _ROOM * size, ends.max(axis=0) + _ROOM * size
+    tails, load_ends = (at - long * push)[~both_free], heads @ view.T
+    ends = np.vstack([low, high, tails, load_ends, load_ends - [0.0, 1.15 * long]])
+    low, high = ends.min(axis=0) - _MARGIN * size, ends.max(axis=0) + _MARGIN * size
+    arrows = zip(at.tolist(), push.tolist(), both_free.tolist(), strict=True)
     return {
         "shapes": shapes,
-        "contacts": [
-            {"at": a, "push": d, "inside": bool(free)}
-            for a, d, free in zip(at.tolist(), push.tolist(), both_free, strict=True)
-        ],
+        "contacts": [{"at": a, "push": d, "inside": free} for a, d, free in arrows],
         "box": [*low.tolist(), *(high - low).tolist()],
         "long": long,
         "view": view.tolist(),

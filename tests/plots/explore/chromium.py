@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from browser import PROGRAM
 
-from cdopt.plots.explore.page import solver
+from cdopt._util import documents
+from cdopt.plots.explore.exploration import SOLVER
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 
@@ -18,7 +19,7 @@ _PLAIN = "(k, v) => typeof v === 'number' && !Number.isFinite(v) ? String(v) : v
 
 def load_solver(view: Any) -> None:
     """The page's solver alone, in an empty page."""
-    view.run(f"{solver()}\n0")
+    view.run(f"{documents.source(*SOLVER)}\n0")
 
 
 def evaluate(view: Any, expression: str) -> Any:

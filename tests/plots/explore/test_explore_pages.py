@@ -17,7 +17,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.cli.main import app
 from cdopt.hyperstatic import indeterminacy
 from cdopt.plots import explore
-from cdopt.plots.explore.page import page
+from cdopt.plots.explore.exploration import page
 from cdopt.scene import open_scene
 
 runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})

@@ -148,7 +148,7 @@ function answer(asked) {
   const key = load.join();
   if (key !== knownLoad) [known, knownLoad] = [CdoptSolver.admissible(CDOPT.B, load), key];
   return CdoptForces.answer({
-    B: CDOPT.B, W: CDOPT.W, load, stiffness: asked.stiffness.map((x) => 10 ** x), power: asked.power,
+    B: CDOPT.B, W: CDOPT.response, load, stiffness: asked.stiffness.map((x) => 10 ** x), power: asked.power,
     order: asked.order, start: new Array(N).fill(asked.start * START_UNIT), known,
   });
 }

@@ -30,7 +30,7 @@ const CdoptWords = (() => {
   const PREFIXES = { '-4': 'p', '-3': 'n', '-2': 'µ', '-1': 'm', 0: '', 1: 'k', 2: 'M', 3: 'G' };
   const usual = Math.floor(Math.log10(CdoptSolver.largest(CdoptLoad.at(CDOPT.load.start)) || 1) / 3);
   const third = Math.min(Math.max(usual, -4), 3);
-  const unit = `${PREFIXES[third]}${CDOPT.units}`;
+  const unit = `${PREFIXES[third]}N`;
 
   function number(x) {
     if (x === Infinity) return '∞';
