@@ -123,7 +123,7 @@ def test_a_common_velocity_changes_no_residual() -> None:
         assert two[residual.name] == pytest.approx(residual.value, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_certificate_does_not_see_units(seed: int) -> None:
     """Lengths in micrometres, masses in tonnes: the same pure numbers."""
     step = random_step(seed)

@@ -12,89 +12,56 @@ import cdopt
 
 CHOSEN = cdopt.backends.Modelled("clarabel")
 seeds = st.integers(0, 10_000)
-powers = st.sampled_from([2.0, 2.5])
-QUICK = settings(max_examples=20)
 
 
-def loaded_truss(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """B, a load that contacts can carry, stiffness."""
+@settings(max_examples=20)
+@given(seeds, st.sampled_from([2.0, 2.5]))
+def test_compatible_forces_of_a_truss(seed: int, power: float) -> None:
+    """Numbering, units and common factors: dofs 0–2 are translations, 3–4 rotations."""
     rng = np.random.default_rng(seed)
-    B = rng.standard_normal((9, 5))
-    return B, B.T @ rng.random(9), rng.uniform(0.5, 2.0, 9)
-
-
-def solve(B, load, k, power, form="complementary"):
-    f = cdopt.NoTensionTruss(B, load, k, power, form).solve(CHOSEN, check=False).f
-    assume(f is not None)  # Clarabel's own failures are no claim of ours
-    return f
-
-
-def close(f: np.ndarray, expected: np.ndarray, power: float) -> None:
-    """Solver accuracy: the square root of its gap through cones, or where contacts just touch."""
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(f / scale, expected / scale, atol=3e-4 if power == 2 else 3e-3)
-
-
-@QUICK
-@given(seeds, powers)
-def test_the_order_of_contacts(seed: int, power: float) -> None:
-    B, load, k = loaded_truss(seed)
-    order = np.random.default_rng(seed).permutation(9)
-    close(solve(B[order], load, k[order], power), solve(B, load, k, power)[order], power)
-
-
-@QUICK
-@given(seeds, powers)
-def test_the_numbering_of_bodies(seed: int, power: float) -> None:
-    B, load, k = loaded_truss(seed)
-    order = np.random.default_rng(seed).permutation(5)
-    close(solve(B[:, order], load[order], k, power), solve(B, load, k, power), power)
-
-
-@QUICK
-@given(seeds, powers, st.sampled_from([1e-9, 1e9]), st.sampled_from([1e-6, 1e6]))
-def test_units_of_force_and_length(seed: int, power: float, force: float, length: float) -> None:
-    """Dofs 0–2 are translations, 3–4 rotations, whose levers are lengths."""
-    B, load, k = loaded_truss(seed)
+    B, k = rng.standard_normal((9, 5)), rng.uniform(0.5, 2.0, 9)
+    load = B.T @ rng.random(9)
+    order, dofs = rng.permutation(9), rng.permutation(5)
+    force, length = 10.0 ** rng.choice([-9, 9]), 10.0 ** rng.choice([-6, 6])
     lever = np.where(np.arange(5) < 3, 1.0, length)
     unit = force / length ** (power - 1.0)
-    scaled = solve(B * lever, load * force * lever, k * unit, power)
-    close(scaled / force, solve(B, load, k, power), power)
+    factor = 10.0 ** rng.uniform(-6.0, 6.0)
+    changed = {
+        "order of contacts": ((B[order], load, k[order]), lambda f: f[np.argsort(order)]),
+        "numbering of dofs": ((B[:, dofs], load[dofs], k), lambda f: f),
+        "units": ((B * lever, load * force * lever, k * unit), lambda f: f / force),
+        "common factor of stiffness": ((B, load, factor * k), lambda f: f),
+        "proportional loads": ((B, 7.0 * load, k), lambda f: f / 7.0),
+    }
+    expected = cdopt.NoTensionTruss(B, load, k, power).solve(CHOSEN, check=False).f
+    assume(expected is not None)  # Clarabel's own failures are not cdopt's
+    # an interior point resolves forces to the root of its gap through cones, or where they vanish
+    tolerance = (3e-4 if power == 2.0 else 3e-3) * np.abs(expected).max()
+    for name, (problem, back) in changed.items():
+        f = cdopt.NoTensionTruss(*problem, power).solve(CHOSEN, check=False).f
+        if f is not None:
+            np.testing.assert_allclose(back(f), expected, atol=tolerance, err_msg=name)
 
 
-@QUICK
+@settings(max_examples=20)
 @given(seeds, st.sampled_from([1e-9, 1e9]), st.sampled_from([1e-6, 1e6]))
 def test_units_of_a_step(seed: int, force: float, length: float) -> None:
     """Time stays in seconds, so mass scales as force / length."""
     step = random_step(seed)
-    mass = force / length
-    other = cdopt.ContactStep(
-        M=step.M * mass, B=step.B, phi=step.phi * length, v=step.v * length,
-        F_ext=step.F_ext * force, dt=step.dt, stiffness=step.stiffness,
-    )  # fmt: skip
+    other = step.replace(
+        M=step.M * (force / length),
+        phi=step.phi * length,
+        v=step.v * length,
+        F_ext=step.F_ext * force,
+    )
     for form in ("force", "velocity"):
-        one = cdopt.ClassicCD(step, form).solve(CHOSEN, check=False)
-        two = cdopt.ClassicCD(other, form).solve(CHOSEN, check=False)
-        assert (one.f is None) == (two.f is None)  # Clarabel fails in any units, or in none
-        assume(one.f is not None)
+        first = cdopt.ClassicCD(step, form).solve(CHOSEN, check=False)
+        second = cdopt.ClassicCD(other, form).solve(CHOSEN, check=False)
+        assert (first.f is None) == (second.f is None)  # Clarabel fails in any units, or in none
+        assume(first.f is not None)
         speed = np.abs(step.v_star).max()
-        np.testing.assert_allclose(two.v_next / length, one.v_next, atol=1e-6 * speed)
-        assert two.certificate.worst == pytest.approx(one.certificate.worst, abs=1e-6)
-
-
-@QUICK
-@given(seeds, powers, st.floats(1e-6, 1e6))
-def test_a_common_factor_of_stiffness(seed: int, power: float, factor: float) -> None:
-    B, load, k = loaded_truss(seed)
-    close(solve(B, load, factor * k, power), solve(B, load, k, power), power)
-
-
-@QUICK
-@given(seeds, powers)
-def test_loads_and_forces_are_proportional(seed: int, power: float) -> None:
-    """The limit of infinite stiffness has no other scale of force."""
-    B, load, k = loaded_truss(seed)
-    close(solve(B, 7.0 * load, k, power) / 7.0, solve(B, load, k, power), power)
+        np.testing.assert_allclose(second.v_next / length, first.v_next, atol=1e-6 * speed)
+        assert second.certificate.worst == pytest.approx(first.certificate.worst, abs=1e-6)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -123,19 +90,18 @@ def test_a_step_seen_in_the_plane_or_in_space_is_the_same() -> None:
     np.testing.assert_allclose(flat, deep, atol=1e-9)
 
 
-NUMBERED = (
-    "beam-stiff-middle", "table", "tripod", "supports", "duplicated-contacts", "rank-deficient",
-    "stiffness-ratio", "ten-orders", "crystal-2d", "pyramid-hertz", "pyramid-falling",
-)  # fmt: skip
+NUMBERED = ("beam-stiff-middle", "rank-deficient", "stiffness-ratio", "ten-orders", "crystal-2d")
 
 
 def renumbered(step: cdopt.ContactStep, order: np.ndarray, dofs: np.ndarray) -> cdopt.ContactStep:
     """The same step with contacts and degrees of freedom in another order."""
-    return cdopt.ContactStep(
-        step.M[dofs][:, dofs], step.B[order][:, dofs], step.phi[order], step.v[dofs],
-        step.F_ext[dofs], step.dt, stiffness=step.stiffness[order],
-        restitution=step.restitution[order], gap_rate=step.gap_rate[order], v_min=step.v_min,
-    )  # fmt: skip
+    return step.select(order).replace(
+        M=step.M[dofs][:, dofs],
+        B=step.B[order][:, dofs],
+        v=step.v[dofs],
+        F_ext=step.F_ext[dofs],
+        dof_body=None,
+    )
 
 
 @pytest.mark.parametrize("name", NUMBERED)
