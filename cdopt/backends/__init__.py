@@ -9,9 +9,8 @@ from cdopt._util.arguments import guard
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability, RunResult
-from cdopt.backends.direct import Direct
 from cdopt.backends.lemke import LCP
-from cdopt.backends.modelled import Modelled
+from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.newton import Auto, InteriorPoint, Newton
 from cdopt.backends.osqp_session import OSQPSession, osqp_session
 from cdopt.backends.pgs import PGS

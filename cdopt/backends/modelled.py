@@ -1,7 +1,7 @@
-"""Any solver that CVXPY has installed, as a backend: CVXPY compiles, the solver solves.
+"""Solvers behind CVXPY: CVXPY compiles the problem, the solver solves it, CVXPY reads it back.
 
-The three stages are timed apart. Nothing is retried, relaxed or handed to another solver. Python
-threads may solve one problem at once: CVXPY compiles and reads back for one of them at a time, and
+The three stages are timed apart. Nothing is retried, relaxed or handed to another solver. Several
+Python threads may solve one problem: CVXPY compiles and reads back for one of them at a time, and
 each solver works on data of its own.
 """
 
@@ -9,39 +9,43 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import cvxpy as cp
-import cvxpy.settings as words
+import cvxpy.settings as keys
 
 from cdopt._util import checks
-from cdopt._util.errors import BackendUnavailable, InvalidInput
+from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.backends import registry, warm
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.posing import POSING
-from cdopt.backends.registry import limited_by, options_for, time_limit_for
+from cdopt.backends.registry import Point, limited_by, options_for, time_limit_for
+from cdopt.backends.warm import Compiled
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
-    words.OPTIMAL: "solved",
-    words.OPTIMAL_INACCURATE: "inaccurate",
-    words.USER_LIMIT: "inaccurate",
-    words.INFEASIBLE: "infeasible",
-    words.INFEASIBLE_INACCURATE: "infeasible",
-    words.UNBOUNDED: "unbounded",
-    words.UNBOUNDED_INACCURATE: "unbounded",
-    words.INFEASIBLE_OR_UNBOUNDED: "infeasible",
+    keys.OPTIMAL: "solved",
+    keys.OPTIMAL_INACCURATE: "inaccurate",
+    keys.USER_LIMIT: "inaccurate",
+    keys.INFEASIBLE: "infeasible",
+    keys.INFEASIBLE_INACCURATE: "infeasible",
+    keys.UNBOUNDED: "unbounded",
+    keys.UNBOUNDED_INACCURATE: "unbounded",
+    keys.INFEASIBLE_OR_UNBOUNDED: "infeasible",
 }
 
 FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
     cp.SolverError, TypeError, ValueError, AttributeError, KeyError, IndexError,
     RuntimeError, ArithmeticError, MemoryError, NotImplementedError, ImportError,
 )  # fmt: skip
+
+
+DIRECT = tuple(name for name, record in registry.SOLVERS.items() if record.direct is not None)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Modelled:
             checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
             if options_for(self.name, self.accuracy) is None:
                 raise InvalidInput(
-                    "accuracy", f"{self.name}, whose words for it are unknown", "options instead"
+                    "accuracy", f"{self.name}, whose settings for it are unknown", "options instead"
                 )
 
     @property
@@ -111,57 +115,157 @@ class Modelled:
         time_limit: float | None = None,
     ) -> RunResult:
         """Compile with CVXPY, solve once, read the iterate back."""
-        deadline, settings = Deadline.after(time_limit), self.settings
-        limited = "" if time_limit is None else limited_by(self.name)
-        start = None
+
+        def prepare(compiled: Compiled) -> Point | None:
+            if warm_start is None or not self.capability.warm_start:
+                return None
+            posed.seed(warm_start)
+            return warm.point(self.name, posed.problem, compiled)
+
+        def call(compiled: Compiled, start: Point | None, options: dict[str, Any]) -> Any:
+            data, chain, _ = compiled
+            if start is None:
+                cache = cp.Problem(cp.Minimize(0))  # holds what CVXPY would keep for a next solve
+                return chain.solve_via_data(cache, data, False, verbose, options)
+            record = registry.SOLVERS[self.name]
+            if record.direct is None or record.cvxpy_defaults is None:
+                raise NotImplementedError(f"no warm start for {self.name}")
+            options = {**record.cvxpy_defaults, **options, "verbose": verbose}
+            return record.direct(data, options, start)()
+
+        settings = self.settings
+        return run_compiled(posed, self.name, settings, settings, prepare, call, time_limit)
+
+
+@dataclass(frozen=True)
+class Direct:
+    """A general solver called by its own interface, as its own users would call it.
+
+    CVXPY compiles the problem and reads the answer back. Set-up and solve are the solver's own,
+    with its own defaults instead of those that CVXPY puts in their place.
+
+    Parameters
+    ----------
+    solver : one whose record in ``cdopt.backends.registry`` says how it is called directly.
+    accuracy : translated into the solver's own settings; None leaves its own defaults.
+
+    Raises
+    ------
+    Unsupported : no such interface here.
+    InvalidInput, BackendUnavailable : an unknown solver, one that is not installed, or an
+        accuracy out of range.
+    """
+
+    solver: str
+    accuracy: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver in registry.SOLVERS and self.solver not in DIRECT:
+            raise Unsupported("call 'direct'", f"not known for {self.solver}", DIRECT)
+        Modelled(self.solver, self.accuracy)  # validates both
+
+    @property
+    def name(self) -> str:
+        """The solver, and how it is called."""
+        return f"{self.solver}, direct"
+
+    @property
+    def capability(self) -> Capability:
+        """What the solver can take; it takes no start."""
+        return Capability(classes=registry.capability(self.solver).classes)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings handed to the solver; empty means its own defaults."""
+        return Modelled(self.solver, self.accuracy).settings
+
+    def run(
+        self,
+        posed: Problem,
+        warm_start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Compile with CVXPY, set up and solve by the solver's own interface, read back."""
+        record = registry.SOLVERS[self.solver]
+
+        def call(compiled: Compiled, start: None, options: dict[str, Any]) -> Any:
+            assert record.direct is not None
+            return record.direct(compiled[0], options, start)()
+
+        return run_compiled(
+            posed,
+            self.solver,
+            self.settings,
+            record.direct_options,
+            lambda compiled: None,
+            call,
+            time_limit,
+        )
+
+
+# --- what every call of a solver behind CVXPY shares ---------------------------------------
+
+
+def run_compiled(
+    posed: Problem,
+    name: str,
+    settings: Mapping[str, Any],
+    compile_options: Mapping[str, Any],
+    prepare: Callable[[Compiled], Any],
+    call: Callable[[Compiled, Any, dict[str, Any]], Any],
+    time_limit: float | None,
+) -> RunResult:
+    """Compile the problem for the solver ``name``, call it once and read the iterate back.
+
+    ``prepare`` runs under CVXPY's lock after compiling; ``call`` takes what CVXPY compiled, what
+    ``prepare`` returned and the settings with the time left, and returns the solver's own result.
+    """
+    deadline, timings = Deadline.after(time_limit), dict[str, float]()
+    limited = "" if time_limit is None else limited_by(name)
+    stage, started = "compile", time.perf_counter()
+    try:
         with POSING:
-            problem = posed.problem
-            started = time.perf_counter()
-            try:
-                compiled = compiled_for(problem, self.name, settings)
-            except FOREIGN_ERRORS as error:
-                return failure(error, {"compile": time.perf_counter() - started}, settings, limited)
-            if warm_start is not None and self.capability.warm_start:
-                posed.seed(warm_start)
-                start = warm.point(self.name, problem, compiled)
-        ready = time.perf_counter()
-        timings = {"compile": ready - started}
+            compiled = compiled_for(posed.problem, name, compile_options)
+            prepared = prepare(compiled)
+        timings[stage] = time.perf_counter() - started
         if deadline.passed:
-            return out_of_time(timings, settings, limited)
+            return RunResult(
+                TIME_LIMIT, "failed", None, timings,
+                settings=settings, out_of_time=True, limited=limited,
+            )  # fmt: skip
         options = dict(settings)
         if time_limit is not None:
-            options |= time_limit_for(self.name, settings, deadline.left)
-        data, chain, inverse = compiled
-        try:
-            if start is None:
-                keeper = cp.Problem(cp.Minimize(0))  # holds what CVXPY would keep for a next solve
-                raw = chain.solve_via_data(keeper, data, False, verbose, options)
-            else:
-                raw = warm.solve(self.name, data, {**options, "verbose": verbose}, start)
-        except FOREIGN_ERRORS as error:
-            timings["solve"] = time.perf_counter() - ready
-            return failure(error, timings, settings, limited)
-        solved = time.perf_counter()
-        timings["solve"] = solved - ready
-        with POSING:
-            try:
-                result = chain.invert(raw, inverse)
-                iterate = read_back(posed, result)
-            except FOREIGN_ERRORS as error:
-                return failure(error, timings, settings, limited)
-        timings["read"] = time.perf_counter() - solved
-        return result_of(raw, result, iterate, timings, settings, limited)
+            options |= time_limit_for(name, settings, deadline.left)
+        stage, started = "solve", time.perf_counter()
+        raw = call(compiled, prepared, options)
+        timings[stage] = time.perf_counter() - started
+        stage, started = "read", time.perf_counter()
+        with POSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
+            result = compiled[1].invert(raw, compiled[2])
+            iterate = _read_back(posed, result)
+        timings[stage] = time.perf_counter() - started
+    except InvalidInput:
+        raise
+    except FOREIGN_ERRORS as error:
+        timings[stage] = time.perf_counter() - started
+        status = f"{type(error).__name__}: {error}"
+        return RunResult(
+            status, "failed", None, timings, raw=error, settings=settings, limited=limited
+        )
+    return _result_of(raw, result, iterate, timings, settings, limited)
 
 
-def read_back(posed: Problem, result: Any) -> Iterate | None:
+def _read_back(posed: Problem, result: Any) -> Iterate | None:
     """The iterate in CVXPY's ``result``, after it stands in the problem's variables."""
-    if result.status not in words.SOLUTION_PRESENT:
+    if result.status not in keys.SOLUTION_PRESENT:
         return None
     posed.problem.unpack(result)
     return posed.iterate()
 
 
-def result_of(
+def _result_of(
     raw: Any, result: Any, iterate: Iterate | None, timings: dict[str, float],
     settings: Mapping[str, Any], limited: str,
 ) -> RunResult:  # fmt: skip
@@ -176,7 +280,7 @@ def result_of(
         claim=claim,
         iterate=iterate,
         timings=timings,
-        iterations=_count(result.attr.get(words.NUM_ITERS)),
+        iterations=_count(result.attr.get(keys.NUM_ITERS)),
         raw=raw,
         settings=settings,
         out_of_time=late,
@@ -184,25 +288,8 @@ def result_of(
     )
 
 
-def out_of_time(timings: dict[str, float], settings: Mapping[str, Any], limited: str) -> RunResult:
-    """The result where no time is left for the solver."""
-    return RunResult(
-        TIME_LIMIT, "failed", None, timings, settings=settings, out_of_time=True, limited=limited
-    )
-
-
-def failure(
-    error: Exception, timings: dict[str, float], settings: Mapping[str, Any], limited: str
-) -> RunResult:
-    """The result where CVXPY or the solver raised an exception."""
-    status = f"{type(error).__name__}: {error}"
-    return RunResult(status, "failed", None, timings, raw=error, settings=settings, limited=limited)
-
-
-def compiled_for(
-    problem: cp.Problem, name: str, settings: Mapping[str, Any]
-) -> tuple[Any, Any, Any]:
-    """CVXPY's data for one solver. That powers become second-order cones is meant."""
+def compiled_for(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> Compiled:
+    """CVXPY's data for one solver. Its warning that powers become second-order cones is hidden."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Power atom with exponent")
         return problem.get_problem_data(name.upper(), solver_opts=dict(settings))

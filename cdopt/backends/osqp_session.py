@@ -12,7 +12,7 @@ quadratic programs*, Math. Program. Comput. 12 (2020) 637, section 5.
 
 from __future__ import annotations
 
-import time
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,24 +26,14 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends import warm
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
-from cdopt.backends.deadline import Deadline
-from cdopt.backends.modelled import (
-    FOREIGN_ERRORS,
-    Modelled,
-    compiled_for,
-    failure,
-    read_back,
-    result_of,
-)
-from cdopt.backends.posing import POSING
-from cdopt.backends.registry import SOLVERS, limited_by, osqp_data, time_limit_for
+from cdopt.backends.modelled import Modelled, run_compiled
+from cdopt.backends.registry import SOLVERS, Point, osqp_data
 from cdopt.backends.warm import Compiled
 from cdopt.problem import ProblemData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 _ENDLESS = 1e10  # seconds, OSQP's own default
-_STAGES = ("compile", "set-up", "solve", "read")
 
 
 class OSQPSession:
@@ -80,6 +70,7 @@ class OSQPSession:
         self.settings = settings
         self.setups = self.updates = 0
         self._solver: Any = None
+        self._updated = False
         self._program: _Program | None = None
         self._last: _Last | None = None
 
@@ -104,51 +95,55 @@ class OSQPSession:
         time_limit: float | None = None,
     ) -> RunResult:
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
-        deadline, settings = Deadline.after(time_limit), self.settings.settings
-        limited = "" if time_limit is None else limited_by(self.name)
-        with POSING:
-            problem = posed.problem
-            clock = [time.perf_counter()]
-            try:
-                compiled = compiled_for(problem, self.name, settings)
-                clock.append(time.perf_counter())
-                new = _Program(osqp_data(compiled[0]), posed.data)
-                how = self._prepare(new, problem, compiled, verbose, deadline)
-                start = self._point(posed, compiled, warm_start, how)
-                if start is not None:
-                    self._solver.warm_start(*start)
-                clock.append(time.perf_counter())
-                raw = self._solver.solve(raise_error=False)
-                clock.append(time.perf_counter())
-                _, chain, inverse = compiled
-                result = chain.invert(raw, inverse)
-                iterate = read_back(posed, result)
-            except InvalidInput:
-                self.forget()
-                raise
-            except FOREIGN_ERRORS as error:
-                self.forget()
-                seconds = {"compile": time.perf_counter() - clock[0]}
-                return failure(error, seconds, settings, limited)
-        clock.append(time.perf_counter())
-        timings = dict(zip(_STAGES, np.diff(clock).tolist(), strict=True))
-        outcome = result_of(raw, result, iterate, timings, {**settings, "session": how}, limited)
-        if outcome.claim == "solved" and iterate is not None:
-            self._last = _Last(iterate, posed.data.contact_ids, posed.data.kind, (raw.x, raw.y))
+        settings = self.settings.settings
+
+        def prepare(compiled: Compiled) -> Point | None:
+            updated = self._take(_Program(osqp_data(compiled[0]), posed.data), posed, compiled)
+            return self._point(posed, compiled, warm_start, updated)
+
+        def call(compiled: Compiled, start: Point | None, options: dict[str, Any]) -> Any:
+            self._load({"time_limit": _ENDLESS, **options, "verbose": verbose})
+            if start is not None:
+                self._solver.warm_start(*start)
+            return self._solver.solve(raise_error=False)
+
+        try:
+            result = run_compiled(posed, self.name, settings, settings, prepare, call, time_limit)
+        except InvalidInput:
+            self.forget()
+            raise
+        data, how = posed.data, "updated" if self._updated else "set up"
+        if result.claim == "solved" and result.iterate is not None:
+            point = result.raw.x, result.raw.y
+            self._last = _Last(result.iterate, data.contact_ids, data.kind, point)
         else:
             self.forget()
-        return outcome
+        return dataclasses.replace(result, settings={**settings, "session": how})
 
     def forget(self) -> None:
         """Drop the solver and the last solution; the next step is set up anew, from zero."""
         self._solver = self._program = self._last = None
 
+    def _take(self, new: _Program, posed: Problem, compiled: Compiled) -> bool:
+        """Take over the step's numbers; returns whether the solver at hand can be updated."""
+        before, self._program = self._program, new
+        self._updated = before is not None and new.is_like(before)
+        if not self._updated:
+            new.widen(*_labels(new, posed.problem, compiled))
+        elif before is not None:
+            self._updated = new.fits(before)
+        return self._updated
+
     def _point(
-        self, posed: Problem, compiled: Compiled, given: WarmStart | None, how: str
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """x and y to start from: OSQP's own where they follow, or those of forces by name."""
+        self, posed: Problem, compiled: Compiled, given: WarmStart | None, updated: bool
+    ) -> Point | None:
+        """x and y to start from: those of the given solution, or of the last one; None from zero.
+
+        An updated OSQP that starts from its own last solution is given the very point at which it
+        ended.
+        """
         last = self._last
-        if last is not None and how == "updated" and (given is None or last.is_of(given)):
+        if last is not None and updated and (given is None or last.is_of(given)):
             return last.point
         start = given or (None if last is None else last.start(posed.data))
         if start is None:
@@ -156,27 +151,22 @@ class OSQPSession:
         posed.seed(start)
         return warm.point(self.name, posed.problem, compiled)
 
-    def _prepare(
-        self, new: _Program, problem: cp.Problem, compiled: Compiled, verbose: bool,
-        deadline: Deadline,
-    ) -> str:  # fmt: skip
-        """New numbers into the solver at hand, or a new solver; returns which."""
-        before, self._program = self._program, new
-        own = self.settings.settings
-        limit = time_limit_for(self.name, own, min(deadline.left, _ENDLESS))
-        if before is None or not new.is_like(before):
-            new.widen(*_labels(new, problem, compiled))
-        elif new.fits(before):
-            numbers = {f"{name}x": matrix.data for name, matrix in new.stored().items()}
-            self._solver.update(**new.vectors, **numbers)
-            self._solver.update_settings(verbose=verbose, **limit)
+    def _load(self, options: dict[str, Any]) -> None:
+        """New numbers into the solver at hand, or a new solver."""
+        assert self._program is not None
+        vectors, matrices = self._program.vectors, self._program.stored()
+        if self._updated:
+            numbers = {f"{name}x": matrix.data for name, matrix in matrices.items()}
+            self._solver.update(**vectors, **numbers)
+            self._solver.update_settings(
+                verbose=options["verbose"], time_limit=options["time_limit"]
+            )
             self.updates += 1
-            return "updated"
-        settings = {**(SOLVERS["osqp"].cvxpy_defaults or {}), **own, **limit, "verbose": verbose}
+            return
         self._solver = osqp.OSQP()
-        self._solver.setup(**new.stored(), **new.vectors, **settings)
+        defaults = SOLVERS["osqp"].cvxpy_defaults or {}
+        self._solver.setup(**matrices, **vectors, **{**defaults, **options})
         self.setups += 1
-        return "set up"
 
     def __repr__(self) -> str:
         options = ", ".join(f"{key}={value!r}" for key, value in self.settings.settings.items())

@@ -21,17 +21,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.backends.registry import SOLVERS, Data, Point
+from cdopt.backends.registry import SOLVERS, Point
 
 Compiled = tuple[Any, Any, Any]  # CVXPY's data, solving chain and inverse data
-
-
-def solve(name: str, data: Data, settings: Mapping[str, Any], start: Point) -> Any:
-    """The solver's result by its own interface, with the defaults that CVXPY gives it."""
-    record = SOLVERS[name]
-    if record.direct is None or record.cvxpy_defaults is None:
-        raise NotImplementedError(f"no warm start for {name}")
-    return record.direct(data, {**record.cvxpy_defaults, **settings}, start)()
 
 
 def point(name: str, problem: cp.Problem, compiled: Compiled) -> Point:

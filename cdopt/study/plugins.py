@@ -20,7 +20,7 @@ from typing import Any
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import Backend, resolve
-from cdopt.backends.direct import Direct
+from cdopt.backends.modelled import Direct
 from cdopt.study.plan import StudyRun
 
 Maker = Callable[[float | None], Backend]

@@ -8,7 +8,7 @@ import pytest
 import cdopt
 from cdopt import InvalidInput, Unsupported, bank
 from cdopt.backends import available
-from cdopt.backends.direct import DIRECT, Direct
+from cdopt.backends.modelled import DIRECT, Direct
 
 NAMES = [name for name in DIRECT if name in available()]
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import osqp
 import pytest
 from conftest import beam
 
 import cdopt
 from cdopt._util.errors import InvalidInput
-from cdopt.backends import Modelled, available, resolve
+from cdopt.backends import Direct, Modelled, available, resolve
 
 STEPPERS = [
     name
@@ -53,6 +54,33 @@ def test_defaults_are_not_overridden() -> None:
     mine = Modelled("osqp", accuracy=1e-7, options={"eps_abs": 1e-3})
     assert mine.settings["eps_abs"] == 1e-3
     assert mine.settings["eps_rel"] == 1e-7
+
+
+def test_osqp_gets_the_settings_asked_for_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[dict[str, object]] = []
+    setup = osqp.OSQP.setup
+
+    def spy(solver: osqp.OSQP, *data: object, **given: object) -> object:
+        received.append({key: value for key, value in given.items() if key not in "PqAlu"})
+        return setup(solver, *data, **given)
+
+    monkeypatch.setattr(osqp.OSQP, "setup", spy)
+    cd = cdopt.ClassicCD(beam())
+    usual = {"verbose": False, "eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000}
+    asked = {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iter": 200_000}
+    for backend, options, expected in (
+        ("osqp", {}, usual),  # CVXPY's own defaults
+        ("osqp", {"rho": 0.2}, {**usual, "rho": 0.2}),
+        ("osqp", {"accuracy": 1e-7}, {**usual, **asked}),
+        ("osqp", {"warm_start": cd.solve("newton")}, usual),
+        (Direct("osqp"), {}, {"verbose": False}),
+        (Direct("osqp", 1e-7), {}, {"verbose": False, **asked}),
+    ):
+        cd.solve(backend, check=False, **options)
+        given = received.pop()
+        assert given.pop("polishing", given.pop("polish", True))
+        assert given == expected
+    assert not received
 
 
 def test_a_settings_object_goes_wherever_a_name_goes() -> None:
