@@ -190,7 +190,8 @@ class Direct:
         record = registry.SOLVERS[self.solver]
 
         def call(compiled: Compiled, start: None, options: dict[str, Any]) -> Any:
-            assert record.direct is not None
+            if record.direct is None:
+                raise NotImplementedError(f"no interface of its own for {self.solver}")
             return record.direct(compiled[0], options, start)()
 
         return run_compiled(

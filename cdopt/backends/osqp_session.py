@@ -97,12 +97,16 @@ class OSQPSession:
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
         settings = self.settings.settings
 
-        def prepare(compiled: Compiled) -> Point | None:
-            updated = self._take(_Program(osqp_data(compiled[0]), posed.data), posed, compiled)
-            return self._point(posed, compiled, warm_start, updated)
+        def prepare(compiled: Compiled) -> tuple[_Program, Point | None]:
+            program = _Program(osqp_data(compiled[0]), posed.data)
+            updated = self._take(program, posed, compiled)
+            return program, self._point(posed, compiled, warm_start, updated)
 
-        def call(compiled: Compiled, start: Point | None, options: dict[str, Any]) -> Any:
-            self._load({"time_limit": _ENDLESS, **options, "verbose": verbose})
+        def call(
+            compiled: Compiled, prepared: tuple[_Program, Point | None], options: dict[str, Any]
+        ) -> Any:
+            program, start = prepared
+            self._load(program, {"time_limit": _ENDLESS, **options, "verbose": verbose})
             if start is not None:
                 self._solver.warm_start(*start)
             return self._solver.solve(raise_error=False)
@@ -151,10 +155,9 @@ class OSQPSession:
         posed.seed(start)
         return warm.point(self.name, posed.problem, compiled)
 
-    def _load(self, options: dict[str, Any]) -> None:
+    def _load(self, program: _Program, options: dict[str, Any]) -> None:
         """New numbers into the solver at hand, or a new solver."""
-        assert self._program is not None
-        vectors, matrices = self._program.vectors, self._program.stored()
+        vectors, matrices = program.vectors, program.stored()
         if self._updated:
             numbers = {f"{name}x": matrix.data for name, matrix in matrices.items()}
             self._solver.update(**vectors, **numbers)
