@@ -104,7 +104,7 @@ def test_archives_declare_no_more_than_they_hold(tmp_path: Path) -> None:
         (b"(9999999999,)", b"", r"allocate|EOF"),
         (b"(-10,)", b"", "negative"),
         (b"( 9,)", b"", "not one array"),
-        (b"(40000000,)", bytes(39999990 * 8), "declared in a file"),
+        (b"(40000000,)", bytes(2**28 + 1), "declared in a file"),
     ):
         with pytest.raises(cdopt.InvalidInput, match=told):
             cdopt.ContactStep.load(inflated(tmp_path / "step.npz", header, body))
@@ -253,18 +253,7 @@ def test_qps_files_are_read_without_touching_their_folder(tmp_path: Path) -> Non
     assert contents(tmp_path) == before
 
 
-class FullDisk:
-    """Every write of a file fails, as on a disk that is full or cannot be written."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, code: int) -> None:
-        def full(*_: object) -> None:
-            raise OSError(code, os.strerror(code))
-
-        patch.setattr(files, "write_into", full)
-        patch.setattr(files, "synchronise", full)
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
 def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int) -> None:
     step = cdopt.bank.load("beam-uniform").step
     savers = {
@@ -276,8 +265,13 @@ def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int)
     for name, save in savers.items():
         save(tmp_path / name)
     before = contents(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
     with pytest.MonkeyPatch.context() as patch:
-        FullDisk(patch, code)
+        patch.setattr(files, "write_into", full)
+        patch.setattr(files, "synchronise", full)
         for name, save in savers.items():
             with pytest.raises(cdopt.SaveFailed, match=name):
                 save(tmp_path / name)

@@ -1,8 +1,8 @@
 """Arguments of public functions, checked against their annotations.
 
 Every room of the package ends with ``guard(globals())``. From then on the functions and classes
-in its ``__all__`` refuse an argument of another kind with InvalidInput, before any of their own
-code runs. Ranges and shapes are checked where they are used.
+in its ``__all__`` raise InvalidInput for an argument of another type, before their own code runs.
+Ranges, shapes and finite entries are checked there, by ``cdopt._util.checks``.
 
 ``float`` takes any real number, ``int`` any integer of 64 bits, an array annotation whatever
 numpy turns into a real array (no masked entries, no complex numbers), ``tuple`` a list as well,
@@ -47,7 +47,7 @@ class Mismatch(Exception):
 
 
 def guard(room: dict[str, Any]) -> None:
-    """Check from now on the arguments of what a room lists in ``__all__``.
+    """Check the arguments of everything that a room lists in ``__all__``.
 
     Functions are replaced in the room, methods and constructors in their classes and in bases
     that belong to cdopt or to the room's package. Of a listed module, such as
@@ -105,9 +105,9 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         ordered, rest, by_name, others = converters()
         pairs = zip(chain(ordered, repeat(rest)), args, strict=False)
-        given = [_convert(name, convert, value) for (name, convert), value in pairs]
-        named = {k: _convert(k, by_name.get(k, others), value) for k, value in kwargs.items()}
-        return function(*given, **named)
+        positional = [_convert(name, convert, value) for (name, convert), value in pairs]
+        keywords = {k: _convert(k, by_name.get(k, others), value) for k, value in kwargs.items()}
+        return function(*positional, **keywords)
 
     call.__guarded__ = True  # type: ignore[attr-defined]
     return call
@@ -195,8 +195,6 @@ def _converter(name: str, annotation: Any, nan: bool) -> Converter:
         return partial(_one_of, inner)
     if origin is np.ndarray:
         return partial(_array, *(typing.get_args(inner[1]) or (Any,)))
-    if origin is type:
-        return partial(_subclass, inner[0])
     if origin is tuple and inner[-1] is not Ellipsis:
         return partial(_fixed, [of(part) for part in inner])
     if origin in _SEQUENCES:
@@ -324,16 +322,6 @@ def _with_members(protocol: type, members: list[str], value: Any) -> Any:
     return value
 
 
-def _subclass(base: type, value: Any) -> Any:
-    if _is_protocol(base):
-        fits = isinstance(value, type) and all(hasattr(value, m) for m in _members(base))
-    else:
-        fits = isinstance(value, type) and issubclass(value, base)
-    if not fits:
-        raise Mismatch(f"a class like {base.__name__}")
-    return value
-
-
 def _annotated(convert: Converter, check: Converter, value: Any) -> Any:
     try:
         converted = convert(value)
@@ -390,13 +378,13 @@ _ENTRIES = {"f": "numbers", "i": "integers", "b": "flags"}
 _WITHOUT_LOSS = {"f": "iuf", "i": "iu", "b": "b"}  # kinds of arrays that are converted
 
 
-def _mapping(key: Converter, value: Converter, given: Any) -> Any:
-    if not isinstance(given, Mapping):
+def _mapping(key: Converter, value: Converter, mapping: Any) -> Any:
+    if not isinstance(mapping, Mapping):
         raise Mismatch("a dictionary")
-    entries = {key(k): value(v) for k, v in given.items()}
-    if all(entries.get(k) is v for k, v in given.items()):
-        return given
-    return types.MappingProxyType(entries) if type(given) is types.MappingProxyType else entries
+    entries = {key(k): value(v) for k, v in mapping.items()}
+    if all(entries.get(k) is v for k, v in mapping.items()):
+        return mapping
+    return types.MappingProxyType(entries) if type(mapping) is types.MappingProxyType else entries
 
 
 def _fixed(parts: list[Converter], value: Any) -> Any:

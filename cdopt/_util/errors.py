@@ -44,8 +44,8 @@ class InvalidInput(CdoptError, ValueError):
     Attributes
     ----------
     argument : the argument's name, as the caller wrote it.
-    found : what was given, in words.
-    expected : what would have been accepted, in words.
+    found : a description of what was passed.
+    expected : a description of what is accepted.
     """
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
@@ -62,7 +62,7 @@ class SaveFailed(CdoptError):
 
     Attributes
     ----------
-    path : the file. reason : the system's words.
+    path : the file. reason : the system's message.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -77,7 +77,7 @@ class BackendUnavailable(CdoptError):
     Attributes
     ----------
     backend : its name.
-    reason : why, and the remedy, in words.
+    reason : why, and the remedy.
     """
 
     def __init__(self, backend: str, reason: str) -> None:
@@ -91,7 +91,7 @@ class Unsupported(CdoptError):
 
     Attributes
     ----------
-    what : the thing refused.
+    what : what is refused.
     reason : why it is refused.
     alternatives : names of those that can, as installed here.
     """
@@ -137,7 +137,7 @@ class SolveFailed(CdoptError):
     Attributes
     ----------
     backend : name of the backend that ran.
-    status : the solver's own words.
+    status : the solver's own status.
     problem : the plain data of the problem (RigidStepData or TrussData).
     proof : an InfeasibilityProof, or None when infeasibility is not proven.
     raw : whatever the solver returned, untouched.

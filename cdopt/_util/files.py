@@ -1,8 +1,8 @@
-"""How cdopt opens the files that it reads, and how it saves.
+"""Reading and saving files.
 
-What is read is a regular file of a stated size, opened to read only; a FIFO or a device is
-refused before it is opened. What is saved is written to a new file beside the target, made
-durable, and renamed: a full disk or a kill leaves the old file or the new one, never half of one.
+Only regular files are read; a FIFO or a device is refused before it is opened. A file is saved by
+writing a new one beside it, which is synchronised with the disk and then renamed: after a full
+disk or a kill either the old file or the new one is there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Pa
     Parameters
     ----------
     path : the file; a link to one will do.
-    expected : what it should be, in words.
+    expected : a description of what it should be.
     argument : what the caller names the path.
 
     Raises
@@ -75,9 +75,9 @@ def opened(
     path: str | Path, expected: str, argument: str = "path"
 ) -> Iterator[io.BufferedReader[Any]]:
     """A regular file, open to read bytes; parameters and errors as in ``regular``."""
-    place, _ = regular(path, expected, argument)
+    checked, _ = regular(path, expected, argument)
     try:
-        stream = io.BufferedReader(io.FileIO(os.open(place, _READ), "rb"))
+        stream = io.BufferedReader(io.FileIO(os.open(checked, _READ), "rb"))
     except OSError as error:
         raise _fault(path, _reason(error), expected, argument) from error
     with stream:
@@ -152,14 +152,14 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
-    """An empty new file beside ``path``, which takes its place when the block ends well.
+    """An empty new file beside ``path``, which replaces it when the block ends without an error.
 
     The file is on the disk before it is renamed, and so is the renaming. A link of this name is
     replaced, not followed.
 
     Raises
     ------
-    InvalidInput : no path, a missing folder, or something other than a file in its place.
+    InvalidInput : no path, a missing folder, or something there that is no file.
     SaveFailed : the disk is full or cannot be written. What was there before is still there.
     """
     if not isinstance(path, str | Path):
@@ -195,9 +195,9 @@ def write_text(path: str | Path, text: str, argument: str = "path") -> None:
     write_bytes(path, text.encode("utf-8"), argument)
 
 
-def write_into(place: Path, content: Content) -> None:
+def write_into(path: Path, content: Content) -> None:
     """Write these bytes into a file that is there already, which is no link."""
-    handle = os.open(place, os.O_WRONLY | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0))
+    handle = os.open(path, os.O_WRONLY | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(handle, "wb") as stream:
         stream.write(content)
 
@@ -218,25 +218,25 @@ def named(path: str | Path, argument: str = "path") -> Iterator[None]:
         raise SaveFailed(str(path), _reason(error)) from error
 
 
-def synchronise(place: Path) -> None:
+def synchronise(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
-    if os.name == "nt" and place.is_dir():  # Windows opens no folders
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
         return
-    handle = os.open(place, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _mode(place: Path, argument: str) -> int | None:
+def _mode(path: Path, argument: str) -> int | None:
     """Kind and permissions of what is there already."""
     try:
-        return place.lstat().st_mode
+        return path.lstat().st_mode
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _fault(place, str(error), _WRITABLE, argument) from error
+        raise _fault(path, str(error), _WRITABLE, argument) from error
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -263,9 +263,9 @@ def problems_folder(package: Path = _PACKAGE) -> Path:
     ------
     CdoptError : neither is there.
     """
-    places = (package / "_problems", package.parent / "problems")
-    for place in places:
-        if place.is_dir():
-            return place
-    looked = " and ".join(str(place) for place in places)
+    folders = (package / "_problems", package.parent / "problems")
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    looked = " and ".join(map(str, folders))
     raise CdoptError(f"the problem bank is missing from this installation: looked for {looked}")

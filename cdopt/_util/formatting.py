@@ -1,4 +1,4 @@
-"""Numbers, durations and text as people read them, and values that strict JSON can hold."""
+"""Numbers, durations and texts for people, and plain values for JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Linear programs by HiGHS as SciPy brings it, with a second run where presolve may have erred.
+"""Linear programs by SciPy's HiGHS, solved again without presolve before they count as infeasible.
 
 The presolve of HiGHS in SciPy up to 1.17.0 calls feasible programs infeasible when a column holds
-coefficients of very different sizes. A verdict against a solution therefore counts only when the
-simplex method reaches it without presolve.
+coefficients of very different sizes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ def linprog(
     cost: Any, *, options: dict[str, float] | None = None, **program: Any
 ) -> OptimizeResult:
     """``scipy.optimize.linprog`` with HiGHS; its arguments and its result."""
-    given = options or {}
-    answer = _scipy(cost, method="highs", options=given, **program)
-    if answer.status in _NO_SOLUTION:
-        answer = _scipy(cost, method="highs", options={**given, "presolve": False}, **program)
-    return answer
+    options = options or {}
+    result = _scipy(cost, method="highs", options=options, **program)
+    if result.status in _NO_SOLUTION:
+        result = _scipy(cost, method="highs", options={**options, "presolve": False}, **program)
+    return result

@@ -10,8 +10,8 @@ from cdopt._util.errors import InvalidInput
 
 Value = bool | int | float | str
 
-_WORDS = ("true", "false")
-_IN_WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+_FLAGS = ("true", "false")
+_EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 
 
 def split(text: object) -> tuple[str, dict[str, str]]:
@@ -25,15 +25,15 @@ def split(text: object) -> tuple[str, dict[str, str]]:
     if not isinstance(text, str):
         raise InvalidInput("name", checks.describe(text), expected)
     name, colon, rest = text.partition(":")
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in rest.split(",") if colon else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not key or not equals or not value:
             raise InvalidInput("name", repr(text), expected)
-        if key in given:
+        if key in values:
             raise InvalidInput(key, f"two values in {text!r}", "one value")
-        given[key] = value
-    return name.strip(), given
+        values[key] = value
+    return name.strip(), values
 
 
 def merge(
@@ -42,7 +42,7 @@ def merge(
     text: Mapping[str, str],
     keywords: Mapping[str, object],
 ) -> dict[str, Value]:
-    """The problem's parameters in the order of its manifest: defaults, changed by what is given.
+    """The parameters of a problem in the order of its manifest: defaults, changed by the others.
 
     Raises
     ------
@@ -95,17 +95,17 @@ def _typed(key: str, value: object, default: Value, *, is_text: bool) -> Value:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise InvalidInput(key, checks.describe(value), _IN_WORDS[kind])
+        raise InvalidInput(key, checks.describe(value), _EXPECTED[kind])
     return value
 
 
 def _parsed(key: str, text: str, kind: type) -> object:
     if kind is bool:
-        return checks.choice(key, text, _WORDS) == "true"
+        return checks.choice(key, text, _FLAGS) == "true"
     try:
         return kind(text)
     except ValueError as error:
-        raise InvalidInput(key, repr(text), _IN_WORDS[kind]) from error
+        raise InvalidInput(key, repr(text), _EXPECTED[kind]) from error
 
 
 def _text(value: Value) -> str:

@@ -1,4 +1,4 @@
-"""Progress of long work: one way for every loop of the library to report it."""
+"""Progress of long computations: a bar, or a function of the caller's."""
 
 from __future__ import annotations
 

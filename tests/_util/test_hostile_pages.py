@@ -100,6 +100,7 @@ PAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 def test_no_script_in_a_name_runs(tmp_path) -> None:
     pytest.importorskip("k3d", reason="pages need the extra 'pages'")

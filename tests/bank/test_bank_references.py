@@ -17,7 +17,7 @@ VARIANTS = [
     "pyramid-hooke:n=10", "pyramid-hertz:n=10", "pyramid-species:n=10",
 ]  # fmt: skip
 SHARP = cdopt.backends.resolve("clarabel", accuracy=1e-12)
-PYRAMIDS = [f"pyramid-{m}:n={n}" for m in ("hooke", "hertz", "species") for n in (5, 10)]
+PYRAMIDS = ["pyramid-hooke:n=10", "pyramid-hertz:n=5", "pyramid-species:n=5"]
 
 
 def solved(problem: bank.BankProblem) -> cdopt.StepSolution:
@@ -70,11 +70,10 @@ def test_nullities_of_the_manifests(name: str) -> None:
 
 
 @pytest.mark.parametrize("load", ["pull", "sideways", "tip"])
-@pytest.mark.parametrize("backend", ["clarabel", "osqp"])
-def test_unreachable_loads_are_proven(load: str, backend: str) -> None:
+def test_unreachable_loads_are_proven(load: str) -> None:
     problem = bank.load("unreachable-load", load=load)
     with pytest.raises(cdopt.SolveFailed) as caught:
-        problem.formulation("truss").solve(backend)
+        problem.formulation("truss").solve("osqp")
     u = caught.value.proof.vector
     assert (problem.B @ u).min() >= -1e-12
     assert problem.contact_load @ u < 0.0
@@ -91,28 +90,33 @@ def test_a_squeezed_disc_is_proven(name: str) -> None:
     assert g @ problem.step.phi < 0.0
 
 
-@pytest.mark.parametrize("name", PYRAMIDS)
-def test_pyramid_forces_and_floor_pressure_by_osqp(name: str) -> None:
-    problem = bank.load(name)
-    if problem.power != 2.0:
-        with pytest.raises(cdopt.Unsupported):
-            problem.formulation("compatible").solve("osqp", classic="clarabel")
-        return
+def test_pyramid_forces_and_floor_pressure_by_osqp() -> None:
+    problem = bank.load("pyramid-species:n=5")
     both = problem.formulation("compatible").solve("osqp", classic="clarabel")
-    assert both.ok
-    assert_references_hold(problem, both)
     direct = settled(problem).solve("osqp")
-    assert direct.ok
-    assert_references_hold(problem, direct)
+    for solution in (both, direct):
+        assert solution.ok
+        assert_references_hold(problem, solution)
+    with pytest.raises(cdopt.Unsupported):
+        bank.load("pyramid-hertz:n=5").formulation("compatible").solve("osqp", classic="clarabel")
 
 
 @pytest.mark.parametrize("name", PYRAMIDS)
 @pytest.mark.parametrize("form", ["complementary", "potential"])
 def test_pyramid_forces_and_floor_pressure_by_both_forms(name: str, form: str) -> None:
+    """The duals of the complementary form are the displacements."""
     problem = bank.load(name)
     solution = settled(problem, form).solve("clarabel", accuracy=1e-11)
     assert solution.ok
     assert_references_hold(problem, solution)
+    folder, size = name.partition(":")[0], name.partition("n=")[2]
+    with np.load(bank.problems_folder() / folder / f"n{size}.npz") as stored:
+        exact = stored["u"]
+    assert np.linalg.norm(solution.u - exact) <= 1e-5 * np.linalg.norm(exact)
+    if form == "complementary":
+        assert solution.dual is solution.u
+        u = settled(problem).solve("newton").u
+        assert np.linalg.norm(u - exact) <= 1e-10 * np.linalg.norm(exact)
 
 
 @pytest.mark.slow
@@ -157,16 +161,3 @@ def test_highs_claims_a_false_optimum_and_the_certificate_says_so() -> None:
             assert np.abs(solution.f).max() < 1e-6
             lies.append(n)
     assert lies == [4, 7, 10]
-
-
-@pytest.mark.parametrize("name", PYRAMIDS)
-def test_multipliers_of_the_complementary_form_are_the_micro_displacement(name: str) -> None:
-    problem = bank.load(name)
-    folder, size = name.partition(":")[0], name.partition("n=")[2]
-    with np.load(bank.problems_folder() / folder / f"n{size}.npz") as stored:
-        exact = stored["u"]
-    truss = settled(problem)
-    solution = truss.solve("clarabel")
-    assert solution.dual is solution.u
-    assert np.linalg.norm(solution.u - exact) <= 1e-5 * np.linalg.norm(exact)
-    assert np.linalg.norm(truss.solve("newton").u - exact) <= 1e-10 * np.linalg.norm(exact)

@@ -81,9 +81,8 @@ def test_impact_obeys_newton_at_every_restitution() -> None:
 # --- piles -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [5, 10])
-@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-def test_pyramid_contacts_come_in_the_order_of_the_references(n: int, material: str) -> None:
+@pytest.mark.parametrize(("material", "n"), [("hooke", 10), ("hertz", 5), ("species", 5)])
+def test_pyramid_contacts_come_in_the_order_of_the_references(material: str, n: int) -> None:
     step = bank.load(f"pyramid-{material}", n=n).step
     with np.load(bank.problems_folder() / f"pyramid-{material}" / f"n{n}.npz") as stored:
         np.testing.assert_array_equal(step.bodies, stored["pairs"])
@@ -92,7 +91,7 @@ def test_pyramid_contacts_come_in_the_order_of_the_references(n: int, material: 
     np.testing.assert_allclose(step.body_forces(f)[: n * n], reactions, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
+@pytest.mark.parametrize("n", [2, 6])
 def test_pyramid_geometry(n: int) -> None:
     centres, layers = generators.pyramid_positions(n)
     step = generators.pyramid(n)
@@ -152,8 +151,8 @@ def test_a_brick_wall_carries_its_weight_and_is_symmetric() -> None:
     np.testing.assert_allclose(step.B.T @ f + step.F_ext, 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [1.5, 2.0, 2.5, 4.0])
-@pytest.mark.parametrize("n", [2, 3, 8])
+@pytest.mark.parametrize("power", [1.5, 2.5])
+@pytest.mark.parametrize("n", [3, 8])
 def test_the_fan_in_closed_form(n: int, power: float) -> None:
     fan = generators.fan(n, 3.0)
     f = generators.fan_forces(n, 3.0, power)
