@@ -29,7 +29,7 @@ def test_a_support_that_stays_open_carries_nothing() -> None:
     assert solution.gap[1] == pytest.approx(1.0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 10_000), st.sampled_from(BOTH))
 def test_both_forms_agree_on_everything_unique(seed: int, backend: str) -> None:
     step = random_step(seed)
@@ -92,15 +92,6 @@ def test_an_extension_that_moves_the_answer_is_seen_by_the_certificate() -> None
     assert solution.claimed
     assert not solution.ok
     assert solution.certificate["penetration"] == pytest.approx(0.4, abs=1e-6)
-
-
-@pytest.mark.parametrize("form", ["force", "velocity"])
-def test_latex_states_the_problem(form: str) -> None:
-    text = cdopt.ClassicCD(beam(), form).latex()
-    assert text.startswith(r"\begin{align*}")
-    assert text.endswith(r"\end{align*}")
-    assert text.count("{") == text.count("}")
-    assert (r"\Phi" in text) == (form == "velocity")
 
 
 def test_rank_deficient_and_duplicated_rows_are_no_obstacle() -> None:

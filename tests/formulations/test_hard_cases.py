@@ -154,7 +154,7 @@ def test_a_wall_pulled_away_does_not_blunt_the_certificate() -> None:
 def test_sliding_along_a_wall_is_no_collision(form: str) -> None:
     """B v* is zero up to round-off: nothing happens, and that is certified."""
     rng = np.random.default_rng(1)
-    for _ in range(20):
+    for _ in range(5):
         angle = rng.uniform(0.0, 2.0 * np.pi)
         n, t = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
         v = rng.uniform(0.1, 10.0) * t
@@ -162,14 +162,6 @@ def test_sliding_along_a_wall_is_no_collision(form: str) -> None:
         solution = cdopt.ClassicCD(step, form).solve("osqp")
         assert solution.ok, solution.certificate
         np.testing.assert_allclose(solution.v_next, v, atol=1e-9)
-
-
-def test_settings_given_once_serve_both_steps() -> None:
-    problem = cdopt.bank.load("pyramid-hooke:n=4")
-    solution = cdopt.CompatibleCD(problem.step).solve("osqp", accuracy=1e-10)
-    assert solution.ok
-    settings = solution.classic.provenance["settings"]
-    assert settings["eps_abs"] == solution.provenance["settings"]["eps_abs"] == 1e-10
 
 
 def test_a_light_body_between_heavy_ones_is_certified_by_its_own_momentum() -> None:
@@ -199,8 +191,9 @@ def test_small_powers_cannot_hide_a_self_stress() -> None:
 
 def test_an_unfinished_first_step_is_returned_as_such() -> None:
     step = cdopt.bank.load("pyramid-hooke:n=4").step
-    solution = cdopt.CompatibleCD(step).solve("clarabel", classic=cdopt.backends.Modelled(
-        "osqp", options={"max_iter": 5}))  # fmt: skip
+    solution = cdopt.CompatibleCD(step).solve(
+        "clarabel", classic=cdopt.backends.Modelled("osqp", options={"max_iter": 5})
+    )
     assert solution.f is None
     assert not solution.ok
     assert set(solution.certificates) == {"classic"}
@@ -243,13 +236,3 @@ def test_errors_travel_between_processes() -> None:
         assert type(again) is type(error)
         assert str(again) == str(error)
     assert pickle.loads(pickle.dumps(errors[3])).status == "failed"
-
-
-def test_lists_are_good_enough_to_certify() -> None:
-    assert certify(rigid_data(beam()), [0.0, 0.0], [5.0, 0.0, 5.0]).ok
-
-
-def test_latex_tells_of_moving_walls() -> None:
-    moving = beam(gap_rate=-1.0)
-    assert r"\dot g" in cdopt.ClassicCD(moving, "velocity").latex()
-    assert r"\dot g" not in cdopt.ClassicCD(beam(), "velocity").latex()

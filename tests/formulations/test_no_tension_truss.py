@@ -27,7 +27,7 @@ def test_the_beam(form: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("power", [1.5, 1.7, 2.0, 2.2371, 2.5, 3.0, 4.0, 6.0])
+@pytest.mark.parametrize("power", [1.5, 2.0, 2.2371, 3.0, 6.0])
 def test_any_power_by_hand(power: float, form: str) -> None:
     """Same overlap everywhere, so forces are in the ratio of the stiffness, whatever p is.
 
@@ -41,7 +41,7 @@ def test_any_power_by_hand(power: float, form: str) -> None:
     np.testing.assert_allclose(sharp.f, [2.0, 6.0, 2.0], rtol=5e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.sampled_from([1.5, 2.0, 2.5, 3.0]))
 def test_both_forms_give_the_same_forces_and_opposite_values(seed: int, power: float) -> None:
     step = random_step(seed)
@@ -58,7 +58,7 @@ def test_both_forms_give_the_same_forces_and_opposite_values(seed: int, power: f
     assert one.objective == pytest.approx(-two.objective, rel=1e-5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_the_multiplier_of_equilibrium_is_the_micro_displacement(seed: int) -> None:
     """f = k (−B u)₊ with u read from the multipliers alone (Hooke)."""
@@ -100,8 +100,7 @@ def test_prescribed_dofs_give_reactions(form: str) -> None:
     np.testing.assert_allclose(held.data.reactions(solution.f), [-3.0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize(("form", "power"), [("complementary", 2.5), ("potential", 2.0)])
 def test_a_prescribed_displacement_presses(form: str, power: float) -> None:
     """Two equal springs in series, one end driven in by 0.2: each takes 0.1."""
     chain = [[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]
@@ -156,11 +155,3 @@ def test_extending_a_truss_that_has_independent_parts_keeps_true_weights() -> No
     ours = tied.solve("clarabel", accuracy=1e-12)
     np.testing.assert_allclose(ours.f, f.value, atol=1e-2)
     assert ours.f[1] == pytest.approx(f.value[1], abs=1e-2)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_latex(form: str) -> None:
-    text = cdopt.NoTensionTruss(BEAM, LOAD, power=2.5, form=form).latex()
-    assert text.count("{") == text.count("}")
-    assert (r"\tilde F^" in text) == (form == "potential")
-    assert "1.66667" in text or "2.5" in text

@@ -8,11 +8,17 @@ from conftest import beam
 
 import cdopt
 
-CASES = ["crystal-2d", "pyramid-hooke:n=6", "pyramid-falling", "beam-stiff-middle", "ten-orders"]
 
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("backend", ["clarabel", "osqp", "scs"])
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("crystal-2d", "clarabel"),
+        ("pyramid-hooke:n=6", "osqp"),
+        ("pyramid-falling", "scs"),
+        ("beam-stiff-middle", "clarabel"),
+        ("ten-orders", "osqp"),
+    ],
+)
 def test_classic_forces_of_any_backend(name: str, backend: str) -> None:
     cd = cdopt.ClassicCD(cdopt.bank.load(name).step)
     rough = cd.solve(backend, accuracy=1e-5, check=False)
@@ -24,8 +30,7 @@ def test_classic_forces_of_any_backend(name: str, backend: str) -> None:
         assert polished.status == f"{rough.status}; polished"
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5, 3.0])
-@pytest.mark.parametrize("form", ["complementary", "potential"])
+@pytest.mark.parametrize(("power", "form"), [(2.0, "potential"), (3.0, "complementary")])
 def test_truss_forces_of_any_power(power: float, form: str) -> None:
     step = cdopt.bank.load("crystal-2d").step
     truss = cdopt.NoTensionTruss(step.B, -step.F_ext, power=power, form=form)
@@ -63,9 +68,3 @@ def test_what_cannot_be_polished_is_refused() -> None:
     other = cdopt.ClassicCD(cdopt.bank.load("table").step).solve("clarabel")
     with pytest.raises(cdopt.InvalidInput, match="warm_start"):
         cd.polish(other)
-
-
-def test_polishing_never_makes_it_worse() -> None:
-    cd = cdopt.ClassicCD(beam())
-    exact = cd.solve("newton")
-    assert cd.polish(exact).certificate.worst <= exact.certificate.worst

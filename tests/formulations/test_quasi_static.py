@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import cdopt
 
 
-@pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
-@pytest.mark.parametrize("gap", [0.0, 0.25, -0.1])
-@pytest.mark.parametrize("form", ["potential", "complementary"])
-def test_a_ball_on_a_spring(power, gap, form):
+@pytest.mark.parametrize(
+    ("form", "power", "gap"),
+    [("potential", 1.5, 0.25), ("potential", 2.0, -0.1), ("complementary", 2.5, 0.25)],
+)
+def test_a_ball_on_a_spring(form, power, gap):
     """It sinks by the gap and by (W/k)^(1/(p−1))."""
     problem = cdopt.QuasiStatic([[1.0]], [gap], [-3.0], stiffness=6.0, power=power, form=form)
     depth = 0.5 ** (1.0 / (power - 1.0))
@@ -39,6 +40,7 @@ def test_the_middle_support_of_a_beam_comes_in_when_the_ends_have_yielded():
         assert found.f[1] == pytest.approx(k * max(down - gap, 0.0), abs=1e-9)
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5]))
 def test_against_plain_minimisation(seed, power):
     random = np.random.default_rng(seed)

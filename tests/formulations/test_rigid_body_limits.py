@@ -13,8 +13,9 @@ from cdopt import collision, scene
 from cdopt.scene import Body, Scene
 
 
-@pytest.mark.parametrize("name", AT_REST)
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize(
+    ("name", "power"), [(name, POWERS[i % 2]) for i, name in enumerate(AT_REST)]
+)
 def test_space_shares_out_what_the_plane_carries(name: str, power: float) -> None:
     """Per weight, the forces of the front and of the back sum to that in the plane."""
     sums = []
@@ -33,16 +34,18 @@ def test_space_shares_out_what_the_plane_carries(name: str, power: float) -> Non
         assert sums[1][key] == pytest.approx(share, abs=2e-9 * max(sums[0].values()))
 
 
-@pytest.mark.parametrize("name", AT_REST)
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize(
+    ("name", "power"), [(name, POWERS[i % 2]) for i, name in enumerate(AT_REST)]
+)
 def test_clarabel_agrees(name: str, power: float) -> None:
     """Asked for 1e-12: contacts that touch and carry nothing leave it the root of what it asks."""
     made = AT_REST[name](dim=2, power=power)
     close(solved(made, "clarabel", accuracy=1e-12)[1], solved(made)[1], 2e-6)
 
 
-@pytest.mark.parametrize("name", [*AT_REST, "table"])
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "dim"), [("table", 3), *((name, 2 + i % 2) for i, name in enumerate(AT_REST))]
+)
 def test_what_stands_stays(name: str, dim: int) -> None:
     if name == "table":
         made = scene.table_with_legs(
@@ -88,8 +91,7 @@ def slope_of_compliance(step: cdopt.ContactStep, power: float) -> float:
     return float(np.polyfit(np.log(own), np.log(errors), 1)[0])
 
 
-@pytest.mark.parametrize("name", STIFF)
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize(("name", "power"), [("wall", 2.0), ("stack", 2.5)])
 def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> None:
     made = STIFF[name](power)
     found = collision.detect(made, made.initial, margin=1e-9)
@@ -97,18 +99,6 @@ def test_stiff_contacts_tend_to_compatible_forces(name: str, power: float) -> No
     assert cdopt.indeterminacy(step, contacts=0).nullity > 0
     slope = slope_of_compliance(step, power)
     assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_linear_gaps_that_touch_do_not_know_kappa(power: float) -> None:
-    made = scene.brick_wall(4, 3, materials=BRICKS, walls=True, power=power)
-    found, f = solved(made)
-    step = collision.step(made, made.initial, found, dt=1e-3)
-    for kappa in (1.0, 1e3, 1e6):
-        static = cdopt.QuasiStatic(
-            step.B, np.zeros(step.nc), step.F_ext, stiffness=kappa * step.stiffness, power=power
-        )
-        close(static.solve("newton").f, f, 1e-8)
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -136,20 +126,25 @@ def test_elastic_walls_tend_to_compatible_forces_in_exact_geometry(power: float)
 def frusta(power: float) -> Scene:
     """Twelve polyhedra in rows of five, four and three, each over two below, a little apart."""
     foot = np.array([[-0.1, -0.05], [0.1, -0.05], [0.1, 0.05], [-0.1, 0.05]])
-    corners = np.concatenate([np.column_stack([s * foot, np.full(4, z)])
-                              for s, z in ((1.0, 0.0), (0.9, 0.08))])  # fmt: skip
+    corners = np.concatenate(
+        [np.column_stack([s * foot, np.full(4, z)]) for s, z in ((1.0, 0.0), (0.9, 0.08))]
+    )
     shape = scene.Polyhedron(corners)
     stones = [
-        Body(shape, np.add([0.21 * (i + 0.5 * j), 0.0, j * 0.08 + (j + 1) * 1e-4], shape.centre),
-             density=2000.0, material="abc"[(i + j) % 3])
+        Body(
+            shape,
+            np.add([0.21 * (i + 0.5 * j), 0.0, j * 0.08 + (j + 1) * 1e-4], shape.centre),
+            density=2000.0,
+            material="abc"[(i + j) % 3],
+        )
         for j, row in enumerate((5, 4, 3))
         for i in range(row)
-    ]  # fmt: skip
+    ]
     floor = Body(scene.HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0], name="floor")
     return Scene([floor, *stones], dim=3, power=power, materials=BRICKS)
 
 
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
 def test_polyhedra_that_came_to_rest_tend_to_compatible_forces(power: float) -> None:
     made = frusta(power)
     state = cdopt.simulate(made, 1e-3, 0.04, "classic-cd", backend="newton").final.state

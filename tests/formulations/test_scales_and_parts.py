@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import beam, random_step
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
@@ -16,6 +16,7 @@ from cdopt.problem.certificate import certify
 from cdopt.problem.scaling import Entries, matrix_parts, network_parts, scaled
 
 seeds = st.integers(0, 10_000)
+few = settings(max_examples=30)
 
 
 def scattered(rng, shape, share):
@@ -28,6 +29,7 @@ def same_partition(found, wanted):
     return len(pairs) == len(set(found.tolist())) == len(set(wanted.tolist()))
 
 
+@few
 @given(seeds, st.integers(0, 9), st.integers(1, 9), st.booleans(), st.booleans())
 def test_parts_are_the_connected_components(seed, nc, nv, coupled, loose) -> None:
     rng = np.random.default_rng(seed)
@@ -45,6 +47,7 @@ def test_parts_are_the_connected_components(seed, nc, nv, coupled, loose) -> Non
     assert parts.contact.tolist() == wanted[:nc].tolist()  # numbered in order of contacts
 
 
+@few
 @given(seeds, st.integers(0, 9))
 def test_parts_of_a_delassus_matrix_are_its_blocks(seed, nc) -> None:
     root = scattered(np.random.default_rng(seed), (nc, nc + 1), 0.15)
@@ -62,6 +65,7 @@ def test_a_held_dof_ties_nothing_together() -> None:
     assert (free.parts.count, held.parts.count) == (1, 3)
 
 
+@few
 @given(seeds, st.sampled_from([np.int32, np.int64]))
 def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
     rng = np.random.default_rng(seed)
@@ -77,6 +81,7 @@ def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
     np.testing.assert_array_equal(A.toarray(), dense)
 
 
+@few
 @given(seeds, st.booleans())
 def test_scales_of_a_step_are_those_of_its_definition(seed, diagonal) -> None:
     step = random_step(seed)
@@ -115,6 +120,7 @@ def test_columns_of_round_off_move_nothing_and_others_stay() -> None:
     np.testing.assert_array_equal(other.B.toarray(), kept)
 
 
+@few
 @given(seeds)
 def test_the_certificate_of_a_step_is_its_definition_written_out(seed) -> None:
     """The dense mass matrix makes one body of all dofs."""
@@ -147,6 +153,7 @@ def test_the_certificate_of_a_step_is_its_definition_written_out(seed) -> None:
     assert certificate["duality gap"] * E == pytest.approx(abs(primal + dual), rel=1e-6)
 
 
+@few
 @given(seeds, st.sampled_from([2.0, 2.5, 1.7]))
 def test_the_certificate_of_a_truss_is_its_definition_written_out(seed, power) -> None:
     rng = np.random.default_rng(seed)

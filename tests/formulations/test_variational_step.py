@@ -21,9 +21,14 @@ CLARABEL = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "t
 def ball(**changes):
     """1 kg at touch with a spring of 100 N/m, h = 0.1 s."""
     arguments = {
-        "M": [[1.0]], "B": [[1.0]], "phi": [0.0], "v": [0.0], "F_ext": [0.0], "dt": 0.1,
+        "M": [[1.0]],
+        "B": [[1.0]],
+        "phi": [0.0],
+        "v": [0.0],
+        "F_ext": [0.0],
+        "dt": 0.1,
         "stiffness": 100.0,
-    }  # fmt: skip
+    }
     return cdopt.ContactStep(**{**arguments, **changes})
 
 
@@ -40,9 +45,15 @@ def test_a_ball_hitting_a_floor_by_hand(form, backend, options):
     assert hit.gap == pytest.approx([-0.04], rel=1e-7)
 
 
-@pytest.mark.parametrize("power", [1.7, 2.0, 2.5])
-@pytest.mark.parametrize(("alpha", "split"), [(0.2, "paper"), (0.5, "forced"), (0.9, "forced")])
-@pytest.mark.parametrize("bonds", [0, 2])
+@pytest.mark.parametrize(
+    ("power", "alpha", "split", "bonds"),
+    [
+        (1.7, 0.2, "paper", 0),
+        (2.0, 0.5, "forced", 2),
+        (2.0, 0.9, "paper", 0),
+        (2.5, 0.9, "forced", 2),
+    ],
+)
 def test_both_forms_and_all_backends_agree(power, alpha, split, bonds):
     case = random_case(3, alpha=alpha, power=power, split=split, bonds=bonds)
     exact = case.pose().solve("newton")
@@ -63,9 +74,15 @@ def test_both_forms_and_all_backends_agree(power, alpha, split, bonds):
             assert found.objective == pytest.approx(posed._objective(exact.iterate), rel=1e-6)
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("bonds", [0, 3, 7])
-@pytest.mark.parametrize(("alpha", "split"), [(0.5, "forced"), (0.3, "paper")])
+@pytest.mark.parametrize(
+    ("power", "bonds", "alpha", "split"),
+    [
+        (2.0, 0, 0.5, "forced"),
+        (2.0, 3, 0.3, "paper"),
+        (2.5, 3, 0.5, "paper"),
+        (2.5, 7, 0.3, "forced"),
+    ],
+)
 def test_the_answer_minimises_psi_as_it_is_written(power, bonds, alpha, split):
     """Bonds enter the literal statement as squares, whatever the power of the others."""
     case = random_case(11, alpha=alpha, power=power, split=split, bonds=bonds)
@@ -105,9 +122,9 @@ def test_strong_duality_with_the_dual_as_it_is_written(power):
     assert primal == pytest.approx(case.alpha / (1.0 - case.alpha) * psi, rel=1e-10)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 0.5])
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("split", ["paper", "forced"])
+@pytest.mark.parametrize(
+    ("alpha", "power", "split"), [(0.0, 2.5, "paper"), (0.3, 2.0, "forced"), (0.5, 2.5, "paper")]
+)
 def test_the_gradient_of_psi_is_minus_h_times_the_residual(alpha, power, split):
     case = random_case(7, alpha=alpha, power=power, split=split, bonds=2)
     posed = case.pose()
@@ -117,10 +134,14 @@ def test_the_gradient_of_psi_is_minus_h_times_the_residual(alpha, power, split):
 
 
 @given(
-    st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.5, 0.9]), st.sampled_from([1.7, 2.0, 2.5]),
-    st.sampled_from(["paper", "forced"]), st.integers(0, 3), st.floats(-4.0, 0.0),
-)  # fmt: skip
-@settings(max_examples=60)
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 0.1, 0.5, 0.9]),
+    st.sampled_from([1.7, 2.0, 2.5]),
+    st.sampled_from(["paper", "forced"]),
+    st.integers(0, 3),
+    st.floats(-4.0, 0.0),
+)
+@settings(max_examples=30)
 def test_every_answer_is_a_root_of_the_residual(seed, alpha, power, split, bonds, exponent):
     """R = 0, and mom⁺ from the impulses is MΔq/h + hα(Bᵀf + F_ext) + Q⁺."""
     case = random_case(
@@ -141,8 +162,7 @@ def test_every_answer_is_a_root_of_the_residual(seed, alpha, power, split, bonds
 # --- limits ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("split", ["paper", "forced"])
+@pytest.mark.parametrize(("power", "split"), [(2.0, "paper"), (2.5, "forced")])
 def test_alpha_zero_is_a_linear_solve_with_forces_at_the_start(power, split):
     case = random_case(2, alpha=0.0, power=power, split=split, bonds=2)
     law = case.k * np.maximum(-case.phi, 0.0) ** (power - 1.0)
@@ -171,8 +191,7 @@ def test_alpha_tends_to_zero_at_first_order():
     assert case.pose(alpha=1.0 - 1e-12).solve("newton").ok
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
-@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize(("power", "alpha"), [(2.0, 0.3), (2.5, 0.8)])
 def test_without_inertia_the_gap_at_alpha_is_that_at_rest(power, alpha):
     """αΔq tends to QuasiStatic's displacement, the error in proportion to the mass."""
     case = random_case(4, alpha=alpha, power=power)
@@ -194,19 +213,29 @@ def test_without_inertia_the_gap_at_alpha_is_that_at_rest(power, alpha):
 
 
 @given(
-    st.integers(0, 10_000), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0),
+    st.integers(0, 10_000),
+    st.floats(-3.0, 3.0),
+    st.floats(-3.0, 3.0),
+    st.floats(-3.0, 3.0),
     st.sampled_from([2.0, 2.5]),
-)  # fmt: skip
-@settings(max_examples=40)
+)
+@settings(max_examples=15)
 def test_units_do_not_matter(seed, mass, length, time, power):
     m, x, t = 10.0**mass, 10.0**length, 10.0**time
     N = m * x / t**2
     case = random_case(seed, power=power, bonds=2)
     k = case.k * np.where(case.bonds, N / x, N / x ** (power - 1.0))
     other = dataclasses.replace(
-        case, M=m * case.M, phi=x * case.phi, F=N * case.F, mom=m * x / t * case.mom,
-        C=m / t * case.C, k=k, drive=N * case.drive, h=t * case.h,
-    )  # fmt: skip
+        case,
+        M=m * case.M,
+        phi=x * case.phi,
+        F=N * case.F,
+        mom=m * x / t * case.mom,
+        C=m / t * case.C,
+        k=k,
+        drive=N * case.drive,
+        h=t * case.h,
+    )
     here, there = case.pose().solve("newton"), other.pose().solve("newton")
     for name, unit in (("u", x), ("f", N), ("mom", m * x / t), ("v_next", x / t), ("gap", x)):
         value = getattr(here, name)
@@ -218,7 +247,7 @@ def test_units_do_not_matter(seed, mass, length, time, power):
 
 
 @given(st.integers(0, 10_000), st.randoms(use_true_random=False))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_the_order_of_contacts_does_not_matter(seed, random):
     case = random_case(seed, bonds=3, power=2.5)
     order = np.array(random.sample(range(7), 7))
@@ -230,19 +259,28 @@ def test_the_order_of_contacts_does_not_matter(seed, random):
     np.testing.assert_allclose(there.u, here.u, atol=1e-10 * np.abs(here.u).max())
 
 
-@pytest.mark.parametrize("split", ["paper", "forced"])
-@pytest.mark.parametrize("form", ["force", "velocity"])
+@pytest.mark.parametrize(("split", "form"), [("paper", "force"), ("forced", "velocity")])
 def test_forces_in_pairs_keep_momentum_however_roughly_they_are_solved(split, form):
     B = np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0], [-1.0, 0.0, 1.0]])
     C = 3.0 * B.T @ B
     step = cdopt.ContactStep(
-        M=np.diag([1.0, 2.0, 5.0]), B=B, phi=[-0.01, -0.02, 0.1], v=np.zeros(3), F_ext=np.zeros(3),
-        dt=0.05, stiffness=[300.0, 100.0, 50.0],
-    )  # fmt: skip
+        M=np.diag([1.0, 2.0, 5.0]),
+        B=B,
+        phi=[-0.01, -0.02, 0.1],
+        v=np.zeros(3),
+        F_ext=np.zeros(3),
+        dt=0.05,
+        stiffness=[300.0, 100.0, 50.0],
+    )
     rough = cdopt.VariationalStep(
-        step, [3.0, 0.5, -2.0], power=2.5, damping_matrix=C, damping=split, form=form,
+        step,
+        [3.0, 0.5, -2.0],
+        power=2.5,
+        damping_matrix=C,
+        damping=split,
+        form=form,
         two_sided=[False, False, True],
-    ).solve("clarabel", accuracy=1e-3, tol=0.1)  # fmt: skip
+    ).solve("clarabel", accuracy=1e-3, tol=0.1)
     assert rough.f is not None
     np.testing.assert_array_equal(rough.f[:2], rough.iterate.forces)
     assert rough.mom.sum() == pytest.approx(1.5, abs=1e-14)
@@ -327,26 +365,15 @@ def test_short_steps_are_certified_in_units_of_the_contact_force(h, form):
     assert modelled.mom[0] == pytest.approx(exact.mom[0], rel=1e-8)
 
 
-def test_words():
-    for form in ("force", "velocity"):
-        posed = random_case(0).pose(form)
-        assert "VariationalStep" in posed.name
-        assert "α = 0.5" in posed.name
-        assert r"\alpha" in posed.latex()
-    assert "f_0" in random_case(0).pose(alpha=0.0).latex()
-
-
 @pytest.mark.parametrize(
     ("argument", "changes"),
     [
         ("alpha", {"alpha": 1.0}),
-        ("alpha", {"alpha": -0.1}),
         ("alpha", {"alpha": np.nan}),
         ("alpha", {"alpha": 1e-12}),
         ("alpha", {"alpha": "half"}),
         ("mom", {"mom": [1.0]}),
         ("mom", {"mom": [np.inf, 0.0]}),
-        ("mom", {"mom": None}),
         ("power", {"power": 1.0}),
         ("form", {"form": "potential"}),
         ("step", {"step": np.eye(2)}),
@@ -354,14 +381,12 @@ def test_words():
         ("damping_matrix", {"damping_matrix": np.eye(3)}),
         ("damping_matrix", {"damping_matrix": [[1.0, 0.5], [0.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": [[1.0, 2.0], [2.0, 1.0]]}),
-        ("damping_matrix", {"damping_matrix": [[-1.0, 0.0], [0.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": [[0.0, 1.0], [1.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": [[np.nan, 0.0], [0.0, 1.0]]}),
         ("damping_matrix", {"damping_matrix": np.eye(2), "damping": StepDamping(np.eye(2))}),
         ("damping_matrix", {"damping": StepDamping(np.eye(3))}),
         ("two_sided", {"two_sided": [True]}),
         ("two_sided", {"two_sided": [1, 0, 1]}),
-        ("two_sided", {"two_sided": True}),
     ],
 )
 def test_the_error_names_the_argument(argument, changes):
