@@ -36,21 +36,21 @@ def ran(number: int) -> Ran:
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as aside:
         errors = Path(aside) / "errors"
-        with (
-            contextlib.chdir(made), contextlib.redirect_stdout(said), _errors_into(errors),
-        ):  # fmt: skip
+        with contextlib.chdir(made), contextlib.redirect_stdout(said), _errors_into(errors):
             names = runpy.run_path(str(path), run_name="__main__")
         left = {file.name: file.read_bytes() for file in Path(made).iterdir()}
         return Ran(SimpleNamespace(**names), said.getvalue(), errors.read_text("utf-8"), left)
 
 
-def what_if(number: int, line: str, instead: str) -> dict[str, Any]:
-    """The lesson's names after one line of it was changed, as its readers do."""
+def what_if(number: int, *changes: str) -> dict[str, Any]:
+    """The lesson's names after some of its lines were changed, as its readers do: old, new, …"""
     source = LESSONS[number].read_text(encoding="utf-8")
-    assert source.count(line) == 1, line
+    for line, instead in zip(changes[::2], changes[1::2], strict=True):
+        assert source.count(line) == 1, line
+        source = source.replace(line, instead)
     names: dict[str, Any] = {"__name__": "lesson"}
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile(source.replace(line, instead), line, "exec"), names)
+        exec(compile(source, LESSONS[number].name, "exec"), names)
     return names
 
 

@@ -58,24 +58,22 @@ def test_three_supports() -> None:
 SUPPORTS = '{"left": -0.5, "middle": 0.0, "right": 0.5}'
 
 
-@pytest.mark.parametrize(
-    ("instead", "nullity", "lower", "upper"),
-    [
-        ('{"left": -0.5, "right": 0.5}', 0, [5, 5], [5, 5]),
-        ('{"left": -0.5, "mid": 0.0, "more": 0.25, "right": 0.5}', 2, [0] * 4, [5, 10, 20 / 3, 5]),
-        ('{"left": -0.5, "middle": 0.25, "right": 0.5}', 1, [10 / 3, 0, 0], [5, 20 / 3, 5]),
-        ('{"left": 0.0, "middle": 0.25, "right": 0.5}', 1, [10, 0, 0], [10, 0, 0]),
-    ],
-    ids=["two", "four", "moved", "all on one"],
-)  # fmt: skip
-def test_three_supports_what_if(
-    instead: str, nullity: int, lower: list[float], upper: list[float]
-) -> None:
+MOVED = {
+    "two": ('{"left": -0.5, "right": 0.5}', 0, [5, 5], [5, 5]),
+    "four": ('{"l": -0.5, "m": 0.0, "n": 0.25, "r": 0.5}', 2, [0] * 4, [5, 10, 20 / 3, 5]),
+    "moved": ('{"left": -0.5, "middle": 0.25, "right": 0.5}', 1, [10 / 3, 0, 0], [5, 20 / 3, 5]),
+    "all on one": ('{"left": 0.0, "middle": 0.25, "right": 0.5}', 1, [10, 0, 0], [10, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_three_supports_what_if(case: str) -> None:
+    instead, nullity, lower, upper = MOVED[case]
     names = what_if(1, SUPPORTS, instead)
     assert names["report"].nullity == nullity
     near(names["report"].lower, lower)
     near(names["report"].upper, upper)
-    if instead.startswith('{"left": 0.0'):
+    if case == "all on one":
         assert names["springs"].min() < -1.0  # a spring that pulls
 
 
@@ -267,6 +265,7 @@ def test_cannonball_pyramid() -> None:
     assert it.forgotten < 1e-6
 
 
+@pytest.mark.slow
 def test_cannonball_pyramid_what_if() -> None:
     larger = what_if(7, "n = 6  #", "n = 10  #")
     near(larger["exact"].sum(), 285)
@@ -276,14 +275,9 @@ def test_cannonball_pyramid_what_if() -> None:
         assert larger["largest"][name] > larger["largest"]["compatible"]
     slower = what_if(7, "dt, duration = 1e-3, 0.02", "dt, duration = 2e-3, 0.02")
     near(slower["largest"]["compatible"], 1.277647)
-
-
-def test_cannonball_pyramid_what_if_it_falls_from_higher() -> None:
-    source = LESSONS[7].read_text(encoding="utf-8").replace("lift = 0.05", "lift = 0.5")
-    names: dict[str, Any] = {"__name__": "lesson"}
-    exec(compile(source.replace("1e-3, 0.02", "1e-3, 0.06"), "higher", "exec"), names)
-    near(names["largest"]["compatible"], 1.277647)
-    assert names["forgotten"] < 1e-6
+    higher = what_if(7, "lift = 0.05", "lift = 0.5", "1e-3, 0.02", "1e-3, 0.06")
+    near(higher["largest"]["compatible"], 1.277647)
+    assert higher["forgotten"] < 1e-6
 
 
 # --- 8: Hooke against Hertz ------------------------------------------------------------
@@ -342,11 +336,6 @@ def test_random_packings_hide_it_what_if() -> None:
     it = lesson(9)
     larger = it.count("larger", it.at_rest(cdopt.scene.crystal(10, 12), 1e-3, 5e-3))
     assert larger.nullity / larger.closed_count > 33 / 123
-
-
-@pytest.mark.slow
-def test_random_packings_hide_it_what_if_discs_are_nearly_equal() -> None:
-    it = lesson(9)
     equal = cdopt.scene.random_packing(40, dim=2, across=6, spread=0.0)
     fallen = it.count("equal discs", it.at_rest(equal))
     assert 0 < fallen.nullity < 10  # falling at random is nearly, not quite, enough
@@ -368,9 +357,13 @@ def test_it_runs_in_an_empty_folder_and_draws_its_picture(number: int) -> None:
 def test_a_lesson_is_a_script_of_its_own(tmp_path: Path) -> None:
     """In a fresh process, where no warning is let pass."""
     run = subprocess.run(
-        [sys.executable, "-W", "error", str(LESSONS[1])], cwd=tmp_path, capture_output=True,
-        text=True, encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, timeout=600,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", str(LESSONS[1])],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=600,
+    )
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert run.stdout == ran(1).said
@@ -400,29 +393,43 @@ def test_the_lessons_follow_one_another() -> None:
         assert f"Next: `{following.name}`" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=NAMES)
-def test_it_becomes_a_valid_notebook(path: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def notebooks() -> dict[str, Any]:
+    """All lessons as notebooks, written and read again."""
     pytest.importorskip("jupytext", reason="notebooks need the extra 'lessons'")
     import nbformat
 
-    maker = imported(EXAMPLES / "make_notebooks.py")
-    made = maker.notebook(path)
-    nbformat.validate(made)
-    again = nbformat.reads(nbformat.writes(made), as_version=4)
-    kinds = [cell.cell_type for cell in again.cells]
-    assert kinds[0] == "markdown"
-    assert again.cells[-1].source.endswith(f'Image("{path.stem}.png", width=800)')
-    if path.stem.startswith("11"):  # it finds the experiments from wherever it is run
-        first, second = [cell.source for cell in again.cells if cell.cell_type == "code"][:2]
-        code = f"{first}\n{second}\nprint(loading.press)"
-        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    if not path.stem.startswith("01"):
-        return
+    make = imported(EXAMPLES / "make_notebooks.py").notebook
+    return {p.stem: nbformat.reads(nbformat.writes(make(p)), as_version=4) for p in LESSONS}
+
+
+def code_of(notebook: Any) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_lessons_become_valid_notebooks(notebooks: dict[str, Any]) -> None:
+    import nbformat
+
+    for name, notebook in notebooks.items():
+        nbformat.validate(notebook)
+        assert notebook.cells[0].cell_type == "markdown"
+        assert notebook.cells[-1].source.endswith(f'Image("{name}.png", width=800)')
+
+
+def test_a_notebook_runs_cell_by_cell(notebooks: dict[str, Any]) -> None:
     names: dict[str, Any] = {"__name__": "notebook"}
-    for cell in again.cells[:-1]:
-        if cell.cell_type == "code":
-            exec(compile(cell.source, path.stem, "exec"), names)
+    for cell in code_of(notebooks[NAMES[1]])[:-1]:
+        exec(compile(cell, NAMES[1], "exec"), names)
     near(names["compatible"].f, [10 / 3] * 3)
+
+
+@pytest.mark.slow
+def test_a_notebook_finds_the_experiments_from_anywhere(
+    notebooks: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = code_of(notebooks[NAMES[11]])[:2]
+    code = f"{first}\n{second}\nprint(loading.press)"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
 def test_notebooks_are_written_where_asked(tmp_path: Path) -> None:

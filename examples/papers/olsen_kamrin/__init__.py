@@ -84,7 +84,7 @@ def remarks(pile: Pile) -> list[str]:
     for material in MATERIALS:
         sources.setdefault(dem(pile, material).source, []).append(material.title)
     columns = "; ".join(f"{source} ({', '.join(titles)})" for source, titles in sources.items())
-    both = " and ".join(column(pile, solver).description for solver in ("apgd", "pgs"))
+    both = " and ".join(column(pile, solver).case.description for solver in ("apgd", "pgs"))
     certified = sum(answer.certified for answer in classic)
     return [
         f"{size}. Forces and floor pressures are in units of a sphere's weight mg.",

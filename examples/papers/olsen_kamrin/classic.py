@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,10 @@ SHUFFLES = 3  # random orders from zero
 
 @dataclass(frozen=True)
 class Case:
-    """A solver, its order of visits and its start; t is the time of a falling step, s."""
+    """A solver ("apgd" or "pgs"), its order of visits and its start.
+
+    ``t`` is the time of the falling step whose forces are the start, s.
+    """
 
     solver: str
     order: str = ""
@@ -35,27 +39,28 @@ class Case:
         return PGS(order=self.order, seed=self.seed) if self.solver == "pgs" else APGD()
 
     @property
-    def name(self) -> str:
+    def file(self) -> str:
         """The name of its file."""
         order = f"-{self.order}{self.seed or ''}" if self.order else ""
         start = {COLD: "zero", CARRIED: "carried"}.get(self.start, f"from-{1e3 * self.t:g}-ms")
         return f"classic-{self.solver}{order}-{start}"
 
+    @property
+    def visits(self) -> str:
+        """The order of visits, of a random one with its seed."""
+        return f"shuffled (seed {self.seed})" if self.order == "shuffled" else self.order
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One solver's forces on the step at rest.
+    @property
+    def description(self) -> str:
+        """Solver, order and start in a few words."""
+        order = f", {self.visits} order" if self.order else ""
+        return f"{self.solver.upper()}{order}, {self.start}"
 
-    Attributes
-    ----------
-    solver : "apgd" or "pgs". order : of the visits; "" for APGD. start : of the iteration.
-    f : (nc,) m g, on the settled contacts.
-    iterations, residual : of the last solve; its certificate.
-    """
 
-    solver: str
-    order: str
-    start: str
+class Answer(NamedTuple):
+    """Forces f (nc,) m g on the settled contacts; iterations and certificate of the last solve."""
+
+    case: Case
     f: np.ndarray
     iterations: int
     residual: float
@@ -65,31 +70,19 @@ class Answer:
         """Whether its certificate holds."""
         return self.residual <= TOLERANCE
 
-    @property
-    def description(self) -> str:
-        """Solver, order and start in a few words."""
-        order = f", {self.order} order" if self.order else ""
-        return f"{self.solver.upper()}{order}, {self.start}"
-
 
 def answers(pile: Pile) -> list[Answer]:
     """APGD, and PGS in several orders, from several starts."""
-    found = []
-    for case in _cases(pile.settings.seed):
-        order = f"{case.order} (seed {case.seed})" if case.order == "shuffled" else case.order
-        result = _result(pile, case)
-        found.append(
-            Answer(
-                case.solver, order, case.start, np.asarray(result["f"]),
-                int(result["iterations"]), float(result["residual"]),
-            )
-        )  # fmt: skip
-    return found
+    results = [(case, _result(pile, case)) for case in _cases(pile.settings.seed)]
+    return [
+        Answer(case, np.asarray(r["f"]), int(r["iterations"]), float(r["residual"]))
+        for case, r in results
+    ]
 
 
 def column(pile: Pile, solver: str) -> Answer:
     """The answer in a solver's column: from zero, in the given order."""
-    return next(answer for answer in answers(pile) if answer.solver == solver)
+    return next(answer for answer in answers(pile) if answer.case.solver == solver)
 
 
 def _cases(seed: int) -> list[Case]:
@@ -107,7 +100,7 @@ def _cases(seed: int) -> list[Case]:
 def _result(pile: Pile, case: Case) -> Arrays:
     way = _carried if case.start == CARRIED else _at_rest
     settings = pile.made_with(backend=repr(case.backend), start=case.start)
-    name = f"{case.name}-n{pile.settings.n}"
+    name = f"{case.file}-n{pile.settings.n}"
     return pile.store.get(name, settings, lambda: way(pile, case))
 
 

@@ -134,7 +134,7 @@ def distribution(pile: Pile, material: Material, method: str) -> Drawn:
     if method == "dem":
         source = dem(pile, material).source
     elif method != "compatible":
-        source = column(pile, method).description
+        source = column(pile, method).case.description
     return figure, (
         f"Force distribution (a) and nonzero forces (b), {material.title}: {shown.name} "
         f"({source}). Scales as in the other figures of this pile."

@@ -57,7 +57,7 @@ def _range(values: list[float], percent: bool = False) -> str:
 
 
 def _all_of(pile: Pile, solver: str) -> list[Answer]:
-    return [answer for answer in answers(pile) if answer.solver == solver]
+    return [answer for answer in answers(pile) if answer.case.solver == solver]
 
 
 def _table_1(pile: Pile) -> list[Number]:
@@ -72,7 +72,7 @@ def _table_1(pile: Pile) -> list[Number]:
             if method != "compatible":
                 everything = _all_of(pile, method)
                 errors = [relative_error(pile.floor_forces(a.f), floor) for a in everything]
-                note = f"{column(pile, method).description}; {_range(errors)}"
+                note = f"{column(pile, method).case.description}; {_range(errors)}"
             text = f"‖F − F_DEM‖ / ‖F_DEM‖ on the floor, {material.title}, {NAMES[method]}"
             rows.append(Number("Table 1", text, paper, error, note=note))
     return rows
@@ -87,7 +87,7 @@ def _largest(pile: Pile) -> list[Number]:
             above = [float(a.f.max()) / top - 1.0 for a in everything]
             paper = LARGEST[method] if material is HOOKE else None
             text = f"largest force of {NAMES[method]} above DEM's, {material.title}"
-            note = f"{everything[0].description}; {_range(above, percent=True)}"
+            note = f"{everything[0].case.description}; {_range(above, percent=True)}"
             rows.append(Number("Largest force", text, paper, above[0], "percent", note))
     return rows
 
@@ -197,7 +197,7 @@ def classic_table(pile: Pile) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     for answer in answers(pile):
         own = pile.floor_forces(answer.f)
         rows.append((
-            answer.solver.upper(), answer.order or "—", answer.start,
+            answer.case.solver.upper(), answer.case.visits or "—", answer.case.start,
             f"{100.0 * (answer.f.max() / reference.max() - 1.0):+.1f} %",
             f"{relative_error(own, floor):.3f}", f"{asymmetry(own):.1e}",
             f"{answer.iterations:,}", f"{answer.residual:.0e}",

@@ -49,11 +49,11 @@ def test_stress_is_held_while_a_random_packing_yields(power):
 def test_energy_balances_where_nothing_rearranges():
     scene = disc_box(25, seed=1)
     start = confine(scene, {"right": 2e3, "top": 2e3})
-    runs = [biaxial(scene, 2e3, 1e-4, n, start=start) for n in (1, 2, 4)]
+    runs = [biaxial(scene, 2e3, 1e-4, n, start=start) for n in (1, 4)]
     assert all(run.born.sum() == run.lost.sum() == 0 for run in runs)
     off = np.abs([run.dissipated[-1] for run in runs])
     assert off[0] < 1e-4 * np.abs(runs[0].work[-1])
-    assert -np.polyfit(np.log([1, 2, 4]), np.log(off), 1)[0] == pytest.approx(2.0, abs=0.2)
+    assert np.log(off[0] / off[1]) / np.log(4.0) == pytest.approx(2.0, abs=0.2)
 
 
 def test_in_space_both_pairs_are_pressed():

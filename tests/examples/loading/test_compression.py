@@ -105,19 +105,18 @@ def test_work_of_the_wall_is_stored_up_to_the_trapezoidal_rule():
 @pytest.fixture(scope="module")
 def packed():
     """Discs of random sizes under 2 kPa."""
-    scene = disc_box(30, seed=3)
+    scene = disc_box(20, seed=3)
     return scene, confine(scene, 2e3)
 
 
 def test_without_rearrangement_energy_balances_and_converges(packed):
     scene, start = packed
-    runs = [compress(scene, "top", 1e-4, n, start=start) for n in (1, 2, 4)]
+    runs = [compress(scene, "top", 1e-4, n, start=start) for n in (1, 4)]
     assert all(run.born.sum() == run.lost.sum() == 0 for run in runs)
     off = np.abs([run.dissipated[-1] for run in runs])
     stored = runs[0].energy[-1] - runs[0].energy[0]
     assert off[0] < 1e-5 * stored
-    order = -np.polyfit(np.log([1, 2, 4]), np.log(off), 1)[0]
-    assert order == pytest.approx(2.0, abs=0.2)
+    assert np.log(off[0] / off[1]) / np.log(4.0) == pytest.approx(2.0, abs=0.2)
 
 
 def test_an_elastic_loop_is_reversible(packed):

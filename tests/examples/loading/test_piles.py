@@ -40,11 +40,11 @@ def test_a_disc_on_two_fixed_ones_follows_its_closed_form_until_it_snaps_through
 def test_weight_and_stiffness_together_hold_a_pile():
     """Forces run along straight rows, which weight alone keeps from bending out: P ~ √(W k d)."""
     borne, scale = [], []
-    for half in (1e6, 1e8, 1e10):
+    for half in (1e6, 1e10):
         scene = disc_pile(3, stiffness=half)
         w = weight(scene)
         guess = np.sqrt(w * half * D)
-        run = press(scene, np.linspace(0.3, 1.5, 4) * guess, refine=7)
+        run = press(scene, np.linspace(0.3, 1.5, 4) * guess, refine=4)
         assert run.collapse is not None
         assert "bodies" in run.failure
         borne.append(np.mean(run.collapse))

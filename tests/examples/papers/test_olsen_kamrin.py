@@ -127,16 +127,16 @@ def test_compatible_forces_are_those_of_the_settled_elastic_pile(pile: Pile, mat
 @pytest.mark.slow
 def test_classic_forces_depend_on_order_and_start_and_break_the_symmetry(pile: Pile) -> None:
     found = answers(pile)
-    apgd, pgs = column(pile, "apgd").description, column(pile, "pgs").description
+    apgd, pgs = column(pile, "apgd").case.description, column(pile, "pgs").case.description
     assert all(answer.certified for answer in found)
     step, top = pile.settled(HOOKE), pile.reference(HOOKE).max()
-    above = {answer.description: answer.f.max() / top - 1.0 for answer in found}
+    above = {answer.case.description: answer.f.max() / top - 1.0 for answer in found}
     assert 0.0 < above[apgd] < 1.0 / 6.0
     assert above[pgs] > 0.1
     assert max(above.values()) - min(above.values()) > 0.5
     for answer in found[1:]:  # one motion, many forces
         np.testing.assert_allclose(step.B.T @ answer.f, step.B.T @ found[0].f, atol=1e-6)
-    skew = {a.description: asymmetry(pile.floor_forces(a.f)) for a in found}
+    skew = {a.case.description: asymmetry(pile.floor_forces(a.f)) for a in found}
     assert skew[apgd] < 1e-9
     assert skew[pgs] > 0.01
 
