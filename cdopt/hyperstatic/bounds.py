@@ -1,20 +1,18 @@
 """Exact lower and upper bounds of contact forces over the admissible ones, with certificates.
 
-Contacts that take part in no self-stress state are moved to the right-hand side first. What is
-left falls into independent networks, each in units of its own largest force. Contacts that take
-part by 1e-7 or less (for example the points of a face contact in another code's file) are
-measured in units of what they can do: their force matters where it may vanish, but their
-stiffness in Bᵀf is below a linear program's tolerances.
-
 max f_i subject to Bᵀf = F, f ≥ 0 has the dual min Fᵀu subject to B u ≥ e_i: a motion that opens
 contact i by one and closes none. The pair (f, u) certifies the bound and is checked here from
 the data, whatever the solver says. HiGHS solves the programs by primal simplex, each from the
 last one's vertex, which stays feasible because only the objective changes.
+
+Only contacts that take part in a self-stress state enter the programs. Those that take part by
+1e-7 or less (for example the points of a face contact in another code's file) are measured in
+units of the change that the states allow them, which would else be below a linear program's
+tolerances.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of it
 _FAR = 1e6  # a tight contact farther from zero than so many times its reach is left out
 _CHUNK = 200  # contacts of one task of a thread
 
-# What is tried until a bound is certified: HiGHS options, and whether to start from nothing.
+# Tried until a bound is certified: HiGHS options, and whether to start from nothing.
 _ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
     ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, False),
     ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, True),
@@ -204,18 +202,18 @@ def bounds_of(
     rays: list[FloatArray] = []
     failures: dict[int, str] = {}
     tasks = _tasks(networks, asked, jobs)
-    total, done, programs = sum(chunk.size for _, chunk in tasks), 0, 0
+    total, done, programs = sum(columns.size for _, columns in tasks), 0, 0
     with ThreadPoolExecutor(jobs) as pool:
         searches = pool.map(lambda task: _Search(task[0], task[1], deadline), tasks)
         for (network, columns), search in zip(tasks, searches, strict=True):
             for column, low, high in zip(columns, search.least, search.largest, strict=True):
                 i, unit = int(network.contacts[column]), network.unit[column]
                 worst = max(low, high, key=lambda extreme: extreme.residual)
-                if not worst.ok:
-                    failures[i] = _failure(worst)
-                    continue
-                lower[i], upper[i] = low.value * unit, high.value * unit
-                residual[i], pull[i] = worst.residual, max(low.pull, high.pull)
+                if worst.ok:
+                    lower[i], upper[i] = low.value * unit, high.value * unit
+                    residual[i], pull[i] = worst.residual, max(low.pull, high.pull)
+                else:
+                    failures[i] = worst.failure
             for ray in search.rays:
                 everywhere = np.zeros(forces.size)
                 everywhere[network.contacts] = ray * network.unit
@@ -239,64 +237,7 @@ def _tasks(
     return tasks
 
 
-def _failure(worst: Extreme) -> str:
-    if worst.status == TIME_LIMIT:
-        return TIME_LIMIT
-    return f"HiGHS: {worst.status}; certificate {worst.residual:.1e}, above {CERTIFIED:g}"
-
-
-class _Search:
-    """Bounds of some contacts of one network, using what earlier vertices showed.
-
-    A contact that is idle in an admissible answer already met has the lower bound zero; one
-    that a ray already met loads has no upper bound. The largest forces come first: their
-    vertices settle most of the least ones.
-    """
-
-    def __init__(self, network: FreeNetwork, columns: IntArray, deadline: Deadline) -> None:
-        self.problem = ForceRange(network.B, network.load, deadline)
-        self.rays: list[FloatArray] = []
-        self.programs = 0
-        n = network.contacts.size
-        self._idle = np.full(n, np.inf)  # residual of the proof that the least force is zero
-        self._endless = np.full(n, np.inf)  # residual of the ray along which a force grows
-        self._remember(network.force, 0.0)
-        self.largest = [self._largest(int(column)) for column in columns]
-        self.least = [self._least(int(column)) for column in columns]
-
-    def _largest(self, column: int) -> Extreme:
-        if self._endless[column] <= CERTIFIED:
-            return Extreme(np.inf, float(self._endless[column]))
-        self.programs += 1
-        high = self.problem.largest(column)
-        if high.ok and np.isinf(high.value):
-            self.rays.append(high.forces)
-            share = high.forces / high.forces.max()
-            along = share > _ALONG
-            proof = high.residual / np.minimum(share[along], 1.0)
-            self._endless[along] = np.minimum(self._endless[along], proof)
-        elif high.ok:
-            self._remember(high.forces, high.residual)
-        return dataclasses.replace(high, forces=_NONE)
-
-    def _least(self, column: int) -> Extreme:
-        if self._idle[column] <= CERTIFIED:
-            return Extreme(0.0, float(self._idle[column]))
-        self.programs += 1
-        return dataclasses.replace(self.problem.least(column), forces=_NONE)
-
-    def _remember(self, forces: FloatArray, residual: float) -> None:
-        idle = forces <= _ZERO
-        proof = np.maximum(residual, np.abs(forces[idle]))
-        self._idle[idle] = np.minimum(self._idle[idle], proof)
-
-
-# --- one linear program ----------------------------------------------------------------------
-
-_NONE = np.zeros(0)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Extreme:
     """One bound.
 
@@ -304,14 +245,12 @@ class Extreme:
     ----------
     value : the least or largest force, infinite when unbounded.
     residual : the worst of f's and u's infeasibility and their gap, or of the ray's.
-    forces : f (n,) that attains it; when unbounded, the ray f ≥ 0, Bᵀf = 0, its entry one.
-    status : HiGHS's own words for the run that the bound is from.
+    status : HiGHS's words for the run that the bound is from.
     pull : Σ|u|: how far the bound moves, at most, with one unit of load on every dof.
     """
 
     value: float = np.nan
     residual: float = np.inf
-    forces: FloatArray = dataclasses.field(default_factory=lambda: _NONE)
     status: str = ""
     pull: float = 0.0
 
@@ -320,42 +259,54 @@ class Extreme:
         """Whether the bound is certified."""
         return self.residual <= CERTIFIED
 
+    @property
+    def failure(self) -> str:
+        """Why it is not certified."""
+        if self.status == TIME_LIMIT:
+            return TIME_LIMIT
+        return f"HiGHS: {self.status}; certificate {self.residual:.1e}, above {CERTIFIED:g}"
 
-class ForceRange:
-    """The linear programs of one set {f ≥ 0, Bᵀf = F}, its forces of order one.
 
-    Parameters
-    ----------
-    B : (n, m), entries of order one. load : F (m,).
-    deadline : when the last linear program must end.
+class _Search:
+    """Bounds of some contacts of one network {f ≥ 0, Bᵀf = F}.
+
+    A contact that is idle in an admissible answer found earlier has the lower bound zero; one that
+    a ray found earlier loads has no upper bound. The largest forces come first: their vertices
+    settle most of the least ones.
     """
 
-    def __init__(self, B: sp.csr_array, load: FloatArray, deadline: Deadline = NEVER) -> None:
-        self.B, self.load, self.deadline = B, load, deadline
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for name, value in (
-            ("output_flag", False),
-            ("small_matrix_value", 1e-12),
-            ("threads", 1),
-            ("primal_feasibility_tolerance", _FEASIBLE),
-            ("dual_feasibility_tolerance", _FEASIBLE),
-        ):
-            self._highs.setOptionValue(name, value)
-        self._highs.passModel(_model(B, load))
+    def __init__(self, network: FreeNetwork, columns: IntArray, deadline: Deadline) -> None:
+        self.B, self.load, self.deadline = network.B, network.load, deadline
+        self.rays: list[FloatArray] = []
+        self.programs = 0
+        self._highs = _program(network.B, network.load)
+        # residuals of the proofs that the least force is zero, and that there is no largest one
+        self._idle, self._endless = np.full((2, network.contacts.size), np.inf)
+        self._remember(network.force, 0.0)
+        self.largest = [self._extreme(int(column), -1.0) for column in columns]
+        self.least = [self._extreme(int(column), 1.0) for column in columns]
 
-    def least(self, column: int) -> Extreme:
-        """The least force of a contact."""
-        return self._extreme(column, 1.0)
+    def _remember(self, forces: FloatArray, residual: float) -> None:
+        idle = forces <= _ZERO
+        proof = np.maximum(residual, np.abs(forces[idle]))
+        self._idle[idle] = np.minimum(self._idle[idle], proof)
 
-    def largest(self, column: int) -> Extreme:
-        """The largest force of a contact."""
-        if self.B.indptr[column] == self.B.indptr[column + 1]:  # it acts on nothing
-            ray = np.zeros(self.B.shape[0])
-            ray[column] = 1.0
-            return Extreme(np.inf, 0.0, ray, "no motion opens or closes it")
-        return self._extreme(column, -1.0)
+    def _remember_ray(self, ray: FloatArray, residual: float) -> None:
+        self.rays.append(ray)
+        share = ray / ray.max()
+        along = share > _ALONG
+        proof = residual / np.minimum(share[along], 1.0)
+        self._endless[along] = np.minimum(self._endless[along], proof)
 
     def _extreme(self, column: int, sense: float) -> Extreme:
+        """The least (sense 1) or largest (sense −1) force of a contact."""
+        proof = float((self._idle if sense > 0.0 else self._endless)[column])
+        if proof <= CERTIFIED:
+            return Extreme(0.0 if sense > 0.0 else np.inf, proof)
+        self.programs += 1
+        if sense < 0.0 and self.B.indptr[column] == self.B.indptr[column + 1]:
+            self._remember_ray(np.eye(1, self.B.shape[0], column)[0], 0.0)
+            return Extreme(np.inf, 0.0, "no motion opens or closes it")
         best = Extreme(status=TIME_LIMIT)
         self._highs.changeColCost(column, sense)
         for options, afresh in _ATTEMPTS:
@@ -392,11 +343,14 @@ class ForceRange:
         reduced[column] += sense
         value = float(f[column])
         gap = abs(sense * value - float(self.load @ y)) / max(1.0, abs(value))
-        tension = -float(f.min(initial=0.0))
-        closing = -float(reduced.min(initial=0.0))
-        worst = max(self._unbalanced(f, self.load), tension, closing, gap)
+        unbalanced = float(np.abs(self.B.T @ f - self.load).max(initial=0.0))
+        negative = -float(min(f.min(initial=0.0), reduced.min(initial=0.0)))
+        worst = max(unbalanced, negative, gap)
         worst = worst if np.isfinite(worst) else np.inf
-        return Extreme(max(value, 0.0), worst, f, status, float(np.abs(y).sum()))
+        result = Extreme(max(value, 0.0), worst, status, float(np.abs(y).sum()))
+        if result.ok:
+            self._remember(f, worst)
+        return result
 
     def _ray(self, column: int, status: str) -> Extreme:
         """A direction of forces that load nothing, along which the contact's force grows."""
@@ -405,16 +359,16 @@ class ForceRange:
         if not exists or ray.shape != (self.B.shape[0],) or not ray[column] > 0.0:
             return Extreme(np.inf, status=status)
         ray = ray / ray[column]
-        tension = -float(ray.min(initial=0.0))
-        worst = max(self._unbalanced(ray, np.zeros_like(self.load)), tension)
-        return Extreme(np.inf, worst / max(1.0, float(ray.max())), ray, status)
+        unbalanced = float(np.abs(self.B.T @ ray).max(initial=0.0))
+        worst = max(unbalanced, -float(ray.min(initial=0.0))) / max(1.0, float(ray.max()))
+        result = Extreme(np.inf, worst, status)
+        if result.ok:
+            self._remember_ray(ray, worst)
+        return result
 
-    def _unbalanced(self, f: FloatArray, load: FloatArray) -> float:
-        return float(np.abs(self.B.T @ f - load).max(initial=0.0))
 
-
-def _model(B: sp.csr_array, load: FloatArray) -> highspy.HighsLp:
-    """Bᵀf = F, f ≥ 0 for HiGHS: the rows of B are the columns of Bᵀ."""
+def _program(B: sp.csr_array, load: FloatArray) -> Any:
+    """HiGHS with the rows Bᵀf = F, f ≥ 0: the rows of B are the columns of Bᵀ."""
     n, m = B.shape
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = n, m
@@ -425,4 +379,14 @@ def _model(B: sp.csr_array, load: FloatArray) -> highspy.HighsLp:
     model.a_matrix_.start_ = B.indptr
     model.a_matrix_.index_ = B.indices
     model.a_matrix_.value_ = B.data
-    return model
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for name, value in (
+        ("output_flag", False),
+        ("small_matrix_value", 1e-12),
+        ("threads", 1),
+        ("primal_feasibility_tolerance", _FEASIBLE),
+        ("dual_feasibility_tolerance", _FEASIBLE),
+    ):
+        highs.setOptionValue(name, value)
+    highs.passModel(model)
+    return highs

@@ -1,9 +1,8 @@
 """Bounds and nullity of small networks in rational numbers, without any rounding.
 
-Floating-point numbers are fractions; taken at their word, the linear programs have exact
-answers, found here by SymPy's simplex method. A degeneracy that needs irrational numbers, such
-as that of a close-packed lattice, is broken by their rounding and is not seen: this is for
-networks whose B is written in fractions, to judge the others' arithmetic.
+Floating-point numbers are fractions, so that SymPy's simplex method solves the linear programs
+exactly. A degeneracy that needs irrational numbers, such as that of a close-packed lattice, is lost
+by their rounding: use it to test other arithmetic on networks whose B is written in fractions.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class ExactBounds:
     def error(self, report: Indeterminacy) -> float:
         """Largest difference from a report's bounds, relative to the largest finite bound.
 
-        Infinite when the report does not know a bound, or finds one where there is none.
+        Infinite when the report lacks a bound, or has one where there is none.
         """
         worst, top = 0.0, max((float(x) for x in self.upper if x is not None), default=0.0)
         for i, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
@@ -62,7 +61,7 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
 
     Raises
     ------
-    InvalidInput : what is given is no report.
+    InvalidInput : not a report.
     Unsupported : more contacts, or a step known by N and p alone.
     BackendUnavailable : SymPy is not installed (``pip install cdopt[exact]``).
     """
@@ -78,10 +77,10 @@ def exact_bounds(report: Indeterminacy) -> ExactBounds:
     rank = int(rows.rank()) if rows.cols else 0
     lower = [Fraction(0)] * report.nc
     upper: list[Fraction | None] = [Fraction(0)] * report.nc
-    for place, contact in enumerate(contacts.tolist()):
-        low = _extreme(simplex, sympy, rows.T, forces, place, 1)
+    for position, contact in enumerate(contacts.tolist()):
+        low = _extreme(simplex, sympy, rows.T, forces, position, 1)
         lower[contact] = Fraction(0) if low is None else low
-        high = _extreme(simplex, sympy, rows.T, forces, place, -1)
+        high = _extreme(simplex, sympy, rows.T, forces, position, -1)
         upper[contact] = None if high is None else -high
     return ExactBounds(contacts.size - rank, tuple(lower), tuple(upper))
 
@@ -100,11 +99,11 @@ def _fractions(sympy: Any, values: FloatArray) -> Any:
 
 
 def _extreme(
-    simplex: Any, sympy: Any, rows: Any, forces: Any, place: int, sense: int
+    simplex: Any, sympy: Any, rows: Any, forces: Any, position: int, sense: int
 ) -> Fraction | None:
-    """min sense · f_place subject to rows f = rows forces, f ≥ 0; None when unbounded."""
+    """min sense · f_position subject to rows f = rows forces, f ≥ 0; None when unbounded."""
     cost = [0] * rows.cols
-    cost[place] = sense
+    cost[position] = sense
     idle = sympy.zeros(1, rows.cols)
     try:
         value, _ = simplex.linprog(cost, A=idle, b=sympy.zeros(1, 1), A_eq=rows, b_eq=rows * forces)

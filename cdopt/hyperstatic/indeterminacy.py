@@ -247,28 +247,24 @@ class Indeterminacy(Verdict, Bounds):
     @property
     def summary(self) -> str:
         """What is determined and what is not, in plain words."""
-        shut = self.closed_count
-        text = f"{_count(self.nc, 'contact')}, {shut:,} closed, bound by "
-        text += f"{_count(self.rank, 'equation')}: {_count(self.nullity, 'self-stress state')}. "
-        apart = int(np.count_nonzero(self.closed & ~self.unique))
-        if not apart:
+        closed = self.closed_count
+        text = (
+            f"{_count(self.nc, 'contact')}, {closed:,} closed, bound by "
+            f"{_count(self.rank, 'equation')}: {_count(self.nullity, 'self-stress state')}. "
+        )
+        free = int(np.count_nonzero(self.closed & ~self.unique))
+        if not free:
             return text + "Every force is determined."
-        text += f"{shut - apart:,} of {_count(shut, 'force')} determined, {apart:,} not"
-        widest = self._widest()
-        if widest is not None:
-            low, high = self.lower[widest], self.upper[widest]
-            where = f"[{low:.4g}, {high:.4g}] N, at contact {self.names[widest]}"
-            text += f"; the widest interval is {where}"
-        endless = int(np.count_nonzero(self.unbounded))
-        if endless:
+        text += f"{closed - free:,} of {_count(closed, 'force')} determined, {free:,} not"
+        width = np.where(np.isfinite(self.width) & ~self.unique, self.width, 0.0)
+        if width.max() > 0.0:
+            i = int(np.argmax(width >= width.max() * (1.0 - 1e-6)))
+            text += f"; the widest interval is [{self.lower[i]:.4g}, {self.upper[i]:.4g}] N, "
+            text += f"at contact {self.names[i]}"
+        if endless := int(np.count_nonzero(self.unbounded)):
             text += f"; {_count(endless, 'force')} without upper bound"
         failed = len(self.failures)
         return text + (f". The bounds of {_count(failed, 'contact')} failed." if failed else ".")
-
-    def _widest(self) -> int | None:
-        width = np.where(np.isfinite(self.width) & ~self.unique, self.width, -1.0)
-        most = float(width.max(initial=-1.0))
-        return int(np.argmax(width >= most * (1.0 - 1e-6))) if most > 0.0 else None
 
     def verdict_of(self, contact: int) -> str:
         """One word for a contact: open, unique, unbounded, undetermined or failed."""
@@ -391,29 +387,18 @@ def indeterminacy(
     >>> report.nullity, report.lower.round(6), report.upper.round(6)
     (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
     """
-    times = [time.perf_counter()]
     problem = CompatibleCD(step, closed_tol=closed_tol)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     checks.scalar("jobs", jobs, at_least=1, at_most=1024)
     if time_limit is not None:
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
+    times = [time.perf_counter()]
     first = _certified(problem, classic, deadline)
     times.append(time.perf_counter())
-    resolved = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
-    times.append(time.perf_counter())
-    if deadline.passed:
-        raise SolveFailed(
-            "time limit: it passed before the rank of the network; the classic forces are in raw",
-            backend=first.backend,
-            status=TIME_LIMIT,
-            problem=problem.classic_cd.data,
-            raw=first,
-        )
     network = problem.network(first)
-    forces = network.forces
-    if resolved.ok and resolved.f is not None and _delivers(step, first, resolved.f, network):
-        forces = resolved.f
+    forces = _admissible(problem, first, network, deadline)
+    times.append(time.perf_counter())
     parts, unit, floor = _parts_of(problem, first, network, tol)
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
@@ -445,7 +430,6 @@ def _certified(
     problem: CompatibleCD, classic: str | Backend | StepSolution | None, deadline: Deadline
 ) -> StepSolution:
     """A classic solution whose certificate holds."""
-    given = isinstance(classic, StepSolution)
     if isinstance(classic, StepSolution):
         first = problem.certified_here(classic.classic or classic)
     else:
@@ -457,10 +441,10 @@ def _certified(
     outcome = f"{first.backend} left a residual of {worst:.1e}"
     if first.status.startswith(TIME_LIMIT):
         outcome += f" at its {first.status}"
-    if given:
+    if isinstance(classic, StepSolution):
         raise InvalidInput("classic", outcome, "a certified classic solution of this step")
     raise SolveFailed(
-        f"the classic step is not certified: {outcome}; what its forces may be is not known",
+        f"the classic step is not certified: {outcome}; its admissible forces are not known",
         backend=first.backend,
         status=first.status,
         problem=problem.classic_cd.data,
@@ -468,30 +452,42 @@ def _certified(
     )
 
 
-def _carried(step: Step, first: StepSolution) -> FloatArray | None:
-    """(nv,) N and N·m: what a dof carries: contact forces, its load, its momentum over Δt.
+def _admissible(
+    problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, deadline: Deadline
+) -> FloatArray:
+    """Compatible forces (nc,) where they are certified and deliver F̃; else the classic ones.
 
-    At least ``_NOISE`` times its imbalance. None for a step known by N and p alone.
+    Compatible forces load as many contacts as can be, so that less is left to linear programs.
     """
-    f, after = first.f, first.v_next
-    if not isinstance(step, ContactStep) or f is None or after is None:
-        return None
-    M, B, v, load = step.M, step.B, step.v, step.F_ext
-    carried: FloatArray = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
-    missed = M @ (after - v) / step.dt - load - B.T @ f
-    return np.maximum(carried, _NOISE * np.abs(missed))
+    compatible = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
+    if deadline.passed:
+        raise SolveFailed(
+            "time limit: it passed before the rank of the network; the classic forces are in raw",
+            backend=first.backend,
+            status=TIME_LIMIT,
+            problem=problem.classic_cd.data,
+            raw=first,
+        )
+    f = compatible.f
+    if not compatible.ok or f is None or not _delivers(problem.step, first, f, network):
+        return network.forces
+    return f
 
 
 def _delivers(step: Step, first: StepSolution, forces: FloatArray, network: ClosedNetwork) -> bool:
-    """Whether forces (nc,) deliver F̃ on every dof, measured by what that dof carries.
+    """Whether forces (nc,) deliver F̃ on every dof, measured by what acts on that dof.
 
-    Beside a body 1e8 times as heavy, forces that are right to 1e-13 of its weight are not.
+    These are contact forces, its load and its momentum over Δt, at least ``_NOISE`` times its
+    imbalance. Beside a body 1e8 times as heavy, forces right to 1e-13 of its weight are not enough.
     """
-    carried = _carried(step, first)
-    if carried is None or not isinstance(step, ContactStep):
+    f, after = first.f, first.v_next
+    if not isinstance(step, ContactStep) or f is None or after is None:
         return True
-    missed = np.abs(step.B.T @ forces - network.contact_load)
-    return bool(np.all(missed <= _DELIVERED * carried))
+    M, B, v, load = step.M, step.B, step.v, step.F_ext
+    acting = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
+    imbalance = M @ (after - v) / step.dt - load - B.T @ f
+    acting = np.maximum(acting, _NOISE * np.abs(imbalance))
+    return bool(np.all(np.abs(B.T @ forces - network.contact_load) <= _DELIVERED * acting))
 
 
 def _parts_of(
@@ -499,28 +495,27 @@ def _parts_of(
 ) -> tuple[list[Block], FloatArray, FloatArray]:
     """The parts of the closed network, (nc,) what acts on each contact, and what is no force, N.
 
-    Contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
+    Closed contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
     """
     data, index = problem.classic_cd.data, network.contacts
-    scale = np.full(problem.step.nc, np.inf)
+    largest = np.full(problem.step.nc, np.inf)
     worst = first.certificate.worst if first.certificate else 0.0
-    tol = max(tol, _BLUR * worst)
     gradient = sp.csr_array((0, 1))
     if index.size:
         truss = problem.truss(network).data
-        scale[index] = truss.force
+        largest[index] = truss.force
         gradient = truss.scaled().B
     rows = data.B if isinstance(data, RigidStepData) else data.step.N
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
-    scale[stuck] = data.force[stuck]
+    largest[stuck] = data.force[stuck]
     exchange = data.exchange(first.v_next, np.asarray(first.f))
     acting = exchange.force
-    unit = np.where(acting > 0.0, np.minimum(acting, scale), scale)
-    blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, scale)
+    unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
+    blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, largest)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
-    return parts, unit, np.maximum(tol * unit, blurred)
+    return parts, unit, np.maximum(max(tol, _BLUR * worst) * unit, blurred)
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
@@ -532,8 +527,8 @@ def _asked(contacts: Any, free: Any) -> IntArray:
         if contacts < 0:
             raise InvalidInput("contacts", str(contacts), "a number of contacts, or indices")
         loose = np.flatnonzero(free)
-        place = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
-        return loose[np.unique(np.round(place).astype(np.int64))]
+        spread = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
+        return loose[np.unique(np.round(spread).astype(np.int64))]
     index = checks.array("contacts", contacts, "indices, a mask or a number")
     if index.dtype.kind == "b" and index.shape == (nc,):
         return np.flatnonzero(index)

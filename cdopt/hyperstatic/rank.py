@@ -1,6 +1,6 @@
-"""Rank of a contact network, and how freely each of its forces may move.
+"""Rank, null space and leverages of a contact network.
 
-Both are read off the gap gradient B (nc, nv), its columns in units of their levers and its rows
+All are computed from the gap gradient B (nc, nv), its columns in units of their levers and its rows
 of unit length, so that neither units nor long levers decide what counts as zero.
 """
 
@@ -15,8 +15,8 @@ from cdopt._util.errors import Unsupported
 from cdopt.problem.scaling import column_scale
 
 DENSE_LIMIT = 500  # the smaller side of B, up to which its singular values are computed
-_DENSE_LAST = 6000  # and where the sparse count is in doubt
-SPARSE_TOL = 1e-7  # the Gram matrix, which holds squares, tells no smaller singular values apart
+_DENSE_LAST = 6000  # the same where the sparse count is in doubt
+SPARSE_TOL = 1e-7  # smaller singular values are round-off in the Gram matrix, which squares them
 _PROBES = 16  # random vectors that estimate the looseness of large networks
 _SEED = 1805
 _DAMPING = 1e-12  # of the Gram matrix, whose motions may be singular

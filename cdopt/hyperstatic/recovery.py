@@ -1,8 +1,8 @@
-"""recover_stiffness(): which relative stiffness of contacts explains measured forces.
+"""recover_stiffness(): relative stiffness of contacts from measured forces.
 
-Forces do not see a common factor of all stiffness, nor anything that no self-stress state sees:
-one load determines at most as many ratios as the network has self-stress states. What is not
-determined is reported and left at the start.
+Forces do not depend on a common factor of all stiffness, and one load determines at most as many
+ratios as the network has self-stress states. What is not determined is reported and left at its
+starting value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
-_SEEN = 1e-7  # singular values below this are zero; forces are over their root mean square
-_ALONG = 1e-6  # what may lie outside the determined combinations of log k
-_LEASH = 1e-9  # weight of a combination's distance from the start
+_ZERO = 1e-7  # singular values below this are zero; forces are over their root mean square
+_OUTSIDE = 1e-6  # part of a ratio outside the determined combinations of log k
+_START_WEIGHT = 1e-9  # weight of a combination's distance from the start
 _SHARP = 1e-14  # asked of least_squares
 
 
@@ -40,11 +40,11 @@ class RecoveredStiffness(Frozen):
     forces : (loads, nc) N, the compatible forces of that stiffness.
     measured : (loads, nc) N, as given; not-a-number where not measured.
     singular_values : (nc − 1,) of the derivative of the forces by log k, over the root mean
-        square of the measured forces; zeros are combinations that the loads do not see.
+        square of the measured forces; zeros are combinations that the forces do not depend on.
     determined : (rank, nc) orthonormal combinations of log k that the forces fix, best first.
     undetermined : (nc − rank, nc) orthonormal ones that they do not, the common factor first.
     misfit : root mean square of forces minus measured, N.
-    converged : whether the least-squares solver says so. message : its own.
+    converged, message : of the least-squares solver.
     """
 
     stiffness: FloatArray
@@ -78,11 +78,11 @@ class RecoveredStiffness(Frozen):
             if not 0 <= i < nc:
                 raise InvalidInput(name, str(i), f"0 to {nc - 1}")
         ratio = float(self.stiffness[first] / self.stiffness[second])
-        way = np.zeros(nc)
-        way[first] += 1.0
-        way[second] -= 1.0
-        share = self.determined @ way
-        if np.linalg.norm(way - self.determined.T @ share) > _ALONG:
+        direction = np.zeros(nc)
+        direction[first] += 1.0
+        direction[second] -= 1.0
+        share = self.determined @ direction
+        if np.linalg.norm(direction - self.determined.T @ share) > _OUTSIDE:
             return ratio, np.inf
         count = int(np.isfinite(self.measured).sum())
         left = count - self.rank
@@ -107,8 +107,8 @@ def recover_stiffness(
     """The relative stiffness whose compatible forces are nearest to measured ones.
 
     Least squares over log k, by SciPy's trust region with the analytic derivative
-    (``sensitivity``). A weight of 1e-9 on the way from the start holds combinations that the forces
-    do not determine, where round-off alone would carry them off.
+    (``sensitivity``). A weight of 1e-9 on the distance from the start fixes combinations that the
+    forces do not determine.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def recover_stiffness(
     Raises
     ------
     InvalidInput : a bad argument, or no force measured at all.
-    SolveFailed : some compatible forces on the way are not certified, or the contacts cannot
+    SolveFailed : some intermediate compatible forces are not certified, or the contacts cannot
         bear a load.
 
     Notes
@@ -134,8 +134,8 @@ def recover_stiffness(
     >>> B, loads = [[1, -1], [1, 0], [1, 1]], [[10, 0], [10, 2]]
     >>> true = [1.0, 3.0, 0.5]
     >>> measured = [cdopt.NoTensionTruss(B, F, true).solve("newton").f for F in loads]
-    >>> found = cdopt.recover_stiffness(B, loads, measured)
-    >>> found.rank, (found.stiffness / found.stiffness[0]).round(6)
+    >>> recovered = cdopt.recover_stiffness(B, loads, measured)
+    >>> recovered.rank, (recovered.stiffness / recovered.stiffness[0]).round(6)
     (2, array([1. , 3. , 0.5]))
     """
     model = _model(B, contact_loads, forces, power)
@@ -145,11 +145,11 @@ def recover_stiffness(
     if ratios.shape[1] == 0:
         end, message, converged = np.zeros(0), "one contact has no ratio", True
     else:
-        begin, leash = ratios.T @ first, _LEASH * np.eye(nc - 1)
+        begin, start_weight = ratios.T @ first, _START_WEIGHT * np.eye(nc - 1)
         answer = least_squares(
-            lambda a: np.append(model.residual(ratios @ a), _LEASH * (a - begin)),
+            lambda a: np.append(model.residual(ratios @ a), _START_WEIGHT * (a - begin)),
             begin,
-            jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, leash]),
+            jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, start_weight]),
             method="trf",
             ftol=_SHARP,
             xtol=_SHARP,
@@ -159,7 +159,7 @@ def recover_stiffness(
     theta = ratios @ end
     _, values, Vt = np.linalg.svd(model.jacobian(theta) @ ratios)
     values = np.append(values, np.zeros(max(nc - 1 - values.size, 0)))
-    rank = int(np.count_nonzero(values > _SEEN))
+    rank = int(np.count_nonzero(values > _ZERO))
     common = np.full((1, nc), 1.0 / np.sqrt(nc))
     return RecoveredStiffness(
         read_only(np.exp(theta)),
@@ -168,7 +168,7 @@ def recover_stiffness(
         read_only(values),
         read_only((ratios @ Vt[:rank].T).T),
         read_only(np.vstack([common, (ratios @ Vt[rank:].T).T])),
-        float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.seen.sum()) * model.size),
+        float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.known.sum()) * model.size),
         converged,
         message,
     )
@@ -181,7 +181,7 @@ class _Model:
     Attributes
     ----------
     B, loads, measured, power : as in ``recover_stiffness``.
-    seen : (loads, nc) which forces are measured. size : N, their root mean square.
+    known : (loads, nc) which forces are measured. size : N, their root mean square.
     """
 
     B: sp.csr_array
@@ -190,9 +190,9 @@ class _Model:
     power: float
 
     def __post_init__(self) -> None:
-        self.seen = np.isfinite(self.measured)
-        self.size = float(np.sqrt(np.mean(self.measured[self.seen] ** 2))) or 1.0
-        self._kept: tuple[FloatArray, list[Sensitivity]] | None = None
+        self.known = np.isfinite(self.measured)
+        self.size = float(np.sqrt(np.mean(self.measured[self.known] ** 2))) or 1.0
+        self._last: tuple[FloatArray, list[Sensitivity]] | None = None
 
     def forces(self, theta: FloatArray) -> FloatArray:
         """(loads, nc) N."""
@@ -200,22 +200,22 @@ class _Model:
 
     def residual(self, theta: FloatArray) -> FloatArray:
         """Forces minus measured ones over ``size``, those that were measured."""
-        return (self.forces(theta) - self.measured)[self.seen] / self.size
+        return (self.forces(theta) - self.measured)[self.known] / self.size
 
     def jacobian(self, theta: FloatArray) -> FloatArray:
-        """Of ``residual``, with what just touches left at that."""
+        """Of ``residual``, on the active set of each solution."""
         n = self.B.shape[0]
         rows = []
         for at in self._at(theta):
             df = at.tangent.push(np.eye(n), np.zeros((at.tangent.truss.load.size, n)))
             rows.append(df * at.truss.data.force[:, None])
-        return np.stack(rows)[self.seen] / self.size
+        return np.stack(rows)[self.known] / self.size
 
     def _at(self, theta: FloatArray) -> list[Sensitivity]:
-        if self._kept is None or not np.array_equal(self._kept[0], theta):
+        if self._last is None or not np.array_equal(self._last[0], theta):
             law = PowerLaw(read_only(np.exp(theta)), self.power)
-            self._kept = (np.array(theta), [self._solved(load, law) for load in self.loads])
-        return self._kept[1]
+            self._last = (np.array(theta), [self._solved(load, law) for load in self.loads])
+        return self._last[1]
 
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
         nc, nv = self.B.shape
@@ -224,7 +224,7 @@ class _Model:
         solution = truss.solve("newton")
         if not solution.ok:
             raise SolveFailed(
-                "compatible forces on the way to the stiffness are not certified",
+                "intermediate compatible forces are not certified",
                 backend="newton",
                 status=solution.status,
                 problem=truss.data,
@@ -238,8 +238,8 @@ def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
     nc, nv = matrix.shape
     if nc == 0:
         raise InvalidInput("B", "no contacts", "at least one")
-    given = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
-    loads = checks.matrix("contact_loads", given, None, nv).toarray()
+    rows = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
+    loads = checks.matrix("contact_loads", rows, None, nv).toarray()
     measured = np.atleast_2d(checks.real("forces", forces, "numbers in N")).astype(np.float64)
     expected = f"{loads.shape[0]} by {nc}: a row for each load"
     if measured.shape != (loads.shape[0], nc):

@@ -1,9 +1,8 @@
-"""Which force did I get? A solver's answer among all that are admissible.
+"""which_force(): where a solver's forces lie among all that are admissible.
 
-Two distinguished answers serve for comparison; neither has a physical claim. The minimum norm is
-what a Krylov or gradient method from zero tends to, and what equal linear springs would carry.
-The analytic centre, max Σ log f, is where an interior point method that stops at no particular
-objective comes to rest.
+Two reference answers serve for comparison; neither has a physical meaning. Krylov and gradient
+methods that start from zero tend to the minimum norm, which equal linear springs would carry too.
+Interior point methods without an objective tend to the analytic centre, max Σ log f.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Selected:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Several solutions of one step, placed among the admissible forces.
+    """Several solutions of one step among the admissible forces.
 
     Attributes
     ----------
@@ -141,8 +140,8 @@ class Selection:
     @property
     def position(self) -> FloatArray:
         """(solutions, nc) place of each force in its interval, as ``Indeterminacy.position``."""
-        places = [self.report.position(f) for f in self.forces]
-        return np.stack(places) if places else np.zeros((0, self.report.nc))
+        positions = [self.report.position(f) for f in self.forces]
+        return np.stack(positions) if positions else np.zeros((0, self.report.nc))
 
     @property
     def spread(self) -> FloatArray:
@@ -160,8 +159,8 @@ class Selection:
         return rows + [self._row(c.name, c.ok, c.f) for c in centres if c is not None]
 
     def _row(self, label: str, ok: bool, f: FloatArray) -> Selected:
-        place, outside = self.report.position(f), self.report.outside(f)
-        inside = place[~np.isnan(place)]
+        position, outside = self.report.position(f), self.report.outside(f)
+        inside = position[~np.isnan(position)]
         known = outside[~np.isnan(outside)]
         return Selected(
             label=label,
@@ -206,19 +205,19 @@ def which_force(
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
-    >>> found = cdopt.compare(beam, ["pgs"])
-    >>> chosen = cdopt.hyperstatic.which_force(cdopt.indeterminacy(beam), found)
-    >>> chosen.compatible.f.round(6)
+    >>> solutions = cdopt.compare(beam, ["pgs"])
+    >>> selection = cdopt.hyperstatic.which_force(cdopt.indeterminacy(beam), solutions)
+    >>> selection.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """
-    kept = tuple(s for s in solutions if s.f is not None)
-    for solution in kept:
+    answers = tuple(s for s in solutions if s.f is not None)
+    for solution in answers:
         if solution.f is not None and solution.f.shape != (report.nc,):
             raise InvalidInput("solutions", f"{solution.f.size} forces", f"{report.nc}")
     return Selection(
         report=report,
-        solutions=kept,
-        labels=_labels(kept),
+        solutions=answers,
+        labels=_labels(answers),
         compatible=_truss_answer("compatible", report, report.step, checks.power("power", power)),
         minimum_norm=minimum_norm(report),
         analytic_centre=analytic_centre(report),

@@ -1,11 +1,10 @@
 """Local self-stress states: sparse, independent vectors of null(Bᵀ).
 
-Balls of neighbours are grown until rows of B in a ball depend on others in it: the coefficients
-are self-stress states. A dependent row's contact is then taken out, so that no later state
-involves it: the states are independent, and when as many are found as the nullity, they are a
-basis. Small balls, one around each contact, find nearly all states; one factorisation of
-what is left finds the rest, which may be spread wider. This is the turnback of structural
-mechanics, with balls for bands.
+This is the turnback algorithm of structural mechanics, with neighbourhoods for bands. Where a row
+of B depends on others in a neighbourhood of its contact, the coefficients are a self-stress state.
+The contact is then left out of later states, so that the states are independent; as many as the
+nullity are a basis. Small neighbourhoods give nearly all states, and one factorisation of the
+remaining rows the others.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from cdopt._util.errors import Unsupported
 from cdopt.hyperstatic.admissible import SILENT, Block
 from cdopt.hyperstatic.rank import looseness, rank_of
 
-_RADII = (1, 2)  # of the balls around every contact, counted in contacts
+_RADII = (1, 2)  # of the neighbourhoods, counted in contacts
 _DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
 _SEED = 1805
 _CLEAN = 1e-7  # of a state's largest force: the load that it may leave, rows of B being unit
@@ -59,7 +58,7 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
 
 
 def _require_states(part: Block, states: list[State]) -> None:
-    """Refuse states that load anything, whichever search they came from."""
+    """Refuse states that load anything."""
     for rows, force in states:
         left = np.abs(part.B[rows].T @ force).max(initial=0.0)
         if not left <= _CLEAN * np.abs(force).max():
@@ -73,10 +72,10 @@ class _Turnback:
         self.B, self.Bt = part.B, sp.csr_array(part.B.T)
         self.rank_tol = rank_tol
         self.nullity = part.B.shape[0] - rank_of(part.B, rank_tol)
-        self.left = np.ones(part.B.shape[0], dtype=bool)  # rows that a further state may involve
+        self.left = np.ones(part.B.shape[0], dtype=bool)  # rows that a later state may involve
 
     def states(self) -> list[State]:
-        """Rows and coefficients of every state, those of the smallest balls first."""
+        """Rows and coefficients of every state, those of the smallest neighbourhoods first."""
         result: list[State] = []
         for radius in _RADII:
             for row in np.flatnonzero(self.left) if len(result) < self.nullity else ():
@@ -98,13 +97,13 @@ class _Turnback:
         return result
 
     def _drop_tight(self) -> None:
-        """Leave out rows that no state of the rows still there involves."""
+        """Leave out rows that no state of the remaining rows involves."""
         rows = np.flatnonzero(self.left)
         tight = looseness(sp.csr_array(self.B[rows]), self.rank_tol) <= SILENT
         self.left[rows[tight]] = False
 
     def _ball(self, row: int, radius: int) -> IntArray:
-        """Rows still there whose dofs all lie within ``radius`` contacts of the row's dofs."""
+        """Remaining rows whose dofs all lie within ``radius`` contacts of the row's dofs."""
         inside = np.zeros(self.B.shape[1], dtype=bool)
         inside[_of(self.B, np.array([row]))] = True
         for _ in range(radius):
@@ -119,7 +118,7 @@ class _Turnback:
 
 
 def _of_last(B: sp.csr_array, ball: IntArray) -> list[State]:
-    """A smallest dependence of the last row of a ball on its others, if there is one."""
+    """A dependence of the last row of a neighbourhood on its others, if there is one."""
     rows = B[ball]
     columns = rows[:, np.unique(rows.indices)].toarray().T
     if not np.any(columns[:, -1]):  # moved by nothing
@@ -141,7 +140,7 @@ def _of_all(B: sp.csr_array, count: int) -> list[State]:
     rank = R.shape[0]
     basis, others = order[:rank], order[rank:]
     if others.size != count:
-        raise Unsupported("the self-stress states", f"{others.size} found where {count} are due")
+        raise Unsupported("the self-stress states", f"{others.size} found, {count} expected")
     weights = scipy.linalg.solve_triangular(R, Q.T @ columns[:, others])
     return [_state(basis, int(row), w) for row, w in zip(others, weights.T, strict=True)]
 
@@ -180,8 +179,8 @@ def _factors(columns: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
 
 def _state(basis: IntArray, row: int, weight: FloatArray) -> State:
     """The row's coefficient is one, and those of the basis rows balance it."""
-    kept = np.abs(weight) > _NOISE * max(float(np.abs(weight).max(initial=0.0)), 1.0)
-    return np.append(basis[: kept.size][kept], row), np.append(-weight[kept], 1.0)
+    large = np.abs(weight) > _NOISE * max(float(np.abs(weight).max(initial=0.0)), 1.0)
+    return np.append(basis[: large.size][large], row), np.append(-weight[large], 1.0)
 
 
 def _of(matrix: sp.csr_array, rows: IntArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""sensitivity(): how compatible forces answer changes of stiffness, load and power."""
+"""sensitivity(): derivatives of compatible forces by stiffness, load and power."""
 
 from __future__ import annotations
 
@@ -172,9 +172,9 @@ class Sensitivity(Frozen):
         if load is not None:
             self._require_load()
             nv = self.truss.data.B.shape[1]
-            given = checks.vector("load", load, nv, "N")
-            scaled = given[self.tangent.truss.used] / self._load_unit
-            self._require_reached(given)
+            change_of_load = checks.vector("load", load, nv, "N")
+            scaled = change_of_load[self.tangent.truss.used] / self._load_unit
+            self._require_reached(change_of_load)
         kappa = self._kappa(change, checks.scalar("power", power))
         changed = one_sided(self.tangent, kappa, scaled, self.contacts)
         return self._on_all(changed * self.truss.data.force)
@@ -191,9 +191,9 @@ class Sensitivity(Frozen):
         InvalidInput : another number of weights.
         Unsupported : as ``log_stiffness``.
         """
-        given = checks.vector("weights", weights, self.nc)
+        factors = checks.vector("weights", weights, self.nc)
         self._require_two_sides()
-        kappa, motion = self.tangent.pull(given[self.contacts] * self.truss.data.force)
+        kappa, motion = self.tangent.pull(factors[self.contacts] * self.truss.data.force)
         load = np.full(self.truss.data.B.shape[1], 0.0 if self.known_load else np.nan)
         if self.known_load:
             load[self.tangent.truss.used] = motion / self._load_unit
@@ -207,7 +207,7 @@ class Sensitivity(Frozen):
         data, logs = self.truss.data, self.tangent.log_overlap
         if np.any(data.prescribed_u):  # a common factor of k matters there, and so do metres
             logs = np.where(self.tangent.loaded, logs + np.log(data.length), 0.0)
-        return (0.0 if change is None else change) + power * logs
+        return power * logs if change is None else change + power * logs
 
     @property
     def _load_unit(self) -> FloatArray:
@@ -277,8 +277,8 @@ def sensitivity(
     strict complementarity fails, one-sided derivatives as in Bonnans & Shapiro (2000).
 
     >>> import cdopt
-    >>> found = cdopt.sensitivity(cdopt.bank.load("beam-uniform").step)
-    >>> found.log_stiffness.round(4) + 0.0
+    >>> derivatives = cdopt.sensitivity(cdopt.bank.load("beam-uniform").step)
+    >>> derivatives.log_stiffness.round(4) + 0.0
     array([[ 0.5556, -1.1111,  0.5556],
            [-1.1111,  2.2222, -1.1111],
            [ 0.5556, -1.1111,  0.5556]])
@@ -287,13 +287,14 @@ def sensitivity(
     if isinstance(problem, NoTensionTruss):
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
-        truss, contacts, nc, known = problem, np.arange(problem.data.nc), problem.data.nc, True
-    else:
-        both = CompatibleCD(problem, HOOKE if power is None else power)
-        network = both.network(_certified(both.classic_cd.solve(backend)))
-        truss, contacts, nc = both.truss(network), network.contacts, problem.nc
-        known = isinstance(problem, ContactStep)
-    return at_solution(truss, _certified(truss.solve(backend)), contacts, nc, near, known)
+        nc = problem.data.nc
+        return at_solution(problem, _certified(problem.solve(backend)), np.arange(nc), nc, near)
+    compatible = CompatibleCD(problem, HOOKE if power is None else power)
+    network = compatible.network(_certified(compatible.classic_cd.solve(backend)))
+    truss = compatible.truss(network)
+    solution = _certified(truss.solve(backend))
+    known_load = isinstance(problem, ContactStep)
+    return at_solution(truss, solution, network.contacts, problem.nc, near, known_load)
 
 
 def at_solution(
@@ -304,7 +305,7 @@ def at_solution(
     tol: float = TOUCHING,
     known_load: bool = True,
 ) -> Sensitivity:
-    """The derivatives at a solution that is there already; arguments as ``Sensitivity``'s."""
+    """The derivatives at a known solution; arguments as ``Sensitivity``'s."""
     data = truss.data
     scaled = data.scaled()
     if solution.u is None or solution.f is None:

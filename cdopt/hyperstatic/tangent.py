@@ -1,4 +1,4 @@
-"""The linearised no-tension truss: how forces answer small changes while no contact changes state.
+"""Tangent of the no-tension truss: derivatives of its forces by stiffness, load and power.
 
 On the loaded contacts f = k c^(p−1) with c = −B u, so that df = f κ − D B du, where κ = d log k +
 log c dp and D = (p−1) f/c is the tangent stiffness. Balance Bᵀdf = dF̃ gives K du = Bᵀ(f κ) − dF̃
@@ -6,11 +6,11 @@ with K = Bᵀ D B. This is implicit differentiation of the optimality conditions
 Olsen & Kamrin (2018); everything here is in the units of ``TrussData.scaled``.
 
 A contact with neither force nor gap may take up load or open: forces then have a derivative in
-each direction, which is not linear in the direction. It solves a no-tension truss of its own:
-loaded contacts are springs of the tangent stiffness that push and pull, touching ones are struts
-that cannot pull. Bonnans & Shapiro, *Perturbation Analysis of Optimization Problems* (2000),
-section 5.2; where more than one motion goes with the forces, a linear program first finds the one
-whose touching contacts matter, their theorem 4.24.
+each direction, which is not linear in the direction. It solves another truss problem: loaded
+contacts are springs of the tangent stiffness that push and pull, touching ones are struts that
+cannot pull. Bonnans & Shapiro, *Perturbation Analysis of Optimization Problems* (2000), section
+5.2; where the motion is not unique, a linear program first finds the one that decides which
+contacts touch, their theorem 4.24.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.truss import ScaledTruss
 
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
-_DENSE = 600  # dofs up to which K is taken apart by singular values
+_DENSE = 600  # dofs up to which K is inverted by singular values
 _ZERO = 1e-11  # singular values of √D B below this share of the largest are zero
-_SHIFT = 1e-9  # of the factorised K, over its largest entry; taken out again by refinement
+_SHIFT = 1e-9  # of the factorised K, over its largest entry; refinement removes its effect
 _PASSES = 40
 _CLEAN = 1e-11  # relative residual at which refinement ends
-_LEFT = 1e-7  # and above which a load is one that the loaded contacts do not bear
-_CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact carries some
-_MET = 1e-8  # largest residual of the optimality conditions
+_LEFT = 1e-7  # and above which the loaded contacts do not bear a load
+_CARRIES = (1e-6, 1e-4, 1e-2)  # shares of the change above which a touching contact takes part
+_OPTIMAL = 1e-8  # largest residual of the optimality conditions
 _LARGEST = 3000  # contacts, for dense algebra
 
 
@@ -160,8 +160,8 @@ class Tangent(Frozen):
         if root.size == 0:
             return np.zeros((root.shape[1], 0)), np.zeros(0)
         _, values, Vt = np.linalg.svd(root, full_matrices=False)
-        kept = values > _ZERO * values[0]
-        return Vt[kept].T, values[kept]
+        nonzero = values > _ZERO * values[0]
+        return Vt[nonzero].T, values[nonzero]
 
     def _by_values(self, rhs: FloatArray) -> FloatArray:
         V, values = self._values
@@ -178,7 +178,7 @@ class Tangent(Frozen):
         return splu(system, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
 
     def _by_factors(self, rhs: FloatArray) -> FloatArray:
-        """By repeated correction, which takes the shift out where K resists."""
+        """By factors of the shifted K, with refinement."""
         factors, du = self._factors, np.zeros_like(rhs)
         if factors is None:
             return du
@@ -260,13 +260,13 @@ def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArra
     share = _solved(at, loaded, touching, springs, load / size)
     best, least = np.zeros(at.f.size), np.inf
     for level in _CARRIES:
-        kept = touching[share > level]
-        rows, idle = np.append(loaded, kept), np.setdiff1d(touching, kept)
-        compliance = np.append(soft, yields[kept])
+        carrying = touching[share > level]
+        rows, idle = np.append(loaded, carrying), np.setdiff1d(touching, carrying)
+        compliance = np.append(soft, yields[carrying])
         B = at.truss.B[rows].toarray()
         m = B.shape[1]
         system = np.block([[np.diag(compliance), B], [B.T, np.zeros((m, m))]])
-        right = np.concatenate([soft * pull, np.zeros(kept.size), load])
+        right = np.concatenate([soft * pull, np.zeros(carrying.size), load])
         answer = scipy.linalg.lstsq(system, right)[0]
         df, du = answer[: rows.size], answer[rows.size :]
         missed = float(np.abs(system @ answer - right).max(initial=0.0))
@@ -276,7 +276,7 @@ def _refined(at: Tangent, touching: IntArray, kappa: FloatArray, load: FloatArra
         if worst < least:
             best, least = np.zeros(at.f.size), worst
             best[rows] = df
-    if not least <= _MET:
+    if not least <= _OPTIMAL:
         raise SolveFailed(
             f"no one-sided derivative: its optimality conditions are missed by {least:.1e}",
             backend="clarabel",

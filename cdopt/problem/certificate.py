@@ -228,9 +228,10 @@ def worst(
         resolution = np.nan if decides else 0.0
         return Residual(name, np.nan, float(scale[first]), unit, resolution)
     acts = scale > floor
-    ratio = positive(error - round_off) / scale
-    if not acts.all():
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = positive(error - round_off) / scale
         beyond = np.where(scale > 0.0, error / scale, np.inf)
+    if not acts.all():
         ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
     at, resolution = int(np.argmax(ratio)), 0.0
     if decides:

@@ -97,10 +97,9 @@ def test_an_infeasible_step_has_no_forces_to_bound():
 
 
 @pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-@pytest.mark.parametrize(("n", "nullity"), [(5, 70), (10, 765)])
-def test_settled_pyramids(n, nullity, material):
-    report = report_of(f"pyramid-{material}:n={n}", contacts=[])
-    assert report.nullity == nullity
+def test_settled_pyramids(material):
+    report = report_of(f"pyramid-{material}", contacts=[])
+    assert report.nullity == 70
     assert report.closed.all()
     assert not report.unique.any()
 
@@ -109,6 +108,7 @@ def test_settled_pyramids(n, nullity, material):
 def test_all_bounds_of_a_pyramid_of_ten_and_some_of_twenty():
     ten = report_of("pyramid-hooke:n=10", jobs=2)
     assert ten.ok
+    assert ten.nullity == 765
     assert ten.bounded.all()
     twenty = report_of("pyramid-hooke:n=20", contacts=4, jobs=2)
     assert twenty.ok
@@ -143,16 +143,17 @@ def test_the_bounds_are_those_of_plain_linear_programs():
     index = np.flatnonzero(report.closed)
     B = step.B[index].toarray()
     load = B.T @ report.force[index]
-    for place in range(0, index.size, 4):
+    for i in range(0, index.size, 4):
         for sign, bound in ((1.0, report.lower), (-1.0, report.upper)):
             cost = np.zeros(index.size)
-            cost[place] = sign
+            cost[i] = sign
             answer = linprog(cost, A_eq=B.T, b_eq=load, bounds=(0, None), method="highs")
             assert answer.status == 0
             expected = sign * answer.fun
-            assert bound[index[place]] == pytest.approx(expected, abs=1e-6 * report.force.max())
+            assert bound[index[i]] == pytest.approx(expected, abs=1e-6 * report.force.max())
 
 
+@settings(max_examples=50)
 @given(networks())
 def test_against_every_vertex_of_small_networks(drawn):
     B, forces = drawn
@@ -175,6 +176,7 @@ def test_against_every_vertex_of_small_networks(drawn):
         np.testing.assert_array_equal(report.unique, flat)
 
 
+@settings(max_examples=40)
 @given(networks(), st.sampled_from(["clarabel", "osqp", "pgs", "apgd", "lcp"]))
 def test_certified_forces_lie_inside(drawn, backend):
     """Inside their bounds, but for what they miss of admissibility times the bounds' duals."""
@@ -190,7 +192,7 @@ def test_certified_forces_lie_inside(drawn, backend):
     assert report.outside(compatible.f).max() <= 1e-7 * scale
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(networks(), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.randoms())
 def test_units_and_the_order_of_contacts_do_not_matter(drawn, length, force, random):
     B, forces = drawn

@@ -69,6 +69,7 @@ def test_forces_that_determine_nothing() -> None:
     assert found.misfit < 1e-9
 
 
+@pytest.mark.slow
 def test_noise_gives_the_error_that_is_reported() -> None:
     """Over many draws the logarithm of a ratio scatters as its standard error says."""
     f = measured(TABLE, LOADS, TRUE)
@@ -157,7 +158,7 @@ def test_what_cannot_be_answered() -> None:
         found.ratio(0, 2)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4))
 def test_any_four_legs(logs: list[float]) -> None:
     true = np.exp(logs)

@@ -13,7 +13,7 @@ import cdopt
 from cdopt.hyperstatic import rank, self_stress
 
 NAMES = ("beam-uniform", "supports", "table", "rank-deficient", "duplicated-contacts",
-         "ten-orders", "crystal-2d", "pyramid-hooke", "pyramid-falling", "fclib-boxes")  # fmt: skip
+         "ten-orders", "crystal-2d", "pyramid-falling", "fclib-boxes")  # fmt: skip
 
 
 def require_states(report):
@@ -36,16 +36,16 @@ def test_states_load_nothing_and_are_independent(name):
 
 
 def test_states_are_local():
-    """A pyramid's live on a few of 300 contacts, a beam's on no more than three supports."""
-    report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke:n=6").step, contacts=[])
+    """A pyramid's live on a few of 160 contacts, a beam's on no more than three supports."""
+    report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke").step, contacts=[])
     require_states(report)
-    assert report.nullity == 135
+    assert report.nullity == 70
     assert np.median(np.diff(report.self_stress.indptr)) <= 20
     beam = cdopt.indeterminacy(cdopt.bank.load("supports:n=7").step, contacts=[])
     assert np.diff(beam.self_stress.indptr).max() == 3
 
 
-@pytest.mark.parametrize("name", ["pyramid-hooke", "crystal-2d", "pyramid-falling"])
+@pytest.mark.parametrize("name", ["pyramid-hooke:n=3", "pyramid-falling"])
 def test_sparse_factors_find_the_states_that_balls_do_not(name, monkeypatch):
     monkeypatch.setattr(self_stress, "_RADII", ())
     monkeypatch.setattr(self_stress, "_DENSE", 0)
