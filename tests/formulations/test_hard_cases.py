@@ -8,55 +8,11 @@ import pickle
 import cvxpy as cp
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from conftest import DT, beam
 
 import cdopt
 from cdopt.problem import rigid_data
 from cdopt.problem.certificate import certify
-
-
-def with_rotations(step: cdopt.ContactStep) -> cdopt.ContactStep:
-    """Spheres with rotational dofs, their levers computed as a code would: round-off, not zero."""
-    shift = np.array([0.1, 0.2, 0.3])
-    points, n = step.points + shift, step.normals
-    rows, columns, data = [], [], []
-    for side, sign in ((0, -1.0), (1, 1.0)):
-        body = step.bodies[:, side]
-        centre = points - sign * -0.5 * n  # half a diameter along the normal
-        torque = sign * np.cross(points - centre, n)
-        moved = np.isin(body, step.dof_body)
-        first = np.searchsorted(np.unique(step.dof_body), body[moved])
-        for axis in range(3):
-            rows.append(np.flatnonzero(moved))
-            columns.append(3 * first + axis)
-            data.append(torque[moved, axis])
-    noise = sp.csr_array(
-        (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), step.B.shape
-    )
-    assert 0.0 < abs(noise).max() < 1e-15, "the levers are meant to be round-off"
-    nv = step.nv
-    return cdopt.ContactStep(
-        M=sp.block_diag([step.M, 0.1 * sp.eye_array(nv)]),
-        B=sp.hstack([step.B, noise]),
-        phi=step.phi,
-        v=np.zeros(2 * nv),
-        F_ext=np.concatenate([step.F_ext, np.zeros(nv)]),
-        dt=step.dt,
-    )
-
-
-def test_round_off_levers_of_spheres_tie_nothing() -> None:
-    """Trap 5 as codes meet it: torque columns of 1e-17 instead of zeros."""
-    problem = cdopt.bank.load("pyramid-hooke:n=5")
-    turning = with_rotations(problem.step)
-    solution = cdopt.CompatibleCD(turning).solve("clarabel")
-    assert solution.ok
-    exact = problem.references["f_compatible"]
-    np.testing.assert_allclose(solution.f, exact, atol=1e-6 * exact.max())
-    loads = np.concatenate([-problem.step.F_ext, np.zeros(problem.step.nv)])
-    truss = cdopt.NoTensionTruss(turning.B, loads).solve("osqp")
-    np.testing.assert_allclose(truss.f, exact, atol=1e-6 * exact.max())
 
 
 @pytest.mark.parametrize("noise", [1e-17, 1e-13])

@@ -152,34 +152,6 @@ def test_a_brick_on_two_bricks_is_a_plate_on_springs(
     close(by_place(*solved(made)), plate(places, k, 2.0 * G, at, power))
 
 
-def test_bricks_that_stand_on_a_floor_are_springs_in_a_row() -> None:
-    """Six unknowns: sinking and turn of three bricks; all eight points stay pressed."""
-    ratio, offset = 3.0, 0.02
-    made = scene.brick_on_two_bricks(ratio, offset=offset, dim=2, fixed=False)
-    middles = np.array([-0.14, 0.14, offset])
-    rows, k = [], []
-    for x, own, stiffness in (
-        *((x, (0, 3), 0.5) for x in (-0.24, -0.04)),  # like materials in series
-        *((x, (1, 3), ratio / (1.0 + ratio)) for x in (0.04, 0.24)),
-        *((x, (2, 0), 1.0) for x in (offset - 0.1, -0.04)),
-        *((x, (2, 1), ratio) for x in (0.04, offset + 0.1)),
-    ):
-        row = np.zeros(8)
-        for body, sign in zip(own, (1.0, -1.0), strict=True):
-            row[2 * body : 2 * body + 2] = sign, sign * (x - np.append(middles, 0.0)[body])
-        rows.append(row[:6])
-        k.append(stiffness)
-    A, k = np.array(rows), np.array(k)
-    sinking = A @ np.linalg.solve(A.T @ (k[:, None] * A), np.tile([2.0 * G, 0.0], 3))
-    assert (sinking > 0.0).all()
-    found, f = solved(made)
-    upper = found.bodies[:, 1] == 2
-    for part, expected in ((~upper, (k * sinking)[:4]), (upper, (k * sinking)[4:])):
-        x = found.points[part, 0]
-        order = np.argsort(x)
-        close(f[part][order], expected)
-
-
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("power", POWERS)
 def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
@@ -197,16 +169,6 @@ def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
         x = found.points[own, 0]
         ordered = f[own][np.argsort(x, kind="stable")]
         close(ordered, np.repeat(expected, dim - 1) / (dim - 1))
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_a_stack_leans_as_far_as_its_docstring_says(dim: int) -> None:
-    for share, stands in ((0.999, True), (1.001, False)):
-        made = scene.box_stack(5, dim=dim, shift=share * 0.4 / 5)
-        found = collision.detect(made, made.initial, margin=1e-9)
-        step = collision.step(made, made.initial, found, dt=1e-3)
-        moves = np.abs(cdopt.ClassicCD(step).solve("newton").v_next).max() > 1e-9
-        assert moves != stands
 
 
 @pytest.mark.parametrize("dim", [2, 3])

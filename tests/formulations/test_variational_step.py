@@ -20,16 +20,8 @@ CLARABEL = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "t
 
 def ball(**changes):
     """1 kg at touch with a spring of 100 N/m, h = 0.1 s."""
-    arguments = {
-        "M": [[1.0]],
-        "B": [[1.0]],
-        "phi": [0.0],
-        "v": [0.0],
-        "F_ext": [0.0],
-        "dt": 0.1,
-        "stiffness": 100.0,
-    }
-    return cdopt.ContactStep(**{**arguments, **changes})
+    step = cdopt.ContactStep([[1.0]], [[1.0]], [0.0], [0.0], [0.0], 0.1, stiffness=100.0)
+    return step.replace(**changes)
 
 
 @pytest.mark.parametrize("form", ["force", "velocity"])
@@ -212,16 +204,10 @@ def test_without_inertia_the_gap_at_alpha_is_that_at_rest(power, alpha):
 # --- invariances -------------------------------------------------------------------------------
 
 
-@given(
-    st.integers(0, 10_000),
-    st.floats(-3.0, 3.0),
-    st.floats(-3.0, 3.0),
-    st.floats(-3.0, 3.0),
-    st.sampled_from([2.0, 2.5]),
-)
+@given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5]))
 @settings(max_examples=15)
-def test_units_do_not_matter(seed, mass, length, time, power):
-    m, x, t = 10.0**mass, 10.0**length, 10.0**time
+def test_units_do_not_matter(seed, power):
+    m, x, t = 10.0 ** np.random.default_rng(seed).uniform(-3.0, 3.0, 3)
     N = m * x / t**2
     case = random_case(seed, power=power, bonds=2)
     k = case.k * np.where(case.bonds, N / x, N / x ** (power - 1.0))
@@ -244,19 +230,6 @@ def test_units_do_not_matter(seed, mass, length, time, power):
         )
     values = [[r.value for r in s.certificate] for s in (here, there)]
     np.testing.assert_allclose(values[0], values[1], atol=1e-11)
-
-
-@given(st.integers(0, 10_000), st.randoms(use_true_random=False))
-@settings(max_examples=10)
-def test_the_order_of_contacts_does_not_matter(seed, random):
-    case = random_case(seed, bonds=3, power=2.5)
-    order = np.array(random.sample(range(7), 7))
-    other = dataclasses.replace(
-        case, B=case.B[order], phi=case.phi[order], k=case.k[order], bonds=case.bonds[order]
-    )
-    here, there = case.pose().solve("newton"), other.pose().solve("newton")
-    np.testing.assert_allclose(there.f, here.f[order], atol=1e-9 * np.abs(here.f).max())
-    np.testing.assert_allclose(there.u, here.u, atol=1e-10 * np.abs(here.u).max())
 
 
 @pytest.mark.parametrize(("split", "form"), [("paper", "force"), ("forced", "velocity")])
@@ -365,36 +338,29 @@ def test_short_steps_are_certified_in_units_of_the_contact_force(h, form):
     assert modelled.mom[0] == pytest.approx(exact.mom[0], rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("argument", "changes"),
-    [
-        ("alpha", {"alpha": 1.0}),
-        ("alpha", {"alpha": np.nan}),
-        ("alpha", {"alpha": 1e-12}),
-        ("alpha", {"alpha": "half"}),
-        ("mom", {"mom": [1.0]}),
-        ("mom", {"mom": [np.inf, 0.0]}),
-        ("power", {"power": 1.0}),
-        ("form", {"form": "potential"}),
-        ("step", {"step": np.eye(2)}),
-        ("damping", {"damping": "viscous"}),
-        ("damping_matrix", {"damping_matrix": np.eye(3)}),
-        ("damping_matrix", {"damping_matrix": [[1.0, 0.5], [0.0, 1.0]]}),
-        ("damping_matrix", {"damping_matrix": [[1.0, 2.0], [2.0, 1.0]]}),
-        ("damping_matrix", {"damping_matrix": [[0.0, 1.0], [1.0, 1.0]]}),
-        ("damping_matrix", {"damping_matrix": [[np.nan, 0.0], [0.0, 1.0]]}),
-        ("damping_matrix", {"damping_matrix": np.eye(2), "damping": StepDamping(np.eye(2))}),
-        ("damping_matrix", {"damping": StepDamping(np.eye(3))}),
-        ("two_sided", {"two_sided": [True]}),
-        ("two_sided", {"two_sided": [1, 0, 1]}),
+BAD = {
+    "alpha": [1.0, np.nan, 1e-12, "half"],
+    "mom": [[1.0], [np.inf, 0.0]],
+    "power": [1.0],
+    "form": ["potential"],
+    "step": [np.eye(2)],
+    "damping": ["viscous"],
+    "damping_matrix": [
+        np.eye(3),
+        [[1.0, 0.5], [0.0, 1.0]],
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[0.0, 1.0], [1.0, 1.0]],
+        [[np.nan, 0.0], [0.0, 1.0]],
     ],
-)
-def test_the_error_names_the_argument(argument, changes):
-    step = cdopt.ContactStep(
-        M=np.eye(2), B=np.ones((3, 2)), phi=np.zeros(3), v=np.zeros(2), F_ext=np.zeros(2), dt=0.1
-    )
+    "two_sided": [[True], [1, 0, 1]],
+}
+
+
+@pytest.mark.parametrize(("argument", "value"), [(a, v) for a in BAD for v in BAD[a]])
+def test_the_error_names_the_argument(argument, value):
+    step = cdopt.ContactStep(np.eye(2), np.ones((3, 2)), np.zeros(3), [0, 0], [0, 0], 0.1)
     with pytest.raises(cdopt.InvalidInput) as error:
-        cdopt.VariationalStep(**{"step": step, "mom": np.zeros(2), **changes})
+        cdopt.VariationalStep(**{"step": step, "mom": np.zeros(2), argument: value})
     assert error.value.argument == argument
 
 
@@ -413,7 +379,12 @@ def test_bad_damping_is_refused(argument, changes):
     assert error.value.argument == argument
 
 
-def test_what_it_is_not_made_for_is_refused():
+def test_unsupported_problems_are_refused():
+    for matrix, size in ((np.eye(2), 2), (None, 3)):
+        with pytest.raises(cdopt.InvalidInput, match="damping_matrix"):
+            cdopt.VariationalStep(
+                ball(), [0.0], damping_matrix=matrix, damping=StepDamping(np.eye(size))
+            )
     with pytest.raises(cdopt.Unsupported, match="restitution"):
         cdopt.VariationalStep(ball(restitution=0.5), [0.0])
     with pytest.raises(cdopt.Unsupported, match="N and p"):

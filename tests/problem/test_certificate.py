@@ -83,8 +83,7 @@ def test_a_resting_ball_is_not_judged_by_a_fast_one_beside_it(dt: float) -> None
     assert wrong["penetration"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("ratio", [1e4, 1e6, 62e3 / 0.8e-3])
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize(("ratio", "power"), [(62e3 / 0.8e-3, 2.0), (1e6, 2.5)])
 def test_a_light_tile_is_not_judged_by_the_block_it_lies_on(ratio: float, power: float) -> None:
     mass = np.array([ratio, 1.0])
     step = cdopt.ContactStep(np.diag(mass), [[1, 0], [-1, 1]], [0, 0], REST, -9.81 * mass, DT)
@@ -121,24 +120,6 @@ def test_a_common_velocity_changes_no_residual() -> None:
     one, two = certify(rigid(step), v, f), certify(rigid(moving), v + push, f)
     for residual in one:
         assert two[residual.name] == pytest.approx(residual.value, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_certificate_does_not_see_units(seed: int) -> None:
-    """Lengths in micrometres, masses in tonnes: the same pure numbers."""
-    step = random_step(seed)
-    length, mass = 1e6, 1e-3
-    nv = step.nv
-    other = cdopt.ContactStep(
-        M=step.M * mass, B=step.B, phi=step.phi * length, v=step.v * length,
-        F_ext=step.F_ext * mass * length, dt=step.dt, stiffness=step.stiffness,
-    )  # fmt: skip
-    rng = np.random.default_rng(seed)
-    v, f = rng.standard_normal(nv), rng.standard_normal(step.nc)
-    one = certify(rigid_data(step), v, f)
-    two = certify(rigid_data(other), v * length, f * mass * length)
-    for name in ("penetration", "tension", "complementarity", "momentum", "duality gap"):
-        assert one[name] == pytest.approx(two[name], rel=1e-9)
 
 
 def test_vanishing_loads_and_no_contacts_have_a_floor() -> None:
