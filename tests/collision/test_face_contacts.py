@@ -89,28 +89,29 @@ def test_a_box_on_a_box_touches_at_the_corners_of_what_they_share(name: str, gap
     assert len(np.unique(places[0], axis=0)) == count
 
 
-@pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize(
-    ("shift", "ends"), [(0.0, (-0.5, 0.5)), (0.3, (-0.2, 0.5)), (-0.7, (-0.5, -0.2))]
-)
-def test_a_box_on_a_box_in_the_plane_touches_at_two_points(gap: float, shift, ends) -> None:
-    scene = pair(Box([1.0, 1.0]), Box([1.0, 1.0]), [shift, 1.0 + gap])
-    for seed in range(4):
+RIDGE = Polyhedron([[-1, 0, 0], [1, 0, 0], [-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]])
+LINES = {  # lower, upper, the upper's place without a gap, and ends of what they share along x
+    "boxes in the plane": (Box([1.0] * 2), Box([1.0] * 2), [0.0, 1.0], (-0.5, 0.5)),
+    "shifted": (Box([1.0] * 2), Box([1.0] * 2), [0.3, 1.0], (-0.2, 0.5)),
+    "shifted far": (Box([1.0] * 2), Box([1.0] * 2), [-0.7, 1.0], (-0.5, -0.2)),
+    "capsule in the plane": (Box([1.0] * 2), Capsule(0.2, 0.6), [0.0, 0.7], (-0.3, 0.3)),
+    "its end beyond": (Box([1.0] * 2), Capsule(0.2, 0.6), [0.4, 0.7], (0.1, 0.5)),
+    "capsule": (UNIT, Capsule(0.2, 0.6), [0.0, 0.1, 0.7], (-0.3, 0.3)),
+    "its end beyond in space": (UNIT, Capsule(0.2, 0.6), [0.4, 0.1, 0.7], (0.1, 0.5)),
+    "ridge": (UNIT, RIDGE, [0.0, 0.0, 0.5 + RIDGE.centre[2]], (-0.5, 0.5)),
+    "ridge shifted": (UNIT, RIDGE, [1.2, 0.0, 0.5 + RIDGE.centre[2]], (0.2, 0.5)),
+}
+
+
+@pytest.mark.parametrize("gap", [0.0, -1e-9, 1e-3])
+@pytest.mark.parametrize("name", LINES)
+def test_along_a_line_there_are_two_points(name: str, gap: float) -> None:
+    lower, upper, place, ends = LINES[name]
+    scene = pair(lower, upper, [*place[:-1], place[-1] + gap])
+    for seed in range(3):
         state = turned(scene, seed)
         found = detect(scene, state, margin=0.05)
         np.testing.assert_allclose(found.phi, gap, rtol=0.0, atol=4e-15)
-        np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize(("shift", "ends"), [(0.0, (-0.3, 0.3)), (0.4, (0.1, 0.5))])
-def test_a_capsule_lies_on_a_box_at_two_points(dim: int, shift: float, ends) -> None:
-    place = [shift, *([0.1] if dim == 3 else []), 0.5 + 0.2 + 1e-3]
-    scene = pair(Box([1.0] * dim), Capsule(0.2, 0.6), place)
-    for seed in range(4):
-        state = turned(scene, seed)
-        found = detect(scene, state, margin=0.05)
-        np.testing.assert_allclose(found.phi, 1e-3, rtol=0.0, atol=4e-15)
         np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
 
 
@@ -142,18 +143,6 @@ def test_end_to_end_capsules_touch_like_spheres() -> None:
     np.testing.assert_allclose(found.points, [[0.7005, 0.0, 0.0]], atol=1e-15)
 
 
-def test_a_ridge_on_a_face_touches_along_its_length() -> None:
-    ridge = Polyhedron([[-1, 0, 0], [1, 0, 0], [-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]])
-    low = float(ridge.centre[2])
-    for shift, ends in ((0.0, (-0.5, 0.5)), (1.2, (0.2, 0.5))):
-        scene = pair(UNIT, ridge, [shift, 0.0, 0.5 + low + 1e-3])
-        for seed in range(3):
-            state = turned(scene, seed)
-            found = detect(scene, state, margin=0.01)
-            np.testing.assert_allclose(found.phi, 1e-3, atol=4e-15)
-            np.testing.assert_allclose(corners(found, state)[:, 0], ends, atol=2e-6)
-
-
 def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
     angle = np.arange(6) * np.pi / 3.0
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -167,38 +156,26 @@ def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
 
 @pytest.mark.parametrize("tilt", [1e-10, 1e-7, 1e-4, 1e-2])
 def test_a_box_that_leans_is_as_far_away_as_its_corners(tilt: float) -> None:
-    scene = Scene(
-        [
-            Body(UNIT, [0.0] * 3, fixed=True),
-            Body(
-                UNIT,
-                [0.0, 0.0, 1.02],
-                mass=1.0,
-                orientation=[np.cos(0.5 * tilt), 0.0, np.sin(0.5 * tilt), 0.0],
-            ),
-        ],
-        dim=3,
-    )
+    turn = [np.cos(0.5 * tilt), 0.0, np.sin(0.5 * tilt), 0.0]
+    leaning = Body(UNIT, [0.0, 0.0, 1.02], mass=1.0, orientation=turn)
+    scene = Scene([Body(UNIT, [0.0] * 3, fixed=True), leaning], dim=3)
     found = detect(scene, scene.initial, margin=0.05)
     assert found.nc == 4
     by_hand = 0.52 - 0.5 * np.cos(tilt) + np.sign(-found.points[:, 0]) * 0.5 * np.sin(tilt)
     np.testing.assert_allclose(found.phi, by_hand, atol=1e-9 + 0.6 * tilt**2)
 
 
-@pytest.mark.parametrize("gap", [0.03, 0.001])
-def test_from_corner_to_corner_there_is_one_point(gap: float) -> None:
+def test_from_corner_to_corner_there_is_one_point_and_beside_an_edge_there_are_two() -> None:
     way = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
-    scene = pair(UNIT, UNIT, np.ones(3) + gap * way)
-    for seed in range(3):
-        found = detect(scene, turned(scene, seed), margin=0.05)
-        np.testing.assert_allclose(found.phi, [gap], atol=4e-15)
-
-
-def test_beside_an_edge_there_are_two_points() -> None:
-    scene = pair(UNIT, UNIT, [1.01, 0.2, 1.01])  # edge to edge, side by side
-    for seed in range(3):
-        found = detect(scene, turned(scene, seed), margin=0.05)
-        np.testing.assert_allclose(found.phi, [0.01 * np.sqrt(2.0)] * 2, atol=4e-15)
+    for place, gaps in (
+        (np.ones(3) + 0.03 * way, [0.03]),
+        (np.ones(3) + 0.001 * way, [0.001]),
+        ([1.01, 0.2, 1.01], [0.01 * np.sqrt(2.0)] * 2),
+    ):
+        scene = pair(UNIT, UNIT, place)
+        for seed in range(3):
+            found = detect(scene, turned(scene, seed), margin=0.05)
+            np.testing.assert_allclose(found.phi, gaps, atol=4e-15)
 
 
 @given(
@@ -207,7 +184,7 @@ def test_beside_an_edge_there_are_two_points() -> None:
     size=st.tuples(st.floats(0.3, 2.0), st.floats(0.3, 2.0)),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 def test_contact_points_span_what_two_faces_share(shift, angle, size, seed) -> None:
     """The area of the points' outline against that of a clipped polygon (Sutherland–Hodgman)."""
     scene = pair(UNIT, Box([*size, 1.0]), [*shift, 1.0], angle)
@@ -247,7 +224,7 @@ def test_a_pile_of_polyhedra_has_the_same_contacts_at_any_margin() -> None:
     bodies = [Body(Polyhedron(ball * 0.5), [0.0, 0.0, 3.0 * k], mass=1.0) for k in range(2)]
     scene = Scene(bodies, dim=3, overlap_tol=1.0)
     q = np.array(scene.initial.q)
-    for _ in range(40):
+    for _ in range(20):
         q[:, :3] = rng.uniform(-0.45, 0.45, (2, 3))
         state = State(0.0, q, scene.initial.v)
         wide = detect(scene, state, margin=5.0)
@@ -354,7 +331,7 @@ def test_capsules_in_the_plane_that_point_at_each_other_may_start_apart() -> Non
     np.testing.assert_allclose(detect(scene, scene.initial, margin=0.02).phi, [0.01], atol=1e-12)
 
 
-@pytest.mark.parametrize("speed", [0.77, 1.87, 2.0])
+@pytest.mark.parametrize("speed", [1.87, pytest.param(0.77, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_box_slides_over_the_seam_of_two_flush_boxes(dim: int, speed: float) -> None:
     """Without friction nothing slows it; the seam is no step."""
@@ -382,14 +359,8 @@ def test_an_edge_just_beyond_another_touches_it_where_the_two_run_side_by_side(
     c, s = np.cos(tilt), np.sin(tilt)
     middle = lowest - [0.0, 0.5 * c + 0.5 * s, 0.5 * s - 0.5 * c]
     turn = [np.cos(0.5 * tilt), np.sin(0.5 * tilt), 0.0, 0.0]
-    scene = Scene(
-        [
-            Body(Box([1.0, 1.0, 1.0]), [0.0] * 3, fixed=True),
-            Body(Box([width, 1.0, 1.0]), middle, mass=1.0, orientation=turn),
-        ],
-        dim=3,
-        overlap_tol=1.0,
-    )
+    leaning = Body(Box([width, 1.0, 1.0]), middle, mass=1.0, orientation=turn)
+    scene = Scene([Body(UNIT, [0.0] * 3, fixed=True), leaning], dim=3, overlap_tol=1.0)
     found = detect(scene, scene.initial, margin=1e-4)
     np.testing.assert_allclose(np.sort(found.points[:, 0])[[0, -1]], [-0.5, 0.5], atol=1e-5)
     np.testing.assert_allclose(found.phi, 0.0, atol=2.0 * beyond + 1e-15)
@@ -398,13 +369,9 @@ def test_an_edge_just_beyond_another_touches_it_where_the_two_run_side_by_side(
 @pytest.mark.parametrize("angle", [1e-6, 3e-6, 1e-5])
 def test_every_contact_of_capsules_almost_side_by_side_has_a_name_of_its_own(angle: float) -> None:
     turn = [np.cos(0.5 * angle), 0.0, 0.0, np.sin(0.5 * angle)]
+    rod = Capsule(0.2, 1.0)
     for shift in (0.0, 0.1, 0.2):
-        scene = Scene(
-            [
-                Body(Capsule(0.2, 1.0), [0.0] * 3, fixed=True),
-                Body(Capsule(0.2, 1.0), [shift, 0.1 * angle, 0.401], mass=1.0, orientation=turn),
-            ],
-            dim=3,
-        )
+        other = Body(rod, [shift, 0.1 * angle, 0.401], mass=1.0, orientation=turn)
+        scene = Scene([Body(rod, [0.0] * 3, fixed=True), other], dim=3)
         found = detect(scene, scene.initial, margin=0.01)
         assert len(set(found.contact_ids.tolist())) == found.nc

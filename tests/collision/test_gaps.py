@@ -82,15 +82,6 @@ def test_sphere_and_box(place, phi, normal, _) -> None:
     np.testing.assert_allclose(found.points[0], surface, atol=1e-14)
 
 
-def test_sphere_and_rectangle_in_the_plane() -> None:
-    box = Body(Box([2.0, 4.0]), [0.0, 0.0], angle=np.pi / 2.0, mass=1.0)
-    scene = Scene([box, Body(Sphere(0.5), [5.0, 0.0], mass=1.0)], dim=2)
-    found = detect(scene, scene.initial, margin=FAR)
-    np.testing.assert_allclose(found.phi, [2.5])
-    np.testing.assert_allclose(found.normals, [[1.0, 0.0]], atol=1e-15)
-    np.testing.assert_allclose(found.points, [[3.25, 0.0]], atol=1e-15)
-
-
 @pytest.mark.parametrize("dim", [2, 3])
 def test_every_corner_of_a_box_is_a_contact_with_a_name(dim: int) -> None:
     up = np.eye(dim)[-1]

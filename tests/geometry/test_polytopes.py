@@ -146,7 +146,7 @@ def test_a_body_of_too_many_corners_is_refused() -> None:
 
 
 @given(st.integers(4, 40), st.integers(0, 10_000), st.floats(1e-6, 1e6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30)
 def test_a_hull_is_closed_convex_and_turned_outwards(n: int, seed: int, size: float) -> None:
     x = np.random.default_rng(seed).standard_normal((n, 3))
     x = size * x / np.linalg.norm(x, axis=1, keepdims=True)
