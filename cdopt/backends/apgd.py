@@ -39,7 +39,7 @@ from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Progress,
+    Report,
     check_settings,
     in_pieces,
     natural_residual,
@@ -92,7 +92,7 @@ class APGD(NativeBackend):
         self,
         data: RigidStepData | DelassusStepData,
         start: WarmStart | None,
-        tell: Progress,
+        report: Report,
         deadline: Deadline,
     ) -> Outcome:
         step = scaled_step(data)
@@ -107,16 +107,20 @@ class APGD(NativeBackend):
                 self.accuracy,
                 self.max_iterations,
                 deadline,
-                lambda n, residual: tell(f"iteration {n}: residual {residual:.2e}"),
+                lambda n, residual: report(f"iteration {n}: residual {residual:.2e}"),
             )
         status = "solved" if met else "stopped"
-        tell(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
+        report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
         solved = time.perf_counter()
         forces = step.force * descent.forces
         return Outcome(
-            Iterate(data.velocity(forces), forces), met, descent.steps, prepared, solved,
+            Iterate(data.velocity(forces), forces),
+            met,
+            descent.steps,
+            prepared,
+            solved,
             descent.residuals,
-        )  # fmt: skip
+        )
 
 
 class Terms(NamedTuple):
@@ -159,9 +163,12 @@ class ProximalGradient:
     residuals: list[FloatArray] = field(default_factory=list)
 
     def minimise(
-        self, tolerance: float, limit: int, deadline: Deadline,
+        self,
+        tolerance: float,
+        limit: int,
+        deadline: Deadline,
         progress: Callable[[int, float], None] = lambda n, residual: None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Step until the natural residual max |min(H_ii f_i, gradient_i)| ≤ tolerance.
 
         ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
@@ -186,9 +193,18 @@ class ProximalGradient:
             done = 0
             for piece in in_pieces(trace, terms.columns.size, deadline):
                 stepped = self._loop(
-                    _accelerate, self._threaded, terms, self.transposed, self._edges, tolerance,
-                    state, scalars, best, y, piece,
-                )  # fmt: skip
+                    _accelerate,
+                    self._threaded,
+                    terms,
+                    self.transposed,
+                    self._edges,
+                    tolerance,
+                    state,
+                    scalars,
+                    best,
+                    y,
+                    piece,
+                )
                 done += stepped
                 if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
                     break
@@ -295,9 +311,15 @@ class Proposal(NamedTuple):
 
 @part()
 def _propose_chunk(
-    first: int, last: int, proposal: Proposal, terms: Terms, state: FloatArray, trial: FloatArray,
-    best: FloatArray, sums: FloatArray,
-) -> None:  # fmt: skip
+    first: int,
+    last: int,
+    proposal: Proposal,
+    terms: Terms,
+    state: FloatArray,
+    trial: FloatArray,
+    best: FloatArray,
+    sums: FloatArray,
+) -> None:
     """The trial point of the step before taken over if accepted, then a new one proposed."""
     f, z, product_f, product_z = state[0], state[1], state[2], state[3]
     x, d, product_d = trial[0], trial[1], trial[2]
@@ -323,9 +345,15 @@ def _propose_chunk(
 
 @part(parallel=True)
 def _propose(
-    threaded: bool, edges: Indices, proposal: Proposal, terms: Terms, state: FloatArray,
-    trial: FloatArray, best: FloatArray, sums: FloatArray,
-) -> None:  # fmt: skip
+    threaded: bool,
+    edges: Indices,
+    proposal: Proposal,
+    terms: Terms,
+    state: FloatArray,
+    trial: FloatArray,
+    best: FloatArray,
+    sums: FloatArray,
+) -> None:
     """Trial points x and d = x − z, chunk by chunk."""
     if threaded:
         for c in prange(edges.shape[0] - 1):
@@ -337,9 +365,14 @@ def _propose(
 
 @part()
 def _judge_chunk(
-    first: int, last: int, terms: Terms, state: FloatArray, trial: FloatArray, y: FloatArray,
+    first: int,
+    last: int,
+    terms: Terms,
+    state: FloatArray,
+    trial: FloatArray,
+    y: FloatArray,
     sums: FloatArray,
-) -> None:  # fmt: skip
+) -> None:
     """H d at the trial point, and what decides on it."""
     f, product_z = state[0], state[3]
     x, d, product_d = trial[0], trial[1], trial[2]
@@ -360,9 +393,14 @@ def _judge_chunk(
 
 @part(parallel=True)
 def _judge(
-    threaded: bool, edges: Indices, terms: Terms, state: FloatArray, trial: FloatArray,
-    y: FloatArray, sums: FloatArray,
-) -> None:  # fmt: skip
+    threaded: bool,
+    edges: Indices,
+    terms: Terms,
+    state: FloatArray,
+    trial: FloatArray,
+    y: FloatArray,
+    sums: FloatArray,
+) -> None:
     """H d and the sums of each chunk."""
     if threaded:
         for c in prange(edges.shape[0] - 1):
@@ -383,10 +421,17 @@ def _in_order(sums: FloatArray, place: int) -> float:
 
 @compiled()
 def _accelerate(
-    threaded: bool, terms: Terms, transposed: Rows, edges: tuple[Indices, Indices],
-    tolerance: float, state: FloatArray, scalars: FloatArray, best: FloatArray, y: FloatArray,
+    threaded: bool,
+    terms: Terms,
+    transposed: Rows,
+    edges: tuple[Indices, Indices],
+    tolerance: float,
+    state: FloatArray,
+    scalars: FloatArray,
+    best: FloatArray,
+    y: FloatArray,
     trace: FloatArray,
-) -> int:  # fmt: skip
+) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
     ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the extrapolated

@@ -31,18 +31,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends import newton
+from cdopt.backends import rigid_multipliers
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Progress,
+    Report,
     check_count,
     check_settings,
     starting_forces,
 )
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.newton import solve_network
 from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, RigidStepData, TrussData
 from cdopt.problem.solution import Iterate
@@ -89,19 +91,21 @@ class AugmentedLagrangian(NativeBackend):
         check_count("max_outer", self.max_outer)
 
     def _solve(
-        self, data: TrussData | RigidStepData | DelassusStepData, start: WarmStart | None,
-        tell: Progress, deadline: Deadline,
-    ) -> Outcome:  # fmt: skip
+        self,
+        data: TrussData | RigidStepData | DelassusStepData,
+        start: WarmStart | None,
+        report: Report,
+        deadline: Deadline,
+    ) -> Outcome:
         if isinstance(data, RigidStepData | DelassusStepData):
-            multipliers = newton.Multipliers(self.accuracy, self.max_outer, self.history)
-            return multipliers._solve(data, start, tell, deadline)
+            return solve_network(data, start, report, deadline, self._rigid)
         scaled = data.scaled()
         state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            met = self._outer(state, tell, deadline)
+            met = self._outer(state, report, deadline)
         status = "solved" if met else "stopped"
-        tell(f"{status} after {state.steps}: residual {state.worst:.2e}")
+        report(f"{status} after {state.steps}: residual {state.worst:.2e}")
         solved = time.perf_counter()
         u = np.array(data.prescribed_u)
         u[scaled.used] = state.u / scaled.unit
@@ -110,7 +114,16 @@ class AugmentedLagrangian(NativeBackend):
             Iterate(u, data.force * state.f), met, state.steps, prepared, solved, residuals
         )
 
-    def _outer(self, state: _TrussIterate, tell: Progress, deadline: Deadline) -> bool:
+    def _rigid(
+        self,
+        problem: NetworkProblem,
+        forces: FloatArray | None,
+        motion: FloatArray | None,
+        deadline: Deadline,
+    ) -> IterationResult:
+        return rigid_multipliers.solve(problem, forces, self.accuracy, self.max_outer, deadline)
+
+    def _outer(self, state: _TrussIterate, report: Report, deadline: Deadline) -> bool:
         mu = _MU_START
         omega, eta = mu, mu**_ETA_START
         for outer in range(1, self.max_outer + 1):
@@ -118,7 +131,7 @@ class AugmentedLagrangian(NativeBackend):
             state.inner(1.0 / mu, omega, most, deadline)
             moved = state.u + state.excess / mu
             worst = state.test(moved)
-            tell(f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
+            report(f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
             if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
                 state.u = moved
                 omega = max(omega * mu, _OMEGA_LEAST)

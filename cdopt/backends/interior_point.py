@@ -107,12 +107,12 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
     return np.zeros(problem.net.m), np.full(nc, max(force, 1.0)), np.full(nc, reach)
 
 
-def near_start(problem: NetworkProblem, forces: FloatArray) -> Start:
-    """w, f and s near forces that are nearly those of a step, such as those of the step before.
+def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
+    """w, f and s near the forces of a similar step, such as the step before.
 
-    Far from the boundary where the forces are too large to say anything of the step.
+    Far from the boundary without forces, or where they are too large to be of use.
     """
-    if not forces.max(initial=0.0) < _FAR:
+    if forces is None or not forces.max(initial=0.0) < _FAR:
         return far_start(problem)
     w = problem.net.motion(problem.net.load(forces) - problem.load)
     gap = problem.net.gap(w) + problem.p
@@ -127,9 +127,16 @@ class _Step:
     """One iterate and its linear system."""
 
     def __init__(
-        self, problem: NetworkProblem, f: FloatArray, s: FloatArray, slope: FloatArray,
-        balance: FloatArray, apart: FloatArray, mu: float, direct: bool,
-    ) -> None:  # fmt: skip
+        self,
+        problem: NetworkProblem,
+        f: FloatArray,
+        s: FloatArray,
+        slope: FloatArray,
+        balance: FloatArray,
+        apart: FloatArray,
+        mu: float,
+        direct: bool,
+    ) -> None:
         self.net, self.f, self.s, self.mu, self.direct = problem.net, f, s, mu, direct
         self.balance, self.apart = balance, apart
         self.near: tuple[FloatArray, FloatArray] | None = None

@@ -28,7 +28,7 @@ from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Progress,
+    Report,
     check_count,
     natural_residual,
     scaled_step,
@@ -79,7 +79,7 @@ class LCP(NativeBackend):
         self,
         data: RigidStepData | DelassusStepData,
         start: WarmStart | None,
-        tell: Progress,
+        report: Report,
         deadline: Deadline,
     ) -> Outcome:
         if data.nc > self.max_contacts:
@@ -101,13 +101,18 @@ class LCP(NativeBackend):
             status, claim = "infeasible: secondary ray", _INFEASIBLE
         elif outcome == "complementary basis":
             status = "solved" if met else "numerical trouble"
-        tell(f"{status} after {pivots} pivots: residual {residual:.2e}")
+        report(f"{status} after {pivots} pivots: residual {residual:.2e}")
         solved = time.perf_counter()
         physical = step.force * forces
         return Outcome(
-            Iterate(data.velocity(physical), physical), met, pivots, prepared, solved,
-            status=status, claim=claim,
-        )  # fmt: skip
+            Iterate(data.velocity(physical), physical),
+            met,
+            pivots,
+            prepared,
+            solved,
+            status=status,
+            claim=claim,
+        )
 
     def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline
@@ -201,7 +206,9 @@ def _pivoted(
 @part()
 def pivot(table: FloatArray, row: int, column: int) -> None:
     """Make a column of the table the unit vector of a row."""
-    table[row] /= table[row, column]
+    scale = table[row, column]
+    for j in range(table.shape[1]):
+        table[row, j] /= scale
     for i in range(table.shape[0]):
         factor = table[i, column]
         if i != row and factor != 0.0:
@@ -228,15 +235,15 @@ def leaving_row(table: FloatArray, basis: IntArray, entering: int, scale: float)
         for m in range(count):
             ratio = table[tied[m], column] / table[tied[m], entering]
             least, largest = min(least, ratio), max(largest, abs(ratio))
-        kept = 0
+        remaining = 0
         for m in range(count):
             i = tied[m]
             if table[i, column] / table[i, entering] <= least + _TIE * largest:
                 if k < 0 and basis[i] == 2 * n:
                     return i
-                tied[kept] = i
-                kept += 1
-        count = kept
+                tied[remaining] = i
+                remaining += 1
+        count = remaining
         if count == 1:
             break
     return tied[0]

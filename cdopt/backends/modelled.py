@@ -40,9 +40,18 @@ CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
 }
 
 FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
-    cp.SolverError, TypeError, ValueError, AttributeError, KeyError, IndexError,
-    RuntimeError, ArithmeticError, MemoryError, NotImplementedError, ImportError,
-)  # fmt: skip
+    cp.SolverError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    KeyError,
+    IndexError,
+    RuntimeError,
+    ArithmeticError,
+    MemoryError,
+    NotImplementedError,
+    ImportError,
+)
 
 
 DIRECT = tuple(name for name, record in registry.SOLVERS.items() if record.direct is not None)
@@ -232,9 +241,14 @@ def run_compiled(
         timings[stage] = time.perf_counter() - started
         if deadline.passed:
             return RunResult(
-                TIME_LIMIT, "failed", None, timings,
-                settings=settings, out_of_time=True, limited=limited,
-            )  # fmt: skip
+                TIME_LIMIT,
+                "failed",
+                None,
+                timings,
+                settings=settings,
+                out_of_time=True,
+                limited=limited,
+            )
         options = dict(settings)
         if time_limit is not None:
             options |= time_limit_for(name, settings, deadline.left)
@@ -267,9 +281,13 @@ def _read_back(posed: Problem, result: Any) -> Iterate | None:
 
 
 def _result_of(
-    raw: Any, result: Any, iterate: Iterate | None, timings: dict[str, float],
-    settings: Mapping[str, Any], limited: str,
-) -> RunResult:  # fmt: skip
+    raw: Any,
+    result: Any,
+    iterate: Iterate | None,
+    timings: dict[str, float],
+    settings: Mapping[str, Any],
+    limited: str,
+) -> RunResult:
     """The result of a run from the solver's ``raw`` result and CVXPY's reading of it."""
     claim = CLAIMS.get(result.status, "failed")
     if iterate is None and claim in ("solved", "inaccurate"):

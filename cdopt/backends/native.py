@@ -26,7 +26,7 @@ from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-Progress = Callable[[str], None]
+Report = Callable[[str], None]
 Self = TypeVar("Self", bound="NativeBackend")
 
 _BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
@@ -136,7 +136,7 @@ class NativeBackend(ABC):
             raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}")
         logger = logging.getLogger(f"cdopt.backends.{self.name}")
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             logger.info(text)
             if verbose:
                 print(f"{self.name}: {text}")
@@ -148,7 +148,7 @@ class NativeBackend(ABC):
                 outcome = _without_forces(data, started, TIME_LIMIT, "inaccurate")
             else:
                 try:
-                    outcome = self._solve(data, warm_start, tell, deadline)
+                    outcome = self._solve(data, warm_start, report, deadline)
                 except _BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _without_forces(data, started, status, "failed"), error
@@ -174,7 +174,7 @@ class NativeBackend(ABC):
 
     @abstractmethod
     def _solve(
-        self, data: Any, start: WarmStart | None, tell: Progress, deadline: Deadline
+        self, data: Any, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
         """One run on the plain data."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Progress,
+    Report,
     check_settings,
     starting_forces,
 )
@@ -64,36 +65,50 @@ class SecondOrder(NativeBackend):
         check_settings(self)
 
     def _solve(
-        self, data: ProblemData, start: WarmStart | None, tell: Progress, deadline: Deadline
+        self, data: ProblemData, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
-        problem = network_problem(data)
-        net = problem.net
-        forces = None
-        if start is not None and problem.law is None:
-            forces = starting_forces(data, start)
-        prepared = time.perf_counter()
-        with threads_for(net.nc, net.m):
-            run = self._iterate(problem, forces, problem.scaled_motion(start), deadline)
-        solved = time.perf_counter()
-        least = min(run.history, default=0.0)
-        tell(f"{run.steps} steps, {net.statistics}, residual {least:.1e}")
-        return Outcome(
-            problem.iterate(run.w, run.f),
-            run.converged,
-            run.steps,
-            prepared,
-            solved,
-            [np.array(run.history)],
-            str(net.statistics),
-            f"stopped at residual {least:.1e}",
-        )
+        return solve_network(data, start, report, deadline, self._iterate)
 
     @abstractmethod
     def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        self,
+        problem: NetworkProblem,
+        forces: FloatArray | None,
+        motion: FloatArray | None,
         deadline: Deadline,
-    ) -> IterationResult:  # fmt: skip
-        """The run, from scaled forces of a rigid step or a motion to start from, if given."""
+    ) -> IterationResult:
+        """Solve, from scaled forces of a rigid step or a motion to start from, if there are any."""
+
+
+def solve_network(
+    data: ProblemData,
+    start: WarmStart | None,
+    report: Report,
+    deadline: Deadline,
+    iterate: Callable[..., IterationResult],
+) -> Outcome:
+    """Pose the data on their contact network, ``iterate`` there, and return to physical units."""
+    problem = network_problem(data)
+    net = problem.net
+    forces = None
+    if start is not None and problem.law is None:
+        forces = starting_forces(data, start)
+    prepared = time.perf_counter()
+    with threads_for(net.nc, net.m):
+        run = iterate(problem, forces, problem.scaled_motion(start), deadline)
+    solved = time.perf_counter()
+    least = min(run.history, default=0.0)
+    report(f"{run.steps} steps, {net.statistics}, residual {least:.1e}")
+    return Outcome(
+        problem.iterate(run.w, run.f),
+        run.converged,
+        run.steps,
+        prepared,
+        solved,
+        [np.array(run.history)],
+        str(net.statistics),
+        f"stopped at residual {least:.1e}",
+    )
 
 
 class InteriorPoint(SecondOrder):
@@ -105,78 +120,56 @@ class InteriorPoint(SecondOrder):
     name: ClassVar[str] = "interior-point"
 
     def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        self,
+        problem: NetworkProblem,
+        forces: FloatArray | None,
+        motion: FloatArray | None,
         deadline: Deadline,
-    ) -> IterationResult:  # fmt: skip
-        return _by_interior_point(self, problem, forces, deadline)
-
-
-class Multipliers(SecondOrder):
-    """Settings of the augmented Lagrangian of rigid steps, a part of ``AugmentedLagrangian``.
-
-    Its parameters are those of ``Newton``.
-    """
-
-    name: ClassVar[str] = "augmented-lagrangian"
-    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
-
-    def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
-        deadline: Deadline,
-    ) -> IterationResult:  # fmt: skip
-        return _by_multipliers(self, problem, forces, deadline)
+    ) -> IterationResult:
+        start = interior_point.start_from(problem, forces)
+        return interior_point.solve(problem, start, self.accuracy, self.max_steps, deadline)
 
 
 class Newton(SecondOrder):
     """Settings of Newton's method for trusses and elastic steps.
 
-    Rigid steps, which have no smooth potential, go where ``auto`` sends them.
+    Rigid steps, which have no smooth potential, are solved as by ``auto``.
     """
 
     name: ClassVar[str] = "newton"
 
     def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, motion: FloatArray | None,
+        self,
+        problem: NetworkProblem,
+        forces: FloatArray | None,
+        motion: FloatArray | None,
         deadline: Deadline,
-    ) -> IterationResult:  # fmt: skip
+    ) -> IterationResult:
+        limits = self.accuracy, self.max_steps, deadline
         if problem.law is not None:
-            return potential_newton.minimise(
-                problem, motion, self.accuracy, self.max_steps, deadline
+            return potential_newton.minimise(problem, motion, *limits)
+
+        def multipliers() -> IterationResult:
+            return rigid_multipliers.solve(problem, forces, *limits)
+
+        def inside() -> IterationResult:
+            return interior_point.solve(
+                problem, interior_point.start_from(problem, forces), *limits
             )
-        methods = [_by_multipliers, _by_interior_point]
-        runs: list[IterationResult] = []
-        for method in methods if problem.net.small else reversed(methods):
-            runs.append(method(self, problem, forces, deadline))
-            if runs[-1].converged or deadline.passed:
-                break
-        return min(runs, key=lambda run: run.residual)
+
+        first, second = (multipliers, inside) if problem.net.small else (inside, multipliers)
+        run = first()
+        if run.converged or deadline.passed:
+            return run
+        return min(run, second(), key=lambda result: result.residual)
 
 
 class Auto(Newton):
     """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
 
     Newton's method for trusses and elastic steps. Rigid steps: the augmented Lagrangian up to 240
-    dofs, which stays near the forces it is given; the interior point above, whose number of
-    systems hardly depends on the step. The other one where the first does not converge.
+    dofs, which stays near the forces it starts from; the interior point above, whose number of
+    systems hardly depends on the step. If the first does not converge, the other one is tried.
     """
 
     name: ClassVar[str] = "auto"
-
-
-def _by_multipliers(
-    settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
-) -> IterationResult:
-    start = np.zeros(problem.net.nc) if forces is None else forces
-    return rigid_multipliers.solve(
-        problem, start, forces is not None, settings.accuracy, settings.max_steps, deadline
-    )
-
-
-def _by_interior_point(
-    settings: SecondOrder, problem: NetworkProblem, forces: FloatArray | None, deadline: Deadline
-) -> IterationResult:
-    if forces is None:
-        start = interior_point.far_start(problem)
-    else:
-        start = interior_point.near_start(problem, forces)
-    return interior_point.solve(problem, start, settings.accuracy, settings.max_steps, deadline)

@@ -55,7 +55,7 @@ from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Progress,
+    Report,
     ScaledStep,
     check_settings,
     in_pieces,
@@ -124,27 +124,31 @@ class PGS(NativeBackend):
         self,
         data: RigidStepData | DelassusStepData,
         start: WarmStart | None,
-        tell: Progress,
+        report: Report,
         deadline: Deadline,
     ) -> Outcome:
-        given = scaled_step(data)
+        scaled = scaled_step(data)
         if self.order == "coloured":
             body = data.step.dof_body if isinstance(data, RigidStepData) else None
-            order, edges = coloured(given, body)
+            order, edges = coloured(scaled, body)
         else:
             order, edges = self._visits(data), np.zeros(1, dtype=np.uint32)
-        step = given.in_order(order)
+        step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
         prepared = time.perf_counter()
         with threads_for(data.nc):
-            run = self._sweep(step, edges, forces, tell, deadline)
+            run = self._sweep(step, edges, forces, report, deadline)
         solved = time.perf_counter()
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
         return Outcome(
-            Iterate(data.velocity(forces), forces), run.met, run.sweeps, prepared, solved,
+            Iterate(data.velocity(forces), forces),
+            run.met,
+            run.sweeps,
+            prepared,
+            solved,
             run.residuals,
-        )  # fmt: skip
+        )
 
     def _visits(self, data: RigidData) -> NDArray[np.intp]:
         if self.order == "given":
@@ -160,9 +164,13 @@ class PGS(NativeBackend):
         return np.array(self.order, dtype=np.intp)
 
     def _sweep(
-        self, step: ScaledStep, edges: Indices, forces: FloatArray, tell: Progress,
+        self,
+        step: ScaledStep,
+        edges: Indices,
+        forces: FloatArray,
+        report: Report,
         deadline: Deadline,
-    ) -> _Iterate:  # fmt: skip
+    ) -> _Iterate:
         active = step.diagonal > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
         rows = csr_parts(step.rows)
@@ -191,9 +199,9 @@ class PGS(NativeBackend):
             run.sweeps += done
             run.residuals.append(trace[:done])
             if done == _REPORT_EVERY:
-                tell(f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
+                report(f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
         status = "solved" if run.met else "stopped"
-        tell(f"{status} after {run.sweeps} sweeps: residual {residual:.2e}")
+        report(f"{status} after {run.sweeps} sweeps: residual {residual:.2e}")
         return run
 
 
@@ -350,9 +358,14 @@ def _visit_apart(
 
 @compiled()
 def gauss_seidel(
-    threaded: bool, edges: Indices, visits: Visits, tolerance: float, f: FloatArray,
-    y: FloatArray, trace: FloatArray,
-) -> int:  # fmt: skip
+    threaded: bool,
+    edges: Indices,
+    visits: Visits,
+    tolerance: float,
+    f: FloatArray,
+    y: FloatArray,
+    trace: FloatArray,
+) -> int:
     """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.
 
     ``edges`` are where each colour begins, and where the last one ends; the contacts after it are

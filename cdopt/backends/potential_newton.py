@@ -37,9 +37,12 @@ _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
 def minimise(
-    problem: NetworkProblem, start: FloatArray | None, tol: float, limit: int,
+    problem: NetworkProblem,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
     deadline: Deadline = NEVER,
-) -> IterationResult:  # fmt: skip
+) -> IterationResult:
     """Newton's method from ``start``, or from the network that can also pull.
 
     Where conjugate gradients give up, or Newton's method does not arrive, the interior point
@@ -108,9 +111,14 @@ def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
 
 
 def _newton(
-    problem: NetworkProblem, law: PowerLaw, u: FloatArray, tol: float, limit: int, direct: bool,
+    problem: NetworkProblem,
+    law: PowerLaw,
+    u: FloatArray,
+    tol: float,
+    limit: int,
+    direct: bool,
     deadline: Deadline,
-) -> IterationResult:  # fmt: skip
+) -> IterationResult:
     """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
     net = problem.net
     net.statistics.methods.append("Newton's method")

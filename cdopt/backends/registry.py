@@ -437,13 +437,13 @@ def why_not(name: str) -> str:
 
 def options_for(name: str, accuracy: float) -> dict[str, object] | None:
     """The solver's settings for a requested accuracy; None when no translation is known."""
-    words = ACCURACY.get(name)
-    if words is None:
+    spelling = ACCURACY.get(name)
+    if spelling is None:
         return None
-    options: dict[str, object] = dict.fromkeys(words.options, accuracy)
-    if words.nested:
-        options = {words.nested: options}
-    return {**options, **dict(words.extra)}
+    options: dict[str, object] = dict.fromkeys(spelling.options, accuracy)
+    if spelling.nested:
+        options = {spelling.nested: options}
+    return {**options, **dict(spelling.extra)}
 
 
 def time_limit_for(name: str, settings: Mapping[str, object], seconds: float) -> dict[str, object]:
@@ -451,13 +451,13 @@ def time_limit_for(name: str, settings: Mapping[str, object], seconds: float) ->
 
     Empty for a solver that knows no time limit.
     """
-    words = ACCURACY.get(name)
-    if words is None or not words.seconds:
+    spelling = ACCURACY.get(name)
+    if spelling is None or not spelling.seconds:
         return {}
-    given = settings.get(words.seconds)
-    if isinstance(given, (int, float)) and 0.0 < given < seconds:
+    limit = settings.get(spelling.seconds)
+    if isinstance(limit, (int, float)) and 0.0 < limit < seconds:
         return {}
-    return {words.seconds: max(seconds, _LEAST_SECONDS)}
+    return {spelling.seconds: max(seconds, _LEAST_SECONDS)}
 
 
 def limited_by(name: str) -> str:

@@ -30,16 +30,20 @@ _DIRECT_FROM = 1e4  # σ from which systems are factorised
 
 
 def solve(
-    problem: NetworkProblem, start: FloatArray, warm: bool, tol: float, limit: int,
+    problem: NetworkProblem,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
     deadline: Deadline = NEVER,
-) -> IterationResult:  # fmt: skip
+) -> IterationResult:
     """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
 
-    A ``warm`` start is trusted to know most of the active set: the penalty begins high.
+    A start is expected to have most of the active set: the penalty then begins high.
     """
     problem.net.statistics.methods.append("augmented Lagrangian")
-    f, w = start.copy(), np.zeros(problem.net.m)
-    sigma, history, steps = _SIGMA_WARM if warm else _SIGMA_START, [np.inf], 0
+    f = np.zeros(problem.net.nc) if start is None else start.copy()
+    w, sigma = np.zeros(problem.net.m), _SIGMA_START if start is None else _SIGMA_WARM
+    history, steps = [np.inf], 0
     best = IterationResult(w, f, np.inf, 0, history, False)
     for _ in range(limit):
         if deadline.passed:
@@ -76,9 +80,13 @@ def _growth(spent: int) -> float:
 
 
 def _compliant(
-    problem: NetworkProblem, f: FloatArray, sigma: float, w: FloatArray, tol: float,
+    problem: NetworkProblem,
+    f: FloatArray,
+    sigma: float,
+    w: FloatArray,
+    tol: float,
     deadline: Deadline,
-) -> tuple[FloatArray, FloatArray, int]:  # fmt: skip
+) -> tuple[FloatArray, FloatArray, int]:
     """The inner minimisation from w: the motion, its gaps, and the Newton steps spent."""
     net, direct = problem.net, sigma >= _DIRECT_FROM
     gap, inertia = net.gap(w) + problem.p, net.inertia(w)
@@ -100,9 +108,14 @@ def _compliant(
 
 @part()
 def _slope(
-    f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float,
+    f: FloatArray,
+    sigma: float,
+    gap: FloatArray,
+    rate: FloatArray,
+    linear: float,
+    square: float,
     t: float,
-) -> float:  # fmt: skip
+) -> float:
     """Of the augmented Lagrangian along the direction, at t."""
     push = 0.0
     for i in range(f.size):

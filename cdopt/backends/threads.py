@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from cdopt._util.compiled import threads_lost
 
 SERIAL = 10_000  # contacts up to which a second thread gains less than it may lose
-_LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its own accord
+_LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its thread accord
 
 
 @contextlib.contextmanager
@@ -74,23 +74,23 @@ class _BlasLimit:
             if not self._solves:
                 _release_control()
                 self._limiter = _libraries().limit(limits=1, user_api="blas")
-            own = threading.get_ident()
-            self._solves[own] = self._solves.get(own, 0) + 1
+            thread = threading.get_ident()
+            self._solves[thread] = self._solves.get(thread, 0) + 1
 
     def release(self) -> None:
         """A solve of the same Python thread ends."""
         with self._lock:
-            own = threading.get_ident()
-            left = self._solves.pop(own) - 1
+            thread = threading.get_ident()
+            left = self._solves.pop(thread) - 1
             if left:
-                self._solves[own] = left
+                self._solves[thread] = left
             self._restore_if_idle()
 
     def after_fork(self) -> None:
         """In the child, which has the one thread that forked: the others' solves are gone."""
         self._lock = threading.Lock()
-        own = threading.get_ident()
-        self._solves = {own: self._solves[own]} if own in self._solves else {}
+        thread = threading.get_ident()
+        self._solves = {thread: self._solves[thread]} if thread in self._solves else {}
         self._restore_if_idle()
 
     def _restore_if_idle(self) -> None:

@@ -38,15 +38,15 @@ def point(name: str, problem: cp.Problem, compiled: Compiled) -> Point:
             x[columns[variable.id][0]] = np.ravel(variable.value, order="F")
     for constraint in problem.constraints:
         if constraint.dual_value is not None and constraint.id in rows:
-            place, sign = rows[constraint.id]
-            y[place] = sign * np.ravel(constraint.dual_value, order="F")
-            known[place] = True
+            position, sign = rows[constraint.id]
+            y[position] = sign * np.ravel(constraint.dual_value, order="F")
+            known[position] = True
     if not known.all():
         P = data.get(keys.P)
         gradient = (q if P is None else P @ x + q) + A.T @ y
         unknown = sp.csr_array(A[~known].T)
-        rest = np.asarray(lsqr(unknown, -gradient, atol=1e-10, btol=1e-10)[0])
-        y[~known] = np.maximum(rest, 0.0)
+        bounds = np.asarray(lsqr(unknown, -gradient, atol=1e-10, btol=1e-10)[0])
+        y[~known] = np.maximum(bounds, 0.0)
     return x, y
 
 

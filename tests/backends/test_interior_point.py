@@ -95,7 +95,7 @@ def feasible_gaps(
 
 def solved(posed: NetworkProblem, near: np.ndarray | None = None) -> IterationResult:
     cold = interior_point.far_start(posed)
-    begin = cold if near is None else interior_point.near_start(posed, near)
+    begin = cold if near is None else interior_point.start_from(posed, near)
     return interior_point.solve(posed, begin, TOL, LIMIT)
 
 
@@ -146,7 +146,7 @@ def test_bodies_that_fit_exactly() -> None:
     B = random_rows(8, 25, 8, 0.1)
     posed = rigid(B, feasible_gaps(8, B, room=0.0))
     inside = solved(posed)
-    around = rigid_multipliers.solve(posed, np.zeros(25), False, TOL, 200)
+    around = rigid_multipliers.solve(posed, None, TOL, 200)
     for run in (inside, around):
         assert run.converged == (run.residual <= TOL)
         assert run.residual <= 1e-4
@@ -401,7 +401,7 @@ def test_trusses_from_any_size_of_forces_and_gaps(gap: float, force: float, nb: 
 def test_starts_are_not_written_into() -> None:
     B, body = couples_of(9, 90, 300)
     posed = rigid(B, feasible_gaps(9, B), body)
-    begin = interior_point.near_start(posed, np.ones(300))
+    begin = interior_point.start_from(posed, np.ones(300))
     before = [x.copy() for x in begin]
     interior_point.solve(posed, begin, TOL, LIMIT)
     for x, was in zip(begin, before, strict=True):

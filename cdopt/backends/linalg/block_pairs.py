@@ -252,9 +252,14 @@ def _inverse_blocks(pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
 
 @compiled(parallel=True, fastmath=_MATH)
 def _product(
-    pairs: BlockPairs, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
-    sums: FloatArray, shape: Shape,
-) -> float:  # fmt: skip
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    sums: FloatArray,
+    shape: Shape,
+) -> float:
     """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
     start, begin, middle, end, second, rows, _ = pairs
     for c in prange(sums.size):
@@ -285,9 +290,14 @@ def _product(
 
 @compiled(parallel=True, fastmath=_MATH)
 def _product_of_three(
-    pairs: BlockPairs, diagonal: FloatArray, blocks: FloatArray, p: FloatArray, out: FloatArray,
-    sums: FloatArray, shape: Shape,
-) -> float:  # fmt: skip
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    sums: FloatArray,
+    shape: Shape,
+) -> float:
     """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
     start, begin, middle, end, second, rows, _ = pairs
     for c in prange(sums.size):
@@ -327,9 +337,17 @@ def _product_of_three(
 
 @compiled(parallel=True, fastmath=_MATH)
 def _advance(
-    alpha: float, start: Indices, inverse: FloatArray, p: FloatArray, image: FloatArray,
-    x: FloatArray, r: FloatArray, z: FloatArray, sums: FloatArray, shape: Shape,
-) -> float:  # fmt: skip
+    alpha: float,
+    start: Indices,
+    inverse: FloatArray,
+    p: FloatArray,
+    image: FloatArray,
+    x: FloatArray,
+    r: FloatArray,
+    z: FloatArray,
+    sums: FloatArray,
+    shape: Shape,
+) -> float:
     """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
     for c in prange(sums.size):
         total = 0.0

@@ -56,9 +56,14 @@ class DenseSystem:
     gave_up = False
 
     def __init__(
-        self, B: sp.csr_array, full: FloatArray | None, mass: FloatArray, D: FloatArray,
-        shift: float, statistics: IterationStatistics,
-    ) -> None:  # fmt: skip
+        self,
+        B: sp.csr_array,
+        full: FloatArray | None,
+        mass: FloatArray,
+        D: FloatArray,
+        shift: float,
+        statistics: IterationStatistics,
+    ) -> None:
         """``full`` (nc, m) is B as a dense matrix where it has few zeros, ``mass`` S (m, m)."""
         H = mass.copy()
         H.flat[:: H.shape[0] + 1] += shift
@@ -147,10 +152,10 @@ class SuperLU:
 
     def factors(self, D: FloatArray, shift: float) -> Any:
         """SuperLU's own factors, in the order of ``order``."""
-        kept = D > 0.0 if self.mobility is None else D * self.mobility > _FAINT
-        B, order = self.B[kept], self.order
+        strong = D > 0.0 if self.mobility is None else D * self.mobility > _FAINT
+        B, order = self.B[strong], self.order
         unit = shift * sp.eye_array(B.shape[1], format="csr")
-        H = sp.csc_array(B.T @ (B * D[kept][:, None]) + self.mass + unit)
+        H = sp.csc_array(B.T @ (B * D[strong][:, None]) + self.mass + unit)
         if order is not None:
             H = sp.csc_array(H[order][:, order])
         finite(H.data)
@@ -253,10 +258,10 @@ class UpperPattern:
         known, position = np.unique(
             np.concatenate([keys, inertia_keys, diagonal]), return_inverse=True
         )
-        self.slot, rest = position[: keys.size], position[keys.size :]
-        self.B, self.first, self.diagonal = B, first, rest[inertia_keys.size :]
+        self.slot, others = position[: keys.size], position[keys.size :]
+        self.B, self.first, self.diagonal = B, first, others[inertia_keys.size :]
         self.inertia = np.zeros(known.size)
-        np.add.at(self.inertia, rest[: inertia_keys.size], inertia.data)
+        np.add.at(self.inertia, others[: inertia_keys.size], inertia.data)
         pointers = np.searchsorted(known, np.arange(m + 1, dtype=np.int64) * m)
         self.upper: Any = sp.csr_matrix(
             (self.inertia.copy(), (known % m).astype(np.int32), pointers.astype(np.int32)),
@@ -287,9 +292,13 @@ def _pair_keys(
 
 @compiled()
 def _add_products(
-    pointers: IntArray, data: FloatArray, first: IntArray, slot: IntArray, D: FloatArray,
+    pointers: IntArray,
+    data: FloatArray,
+    first: IntArray,
+    slot: IntArray,
+    D: FloatArray,
     values: FloatArray,
-) -> None:  # fmt: skip
+) -> None:
     """values += the products of each row with itself, times its D."""
     for i in range(pointers.size - 1):
         if D[i] != 0.0:
