@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt.backends.base import Backend, ProblemClass, RunResult
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
@@ -236,7 +236,7 @@ class Formulation(ABC):
         proof = None if self.extended or result.out_of_time else self.data.prove_infeasible()
         if proof is None and result.iterate is not None:
             return
-        why = str(proof) if proof else "no iterate, and infeasibility is not proven"
+        why = "no iterate, and infeasibility is not proven" if proof is None else self._why(proof)
         raise SolveFailed(
             f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",
             backend=backend.name,
@@ -245,6 +245,10 @@ class Formulation(ABC):
             proof=proof,
             raw=result.raw,
         )
+
+    def _why(self, proof: InfeasibilityProof) -> str:
+        """Why the problem has no solution."""
+        return str(proof)
 
     @np.errstate(all="ignore")  # what overflows is not certified
     def _solution(

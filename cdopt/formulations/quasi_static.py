@@ -17,8 +17,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import SolveFailed
-from cdopt.backends.base import Backend, RunResult
+from cdopt._util.errors import InfeasibilityProof
 from cdopt.backends.posing import posed_once
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.statement import align, conjugate_latex
@@ -74,8 +73,9 @@ class QuasiStatic(NoTensionTruss):
         self.bodies = None
         if dof_body is not None:
             self.bodies = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+            dof_body = np.append(self.bodies, self.bodies.max(initial=-1) + 1)
         self._nv = nv
-        super().__init__(  # the gaps are what one more dof, held at one, makes of its column Φ
+        super().__init__(  # one more dof, held at one, with the gaps Φ as its column
             sp.csr_array(sp.hstack([matrix, sp.csr_array(gaps[:, None])])),
             np.append(-load, 0.0),
             stiffness,
@@ -84,7 +84,7 @@ class QuasiStatic(NoTensionTruss):
             free_dofs=np.arange(nv),
             prescribed_u=np.append(np.zeros(nv), 1.0),
             contact_ids=contact_ids,
-            dof_body=None if self.bodies is None else np.append(self.bodies, _after(self.bodies)),
+            dof_body=dof_body,
         )
 
     @posed_once
@@ -105,28 +105,17 @@ class QuasiStatic(NoTensionTruss):
         dual = moved if self.form == "complementary" else fields["dual"]
         return {**fields, "u": moved, "dual": dual}
 
-    def _fail(self, backend: Backend, result: RunResult) -> None:
-        """Name what nothing holds."""
-        try:
-            super()._fail(backend, result)
-        except SolveFailed as error:
-            if error.proof is None:
-                raise
-            work = -self.data.contact_load[: self._nv] * error.proof.vector[: self._nv]
-            what, whose = "dofs", np.arange(self._nv)
-            if self.bodies is not None:
-                what, whose = "bodies", self.bodies
-            who = np.flatnonzero(np.bincount(whose, weights=work) > 0.0)  # others go along
-            names = ", ".join(map(str, who[:10])) + (", …" if who.size > 10 else "")
-            raise SolveFailed(
-                f"{self.name}: the energy has no minimum: nothing holds {what} {names} against "
-                f"their loads; {error.proof}",
-                backend=error.backend,
-                status=error.status,
-                problem=error.problem,
-                proof=error.proof,
-                raw=error.raw,
-            ) from error
+    def _why(self, proof: InfeasibilityProof) -> str:
+        """The names of the bodies that nothing holds, and the proof."""
+        work = -self.data.contact_load[: self._nv] * proof.vector[: self._nv]
+        what, body = "dofs", np.arange(self._nv)
+        if self.bodies is not None:
+            what, body = "bodies", self.bodies
+        driven = np.flatnonzero(np.bincount(body, weights=work) > 0.0)  # others only follow
+        names = ", ".join(map(str, driven[:10])) + (", …" if driven.size > 10 else "")
+        return (
+            f"the energy has no minimum: nothing holds {what} {names} against their loads; {proof}"
+        )
 
     def latex(self) -> str:
         """The problem as mathematics."""
@@ -141,8 +130,3 @@ class QuasiStatic(NoTensionTruss):
             rf"\min_{{u \in \mathbb{{R}}^{{{self._nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
             rf"(-\Phi - B u)_{{i,+}}^{{{p:.6g}}} - F^\mathsf{{T}} u"
         )
-
-
-def _after(bodies: np.ndarray) -> int:
-    """A number that no body has."""
-    return int(bodies.max(initial=-1)) + 1

@@ -5,8 +5,8 @@ The step from q to q + Δq evaluates the potential at q_α = q + α Δq. With f 
     R = mom − MΔq/h + h(1−α)(F_ext + Bᵀf) + Q⁻ + Qᵖ = 0
     mom⁺ = MΔq/h + hα(F_ext + Bᵀf) + Q⁺
 
-their (29)–(31) with the slips of the printed page corrected: there Q has the wrong sign, V stands
-at q_k instead of q_α, and its Hessian is missing from the tangent. hR = −∇Ψ of the convex::
+These are their (29)–(31), corrected: in print Q has the wrong sign, V is taken at q_k instead of
+q_α, and its Hessian is missing from the tangent. hR = −∇Ψ, with the convex::
 
     Ψ(Δq) = ½ΔqᵀMΔq − h bᵀΔq + (h/4)ΔqᵀCΔq + h²((1−α)/α) Σ w(−g₀ − αBΔq)
     b     = mom + Qᵖ + h(1−α)F_ext + ½h drive
@@ -117,12 +117,10 @@ class VariationalStep(ElasticStep):
                 "contacts rebound by their energy, less what damping takes",
             )
         self.alpha = _fraction(alpha)
-        self._M, self._B, self._load = step.M, step.B, step.F_ext
         self.gaps = read_only(step.phi + self.alpha * step.dt * step.gap_rate)
-        nv = self._load.size
-        self.mom = checks.vector("mom", mom, nv, "kg m/s")
+        self.mom = checks.vector("mom", mom, step.nv, "kg m/s")
         self.law = PowerLaw(step.stiffness, checks.power("power", power))
-        self.damping = _damping(damping, damping_matrix, nv)
+        self.damping = _damping(damping, damping_matrix, step.nv)
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
@@ -145,9 +143,9 @@ class VariationalStep(ElasticStep):
 
     def _compliant(self) -> ContactStep:
         """The step in v̄ = Δq/h whose forces are the unknown ones: mass (α/(1−α)) A, time αh."""
-        h, alpha, step, B = self.step.dt, self.alpha, self.step, self._B
-        one = self._unknown
-        A = self._M + (0.5 * h) * self.damping.matrix
+        h, alpha, step, B = self.step.dt, self.alpha, self.step, self.step.B
+        unknown = self._unknown
+        A = self.step.M + (0.5 * h) * self.damping.matrix
         b = self._impulse()
         weight, duration = 1.0, h
         with np.errstate(all="ignore"):  # what is not finite the step refuses
@@ -162,21 +160,21 @@ class VariationalStep(ElasticStep):
             push = (weight * b - A @ start) / duration
         return ContactStep(
             M=A,
-            B=B[one],
-            phi=step.phi[one],
+            B=B[unknown],
+            phi=step.phi[unknown],
             v=start,
             F_ext=push,  # v* = A⁻¹b
             dt=duration,
-            stiffness=step.stiffness[one],
-            gap_rate=step.gap_rate[one],
-            contact_ids=None if step.contact_ids is None else step.contact_ids[one],
+            stiffness=step.stiffness[unknown],
+            gap_rate=step.gap_rate[unknown],
+            contact_ids=None if step.contact_ids is None else step.contact_ids[unknown],
             dof_body=step.dof_body,
         )
 
     def _impulse(self) -> FloatArray:
         """b (nv,), kg m/s: mom + Qᵖ + h(1−α)F_ext + ½h drive."""
         h, damping = self.step.dt, self.damping
-        start = self.mom + h * (1.0 - self.alpha) * self._load + 0.5 * h * damping.drive
+        start = self.mom + h * (1.0 - self.alpha) * self.step.F_ext + 0.5 * h * damping.drive
         return np.asarray(start + damping.past(self._velocity(self.mom), h))
 
     def _velocity(self, mom: FloatArray) -> FloatArray:
@@ -192,17 +190,17 @@ class VariationalStep(ElasticStep):
         """CVXPY expression of f (nc,), N: unknown forces, and those of bonds by the motion."""
         if self.alpha == 0.0:
             return cp.Constant(self._force(-self.gaps))
-        nc, one, bonds = self.step.nc, self._unknown, self.two_sided
+        nc, index, bonds = self.step.nc, self._unknown, self.two_sided
         if not bonds.any():
             return unknown
         k = np.where(bonds, self.law.stiffness, 0.0)
-        reach = sp.csr_array(self._B * (self.alpha * self.step.dt * k)[:, None])
+        reach = sp.csr_array(self.step.B * (self.alpha * self.step.dt * k)[:, None])
         motion = cp.multiply(self.data.dof_speed, w) + self.data.free_motion
         pull = -reach @ motion - k * self.gaps
-        if one.size == 0:
+        if index.size == 0:
             return pull
-        ones = np.ones(one.size)
-        return sp.csr_array((ones, (one, np.arange(one.size))), (nc, one.size)) @ unknown + pull
+        entries = (np.ones(index.size), (index, np.arange(index.size)))
+        return sp.csr_array(entries, (nc, index.size)) @ unknown + pull
 
     # --- Ψ and its gradient ------------------------------------------------------------
 
@@ -217,11 +215,11 @@ class VariationalStep(ElasticStep):
         """
         u = checks.vector("u", u, self.mom.size, "m")
         h, alpha = self.step.dt, self.alpha
-        moved = 0.5 * (u @ (self._M @ u)) - h * (self._impulse() @ u)
+        moved = 0.5 * (u @ (self.step.M @ u)) - h * (self._impulse() @ u)
         moved += 0.25 * h * (u @ (self.damping.matrix @ u))
         if alpha == 0.0:
-            return float(moved - h * h * (self._force(-self.gaps) @ (self._B @ u)))
-        c = -self.gaps - alpha * (self._B @ u)
+            return float(moved - h * h * (self._force(-self.gaps) @ (self.step.B @ u)))
+        c = -self.gaps - alpha * (self.step.B @ u)
         stored = np.where(self.two_sided, 0.5 * self.law.stiffness * c * c, self.law.energy(c))
         return float(moved + h * h * (1.0 - alpha) / alpha * stored.sum())
 
@@ -234,9 +232,9 @@ class VariationalStep(ElasticStep):
         """
         u = checks.vector("u", u, self.mom.size, "m")
         h, alpha = self.step.dt, self.alpha
-        f = self._force(-self.gaps - alpha * (self._B @ u))
-        pushed = h * (1.0 - alpha) * (self._B.T @ f) + self._impulse()
-        return np.asarray(pushed - self._M @ u / h - 0.5 * (self.damping.matrix @ u))
+        f = self._force(-self.gaps - alpha * (self.step.B @ u))
+        pushed = h * (1.0 - alpha) * (self.step.B.T @ f) + self._impulse()
+        return np.asarray(pushed - self.step.M @ u / h - 0.5 * (self.damping.matrix @ u))
 
     # --- reading and writing -----------------------------------------------------------
 
@@ -261,10 +259,10 @@ class VariationalStep(ElasticStep):
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         h, damping = self.step.dt, self.damping
         u = h * np.asarray(iterate.motion)
-        gap = self.gaps + self.alpha * (self._B @ u)
+        gap = self.gaps + self.alpha * (self.step.B @ u)
         f = self._force(-gap)
         f[self._unknown] = iterate.forces
-        mom = self.mom + h * (self._B.T @ f + self._load) + damping.minus(u, h)
+        mom = self.mom + h * (self.step.B.T @ f + self.step.F_ext) + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
         dual, v_next = self._multipliers(iterate), self._velocity(mom)
         return {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}

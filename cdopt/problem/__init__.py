@@ -1,7 +1,7 @@
-"""What a contact problem is, as data: a step or a truss, its solution and the certificate of that.
+"""Contact problems as data: steps and trusses, their solutions and certificates.
 
-Each kind of problem computes its own residuals and scales. A native solver reads the plain data, a
-formulation states them in CVXPY.
+Each kind of problem computes its own residuals and scales. Native solvers read these data;
+formulations state them in CVXPY.
 """
 
 from cdopt._util.arguments import guard

@@ -1,4 +1,4 @@
-"""Degrees of freedom grouped into bodies, and what the bodies of a contact exchange there."""
+"""Degrees of freedom grouped by body, and the bodies of each contact."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stated_bodies(dof_body: IntArray) -> BodyBlocks:
 
 
 def one_body_a_dof(nv: int) -> BodyBlocks:
-    """Each of nv dofs by itself, where nothing says which belong together."""
+    """Each of nv dofs as a body of its own."""
     return BodyBlocks(read_only(np.arange(nv)), nv)
 
 
@@ -68,8 +68,8 @@ def bodies_of(
     B : gap gradient (nc, nv).
     mass : (nv,) diagonal of the mass matrix.
     coupling : matrix (nv, nv), such as M; dofs that it couples belong together.
-    dof_body : (nv,) the body of each dof. By default dofs are taken for one body when the
-        contacts of the one are contacts of the other too, with about the same mobility.
+    dof_body : (nv,) the body of each dof. By default two dofs are of one body when they have the
+        same contacts, with about the same mobility.
     """
     if dof_body is not None:
         return stated_bodies(dof_body)
@@ -119,9 +119,8 @@ class ContactBodies:
     def speeds(self, energy: FloatArray) -> FloatArray:
         """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
 
-        A body whose change of motion is worth √energy has the gap speed w √energy, energy
-        (count,) in kg m²/s². Of several bodies the mean, weighted by mobility: the lighter one
-        counts.
+        A body whose change of motion has the ``energy`` (count,) in kg m²/s² has the gap speed
+        w √energy. Of several bodies it is the mean weighted by mobility: the lighter one counts.
         """
         w2 = self.mobility
         total = total_by(self.contact, w2, self.nc)
@@ -129,9 +128,9 @@ class ContactBodies:
         return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), 0.0)
 
     def impulses(self, energy: FloatArray) -> FloatArray:
-        """(nc,) N s, the impulse at a contact that is worth what its bodies exchange, the smaller.
+        """(nc,) N s, √energy / w, the smallest of the contact's bodies.
 
-        ``energy`` (count,) in kg m²/s².
+        ``energy`` is (count,) in kg m²/s².
         """
         w2, used = self.mobility, self.mobility > 0.0
         values = np.sqrt(energy[self.body[used]] / w2[used])
@@ -149,12 +148,11 @@ class ContactBodies:
         share: float,
         background: FloatArray,
     ) -> FloatArray:
-        """(count,) the energies, raised to a ``share`` of the gap speeds that reach each body.
+        """(count,) the energies, raised to those of a ``share`` of the gap speeds at each body.
 
-        A contact that closes by itself at ``closing`` (nc,) in m/s stops at the expense of its
-        bodies. An ``idle`` body (count,) takes the gap speed of its neighbours too, or the
-        ``background`` (nc,) in m/s where they are idle as well; of several contacts the one that
-        gives least counts.
+        A contact that closes at ``closing`` (nc,) in m/s changes the motion of its bodies. An
+        ``idle`` body (count,) also takes the gap speed of its neighbours, or the ``background``
+        (nc,) in m/s where they are idle as well: the smallest over its contacts.
         """
         total = total_by(self.contact, self.mobility, self.nc)
         used = self.mobility > 0.0

@@ -1,14 +1,12 @@
-"""Certificates: how good an answer is, computed from the data and the answer alone.
+"""Certificates: residuals computed from the data and the answer alone.
 
-Each residual is a pure number: an error divided by what acts at that contact or on that body. None
-is taken from a solver, and none is scaled by something elsewhere in the network: a light body
+Each residual is an error divided by what acts at that contact or on that body, so that a light body
 beside a heavy one is judged as sharply as by itself. Each problem kind computes its own residuals
 (``ProblemData.residuals``); ``docs/residuals.md`` derives the scales.
 
-Round-off of the terms that make up an error is subtracted from it: data in double precision have
-a backward error of that size anyway. In the residual ``law`` it may hide a wrong force, because
-stiffness multiplies it. There round-off over the scale is the residual's resolution, and a
-resolution above the tolerance makes the certificate not ok.
+The round-off of the terms of an error is subtracted from it. In the residual ``law``, where
+stiffness multiplies round-off, it may hide a wrong force: there round-off over the scale is the
+residual's resolution, and a resolution above the tolerance makes the certificate not ok.
 """
 
 from __future__ import annotations
@@ -38,11 +36,11 @@ class Residual:
 
     Attributes
     ----------
-    name : which one.
-    value : error beyond round-off over ``scale``, where that is largest.
+    name : of the condition.
+    value : the largest error beyond round-off, divided by its scale.
     scale : what acts there, in ``unit``.
     unit : of the scale.
-    resolution : of ``law``, round-off / scale where that is largest: it may hide a wrong force.
+    resolution : of ``law``, the largest round-off divided by its scale.
     """
 
     name: str
@@ -54,11 +52,10 @@ class Residual:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Residuals of one answer and the tolerance they are held to.
+    """Residuals of an answer, and their tolerance ``tol``.
 
-    ``kind`` says which problem: "rigid step", "elastic step" or "truss".
-    ``ok`` is true when every residual is at most ``tol`` and so is its resolution, whatever the
-    solver said.
+    ``kind`` is that of the problem: "rigid step", "elastic step" or "truss". ``ok`` is true when
+    every residual and every resolution is at most ``tol``, whatever the solver reported.
     """
 
     kind: str
@@ -78,7 +75,7 @@ class Certificate:
 
     @property
     def resolution(self) -> float:
-        """What round-off alone may make of ``law``: no force can be shown to be better."""
+        """The largest resolution: no force can be certified beyond it."""
         return max((r.resolution for r in self.residuals), default=0.0)
 
     def __getitem__(self, name: str) -> float:
@@ -111,7 +108,7 @@ class Certificate:
 
 
 class ProblemData(ABC):
-    """The data of one problem, and all that follows from the data alone.
+    """The data of a problem, with its residuals, proofs of infeasibility and scales.
 
     A motion is v⁺ (nv,) of a step, in m/s and rad/s, or u (nv,) of a truss, in m. Forces f (nc,)
     are in N.
@@ -156,11 +153,11 @@ class ProblemData(ABC):
 
     @abstractmethod
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """The optimality conditions at an answer: how far each is from being met."""
+        """By how much an answer violates each optimality condition."""
 
     @abstractmethod
     def prove_infeasible(self) -> InfeasibilityProof | None:
-        """Look for a proof that the problem has no solution; None when none is found."""
+        """A proof that the problem has no solution; None when none is found."""
 
     @abstractmethod
     def scaled(self) -> Any:
@@ -198,7 +195,7 @@ def certify(
         return Certificate(data.kind, data.residuals(motion, forces), tol)
 
 
-# --- what the residuals of all kinds share ---------------------------------------------
+# --- parts of residuals ----------------------------------------------------------------
 
 
 def positive(values: FloatArray) -> FloatArray:
@@ -214,10 +211,10 @@ def worst(
     unit: str,
     decides: bool = False,
 ) -> Residual:
-    """The largest error beyond round-off over its scale; not-a-number wins.
+    """The largest error beyond round-off over its scale; not-a-number counts as largest.
 
-    Where the scale itself is round-off nothing acts: an error of that size is none. ``decides``
-    says that round-off may hide a wrong answer, so that the resolution counts.
+    Where the scale itself is round-off, an error of that size counts as zero. ``decides`` is true
+    where round-off may hide a wrong answer: then the resolution is computed.
     """
     if error.size == 0:
         return Residual(name, 0.0, 1.0, unit)

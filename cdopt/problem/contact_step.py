@@ -31,7 +31,7 @@ AnyStep = TypeVar("AnyStep", bound="Step")
 
 
 class Step(ABC):
-    """What ``ContactStep`` and ``DelassusStep`` share.
+    """A ``ContactStep`` or a ``DelassusStep``.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class Step(ABC):
             length = np.linalg.norm(self.normals, axis=1)
             bad = np.flatnonzero(np.abs(length - 1.0) > 1e-6)
             if bad.size:
-                given = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
-                raise InvalidInput("normals", given, "unit vectors")
+                where = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
+                raise InvalidInput("normals", where, "unit vectors")
         if points is not None:
             self.points = checks.table("points", points, nc)
         if contact_ids is not None:
@@ -212,7 +212,7 @@ class Step(ABC):
 
 
 def _rebuild(kind: type[AnyStep], arguments: dict[str, Any]) -> AnyStep:
-    """The step with these arguments; copies and pickles are made anew, read-only."""
+    """The step with these arguments, validated again and read-only."""
     return kind(**arguments)
 
 

@@ -1,4 +1,4 @@
-"""Delassus matrices taken apart: N = L Lᵀ, part by part, its rank cut where round-off begins."""
+"""Factorisation of a Delassus matrix: N = L Lᵀ by independent parts, cut at round-off."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DENSE_LIMIT = 3000  # contacts of one part, beyond which its rows stay as they a
 def root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
     """L (nc, r) with N = L Lᵀ up to eigenvalues below ``rank_tol`` of their part's largest.
 
-    Each independent part is factorised by itself, so that a heavy one does not swallow a light
-    one. A part too large for a dense factorisation keeps its rows of N: then LᵀL is not N, but
-    Lᵀf = Lᵀg still says N f = N g.
+    Each independent part is factorised by itself, so that a heavy part does not hide a light one.
+    A part too large for a dense factorisation keeps its rows of N: then L Lᵀ is not N, but
+    Lᵀf = Lᵀg still means N f = N g.
     """
     label = matrix_parts(N).contact
     pieces = []
@@ -37,5 +37,5 @@ def _dense_root(block: sp.csr_array, rank_tol: float) -> sp.csr_array:
     scale = np.sqrt(np.maximum(block.diagonal(), 0.0))
     unit = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(block.toarray() / np.outer(unit, unit))
-    kept = values > rank_tol * max(float(values[-1]), 0.0)
-    return sp.csr_array(vectors[:, kept] * np.sqrt(values[kept]) * unit[:, None])
+    significant = values > rank_tol * max(float(values[-1]), 0.0)
+    return sp.csr_array(vectors[:, significant] * np.sqrt(values[significant]) * unit[:, None])

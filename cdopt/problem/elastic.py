@@ -1,4 +1,4 @@
-"""A step with inertia and elastic contacts as data: its energies, scales and residuals."""
+"""Steps with inertia and elastic contacts as data: energies, scales and residuals."""
 
 from __future__ import annotations
 

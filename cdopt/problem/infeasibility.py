@@ -1,13 +1,12 @@
-"""Proofs that a problem has no solution: a vector that anyone can check by two products.
+"""Proofs that a problem has no solution: a vector that two matrix products verify.
 
-- A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: it presses on
-  no contact, so that nothing resists it, yet the load drives it: an unbounded ray of (32).
+- A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: no contact resists it,
+  and the load drives it. It is an unbounded ray of (32).
 - A rigid step is infeasible exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body
   squeezed between fixed walls.
 
-A linear program (HiGHS through SciPy) finds the vector. It counts as a proof only if it is one to
-1e-7 in scaled units: a problem whose every answer is 1e7 times its own scale cannot be told from
-one that has none.
+A linear program (HiGHS through SciPy) finds the vector. It must meet its conditions to 1e-7 in
+scaled units: a problem whose answers are all 1e7 times its own scale looks infeasible.
 """
 
 from __future__ import annotations

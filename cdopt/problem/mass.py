@@ -1,7 +1,7 @@
 """Mass matrices: symmetric positive definite, sparse, solved block by block.
 
-Rigid bodies make M block diagonal with blocks of at most six rows; those are factorised all
-at once. A matrix that couples many degrees of freedom is factorised as a whole instead.
+The M of rigid bodies is block diagonal with blocks of at most six rows, which are inverted all at
+once. A matrix that couples many degrees of freedom is factorised as a whole.
 """
 
 from __future__ import annotations

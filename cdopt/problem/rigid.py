@@ -1,4 +1,4 @@
-"""Steps as data: energies, scales, residuals and infeasibility of classic contact dynamics."""
+"""Steps with inertia as data: energies, scales, residuals and infeasibility."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Exchange:
 
 
 class StepData(ProblemData):
-    """What all kinds of steps share: gaps, energies, what acts, and scales.
+    """A step of any kind: its gaps, energies, scales, and the residuals of rigid contacts.
 
-    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for that which f causes, and f (nc,) in N.
+    Methods take v⁺ as ``v_next`` (nv,) in m/s, None for the one that f causes, and f (nc,) in N.
     """
 
     step: Step
@@ -266,10 +266,10 @@ class MatrixStepData(StepData):
         Columns that move no gap but for round-off (rotations of spheres, whose levers are
         zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
         """
-        given, (_, moving) = self.step.B, self._diagonal_mobility
-        if moving.all() or moving[given.indices].all():
-            return given
-        return freeze(sp.csr_array(given * np.where(moving, 1.0, 0.0)[None, :]))
+        B, (_, moving) = self.step.B, self._diagonal_mobility
+        if moving.all() or moving[B.indices].all():
+            return B
+        return freeze(sp.csr_array(B * np.where(moving, 1.0, 0.0)[None, :]))
 
     @cached_property
     def entries(self) -> Entries:

@@ -1,8 +1,8 @@
-"""Characteristic scales, one set for each independent part of a contact network.
+"""Independent parts of a contact network, scaled problems, and sums over sparse entries.
 
-Parts that share no degree of freedom are separate problems: each is measured in its own units,
-so that a grain of sand is certified as sharply as the millstone beside it. Every scale is
-homogeneous in the data: a change of units multiplies it, and scaled problems see no units.
+Parts that share no degree of freedom are separate problems. Each is measured in its own units.
+Every scale is homogeneous in the data: a change of units multiplies it, and a scaled problem does
+not depend on the units.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def matrix_parts(N: sp.csr_array) -> Parts:
 
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
-    """The label (nodes,) of each node's connected component, and how many components there are."""
+    """The connected component (nodes,) of each node, and how many there are."""
     label: IntArray = _labels(left.astype(np.int64), right.astype(np.int64), nodes)
     return label, int(label.max(initial=-1)) + 1
 

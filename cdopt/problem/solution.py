@@ -1,4 +1,4 @@
-"""StepSolution: an answer, what the solver said of it, and what it is worth."""
+"""Solutions: forces and motion, the solver's status, and the certificates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KIND = "solution"  # in files
 
 @dataclass(frozen=True, eq=False)
 class Iterate(Frozen):
-    """A primal–dual pair as a backend left it.
+    """A primal–dual pair as a backend returned it.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class StepSolution(Frozen):
     Attributes
     ----------
     f : (nc,) contact forces, N, compression positive; None when the solver reported failure
-        and its iterate fails our certificate (see ``iterate``).
+        and its iterate is not certified (see ``iterate``).
     v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
         known by N and p alone.
     u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic
@@ -65,15 +65,15 @@ class StepSolution(Frozen):
     dual : (nc,) or (nv,) multipliers of the form that was solved. Force form: of f ≥ 0, the gap in
         m/s. Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
         micro-displacement u. Potential form: the forces f.
-    certificate : our residuals; ``ok`` is its verdict.
-    certificates : by name; compatible contact dynamics has one of each of its two problems.
-    status : the solver's own words.
+    certificate : residuals of the forces; ``ok`` is true when every certificate is.
+    certificates : by name; compatible contact dynamics has one for each of its two problems.
+    status : as the solver reported it.
     claimed : whether the solver reported success.
     backend : name of the backend; ``formulation`` says which problem it solved.
     objective : optimal value of the form solved, N m/s or J.
     timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
     iterations : the solver's count, or None.
-    iterate : the last primal–dual pair, answer or not.
+    iterate : the last primal–dual pair, certified or not.
     raw : the solver's own result object; pickles and copies have None if it cannot be pickled.
     classic : the classic step behind a compatible solution.
     contact_ids : (nc,) names of the contacts, or None.
@@ -118,7 +118,7 @@ class StepSolution(Frozen):
 
     @property
     def ok(self) -> bool:
-        """Whether there is an answer and every certificate holds, whatever the solver said."""
+        """Whether there are forces and every certificate is ok, whatever the solver reported."""
         certified = bool(self.certificates) and all(c.ok for c in self.certificates.values())
         return self.f is not None and certified
 
@@ -143,7 +143,7 @@ class StepSolution(Frozen):
         }
 
     def warm_start(self) -> WarmStart:
-        """What a later solve can start from.
+        """The forces, motion and contact ids that a later solve can start from.
 
         Raises
         ------

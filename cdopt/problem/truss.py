@@ -1,4 +1,4 @@
-"""A no-tension truss as data: its energies, scales, residuals and infeasibility."""
+"""No-tension trusses as data: energies, scales, residuals and infeasibility."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class TrussData(ProblemData):
     free : (nv,) mask of the free dofs Γ_N.
     prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
     contact_ids : (nc,) names of the contacts, or None.
-    dof_body : (nv,) the body of each dof, or None; structured solvers take it for blocks.
-    step_bodies : the bodies of the step that the truss comes from, or None; the certificate asks
-        what acts on each. Without them it takes ``dof_body``, or each dof by itself.
+    dof_body : (nv,) the body of each dof, or None; native solvers use it for blocks.
+    step_bodies : the bodies of the step that the truss comes from, for the scales of the
+        certificate; by default those of ``dof_body``, or each dof by itself.
     step_acting : (nv,) N and N·m, what acts on each dof in that step, or None: a falling body whose
         contacts hardly press is judged by its weight.
 
@@ -195,9 +195,8 @@ class TrussData(ProblemData):
         Returns
         -------
         (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or what acts on it in the step; (bodies,) its
-        largest over the body's dofs; (nc,) of what the bodies of a contact exchange the smaller. A
-        body without load takes at
-        least a small share of the smallest load; where nothing acts anywhere it is one newton.
+        largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body without
+        load takes at least a small share of the smallest load; without any load it is one newton.
         """
         bodies, used = self.bodies, self.in_play
         contact, body = self.entries.row, bodies.label[self.entries.column]

@@ -1,4 +1,4 @@
-"""Where a solver may begin: forces, and the motion of a truss, by the names of the contacts."""
+"""Warm starts: forces, and the motion of a truss, by the names of the contacts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdopt._util.frozen import Frozen
 
 @dataclass(frozen=True, eq=False)
 class WarmStart(Frozen):
-    """What is kept of an earlier solution to start a solver from.
+    """The part of an earlier solution that a solver can start from.
 
     Attributes
     ----------
@@ -41,8 +41,9 @@ class WarmStart(Frozen):
         if self.contact_ids is None or contact_ids is None:
             count = self.forces.size
             if count != nc:
-                given = f"{count} contacts without names"
-                raise InvalidInput("warm_start", given, f"{nc} contacts")
+                raise InvalidInput(
+                    "warm_start", f"{count} contacts without names", f"{nc} contacts"
+                )
             return np.array(self.forces)
         earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
         index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)
