@@ -72,7 +72,8 @@ class Solver:
     note : what a user should know.
     native : the settings class of a solver of cdopt; None for those behind CVXPY.
     package : the package that brings it; ``bundled`` if cdopt depends on it.
-    licence : of the package; empty for those that need a paid one.
+    licence : of the package.
+    most_contacts : the largest problem it is offered when no backend is named, with the reason.
     settings : all setting names it knows, for solvers that ignore unknown ones silently.
     accuracy : its settings for a requested accuracy; None where they are not known.
     direct : sets it up by its own interface and returns what solves; None without one here.
@@ -90,6 +91,7 @@ class Solver:
     package: str = ""
     bundled: bool = False
     licence: str = ""
+    most_contacts: tuple[int, str] | None = None
     settings: frozenset[str] | None = None
     accuracy: AccuracyWords | None = None
     direct: Setup | None = None
@@ -245,6 +247,7 @@ SOLVERS: dict[str, Solver] = {
     "lcp": Solver(
         "Lemke", "#BB5566", (4, 1, 45),
         "Lemke's method on the complementarity problem, up to 500 contacts", LCP,
+        most_contacts=(500, "a dense tableau"),
     ),
     "augmented-lagrangian": Solver(
         "Aug. Lagrangian", "#888844", (3, 0, 180),
@@ -252,11 +255,11 @@ SOLVERS: dict[str, Solver] = {
         AugmentedLagrangian,
     ),
     "interior-point": Solver(
-        "Interior point", "#225555", (5, 1, 0),
+        "Interior point", "#225555", (8, 1, 0),
         "proximal interior point for steps and trusses of every power", InteriorPoint,
     ),
     "auto": Solver(
-        "Auto", "#AA7744", (6, 0, 0),
+        "Auto", "#AA7744", (8, 0, 0),
         "Newton, augmented Lagrangian or interior point, by kind and size", Auto,
     ),
     "clarabel": Solver(
@@ -297,6 +300,7 @@ SOLVERS: dict[str, Solver] = {
     "highs": Solver(
         "HiGHS", "#E69F00", "D", "active set; may claim false optima on singular N",
         package="highspy", bundled=True, licence="MIT",
+        most_contacts=(4000, "an active set of this size takes from minutes to hours"),
         accuracy=AccuracyWords(
             ("primal_feasibility_tolerance", "dual_feasibility_tolerance"),
             "absolute feasibility of an active set; its regularised Hessian is not part of it",
@@ -335,7 +339,7 @@ SOLVERS: dict[str, Solver] = {
     ),
     "proxqp": Solver(
         "ProxQP", "#882255", "<", "proximal augmented Lagrangian; dense by CVXPY's default",
-        package="proxsuite", licence="BSD-2-Clause",
+        package="proxsuite", licence="BSD-2-Clause", most_contacts=(2000, "dense matrices"),
         settings=_names(
             "backend eps_abs eps_rel max_iter rho mu_eq mu_in"
         ),
@@ -346,7 +350,7 @@ SOLVERS: dict[str, Solver] = {
     ),
     "daqp": Solver(
         "DAQP", "#999933", ">", "dual active set; dense, for small problems",
-        package="daqp", licence="MIT",
+        package="daqp", licence="MIT", most_contacts=(2000, "dense matrices"),
         settings=_names(
             "primal_tol dual_tol zero_tol pivot_tol progress_tol cycle_tol "
             "iter_limit fval_bound eps_prox eta_prox"
@@ -365,7 +369,8 @@ SOLVERS: dict[str, Solver] = {
         package="ecos", licence="GPL-3.0",
     ),
     "cvxopt": Solver(
-        "CVXOPT", "#6699CC", "*", "interior point; conic", package="cvxopt", licence="GPL-3.0",
+        "CVXOPT", "#6699CC", (7, 1, 0), "interior point; conic",
+        package="cvxopt", licence="GPL-3.0",
     ),
 }  # fmt: skip
 

@@ -248,7 +248,7 @@ class CompatibleCD:
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
-        """Equation (36) on the closed network; with N alone, N f = N f_classic (trap 9)."""
+        """Equation (36) on the closed network; with N alone, N f = N f_classic."""
         step, contacts = self.step, network.contacts
         data, body, bodies, acting = self.classic_cd.data, None, None, None
         if isinstance(data, RigidStepData):

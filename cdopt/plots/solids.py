@@ -229,7 +229,7 @@ def _skin(hulls: Hulls, piece: int, depth: float) -> Skin:
     if x.shape[1] == 2:
         return plate(outline(x, radius), depth, radius > 0.0)
     if radius > 0.0:
-        return capsule(x[0], x[-1], radius)
+        return rounded(x, radius)
     faces = range(int(net.first_face[piece]), int(net.first_face[piece + 1]))
     loops = [(net.loop[net.first_loop[f] : net.first_loop[f + 1]] - start).tolist() for f in faces]
     edges = net.edges[net.first_edge[piece] : net.first_edge[piece + 1]] - start
@@ -271,17 +271,16 @@ def faceted(x: FloatArray, loops: Loops, edges: Loops) -> Skin:
     return Skin(x[flat], faces, [(first[a], first[b]) for a, b in edges], False)
 
 
-def capsule(start: FloatArray, end: FloatArray, radius: float) -> Skin:
-    """A cylinder between two points (3,) m with round ends; a sphere where they are one."""
-    along = end - start if np.any(end != start) else np.array([1.0, 0.0, 0.0])
-    frame = np.linalg.svd(along[None])[2]  # its first row points along the axis, or against it
+def rounded(x: FloatArray, radius: float) -> Skin:
+    """A convex polytope with corners (n, 3) m and ``radius`` m of roundness around it."""
+    frame = np.linalg.svd(x - x.mean(axis=0))[2]  # of a segment the first row lies along it
     rise = np.pi * np.arange(AROUND // 2 + 1) / (AROUND // 2)
     turn = 2.0 * np.pi * np.arange(AROUND) / AROUND
     rise, turn = (angles.ravel() for angles in np.meshgrid(rise, turn))
     sphere = np.column_stack(
         [np.cos(rise), np.sin(rise) * np.cos(turn), np.sin(rise) * np.sin(turn)]
     )
-    points = np.concatenate([centre + radius * sphere @ frame for centre in (start, end)])
+    points = np.concatenate([centre + radius * sphere @ frame for centre in x])
     hull = ConvexHull(points)
     number = np.zeros(len(points), dtype=np.int64)
     number[hull.vertices] = np.arange(hull.vertices.size)

@@ -264,7 +264,7 @@ class MatrixStepData(StepData):
         """Gap gradient (nc, nv).
 
         Columns that move no gap but for round-off (rotations of spheres, whose levers are
-        zero up to 1e-16) are empty here, or they would tie the forces like any other (trap 5).
+        zero up to 1e-16) are empty here, or they would tie the forces like any other.
         """
         B, (_, moving) = self.step.B, self._diagonal_mobility
         if moving.all() or moving[B.indices].all():

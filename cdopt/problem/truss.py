@@ -267,7 +267,7 @@ class TrussData(ProblemData):
         """(nv,) free dofs that some contact acts on.
 
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
-        provided that its load is round-off too (trap 5).
+        provided that its load is round-off too.
         """
         return self._dofs[1]
 

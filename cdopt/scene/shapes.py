@@ -97,7 +97,10 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         solid, pieces = self.mass_properties(dim), self.pieces(dim)
         inertia = solid.inertia()
         moments, frame = (inertia[0, 0], IDENTITY) if dim == 2 else principal_axes(inertia)
-        radii = {piece.radius for piece in pieces}
+        radii = {
+            piece.radius if piece.radius == 0.0 or len(piece.solid.vertices) <= 2 else float("nan")
+            for piece in pieces
+        }  # a rounded face is flat, and its edges are not
         radius = radii.pop() if len(radii) == 1 else float("nan")
         return Measures(
             volume=solid.volume,

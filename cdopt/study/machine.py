@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from cdopt._util.memory import MB, physical_memory
+from cdopt.backends.registry import SOLVERS
 from cdopt.study.record import Machine
 
 PACKAGES = (
-    "cdopt", "numpy", "scipy", "numba", "cvxpy", "clarabel", "osqp", "scs", "highspy", "piqp",
-    "qoco", "proxsuite", "daqp", "moreau", "pypardiso", "pymetis",
-)  # fmt: skip
+    *("cdopt", "numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
+    *(solver.package for solver in SOLVERS.values() if solver.package),
+)
 _SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
 
 

@@ -21,17 +21,11 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.backends import Backend, available, resolve
+from cdopt.backends.registry import SOLVERS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import agreement, failure, proof_text, verdict
 
-# Backends that run out of time or memory beyond so many contacts: (contacts, reason).
-SIZE_LIMITS: dict[str, tuple[int, str]] = {
-    "proxqp": (2000, "dense matrices"),
-    "daqp": (2000, "dense matrices"),
-    "lcp": (500, "a dense tableau"),
-    "highs": (4000, "an active set of this size takes from minutes to hours"),
-}
 DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
 COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
 FAILURES = (SolveFailed, Unsupported, BackendUnavailable)  # of a backend; others are the caller's
@@ -336,7 +330,8 @@ def choose_backends(
     chosen: list[str] = []
     left_out: dict[str, str] = {}
     for name in available():
-        limit, reason = SIZE_LIMITS.get(name, (contacts, ""))
+        known = SOLVERS.get(name)
+        limit, reason = (known and known.most_contacts) or (contacts, "")
         capability = resolve(name).capability
         if name == "auto":
             left_out[name] = "chooses among cdopt's own solvers, which take part themselves"

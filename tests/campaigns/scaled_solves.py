@@ -13,7 +13,7 @@ import cdopt
 FORBIDDEN = ("escape",)
 LIMITS: dict[str, dict[str, Any]] = {
     "newton": {}, "pgs": {"max_sweeps": 2000}, "apgd": {"max_iterations": 2000}, "lcp": {},
-    "augmented-lagrangian": {"max_iterations": 2000},
+    "augmented-lagrangian": {"max_iterations": 2000}, "interior-point": {}, "auto": {},
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
+from matplotlib.markers import MarkerStyle
 from matplotlib.text import Text
 from pictures import by_gid, compared, legible, panels
 
@@ -293,7 +294,9 @@ def test_bad_paths(name: str, beam: Comparison, tmp_path) -> None:
 def test_palette_is_unambiguous() -> None:
     looks = list(plots.PALETTE.values())
     assert len({entry.colour for entry in looks}) == len(looks)
-    assert len({entry.marker for entry in looks}) == len(looks)
+    styles = [MarkerStyle(entry.marker) for entry in looks]
+    outlines = [style.get_path().transformed(style.get_transform()).vertices for style in styles]
+    assert len({outline.round(3).tobytes() for outline in outlines}) == len(looks)
     assert set(cdopt.backends.available()) <= set(plots.PALETTE)
     assert plots.look("something-new").name == "something-new"
 
