@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import io
 import itertools
 
 import numpy as np
@@ -39,10 +39,19 @@ def bounded(name: str) -> Indeterminacy:
     return indeterminacy(wedged() if name == "wedged" else bank.load(name).step)
 
 
+def all_by_gid(axes, gid: str) -> list:
+    return [a for a in axes.get_children() if a.get_gid() == gid]
+
+
 def by_gid(axes, gid: str):
-    found = [a for a in axes.get_children() if a.get_gid() == gid]
-    assert len(found) == 1
-    return found[0]
+    (artist,) = all_by_gid(axes, gid)
+    return artist
+
+
+def uncertified(solution):
+    """The same solution, by a tolerance that no certificate meets."""
+    certificate = dataclasses.replace(solution.certificate, tol=1e-30)
+    return dataclasses.replace(solution, certificates={"forces": certificate})
 
 
 def panels(figure) -> list:
@@ -52,7 +61,7 @@ def panels(figure) -> list:
 
 def legible(figure) -> None:
     """No text of a figure leaves the page or covers another."""
-    figure.savefig(io.BytesIO(), dpi=100)  # runs the layout
+    figure.draw_without_rendering()  # runs the layout
     renderer = figure._get_renderer()
     artists = figure.findobj(lambda a: type(a).__name__ in ("Text", "Annotation"))
     words = [  # ticks outside the limits are there, and not drawn

@@ -1,4 +1,4 @@
-"""``cdopt ensemble``: typical forces, and how typical single answers are."""
+"""``cdopt ensemble``: uniform samples of the admissible forces, and where solvers' answers lie."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, ProblemName
-from cdopt.cli.solve import force
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Ensemble, Place
@@ -41,15 +40,13 @@ def ensemble(
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        named = cdopt.open_problem(problem)
-        if named.step is None:
-            raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
+        named, step = output.open_step(problem)
         what = {"problem": named.name, "problem_title": named.title}
         with (
             output.proof_or_error("ClassicCD", as_json, **what),
             output.solvers_kept_quiet(to_stderr=as_json),
         ):
-            samples = cdopt.ensemble(named.step, draws, chains, seed, thin=thin)
+            samples = cdopt.ensemble(step, draws, chains, seed, thin=thin)
             answers = {"compatible": _forces(named, "compatible", REFERENCE_BACKEND)}
             answers |= {name: _forces(named, "classic", name) for name in solver or []}
         known = {name: f for name, f in answers.items() if f is not None}
@@ -86,20 +83,22 @@ def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> 
     table = output.table("contact", *numbers, numbers=("contact", *numbers))
     columns = [samples.mean, samples.std, samples.quantile(0.05), samples.quantile(0.95)]
     columns += [place.f for place in places.values()]
-    for i in largest(samples.std):
-        table.add_row(names[i], *(force(x[i]) for x in columns))
+    rows = largest(samples.std)
+    top = output.largest_finite(x[i] for x in columns for i in rows)
+    for i in rows:
+        table.add_row(names[i], *(output.force(x[i], top) for x in columns))
     out.print(table)
     if total > ROWS:
         output.say(f"the {ROWS} with the largest spread, of {total:,}; forces in N", "dim")
     if not samples.parts:
         return
-    columns_of_places = ("distance", "farther out", "less energy")
-    rows = output.table("answer", *columns_of_places, numbers=("answer", *columns_of_places))
+    names = ("answer", "distance", "farther out", "less energy")
+    distances = output.table(*names, numbers=names)
     for name, place in places.items():
         known = not math.isnan(place.distance)
         far = (f"{place.distance:.2f}", f"{place.depth:.1%}") if known else ("not known",) * 2
-        rows.add_row(name, *far, f"{place.less_energy:.1%}")
-    out.print(rows)
+        distances.add_row(name, *far, f"{place.less_energy:.1%}")
+    out.print(distances)
     output.say(
         f"distance from the mean in standard deviations, about {math.sqrt(samples.dimension):.1f} "
         "for a typical sample; shares of the samples",

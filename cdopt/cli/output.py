@@ -1,4 +1,4 @@
-"""What all commands share: tables, JSON, errors and progress, and keeping solvers quiet.
+"""Shared by all commands: tables, JSON, errors, progress, and keeping solvers quiet.
 
 rich is imported when something is printed.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from cdopt.problem.contact_step import Step
+    from cdopt.study import NamedProblem
 
 NO_ANSWER, INFEASIBLE, INTERRUPTED = 1, 2, 130  # exit codes
 PIPE_WIDTH = 100  # columns when the output is no terminal
@@ -61,11 +65,26 @@ def table(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) 
     """
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in columns:
         justify: Any = "right" if name in numbers else "left"
-        made.add_column(text(name), justify=justify, no_wrap=name not in wrap)
-    return made
+        result.add_column(text(name), justify=justify, no_wrap=name not in wrap)
+    return result
+
+
+def force(value: float, largest: float) -> str:
+    """A force with five digits of the ``largest`` in its table; what rounds to nothing is 0."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞"
+    if abs(value) <= 0.5e-4 * largest:
+        return "0"
+    digits = 4 - math.floor(math.log10(0.999 * largest))
+    return f"{value:.{max(digits, 0)}f}" if -3 <= digits <= 9 else f"{value:.4e}"
+
+
+def largest_finite(values: Iterable[float]) -> float:
+    """The largest size of those that are finite; 0 without any."""
+    return max((abs(float(x)) for x in values if math.isfinite(x)), default=0.0)
 
 
 def print_json(content: Any) -> None:
@@ -108,6 +127,19 @@ def save_picture(figure: Any, path: str) -> None:
     """Write a picture and say where."""
     cdopt.plots.save(figure, path)
     typer.echo(f"picture: {path}", err=True)
+
+
+def open_step(problem: str) -> tuple[NamedProblem, Step]:
+    """A problem that is a contact step, and the step.
+
+    Raises
+    ------
+    InvalidInput : no such problem, or a truss.
+    """
+    named = cdopt.open_problem(problem)
+    if named.step is None:
+        raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
+    return named, named.step
 
 
 # --- progress --------------------------------------------------------------------------

@@ -143,6 +143,7 @@ def _print_forces(named: NamedProblem, solutions: SolutionSet) -> None:
     vectors = [(label, s.f) for label, s in answers if s.f is not None]
     if not vectors:
         return
+    largest = output.largest_finite(x for _, f in vectors for x in f)
     out, names = output.console(), [one_line(name, 8) for name in named.contact_names]
     out.print()
     output.say("contact forces [N]", "bold")
@@ -153,13 +154,5 @@ def _print_forces(named: NamedProblem, solutions: SolutionSet) -> None:
         shown = output.table("contact", *columns, numbers=columns)
         for label, f in vectors:
             style = "bold" if label == "compatible" else ""
-            shown.add_row(output.text(label, style), *(force(f[i]) for i in block))
+            shown.add_row(output.text(label, style), *(output.force(f[i], largest) for i in block))
         out.print(shown)
-
-
-def force(value: float) -> str:
-    """A force in at most eight characters; what rounds to nothing is 0."""
-    rounded = round(float(value), 4)
-    if rounded == 0.0:
-        return "0"
-    return f"{rounded:.4f}" if abs(rounded) < 1e3 else f"{value:.2e}"

@@ -165,8 +165,8 @@ def _bands(
         axes.add_collection(artist, autolim=False)
     endless = x[np.isposinf(upper)]
     if endless.size:
-        style = {"markersize": 6.0 if few else 3.0, "markeredgewidth": 1.0, "gid": "unbounded"}
-        points(axes, endless, np.full(endless.size, top), EDGE, "^", zorder=2, **style)
+        points(axes, endless, np.full(endless.size, top), EDGE, "^", zorder=2, gid="unbounded",
+               markersize=6.0 if few else 3.0, markeredgewidth=1.0)  # fmt: skip
 
 
 def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdopt._util import checks, documents
 from cdopt._util.documents import markdown_cell
-from cdopt._util.documents import picture as embedded
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import TEXT as TEXT_SIZE
 from cdopt._util.files import read_bytes, write_text
@@ -29,8 +27,7 @@ _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
 _MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture to draw.
 
     Attributes
@@ -69,23 +66,18 @@ def write(
         raise InvalidInput("study", checks.describe(study), "a study with records")
     every = (*tables(results), settings(results), *more)
     limits, known, shown = limitations(results), facts(results), pictures(results)
-    files = [PAGE, TEXT, LIMITS, *(f"{table.name}.csv" for table in every)]
-    files += [f"{picture.name}{ending}" for picture in shown for ending in _FORMATS]
-    place = documents.folder_of_documents("folder", folder, files)
+    names = [PAGE, TEXT, LIMITS, *(f"{table.name}.csv" for table in every)]
+    names += [f"{picture.name}{ending}" for picture in shown for ending in _FORMATS]
+    target = documents.folder_of_documents("folder", folder, names)
+    embedded = []
     for picture in shown:
         figure = picture.draw()
         for ending in _FORMATS:
-            save(figure, place / f"{picture.name}{ending}")
-    page = documents.render(
-        "study.html", title=title, tables=every, limits=limits, facts=known,
-        pictures=[
-            {
-                "name": picture.name, "caption": picture.caption,
-                "address": embedded((place / f"{picture.name}.svg").read_bytes(), "svg+xml"),
-            }
-            for picture in shown
-        ],
-    )  # fmt: skip
+            save(figure, target / f"{picture.name}{ending}")
+        address = documents.picture((target / f"{picture.name}.svg").read_bytes(), "svg+xml")
+        embedded.append({"name": picture.name, "caption": picture.caption, "address": address})
+    content = {"tables": every, "limits": limits, "facts": known, "pictures": embedded}
+    write_text(target / PAGE, documents.render("study.html", title=title, **content))
     heading, bullets = markdown_cell(title), [f"- {markdown_cell(limit)}" for limit in limits]
     text = [f"# {heading}", ""]
     for picture in shown:
@@ -93,15 +85,14 @@ def write(
     text += [table.markdown() for table in every]
     text += ["## Limitations", "", *bullets, "", "## How it was made", ""]
     text += [f"- {markdown_cell(f'{name}: {fact}')}" for name, fact in known.items()]
-    write_text(place / PAGE, page)
-    write_text(place / TEXT, "\n".join([*text, ""]))
-    write_text(place / LIMITS, "\n".join([f"# {heading}: limitations", "", *bullets, ""]))
+    write_text(target / TEXT, "\n".join([*text, ""]))
+    write_text(target / LIMITS, "\n".join([f"# {heading}: limitations", "", *bullets, ""]))
     for table in every:
-        table.save_csv(place / f"{table.name}.csv")
-    return place / PAGE
+        table.save_csv(target / f"{table.name}.csv")
+    return target / PAGE
 
 
-# --- tables in a text of one's own -----------------------------------------------------
+# --- tables in another text -------------------------------------------------------------
 
 
 def write_into(path: str | Path, study: Results) -> None:
@@ -133,15 +124,15 @@ def check_into(path: str | Path, study: Results) -> None:
     _marked(Path(path), tuple(table.name for table in tables(study)))
 
 
-def _marked(place: Path, known: tuple[str, ...]) -> str:
+def _marked(path: Path, known: tuple[str, ...]) -> str:
     """The text of a file with marks, its line ends unchanged."""
     try:
-        text = read_bytes(place, "a Markdown file", at_most=TEXT_SIZE).decode()
+        text = read_bytes(path, "a Markdown file", at_most=TEXT_SIZE).decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput("path", f"{place}: {error}", "a Markdown file") from error
+        raise InvalidInput("path", f"{path}: {error}", "a Markdown file") from error
     names = _MARK.findall(text)
     if not names or len(names) != len(_MARKED.findall(text)):
-        found = f"{place}: " + ("a mark without an end" if names else "no mark")
+        found = f"{path}: " + ("a mark without an end" if names else "no mark")
         raise InvalidInput("path", found, "<!-- table: NAME --> … <!-- end -->")
     for name in names:
         checks.choice("table", name, known)
@@ -153,42 +144,43 @@ def _marked(place: Path, known: tuple[str, ...]) -> str:
 
 def pictures(study: Results) -> tuple[Picture, ...]:
     """Those that the study's runs allow: profiles by formulation, accuracy, growth by family."""
+    shown = []
+
+    def add(name: str, caption: str, draw: Callable[..., Any], content: Any, title: str) -> None:
+        name = re.sub(r"[^A-Za-z0-9-]+", "-", name)
+        shown.append(Picture(name, caption, partial(draw, content, title=title)))
+
     profiles: dict[str, dict[str, Any]] = {}
     for tolerance, form in study.comparisons:
         known = profiles_of(study, tolerance, form)
         if any(profile.ratios.size for profile in known.values()):
             number = count(next(iter(known.values())).problems, "problem")
             profiles.setdefault(form, {})[f"tolerance {tolerance}, {number}"] = known
-    shown = [
-        Picture(
-            _file_name(f"profiles-{form}"),
-            f"{form}: the share of problems that a solver solves, by the certificate, within so "
-            "many times the time of the fastest on each.",
-            partial(performance_profiles, panels, title=f"Performance profiles, {form}"),
+    for form, panels in profiles.items():
+        caption = (
+            f"{form}: the share of problems that a solver solves, by the certificate, within a "
+            "multiple of the time of the fastest on each."
         )
-        for form, panels in profiles.items()
-    ]
+        title = f"Performance profiles, {form}"
+        add(f"profiles-{form}", caption, performance_profiles, panels, title)
     accuracy = _accuracy(study)
     if accuracy:
-        shown.append(Picture(
-            "accuracy",
+        caption = (
             "Worst residual and time of the whole solve, medians over the problems that the "
-            "solver answered, joined from loose to tight tolerance.",
-            partial(accuracy_against_time, accuracy, title="Accuracy against time"),
-        ))  # fmt: skip
+            "solver answered, joined from loose to tight tolerance."
+        )
+        add("accuracy", caption, accuracy_against_time, accuracy, "Accuracy against time")
     families: dict[str, dict[str, Any]] = {}
     for (family, form, tolerance, name), runs in growth(study):
         panel = families.setdefault(family, {}).setdefault(f"{form}, {tolerance}", {})
         panel[name] = list(zip(runs["contacts"], runs["seconds"], strict=True))
-    shown += [
-        Picture(
-            _file_name(f"growth-{family}"),
+    for family, panels in families.items():
+        caption = (
             f"{family}: time of the whole solve over the number of contacts, certified runs, with "
-            "the exponent of the line through them.",
-            partial(growth_with_size, panels, title=f"Growth with size, {family}"),
+            "the exponent of the line through them."
         )
-        for family, panels in families.items()
-    ]
+        title = f"Growth with size, {family}"
+        add(f"growth-{family}", caption, growth_with_size, panels, title)
     return tuple(shown)
 
 
@@ -196,14 +188,10 @@ def _accuracy(study: Results) -> dict[str, dict[str, list[tuple[float, float]]]]
     """Median (seconds, residual) by formulation and solver, one for each tolerance."""
     runs = study.plain[study.plain["worst"].notna() & (study.plain["seconds"] > 0.0)]
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for (form, name), own in runs.groupby(["formulation", "solver"], sort=False):
-        medians = own.groupby("tolerance")[["seconds", "worst"]].median()
+    for (form, name), group in runs.groupby(["formulation", "solver"], sort=False):
+        medians = group.groupby("tolerance")[["seconds", "worst"]].median()
         order = [tolerance for tolerance in study.tolerances if tolerance in medians.index]
         medians = medians.loc[order]
         pairs = list(zip(medians["seconds"], medians["worst"], strict=True))
         points.setdefault(form, {})[name] = pairs
     return points
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9-]+", "-", text)

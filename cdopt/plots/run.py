@@ -1,8 +1,8 @@
-"""A run on paper: the force chains of one frame beside energies and overlap over time."""
+"""Overview of a run: the force chains of one frame, energies and overlap over time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.plots.canvas import SMALL, TEXT, blank, colour_bar, head, headline, largest, quiet_axes
+from cdopt.plots.canvas import TEXT, blank, colour_bar, head, headline, largest, legend, quiet_axes
 from cdopt.plots.chains import Chains, draw_discs
 from cdopt.plots.palette import BODY, EDGE, FIXED, INK, QUIET
 from cdopt.plots.projection import Camera, painted
@@ -40,29 +40,29 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     ------
     InvalidInput : no such frame.
     """
-    seen, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
-    forces = {name: np.nan_to_num(f) for name, f in list(seen.forces.items())[::-1]}
+    shown, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
+    forces = {name: np.nan_to_num(f) for name, f in list(shown.forces.items())[::-1]}
     count = len(forces)  # the compatible forces last
     figure = blank(_WIDE, _TALL)
     grid = figure.add_gridspec(2, count + 1, width_ratios=[1.25] * count + [1.0])
-    solids = Solids.of(scene, seen.state.position)
+    solids = Solids.of(scene, shown.state.position)
     top = largest(list(forces.values()))
     scale, unit = with_prefix(top, "N")
     panels = [figure.add_subplot(grid[:, k]) for k in range(count)]
     for axes, (name, f) in zip(panels, forces.items(), strict=True):
-        _chains(axes, solids, seen, f, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
+        _chains(axes, solids, shown, f, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
         kind = trajectory.method.removesuffix("-cd") if name == "f" else "classic"
         note = f"max {float(f.max(initial=0.0)) / scale:.3g} {unit}"
         head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
     colour_bar(figure, panels, top / scale, f"contact force [{unit}], as colour and line width")
     energies = figure.add_subplot(grid[0, -1])
-    _energies(energies, trajectory, seen.t)
+    _energies(energies, trajectory, shown.t)
     overlap = figure.add_subplot(grid[1, -1], sharex=energies)
-    _overlap(overlap, trajectory, seen.t, _FLOOR * solids.thick)
+    _overlap(overlap, trajectory, shown.t, _FLOOR * solids.thick)
     subtitle = (
-        f"Forces of the step to t = {seen.t:.4g} s ({seen.nc} contacts detected); "
+        f"Forces of the step to t = {shown.t:.4g} s ({shown.nc} contacts detected); "
         f"{trajectory.method}, Δt = {trajectory.dt:g} s."
-        if seen.step
+        if shown.step
         else "The start: no step has been taken, there are no forces yet."
     )
     headline(figure, title or scene.title or scene.name, subtitle)
@@ -106,7 +106,8 @@ def _chains(
         if dim == 2:
             axes.plot(*patch[:, :2].T, color=QUIET, linewidth=1.2, zorder=0.9)
         else:
-            axes.fill(*camera.project(patch)[0].T, color=FIXED, alpha=0.35, linewidth=0, zorder=0.5)
+            corners = camera.project(patch)[0].T
+            axes.fill(*corners, color=FIXED, alpha=0.35, linewidth=0, zorder=0.5)
     _solids(axes, solids, frame, camera)
     fixed = solids.scene.bodies.fixed[solids.balls]
     draw_discs(axes, camera, state.position[solids.balls], solids.radii, fixed)
@@ -141,18 +142,17 @@ def _solids(axes: Axes, solids: Solids, frame: Frame, camera: Camera) -> None:
 
     meshes, fixed = solids.meshes, solids.scene.bodies.fixed
     if solids.scene.dim == 2:
-        faces = meshes.faces(meshes.placed(frame.state)[:, :2])
-        rings, bodies = [faces[k] for k in meshes.outlines], meshes.piece_body
+        outlines = meshes.faces(meshes.placed(frame.state)[:, :2])
+        rings, bodies = [outlines[k] for k in meshes.outlines], meshes.piece_body
         bright = np.ones(len(rings))
     else:
-        seen = painted(meshes, frame.state, camera)
-        rings, bodies = [face.ring for face in seen], np.array([face.body for face in seen], int)
-        bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in seen])
+        faces = painted(meshes, frame.state, camera)
+        rings, bodies = [face.ring for face in faces], np.array([face.body for face in faces], int)
+        bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in faces])
     colours = to_rgba_array(np.where(fixed[bodies], FIXED, BODY).tolist())[:, :3]
-    polygons = PolyCollection(
-        rings, facecolors=bright[:, None] * colours, edgecolors=EDGE, linewidths=0.6,
-        joinstyle="round", zorder=0.8, gid="solids",
-    )  # fmt: skip
+    edges: dict[str, Any] = {"edgecolors": EDGE, "linewidths": 0.6, "joinstyle": "round"}
+    shades = bright[:, None] * colours
+    polygons = PolyCollection(rings, facecolors=shades, zorder=0.8, gid="solids", **edges)
     axes.add_collection(polygons, autolim=False)
 
 
@@ -165,13 +165,13 @@ def _energies(axes: Axes, trajectory: Trajectory, t: float) -> None:
     total = rows["kinetic"] + rows["potential"]
     lost = total[0] - total
     scale, unit = with_prefix(float(np.nanmax(np.abs([rows["kinetic"], lost]), initial=0.0)), "J")
-    axes.plot(rows["time"], rows["kinetic"] / scale, color="#0072B2", linewidth=1.6)
-    axes.plot(rows["time"], lost / scale, color="#D55E00", linewidth=1.6, linestyle=(0, (4, 1.5)))
+    time, dash = rows["time"], (0, (4, 1.5))
+    axes.plot(time, rows["kinetic"] / scale, color="#0072B2", linewidth=1.6, label="kinetic")
+    axes.plot(time, lost / scale, color="#D55E00", linewidth=1.6, linestyle=dash, label="lost")
     _over_time(axes, f"Energy [{unit}]", t)
-    axes.legend(
-        ["kinetic", "lost"], fontsize=SMALL, frameon=False, loc="lower right", ncols=2,
-        bbox_to_anchor=(1.03, 0.97), labelcolor=QUIET, handlelength=1.6, columnspacing=1.0,
-    )  # fmt: skip
+    style: dict[str, Any] = {"labelcolor": QUIET, "handlelength": 1.6, "columnspacing": 1.0}
+    handles = axes.get_legend_handles_labels()[0]
+    legend(axes, handles, "lower right", ncols=2, bbox_to_anchor=(1.03, 0.97), **style)
     axes.tick_params(labelbottom=False)
 
 

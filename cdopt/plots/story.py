@@ -1,4 +1,4 @@
-"""The one picture that tells the story: of one problem and many answers, or of its bounds."""
+"""The picture that suits the size of a problem: of several solutions, or of its force bounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def story(
     title: str | None = None,
     subtitle: str | None = None,
 ) -> Figure:
-    """What several solvers make of one problem, in the picture that suits its size.
+    """The forces of several solvers on one problem, in the picture that suits its size.
 
     Up to 12 contacts the force at each contact; with points and normals, and up to 3000
     contacts, force chains; otherwise sorted forces.
@@ -38,7 +38,7 @@ def story(
     ----------
     step : the step; None for a truss.
     comparison : what ``compare`` returned, or another set of solutions.
-    title, subtitle : by default what the comparison shows, in words; empty for none.
+    title, subtitle : by default a summary of the comparison; empty for none.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def story(
     summary = comparison.summary
     if not isinstance(comparison, Comparison) and len(comparison) > 1:
         summary = f"{comparison.title}. {summary}"
-    words: dict[str, Any] = {
+    texts: dict[str, Any] = {
         "title": heading(comparison) if title is None else title,
         "subtitle": summary if subtitle is None else subtitle,
     }
@@ -56,10 +56,10 @@ def story(
     contacts = step.nc if step is not None else max(sizes, default=0)
     drawable = step is not None and step.points is not None and step.normals is not None
     if contacts <= BARS_UP_TO:
-        return force_bars(comparison, compatible, step, **words)
+        return force_bars(comparison, compatible, step, **texts)
     if step is not None and drawable and contacts <= CHAINS_UP_TO:
-        return force_chains(step, comparison, compatible, **words)
-    return force_distributions(comparison, compatible, **words)
+        return force_chains(step, comparison, compatible, **texts)
+    return force_distributions(comparison, compatible, **texts)
 
 
 def bounds_story(
@@ -84,14 +84,14 @@ def bounds_story(
     ------
     InvalidInput : no forces to draw at few contacts, no bounds at many, or lengths differ.
     """
-    words: dict[str, Any] = {
+    texts: dict[str, Any] = {
         "title": title,
         "subtitle": report.summary if subtitle is None else subtitle,
     }
     if report.nc <= BARS_UP_TO:
         shown = solutions or ([] if compatible is not None else [report.classic])
-        return force_bars(shown, compatible, report.step, report=report, **words)
-    return force_intervals(report, solutions, compatible, **words)
+        return force_bars(shown, compatible, report.step, report=report, **texts)
+    return force_intervals(report, solutions, compatible, **texts)
 
 
 def heading(comparison: SolutionSet) -> str:

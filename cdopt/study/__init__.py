@@ -50,9 +50,9 @@ __all__ = [
 
 guard(globals())
 
-# imported when first used: they need pandas
+# imported when first used: all but bounds need pandas
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
-    submodules=["network_labels", "results", "tables"],
+    submodules=["bounds", "network_labels", "results", "tables"],
     submod_attrs={"results": ["Results"]},
 )

@@ -113,31 +113,30 @@ def test_a_saved_step_and_its_picture(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
-        (["beam-unifrom"], "did you mean 'beam-uniform'"),
-        (["missing.npz"], "no such file"),
-        (["beam-uniform", "--solver", "clarabell"], "did you mean 'clarabel'"),
-        (["beam-uniform", "--formulation", "classical"], "formulation"),
-        (["beam-uniform", "--formulation", "truss"], "is a contact step"),
-        (["fan", "--formulation", "classic"], "is a truss"),
-        (["beam-uniform", "--power", "1"], "power"),
-        (["beam-uniform", "--tol", "0"], "tol"),
-        (["beam-uniform", "--accuracy", "2"], "accuracy"),
-        (["beam-uniform", "--compatible-solver", "clarabell", "--json"], "did you mean 'clarabel'"),
-        (["beam-uniform", "--plot", "beam.bmp"], ".png"),
-        (["pyramid-hooke:n=-3"], "n"),
+        ("beam-unifrom", "did you mean 'beam-uniform'"),
+        ("missing.npz", "no such file"),
+        ("beam-uniform --solver clarabell", "did you mean 'clarabel'"),
+        ("beam-uniform --formulation classical", "formulation"),
+        ("beam-uniform --formulation truss", "is a contact step"),
+        ("fan --formulation classic", "is a truss"),
+        ("beam-uniform --power 1", "power"),
+        ("beam-uniform --tol 0", "tol"),
+        ("beam-uniform --accuracy 2", "accuracy"),
+        ("beam-uniform --compatible-solver clarabell --json", "did you mean 'clarabel'"),
+        ("beam-uniform --plot beam.bmp", ".png"),
+        ("pyramid-hooke:n=-3", "n"),
     ],
 )
-def test_bad_input(words, said: str) -> None:
-    refuses(said, "solve", *words)
+def test_bad_input(arguments: str, message: str) -> None:
+    refuses(message, "solve", *arguments.split())
 
 
 # --- JSON and what solvers print ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("problem", ["supports-delassus", "squeezed", "fan"])
-@pytest.mark.parametrize("verbose", [[], ["--verbose"]])
+@pytest.mark.parametrize(("problem", "verbose"), [("fan", []), ("squeezed", ["--verbose"])])
 def test_json_is_all_there_is_on_stdout(problem: str, verbose: list[str], capfd) -> None:
     """Stdout as the operating system sees it, with what compiled solvers print."""
     with pytest.raises(SystemExit):
@@ -147,6 +146,7 @@ def test_json_is_all_there_is_on_stdout(problem: str, verbose: list[str], capfd)
     assert ("Clarabel" in err) == bool(verbose)
 
 
+@pytest.mark.slow
 def test_the_command_is_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "cdopt", "solve", "squeezed", "--json", "--verbose"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

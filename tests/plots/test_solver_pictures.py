@@ -85,11 +85,11 @@ def test_convergence_skips_a_start_that_is_not_known() -> None:
     classic = cdopt.ClassicCD(step).solve(Newton(history=True))
     sharp = cdopt.CompatibleCD(step).solve(Newton(history=True))
     lines = plots.convergence([classic, sharp]).axes[0].lines
-    found = [line for line in lines if line.get_gid() == "history"]
+    drawn = [line for line in lines if line.get_gid() == "history"]
     finite = classic.raw.residuals[np.isfinite(classic.raw.residuals)]
-    np.testing.assert_array_equal(found[0].get_ydata(), finite)
-    assert found[0].get_xdata()[0] == 1.0
-    np.testing.assert_array_equal(found[1].get_ydata(), sharp.raw.residuals)
+    np.testing.assert_array_equal(drawn[0].get_ydata(), finite)
+    assert drawn[0].get_xdata()[0] == 1.0
+    np.testing.assert_array_equal(drawn[1].get_ydata(), sharp.raw.residuals)
 
 
 def test_convergence_needs_a_history() -> None:
@@ -97,17 +97,19 @@ def test_convergence_needs_a_history() -> None:
         plots.convergence(compared("table", *SOLVERS))
 
 
-LARGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("table", "pyramid-hooke")]
+LARGER = ("table", "crystal-2d", "pyramid-hooke")
 
 
-@pytest.mark.parametrize("name", ["beam-stiff-middle", "crystal-2d", *LARGER])
+@pytest.mark.parametrize(
+    "name", ["beam-stiff-middle", *(pytest.param(name, marks=pytest.mark.slow) for name in LARGER)]
+)
 def test_every_picture_can_be_read(name: str) -> None:
     comparison, report = compared(name, "clarabel", "pgs", "apgd"), bounded(name)
     step, compatible = comparison.step, comparison.compatible
-    words = {"title": f"{name}: a title of some length", "subtitle": report.summary}
-    legible(plots.bounds_story(report, comparison, compatible, words["title"]))
-    legible(plots.force_chains(step, comparison, compatible, report=report, **words))
-    legible(plots.force_histograms(comparison, compatible, **words))
-    legible(plots.floor_pressure(step, comparison, compatible, **words))
-    legible(plots.complementarity(step, comparison, compatible, **words))
-    legible(plots.force_intervals(report, comparison, compatible, order="width", **words))
+    texts = {"title": f"{name}: a title of some length", "subtitle": report.summary}
+    legible(plots.bounds_story(report, comparison, compatible, texts["title"]))
+    legible(plots.force_chains(step, comparison, compatible, report=report, **texts))
+    legible(plots.force_histograms(comparison, compatible, **texts))
+    legible(plots.floor_pressure(step, comparison, compatible, **texts))
+    legible(plots.complementarity(step, comparison, compatible, **texts))
+    legible(plots.force_intervals(report, comparison, compatible, order="width", **texts))

@@ -62,28 +62,28 @@ def random_problem(seed: int) -> dict:
     return problem(B, B.T @ carried, k, power, rng.permutation(nc))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_random_problems_have_the_forces_that_cdopt_finds(view, seed) -> None:
     given = random_problem(seed)
-    found = answer(view, **given)
+    result = answer(view, **given)
     B, load = np.array(given["B"]), np.array(given["load"])
     truss = cdopt.NoTensionTruss(B, load, given["stiffness"], given["power"])
     known = truss.solve("newton")
     assert known.ok
-    assert found["feasible"]
+    assert result["feasible"]
     size = known.f.max()
-    np.testing.assert_allclose(found["f"], known.f, rtol=0.0, atol=SAME * size)
-    assert found["rank"] == np.linalg.matrix_rank(B)
-    assert found["residual"] < 1e-9
+    np.testing.assert_allclose(result["f"], known.f, rtol=0.0, atol=SAME * size)
+    assert result["rank"] == np.linalg.matrix_rank(B)
+    assert result["residual"] < 1e-9
     report = indeterminacy(step_of(given))
-    assert found["nullity"] == report.nullity
-    np.testing.assert_allclose(found["known"]["lower"], report.lower, rtol=0.0, atol=SAME * size)
-    np.testing.assert_allclose(found["known"]["upper"], report.upper, rtol=0.0, atol=SAME * size)
+    assert result["nullity"] == report.nullity
+    np.testing.assert_allclose(result["known"]["lower"], report.lower, rtol=0.0, atol=SAME * size)
+    np.testing.assert_allclose(result["known"]["upper"], report.upper, rtol=0.0, atol=SAME * size)
     least = minimum_norm(report).f
-    np.testing.assert_allclose(found["least"], least, rtol=0.0, atol=SAME * size)
+    np.testing.assert_allclose(result["least"], least, rtol=0.0, atol=SAME * size)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_sweeps_are_those_of_pgs(view, seed) -> None:
     """Seven sweeps, wherever they lead; and the same start."""
     given = random_problem(seed)
@@ -92,16 +92,16 @@ def test_sweeps_are_those_of_pgs(view, seed) -> None:
         f"CdoptForces.gaussSeidel({given['B']}, {given['W']}, {given['load']}, {given['order']},"
         f" new Array({len(given['B'])}).fill({start}), 1e-150, 7)"
     )
-    found = evaluate(view, call)
-    assert found["sweeps"] == 7
-    assert not found["met"]
+    result = evaluate(view, call)
+    assert result["sweeps"] == 7
+    assert not result["met"]
     classic = cdopt.ClassicCD(step_of(given))
     pgs = cdopt.backends.PGS(order=given["order"], max_sweeps=7, accuracy=1e-150)
     begun = classic.solve("newton")
     from_there = type(begun)(**{**vars(begun), "f": np.full(len(given["B"]), start)})
     known = classic.solve(pgs, warm_start=from_there, check=False)
     forces = known.f if known.f is not None else known.iterate.forces
-    np.testing.assert_allclose(found["f"], forces, rtol=0.0, atol=1e-10 * forces.max())
+    np.testing.assert_allclose(result["f"], forces, rtol=0.0, atol=1e-10 * forces.max())
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_the_order_of_visits_decides_the_beam(view, order, forces) -> None:
 @pytest.mark.parametrize("power", [1.2, 1.3, 1.5, 2.0, 2.5, 3.0])
 def test_the_fan_has_its_closed_form_at_every_power(view, power) -> None:
     fan = cdopt.bank.load("fan:n=60")
-    found = answer(view, **problem(fan.B.toarray(), fan.contact_load, 1.0, power))
-    np.testing.assert_allclose(found["f"], fan_forces(60, 10.0, power), rtol=0.0, atol=1e-8)
+    result = answer(view, **problem(fan.B.toarray(), fan.contact_load, 1.0, power))
+    np.testing.assert_allclose(result["f"], fan_forces(60, 10.0, power), rtol=0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("power", [1.2, 1.5, 2.0, 2.5, 3.0])
 def test_three_supports_of_very_different_stiffness(view, power) -> None:
-    """One free number, found to 40 digits by bisection: f = f₀ + t z, zᵀ(f/k)^(q−1) = 0."""
+    """One free number, result to 40 digits by bisection: f = f₀ + t z, zᵀ(f/k)^(q−1) = 0."""
     mpmath = pytest.importorskip("mpmath", reason="many digits need mpmath (the extra 'exact')")
     rng = np.random.default_rng(int(10 * power))
     with mpmath.workdps(60):
@@ -139,9 +139,9 @@ def test_three_supports_of_very_different_stiffness(view, power) -> None:
             at = rng.uniform(x[0], x[2])
             k = 10.0 ** rng.uniform(-3.0, 3.0, 3)
             load = [10.0, 10.0 * at]
-            found = answer(view, **problem(np.column_stack([np.ones(3), x]), load, k, power))
+            result = answer(view, **problem(np.column_stack([np.ones(3), x]), load, k, power))
             exact = _three(mpmath, x, load, k, power)
-            np.testing.assert_allclose(found["f"], exact, rtol=0.0, atol=1e-8)
+            np.testing.assert_allclose(result["f"], exact, rtol=0.0, atol=1e-8)
 
 
 def _three(mpmath, x, load, k, power) -> list[float]:
@@ -168,34 +168,31 @@ def _three(mpmath, x, load, k, power) -> list[float]:
 
 def test_a_load_that_no_contacts_can_carry_is_told_with_a_motion(view) -> None:
     for load in ([10.0, 6.0], [-1.0, 0.0]):
-        found = answer(view, **problem(BEAM, load))
-        assert not found["feasible"]
-        u = np.array(found["known"]["motion"])
+        result = answer(view, **problem(BEAM, load))
+        assert not result["feasible"]
+        u = np.array(result["known"]["motion"])
         assert (np.array(BEAM) @ u >= -1e-12).all()
         assert np.array(load) @ u < 0.0
     sideways = np.column_stack([BEAM, np.zeros(3)])
-    found = answer(view, **problem(sideways, [10.0, 0.0, 1.0]))
-    assert not found["feasible"]
-    assert found["known"]["motion"][2] < 0.0
-
-
-def test_at_the_last_support_only_one_answer_is_left(view) -> None:
-    found = answer(view, **problem(BEAM, [10.0, 5.0], [1.0, 3.0, 1.0], 2.5))
-    np.testing.assert_allclose(found["f"], [0.0, 0.0, 10.0], atol=1e-8)
-    np.testing.assert_allclose(found["known"]["upper"], [0.0, 0.0, 10.0], atol=1e-8)
+    result = answer(view, **problem(sideways, [10.0, 0.0, 1.0]))
+    assert not result["feasible"]
+    assert result["known"]["motion"][2] < 0.0
 
 
 def test_forces_that_squeeze_a_body_have_no_upper_bound(view) -> None:
     disc = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
     for power, close in ((1.2, 1e-6), (2.0, 1e-8), (3.0, 1e-8)):
-        found = answer(view, **problem(disc, [0.0, 10.0], [1e3, 1e3, 1e-3], power))
-        assert found["known"]["upper"][:2] == [math.inf, math.inf]
-        np.testing.assert_allclose(found["f"], [0.0, 0.0, 10.0], atol=close)
+        result = answer(view, **problem(disc, [0.0, 10.0], [1e3, 1e3, 1e-3], power))
+        assert result["known"]["upper"][:2] == [math.inf, math.inf]
+        np.testing.assert_allclose(result["f"], [0.0, 0.0, 10.0], atol=close)
         pushed = answer(view, **problem(disc, [4.0, 10.0], 1.0, power))
         np.testing.assert_allclose(pushed["f"], [4.0, 0.0, 10.0], atol=close)
 
 
-def test_no_load_asks_for_no_force(view) -> None:
-    found = answer(view, **problem(BEAM, [0.0, 0.0]))
-    assert found["f"] == found["least"] == [0.0, 0.0, 0.0]
-    assert found["known"]["upper"] == [0.0, 0.0, 0.0]
+def test_simple_loads(view) -> None:
+    """At the last support one answer is left; no load needs no force."""
+    edge = answer(view, **problem(BEAM, [10.0, 5.0], [1.0, 3.0, 1.0], 2.5))
+    np.testing.assert_allclose(edge["f"], [0.0, 0.0, 10.0], atol=1e-8)
+    np.testing.assert_allclose(edge["known"]["upper"], [0.0, 0.0, 10.0], atol=1e-8)
+    none = answer(view, **problem(BEAM, [0.0, 0.0]))
+    assert none["f"] == none["least"] == none["known"]["upper"] == [0.0, 0.0, 0.0]

@@ -1,0 +1,156 @@
+"""Force bounds of a problem beside the forces of several solvers, as a table and as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import documents
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.hyperstatic import Indeterminacy
+from cdopt.problem.solution import StepSolution
+from cdopt.study.comparison import REFERENCE_BACKEND, solve_named
+from cdopt.study.named_problem import NamedProblem
+from cdopt.study.solution_set import SolutionSet
+from cdopt.study.table import Table
+
+CLASSES = 6  # of finite widths
+HEADER = ("contact", "name", "verdict")  # first columns of the table
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedProblem:
+    """A problem, its force bounds, and the forces of solvers.
+
+    Attributes
+    ----------
+    named : the problem. report : its bounds.
+    solution : the compatible solution; None when it failed.
+    solutions : of the solvers asked for, and all failures.
+    """
+
+    named: NamedProblem
+    report: Indeterminacy
+    solution: StepSolution | None
+    solutions: SolutionSet
+
+    @staticmethod
+    def of(
+        named: NamedProblem, report: Indeterminacy, backends: Sequence[str] = ()
+    ) -> BoundedProblem:
+        """The bounds with the compatible forces and the classic forces of some backends."""
+        compatible = solve_named(named, "compatible", [REFERENCE_BACKEND])
+        solutions = solve_named(named, "classic", backends) if backends else SolutionSet()
+        for error in compatible.failures.values():
+            failures = {"compatible forces": error, **solutions.failures}
+            solutions.failures = MappingProxyType(failures)
+        solution = compatible.certified[0] if compatible.certified else None
+        return BoundedProblem(named, report, solution, solutions)
+
+    @property
+    def compatible(self) -> FloatArray:
+        """(nc,) N, the compatible forces; not-a-number when they failed."""
+        f = None if self.solution is None else self.solution.f
+        return np.full(self.report.nc, math.nan) if f is None else f
+
+    @property
+    def forces(self) -> dict[str, FloatArray]:
+        """Forces (nc,) of each solver that has an answer, by label, N."""
+        pairs = zip(self.solutions.labels, self.solutions, strict=True)
+        return {label: s.f for label, s in pairs if s.f is not None}
+
+    def table(self) -> Table:
+        """A row for each contact asked for; empty where unknown, inf without an upper bound."""
+        report = self.report
+        columns = {
+            "lower [N]": report.lower,
+            "upper [N]": report.upper,
+            "compatible force [N]": self.compatible,
+            "looseness [-]": report.looseness,
+            "residual [-]": report.residual,
+        }
+        for label, f in self.forces.items():
+            columns |= {f"{label} force [N]": f, f"{label} position [-]": report.position(f)}
+        rows = [
+            (i, report.names[i], report.verdict_of(i), *(float(x[i]) for x in columns.values()))
+            for i in report.contacts.tolist()
+        ]
+        return Table("bounds", "Bounds", "", (*HEADER, *columns), rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Power, contacts asked for, bounds, compatible forces and those of solvers, by name."""
+        report, solutions = self.report, self.solutions
+        solvers = []
+        for label, solution in zip(solutions.labels, solutions, strict=True):
+            f = solution.f
+            position, outside = (
+                (None, None) if f is None else (report.position(f), report.outside(f))
+            )
+            content = {**solution.as_dict(), "f": f, "position": position, "outside": outside}
+            solvers.append({"label": label, **content})
+        return {
+            "power": self.named.power,
+            "asked": report.contacts,
+            **report.as_dict(),
+            "compatible": self.compatible,
+            "solvers": solvers,
+            "solver_failures": {label: str(error) for label, error in solutions.failures.items()},
+        }
+
+
+def check_csv(path: str | Path) -> None:
+    """Check that a table of bounds can be written to a file.
+
+    Raises
+    ------
+    InvalidInput : no such folder, or a file that is no table of bounds.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
+    if target.exists() and not documents.begins_with(target, ",".join(HEADER)):
+        found = f"{path}: a file that is no table of bounds"
+        raise InvalidInput("path", found, "a new file, or a table of bounds")
+
+
+def widest(report: Indeterminacy) -> IntArray:
+    """The contacts asked for that are not determined, widest first, ties in their own order."""
+    asked = report.contacts
+    rows = asked[report.bounded[asked] & ~report.unique[asked]]
+    width = report.width[rows]
+    unit = 1e-9 * float(width[np.isfinite(width)].max(initial=0.0)) or 1.0
+    rank = np.where(np.isnan(width), math.inf, -np.round(width / unit))
+    return rows[np.argsort(rank, kind="stable")]
+
+
+def width_classes(report: Indeterminacy) -> list[tuple[str, int]]:
+    """How many of the intervals asked for are how wide.
+
+    Open contacts, determined forces and intervals without end are classes of their own. The others
+    fall into six, whose ends are 1, 2 or 5 times powers of ten.
+    """
+    verdict = np.array([report.verdict_of(i) for i in report.contacts.tolist()], dtype=str)
+    width = report.width[report.contacts]
+    width = width[(verdict == "undetermined") & ~np.isnan(width)]
+    classes = [("open, no force", verdict == "open"), ("determined", verdict == "unique")]
+    if width.max(initial=0.0) > 0.0:
+        decades = 10.0 ** (math.floor(math.log10(width.max())) + np.arange(-3, 2))
+        round_numbers = np.outer(decades, [1.0, 2.0, 5.0]).ravel()
+        last = int(np.searchsorted(round_numbers, width.max() * (1.0 - 1e-9)))
+        ends = round_numbers[last - CLASSES + 1 : last + 1]
+        number = np.searchsorted(ends * (1.0 + 1e-9), width)
+        labels = [f"{low:,g} to {high:,g} N" for low, high in pairwise(ends)]
+        labels = [f"up to {ends[0]:,g} N", *labels]
+        classes += [(label, number == k) for k, label in enumerate(labels)]
+    classes.append(("without an upper bound", verdict == "unbounded"))
+    classes.append(("not certified", verdict == "failed"))
+    counts = [(label, int(np.count_nonzero(chosen))) for label, chosen in classes]
+    return [(label, count) for label, count in counts if count]
