@@ -60,11 +60,9 @@ def _print(known: list[dict[str, Any]]) -> None:
         shown = output.text("\n".join(notes))
         if solver["why_not"]:
             shown.append(f"\n{solver['why_not']}", style="red")
-        table.add_row(
-            output.text(solver["name"], "bold"),
-            output.text("yes" if here else "no", "green" if here else "red"),
-            kinds or classes, solver["licence"], shown,
-        )  # fmt: skip
+        name = output.text(solver["name"], "bold")
+        installed = output.text("yes" if here else "no", "green" if here else "red")
+        table.add_row(name, installed, kinds or classes, solver["licence"], shown)
         table.add_row()
     output.console().print(table)
     output.say("steps, trusses: cdopt's own solvers take the plain data, of any power.")
@@ -82,12 +80,11 @@ def _print_settings(known: list[dict[str, Any]], accuracy: float) -> None:
         settings = ", ".join(f"{key} = {value}" for key, value in solver["settings"].items())
         if not settings and not solver["available"]:
             continue
-        table.add_row(
-            output.text(solver["name"], "bold"),
-            settings or "nothing: its settings are not known, give options",
-            solver["accuracy_meaning"], solver["cvxpy_rewrites"],
-            "yes" if solver["available"] else "no",
-        )  # fmt: skip
+        name = output.text(solver["name"], "bold")
+        settings = settings or "nothing: its settings are not known, give options"
+        here = "yes" if solver["available"] else "no"
+        meaning, rewrites = solver["accuracy_meaning"], solver["cvxpy_rewrites"]
+        table.add_row(name, settings, meaning, rewrites, here)
     output.console().print(table)
     output.say(
         "What each solver is given, what it promises when it stops, and which of its defaults "

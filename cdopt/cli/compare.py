@@ -115,7 +115,7 @@ def compare(
 def run_and_show(
     plans: Sequence[Plan], out: str, dask: str | None, as_json: bool, quiet: bool
 ) -> None:
-    """Run plans one after the other, here or on a cluster, and print what came of them.
+    """Run plans one after the other, here or on a cluster, and print a summary.
 
     Raises
     ------
@@ -135,10 +135,8 @@ def run_and_show(
     lost = {run: why for study in studies for run, why in study.lost.items()}
     made, path = sum(study.made for study in studies), str(cdopt.study.records_file(out))
     if as_json:
-        output.print_json({
-            "file": path, "made": made, "lost": lost,
-            "records": [record.as_dict() for record in records],
-        })  # fmt: skip
+        content = {"file": path, "made": made, "lost": lost}
+        output.print_json({**content, "records": [record.as_dict() for record in records]})
     else:
         output.say(f"{len(records)} of {sum(len(plan.runs) for plan in plans)} runs", "bold")
         output.console().print(_table(records))
@@ -151,8 +149,8 @@ def run_and_show(
 
 def _table(records: Sequence[Record]) -> Any:
     """One line for each solver, formulation, call and tolerance, over all problems and orders."""
-    columns = ("backend", "formulation", "asked", "outcomes", "claims true", "median time",
-               "distance")  # fmt: skip
+    columns = ("backend", "formulation", "asked", "outcomes", "claims true")
+    columns += ("median time", "distance")
     table = output.table(*columns, numbers=columns[4:], wrap=columns[:4])
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:

@@ -92,8 +92,8 @@ def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> 
         output.say(f"the {ROWS} with the largest spread, of {total:,}; forces in N", "dim")
     if not samples.parts:
         return
-    names = ("answer", "distance", "farther out", "less energy")
-    distances = output.table(*names, numbers=names)
+    headings = ("answer", "distance", "farther out", "less energy")
+    distances = output.table(*headings, numbers=headings)
     for name, place in places.items():
         known = not math.isnan(place.distance)
         far = (f"{place.distance:.2f}", f"{place.depth:.1%}") if known else ("not known",) * 2

@@ -15,15 +15,16 @@ def problems(as_json: Json = False) -> None:
         manifests = {name: cdopt.bank.manifest(name) for name in cdopt.bank.names()}
     if as_json:
         fields = ("title", "description", "kind", "power", "parameters")
-        output.print_json([
-            {"name": name, **{field: getattr(known, field) for field in fields}}
-            for name, known in manifests.items()
-        ])  # fmt: skip
+        records = [
+            {"name": name, **{field: getattr(manifest, field) for field in fields}}
+            for name, manifest in manifests.items()
+        ]
+        output.print_json(records)
         return
     columns = ("problem", "kind", "title", "parameters and defaults")
     table = output.table(*columns, wrap=columns[2:])
-    for name, known in manifests.items():
-        parameters = " ".join(f"{key}={value}" for key, value in known.parameters.items())
-        table.add_row(output.text(name, "bold"), known.kind, known.title, parameters)
+    for name, manifest in manifests.items():
+        parameters = " ".join(f"{key}={value}" for key, value in manifest.parameters.items())
+        table.add_row(output.text(name, "bold"), manifest.kind, manifest.title, parameters)
     output.console().print(table)
     output.say("\nSolve one: cdopt solve pyramid-hooke:n=10")

@@ -1,4 +1,4 @@
-"""``cdopt sensitivity``: whose stiffness moves which compatible force."""
+"""``cdopt sensitivity``: derivatives of the compatible forces by the contacts' stiffness."""
 
 from __future__ import annotations
 
@@ -29,26 +29,25 @@ def sensitivity(
             output.solvers_kept_quiet(to_stderr=as_json),
         ):
             if named.step is not None:
-                found = cdopt.sensitivity(named.step, named.power)
+                result = cdopt.sensitivity(named.step, named.power)
             else:
-                found = cdopt.sensitivity(cdopt.NoTensionTruss.of(named.truss_data))
-        names, matrix = named.contact_names, found.log_stiffness
+                result = cdopt.sensitivity(cdopt.NoTensionTruss.of(named.truss_data))
+        names, matrix = named.contact_names, result.log_stiffness
         if as_json:
-            output.print_json({
-                "problem": named.name, "power": named.power, "contacts": names,
-                "forces": found.f, "log_stiffness": matrix, "power_derivative": found.power,
-            })  # fmt: skip
+            derivatives = {"log_stiffness": matrix, "power_derivative": result.power}
+            content = {"problem": named.name, "power": named.power, "contacts": names}
+            output.print_json({**content, "forces": result.f, **derivatives})
         else:
             output.say(f"{named.name}: {named.title}", "dim")
-            output.console().print(repr(found), markup=False, highlight=False, soft_wrap=True)
+            output.console().print(repr(result), markup=False, highlight=False, soft_wrap=True)
             columns = ("contact", "force", "own", "most moved by", "gains")
             table = output.table(*columns, numbers=columns)
-            least = _ROUND * max(found.f.tolist(), default=0.0)
+            least = _ROUND * max(result.f.tolist(), default=0.0)
             for i in largest(abs(matrix).max(axis=1, initial=0.0)):
                 row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
                 j = max(range(len(row)), key=lambda j: abs(row[j]) if j != i else -1.0)
                 by, gains = (names[j], row[j]) if j != i and row[j] else ("none", 0.0)
-                table.add_row(names[i], f"{found.f[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
+                table.add_row(names[i], f"{result.f[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
             output.console().print(table)
             output.say(
                 "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth "
@@ -57,4 +56,4 @@ def sensitivity(
             )
         if plot is not None:
             title = {"title": named.name, "subtitle": named.title}
-            output.save_picture(cdopt.plots.stiffness_influence(found, names, **title), plot)
+            output.save_picture(cdopt.plots.stiffness_influence(result, names, **title), plot)

@@ -1,4 +1,4 @@
-"""``cdopt show``: the results of a run, its force chains, and a page to turn it around on."""
+"""``cdopt show``: the results of a run, its force chains, and an interactive page."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def show(
             out.print()
             _print_table(trajectory)
             out.print()
-            output.say(_frame_in_words(trajectory, frame))
+            output.say(_describe_frame(trajectory, frame))
         if plot is not None:
             output.save_picture(cdopt.plots.run.run_overview(trajectory, frame), plot)
         if page is not None:
@@ -95,69 +95,70 @@ def print_summary(run: Trajectory) -> None:
 
 def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
     """The summary, line by line."""
-    found, text = cdopt.dynamics.RunSummary.of(run), output.text
-    steps = count(found.steps, "step")
-    yield "steps", text(f"{steps} to t = {found.t:.6g} s, {count(found.frames, 'frame')}")
+    summary, text = cdopt.dynamics.RunSummary.of(run), output.text
+    steps = count(summary.steps, "step")
+    yield "steps", text(f"{steps} to t = {summary.t:.6g} s, {count(summary.frames, 'frame')}")
     certified = text(f"all {steps} certified", "green")
-    if found.not_ok:
-        failed = count(found.not_ok, "step")
-        certified = text(f"{failed} of {found.steps} NOT certified", "bold red")
-    elif not found.residual_of:
+    if summary.not_ok:
+        failed = count(summary.not_ok, "step")
+        certified = text(f"{failed} of {summary.steps} NOT certified", "bold red")
+    elif not summary.residual_of:
         certified = text("an explicit method solves nothing")
     yield "certificates", certified
-    worst = f"{found.residual:.1e}, in the {found.residual_of} problem of step {found.residual_at}"
-    yield "worst residual", text(worst if found.residual_of and found.steps else "–")
-    final = f"{short(found.overlap_final, 3)} m"
-    yield "deepest overlap", text(f"{short(found.overlap, 3)} m; at the end {final}")
-    left = f"{short(found.kinetic, 3)} J"
-    if found.kinetic_peak > 0.0:
-        share = found.kinetic / found.kinetic_peak
+    worst = f"{summary.residual:.1e}, in the {summary.residual_of} problem"
+    worst += f" of step {summary.residual_at}"
+    yield "worst residual", text(worst if summary.residual_of and summary.steps else "–")
+    final = f"{short(summary.overlap_final, 3)} m"
+    yield "deepest overlap", text(f"{short(summary.overlap, 3)} m; at the end {final}")
+    left = f"{short(summary.kinetic, 3)} J"
+    if summary.kinetic_peak > 0.0:
+        share = summary.kinetic / summary.kinetic_peak
         moving = "" if share < 1e-6 else "; not at rest"
-        left += f", {share:.1e} of the largest ({short(found.kinetic_peak, 3)} J){moving}"
+        left += f", {share:.1e} of the largest ({short(summary.kinetic_peak, 3)} J){moving}"
     yield "kinetic energy left", text(left)
-    forces = [f"{_kind(run, name)} {short(value)} N" for name, value in found.largest.items()]
+    forces = [f"{_kind(run, name)} {short(value)} N" for name, value in summary.largest.items()]
     yield "largest force", text((", ".join(forces) or "no contacts") + ", in the last step")
-    if math.isfinite(found.reaction) and run.scene.bodies.fixed.any():
-        carried = f"{short(found.reaction, 6)} N of {short(found.weight, 6)} N"
+    if math.isfinite(summary.reaction) and run.scene.bodies.fixed.any():
+        carried = f"{short(summary.reaction, 6)} N of {short(summary.weight, 6)} N"
         yield "weight on fixed bodies", text(carried)
-    parts = ", ".join(f"{name} {seconds(spent)}" for name, spent in found.seconds.items())
-    yield "time", text(f"{seconds(sum(found.seconds.values()))}: {parts}")
+    parts = ", ".join(f"{name} {seconds(spent)}" for name, spent in summary.seconds.items())
+    yield "time", text(f"{seconds(sum(summary.seconds.values()))}: {parts}")
 
 
 def _print_table(run: Trajectory) -> None:
     """A dozen steps, evenly spread."""
-    seen, stages = run.diagnostics, cdopt.dynamics.summary.stages(run)
+    data, stages = run.diagnostics, cdopt.dynamics.summary.stages(run)
     columns = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
     columns += [*(f"{stage} residual" for stage in stages), "certified"]
     table = output.table(*columns, numbers=columns, wrap=columns)
-    steps = seen["step"].size
-    energies = [seen[name] for name in ("kinetic", "potential", "elastic") if name in seen]
+    steps = data["step"].size
+    energies = [data[name] for name in ("kinetic", "potential", "elastic") if name in data]
     rows = min(ROWS, steps)
     for k in sorted({round(i * (steps - 1) / max(rows - 1, 1)) for i in range(rows)}):
-        residuals = ["–" if k == 0 else f"{seen[f'residual_{name}'][k]:.0e}" for name in stages]
-        good = bool(seen["ok"][k])
-        table.add_row(
-            str(seen["step"][k]), f"{seen['time'][k]:.5g}", str(seen["contacts"][k]),
-            short(float(seen["kinetic"][k]), 3), short(float(sum(e[k] for e in energies)), 6),
-            short(float(seen["overlap"][k]), 3), *residuals,
-            output.text("yes" if good else "NO", "green" if good else "bold red"),
-        )  # fmt: skip
+        cells = [str(data["step"][k]), f"{data['time'][k]:.5g}", str(data["contacts"][k])]
+        energy = float(sum(e[k] for e in energies))
+        cells += [short(float(data["kinetic"][k]), 3), short(energy, 6)]
+        cells.append(short(float(data["overlap"][k]), 3))
+        cells += ["–" if k == 0 else f"{data[f'residual_{name}'][k]:.0e}" for name in stages]
+        ok = bool(data["ok"][k])
+        certified = output.text("yes" if ok else "NO", "green" if ok else "bold red")
+        table.add_row(*cells, certified)
     output.console().print(table)
 
 
-def _frame_in_words(run: Trajectory, number: int) -> str:
+def _describe_frame(run: Trajectory, number: int) -> str:
     """One frame in a sentence or two."""
     frame, total = run[number], len(run)
-    words = f"frame {number % total} of 0 to {total - 1}: step {frame.step}, t = {frame.t:.6g} s, "
-    words += count(frame.nc, "contact")
+    text = f"frame {number % total} of 0 to {total - 1}: step {frame.step}, t = {frame.t:.6g} s, "
+    text += count(frame.nc, "contact")
     for name, largest in cdopt.dynamics.summary.largest_forces(frame.forces).items():
         if largest > 0.0:
             forces = frame.forces[name].tolist()
             i, j = frame.bodies[forces.index(largest)]
             carry = sum(force > CARRIES * largest for force in forces)
-            words += f"; {_kind(run, name)} forces: {carry} of them carry, "
-            words += f"the largest {short(largest)} N between bodies {i} and {j}"
-    return words
+            text += f"; {_kind(run, name)} forces: {carry} of them carry, "
+            text += f"the largest {short(largest)} N between bodies {i} and {j}"
+    return text
 
 
 def _kind(run: Trajectory, name: str) -> str:
@@ -169,24 +170,27 @@ def _kind(run: Trajectory, name: str) -> str:
 
 def record(run: Trajectory) -> dict[str, Any]:
     """The run as plain values."""
-    scene, seen = run.scene, run.diagnostics
+    scene = run.scene
     return {
         "scene": {
-            "name": scene.name, "title": scene.title, "dim": scene.dim, "bodies": scene.nb,
-            "free": sum(not fixed for fixed in scene.bodies.fixed), "power": scene.power,
+            "name": scene.name,
+            "title": scene.title,
+            "dim": scene.dim,
+            "bodies": scene.nb,
+            "free": sum(not fixed for fixed in scene.bodies.fixed),
+            "power": scene.power,
         },
         "settings": dict(run.settings),
         "ok": run.ok,
         "summary": asdict(cdopt.dynamics.RunSummary.of(run)),
         "frames": {"step": run.steps, "t": run.t},
-        "diagnostics": {name: seen[name] for name in seen},
-    }  # fmt: skip
+        "diagnostics": dict(run.diagnostics),
+    }
 
 
 def _frame_record(run: Trajectory, number: int) -> dict[str, Any]:
     frame = run[number]
-    return {
-        "number": number % len(run), "step": frame.step, "t": frame.t, "q": frame.q,
-        "v": frame.v, "bodies": frame.bodies, "gap": frame.phi, "normals": frame.normals,
-        "points": frame.points, "forces": dict(frame.forces),
-    }  # fmt: skip
+    fields = ("step", "t", "q", "v", "bodies", "normals", "points")
+    content = {name: getattr(frame, name) for name in fields}
+    number = number % len(run)
+    return {"number": number, **content, "gap": frame.phi, "forces": dict(frame.forces)}

@@ -65,8 +65,8 @@ def simulate(
         if out is not None and not resume and Path(out).exists():
             expected = "a new path, or --resume to continue it"
             raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
-        given = {"backend": backend, "classic_backend": classic_backend}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value}
+        backends = {"backend": backend, "classic_backend": classic_backend}
+        options: dict[str, Any] = {name: value for name, value in backends.items() if value}
         opened = cdopt.scene.open_scene(scene)
         failure, interrupted = None, False
         with output.solvers_kept_quiet(to_stderr=as_json):
@@ -86,11 +86,11 @@ def simulate(
             _print_failure(failure)
         if out is not None:
             typer.echo(f"run: {out}", err=True)
-            words = ["cdopt", "simulate", scene, "--dt", repr(dt), "--duration", repr(duration)]
-            words += ["--method", method, "--every", str(every)]
+            command = ["cdopt", "simulate", scene, "--dt", repr(dt), "--duration", repr(duration)]
+            command += ["--method", method, "--every", str(every)]
             for name, value in options.items():
-                words += [f"--{name.replace('_', '-')}", value]
-            again = shlex.join([*words, "--out", out, "--resume"])
+                command += [f"--{name.replace('_', '-')}", value]
+            again = shlex.join([*command, "--out", out, "--resume"])
             if interrupted:
                 t = run.diagnostics["time"][-1]
                 typer.echo(f"interrupted at t = {t:.6g} s; go on: {again}", err=True)
@@ -115,7 +115,8 @@ def _print_failure(failure: StepFailed | None) -> None:
 
 
 def _record(run: Trajectory, failure: StepFailed | None) -> dict[str, Any]:
-    described = failure and {
-        "t": failure.t, "message": str(failure), "proven_infeasible": failure.proof is not None,
-    }  # fmt: skip
+    described = None
+    if failure is not None:
+        described = {"t": failure.t, "message": str(failure)}
+        described["proven_infeasible"] = failure.proof is not None
     return {**show.record(run), "failure": described}

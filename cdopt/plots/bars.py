@@ -9,21 +9,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.hyperstatic import Indeterminacy
-from cdopt.plots.canvas import (
-    SMALL,
-    TEXT,
-    answers,
-    axis_labels,
-    blank,
-    headline,
-    intervals_of,
-    legend,
-    line_key,
-    literal,
-    name_contacts,
-    points,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, RULE, Look, look
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -62,15 +48,15 @@ def force_bars(
     ------
     InvalidInput : no solution has forces, lengths differ, or a report of another step.
     """
-    shown = answers(solutions, compatible, step)
+    shown = canvas.answers(solutions, compatible, step)
     nc = shown[0][1].shape[0]
-    bounds = None if report is None else intervals_of(report, nc)
+    bounds = None if report is None else canvas.intervals_of(report, nc)
     markers = [(s, f) for s, f in shown if s is not compatible]
     width = min(max(4.6, 0.9 * nc), 7.6)
     entries = len(shown) + (2 if report is not None else 0)
-    figure = blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
+    figure = canvas.blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
     axes, beside = figure.subplots(1, 2, width_ratios=(width, _LEGEND))
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     _set_limits(axes, [f for _, f in shown], bounds)
     handles: list[Any] = []
     if compatible is not None and compatible.f is not None:
@@ -85,10 +71,10 @@ def force_bars(
         step = report.step if step is None else step
     _name(axes, step, nc)
     beside.axis("off")
-    style = {"borderaxespad": 0.0, "title_fontsize": SMALL, "alignment": "left"}
-    legend(beside, handles, "upper left", title="solver, its status, our certificate",
+    style = {"borderaxespad": 0.0, "title_fontsize": canvas.SMALL, "alignment": "left"}
+    canvas.legend(beside, handles, "upper left", title="solver, its status, our certificate",
            labelspacing=0.7, markerscale=max(1.0, 7.0 / size), **style)  # fmt: skip
-    headline(figure, title, subtitle)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -106,9 +92,9 @@ def _set_limits(
 def _name(axes: Axes, step: Step | None, nc: int) -> None:
     """Label the axes and the contacts, by number or by name."""
     ids = range(nc) if step is None or step.contact_ids is None else step.contact_ids
-    name_contacts(axes, [str(name) for name in ids])
+    canvas.name_contacts(axes, [str(name) for name in ids])
     axes.tick_params(axis="x", length=0.0, pad=7.0)
-    axis_labels(axes, "contact", "contact force [N]")
+    canvas.axis_labels(axes, "contact", "contact force [N]")
 
 
 def _compatible(axes: Axes, compatible: StepSolution, f: FloatArray, columns: bool) -> Any:
@@ -118,7 +104,7 @@ def _compatible(axes: Axes, compatible: StepSolution, f: FloatArray, columns: bo
     if columns:
         axes.bar(x, f, width=2 * _HALF, color=RULE, zorder=1)
     axes.hlines(f, x - _HALF, x + _HALF, zorder=2, gid="compatible", **style)
-    return line_key(_legend_text(COMPATIBLE, compatible), **style)
+    return canvas.line_key(_legend_text(COMPATIBLE, compatible), **style)
 
 
 def _intervals(
@@ -141,18 +127,18 @@ def _intervals(
         axes.annotate("", (i, 1.02 * top), (i, 0.86 * top), annotation_clip=False, zorder=1.5,
                       arrowprops=arrow, gid="unbounded")  # fmt: skip
     if endless.size:
-        handles.append(line_key("no upper bound", color=EDGE, marker="^", linewidth=2.5))
+        handles.append(canvas.line_key("no upper bound", color=EDGE, marker="^", linewidth=2.5))
     unique = np.flatnonzero(report.unique)
     if unique.size:
         style = {"color": EDGE, "linewidth": 8.0, "zorder": 1, "gid": "unique"}
         axes.hlines(report.force[unique], unique - _HALF, unique + _HALF, **style)
-        handles.append(line_key("determined: one force", color=EDGE, linewidth=6.0))
+        handles.append(canvas.line_key("determined: one force", color=EDGE, linewidth=6.0))
     unknown = np.flatnonzero(~report.bounded & ~report.unique)
-    style = {"textcoords": "offset points", "ha": "center", "fontsize": TEXT, "color": EDGE}
+    style = {"textcoords": "offset points", "ha": "center", "fontsize": canvas.TEXT, "color": EDGE}
     for i in unknown:
         axes.annotate("?", (i, 0.0), (0.0, 4.0), **style)
     if unknown.size:
-        handles.append(line_key("bounds not known", color=EDGE, marker="$?$", linewidth=0.0))
+        handles.append(canvas.line_key("bounds not known", color=EDGE, marker="$?$", linewidth=0.0))
     return handles
 
 
@@ -164,8 +150,8 @@ def _markers(axes: Axes, solution: StepSolution, f: FloatArray, x: FloatArray, s
     style: dict[str, Any] = {"markersize": size + 0.8 * solution.ok, "markeredgewidth": width}
     style |= {"markerfacecolor": face, "markeredgecolor": edge}
     label = _legend_text(entry, solution)
-    return points(axes, x, f, colour, entry.marker, zorder=3, label=label, **style)
+    return canvas.points(axes, x, f, colour, entry.marker, zorder=3, label=label, **style)
 
 
 def _legend_text(style: Look, solution: StepSolution) -> str:
-    return literal(f"{style.name}\n“{solution.status[:24]}”, {verdict(solution)}")
+    return canvas.literal(f"{style.name}\n“{solution.status[:24]}”, {verdict(solution)}")

@@ -10,18 +10,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import seconds, short
 from cdopt.hyperstatic.bridge import Bridge, Line
-from cdopt.plots.canvas import (
-    HEAD,
-    SMALL,
-    WIDTH,
-    axis_labels,
-    blank,
-    headline,
-    legend,
-    line_key,
-    quiet_axes,
-    small_text,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import INK, QUIET, RULE
 
 if TYPE_CHECKING:
@@ -63,10 +52,10 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
         raise InvalidInput("bridge", checks.describe(bridge), "what cdopt.bridge() returned")
     if not any(np.isfinite(line.error).any() for line in bridge.lines):
         raise InvalidInput("bridge", "no method with a point", "at least one line to draw")
-    figure = blank(WIDTH, _HEIGHT)
+    figure = canvas.blank(canvas.WIDTH, _HEIGHT)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0), sharey=True)
     for axes, lines in ((left, bridge.lines), (right, (bridge.one_step, bridge.uniform))):
-        quiet_axes(axes)
+        canvas.quiet_axes(axes)
         axes.grid(axis="x", color=RULE, linewidth=0.4)
         axes.margins(0.06, 0.08)
         for k, line in enumerate(lines):
@@ -80,20 +69,22 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
         handles = axes.get_legend_handles_labels()[0]
         if not all(line.used.all() for line in lines):
             style = {"markerfacecolor": "none", "markeredgecolor": QUIET, "markersize": 4.0}
-            handles.append(line_key("not fitted", linestyle="none", marker="o", **style))
-        legend(axes, handles, "lower left", handlelength=3.0, labelspacing=0.65)
+            handles.append(canvas.line_key("not fitted", linestyle="none", marker="o", **style))
+        canvas.legend(axes, handles, "lower left", handlelength=3.0, labelspacing=0.65)
     _slope_triangle(left, bridge.lines[0], bridge.expected, _exponent(bridge.power))
     _slope_triangle(right, bridge.one_step, 1.0, "1")
     _overlaps(left, bridge)
-    axis_labels(left, "stiffness κ", _ERROR)
-    axis_labels(right, "compliance ε, falling", "")
+    canvas.axis_labels(left, "stiffness κ", _ERROR)
+    canvas.axis_labels(right, "compliance ε, falling", "")
     right.invert_xaxis()
     one, two = seconds(bridge.seconds_one_step), seconds(bridge.seconds_two_steps)
     names = ("Elastic contacts at rest", "One step of contact dynamics")
     for axes, name in ((left, names[0]), (right, names[1])):
-        axes.set_title(name, fontsize=HEAD, weight="bold", color=INK, loc="left", y=1.0, pad=33.0)
-    small_text(right, f"a solve takes {one}; in two steps {two}", (0.0, 20.0), color=QUIET)
-    headline(figure, title, subtitle)
+        axes.set_title(
+            name, fontsize=canvas.HEAD, weight="bold", color=INK, loc="left", y=1.0, pad=33.0
+        )
+    canvas.small_text(right, f"a solve takes {one}; in two steps {two}", (0.0, 20.0), color=QUIET)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -131,7 +122,11 @@ def _slope_triangle(axes: Axes, line: Line, slope: float, text: str) -> None:
     corners = 10.0 ** np.array([[a, ends[0]], [b, ends[1]], [far, top]])
     axes.fill(*corners.T, facecolor="none", edgecolor=QUIET, linewidth=0.9, gid="slope")
     # the legs: one decade along, ``text`` decades down
-    style: dict[str, Any] = {"fontsize": SMALL, "color": QUIET, "textcoords": "offset points"}
+    style: dict[str, Any] = {
+        "fontsize": canvas.SMALL,
+        "color": QUIET,
+        "textcoords": "offset points",
+    }
     axes.annotate("1", (10.0**middle, 10.0**top), (0, 3), ha="center", **style)
     axes.annotate(text, (10.0**far, 10.0**at), (5, 0), va="center", **style)
 
@@ -154,6 +149,8 @@ def _overlaps(axes: Axes, bridge: Bridge) -> None:
 
     top = axes.secondary_xaxis("top", functions=(overlap, back))
     top.minorticks_off()
-    top.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8, pad=1.0)
+    top.tick_params(labelsize=canvas.SMALL, colors=QUIET, length=3.0, width=0.8, pad=1.0)
     top.spines["top"].set_color(QUIET)
-    top.set_xlabel("deepest overlap, in half-widths", fontsize=SMALL, color=QUIET, labelpad=3.0)
+    top.set_xlabel(
+        "deepest overlap, in half-widths", fontsize=canvas.SMALL, color=QUIET, labelpad=3.0
+    )

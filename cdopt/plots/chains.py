@@ -9,21 +9,7 @@ import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, choice
 from cdopt.hyperstatic import Indeterminacy
-from cdopt.plots.canvas import (
-    IDLE,
-    WIDTH,
-    add_discs,
-    answers,
-    caption,
-    colour_bar,
-    emphasise,
-    grid_columns,
-    headline,
-    intervals_of,
-    largest,
-    panels,
-    without_ticks,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, RULE, force_colours
 from cdopt.plots.projection import VIEWS, Camera
 from cdopt.plots.segments import ContactSegments, contact_segments
@@ -74,21 +60,21 @@ def force_chains(
     """
     view = choice("view", view, VIEWS)
     net = contact_segments(step)
-    shown = answers(solutions, compatible, step)
-    upper = None if report is None else intervals_of(report, step.nc)[1]
-    top = largest([f for _, f in shown])
-    columns = grid_columns(len(shown))
-    chains = Chains(net, WIDTH / columns, top, Camera.facing(net.ends, view), upper=upper)
+    shown = canvas.answers(solutions, compatible, step)
+    upper = None if report is None else canvas.intervals_of(report, step.nc)[1]
+    top = canvas.largest([f for _, f in shown])
+    columns = canvas.grid_columns(len(shown))
+    chains = Chains(net, canvas.WIDTH / columns, top, Camera.facing(net.ends, view), upper=upper)
     width, height = np.ptp(chains.box, axis=0)
-    height = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
-    figure, axes = panels(len(shown), columns, height, foot=0.75, caption=0.5)
+    height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
+    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         chains.draw(panel, f)
-        emphasise(panel, solution is compatible)
-        caption(panel, solution, solution is compatible)
+        canvas.emphasise(panel, solution is compatible)
+        canvas.caption(panel, solution, solution is compatible)
     bands = "; pale: the largest admissible force, dashed where it has no end"
-    colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
-    headline(figure, title, subtitle)
+    canvas.colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -136,7 +122,7 @@ class Chains:
         if self.upper is not None:
             self._bands(axes, self.upper)
         self._lines(axes, f)
-        without_ticks(axes, self.box)
+        canvas.without_ticks(axes, self.box)
 
     def _box(self) -> FloatArray:
         """What the network reaches on paper; never without extent."""
@@ -161,7 +147,7 @@ class Chains:
 
     def _bands(self, axes: Axes, upper: FloatArray) -> None:
         """The largest admissible force of each contact, as a pale line of its width."""
-        known = np.flatnonzero(np.isfinite(upper) & (upper > IDLE * self.top))
+        known = np.flatnonzero(np.isfinite(upper) & (upper > canvas.IDLE * self.top))
         known = known[np.argsort(-upper[known], kind="stable")]
         width = self._width(upper[known], known)
         self._add(axes, "intervals", known, width, colors=BAND, zorder=2.2)
@@ -176,8 +162,10 @@ class Chains:
         from matplotlib.collections import LineCollection
         from matplotlib.colors import Normalize
 
-        self._add(axes, "idle", np.flatnonzero(f <= IDLE * self.top), 0.6, colors=RULE, zorder=2)
-        loaded = np.flatnonzero(f > IDLE * self.top)
+        self._add(
+            axes, "idle", np.flatnonzero(f <= canvas.IDLE * self.top), 0.6, colors=RULE, zorder=2
+        )
+        loaded = np.flatnonzero(f > canvas.IDLE * self.top)
         rank = self.near[loaded] if self.camera.deep else f[loaded]
         order = loaded[np.argsort(rank, kind="stable")]
         width, norm, colours = self._width(f[order], order), Normalize(0, self.top), force_colours()
@@ -215,4 +203,4 @@ def draw_discs(
     order = np.argsort(near)
     colours: Any = np.where(fixed, FIXED, BODY)[order].tolist()
     style = {"facecolors": "none" if camera.deep else colours, "zorder": 1, "gid": "bodies"}
-    add_discs(axes, flat[order], (radii * larger)[order], **style)
+    canvas.add_discs(axes, flat[order], (radii * larger)[order], **style)

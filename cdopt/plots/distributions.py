@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util.checks import FloatArray, scalar
-from cdopt.plots.canvas import (
-    IDLE,
-    TEXT,
-    answers,
-    axis_labels,
-    caption,
-    grid_columns,
-    headline,
-    largest,
-    legend,
-    literal,
-    panels,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import COMPATIBLE, INK, look
 from cdopt.problem.solution import StepSolution
 
@@ -54,7 +41,7 @@ def force_distributions(
     """
     figure, axes, shown, reference, top = _panels(solutions, compatible)
     everything = [f for _, f in shown] + ([] if reference is None else [reference])
-    used = max(int(np.count_nonzero(f > IDLE * top)) for f in everything)
+    used = max(int(np.count_nonzero(f > canvas.IDLE * top)) for f in everything)
     rank = np.arange(1.0, everything[0].size + 1.0)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         colour = (COMPATIBLE if solution is compatible else look(solution.backend)).colour
@@ -64,13 +51,13 @@ def force_distributions(
         panel.plot(rank, falling, color=colour, linewidth=2.0, linestyle=dash)
         if reference is not None:
             panel.plot(rank, np.sort(reference)[::-1], color=INK, linewidth=1.3)
-        caption(panel, solution, solution is compatible)
+        canvas.caption(panel, solution, solution is compatible)
     axes[0].set_xlim(0.0, 1.02 * max(used, 1))
     axes[0].set_ylim(0.0, 1.05 * top)
     if reference is not None:
         _point_out(axes[0], np.sort(reference)[::-1], np.sort(shown[0][1])[::-1], used)
-    axis_labels(figure, "contacts, the strongest first", "contact force [N]")
-    headline(figure, title, subtitle)
+    canvas.axis_labels(figure, "contacts, the strongest first", "contact force [N]")
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -103,19 +90,19 @@ def force_histograms(
     edges = np.linspace(0.0, top, number + 1)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         style = COMPATIBLE if solution is compatible else look(solution.backend)
-        loaded = f[f > IDLE * top]
+        loaded = f[f > canvas.IDLE * top]
         opacity = {"alpha": 0.55 if solution.ok else 0.25, "edgecolor": "white", "linewidth": 0.3}
-        panel.hist(loaded, edges, color=style.colour, label=literal(style.name), **opacity)
+        panel.hist(loaded, edges, color=style.colour, label=canvas.literal(style.name), **opacity)
         if reference is not None:
-            counts = np.histogram(reference[reference > IDLE * top], edges)[0]
+            counts = np.histogram(reference[reference > canvas.IDLE * top], edges)[0]
             panel.stairs(counts, edges, color=COMPATIBLE.colour, linewidth=1.2, label="compatible")
         note = f"{loaded.size} of {f.size} loaded"
-        caption(panel, solution, solution is compatible, note)
+        canvas.caption(panel, solution, solution is compatible, note)
     axes[0].set_xlim(0.0, 1.02 * top)
     if reference is not None:
-        legend(axes[0], axes[0].get_legend_handles_labels()[0], "upper right")
-    axis_labels(figure, "contact force [N]", "number of contacts")
-    headline(figure, title, subtitle)
+        canvas.legend(axes[0], axes[0].get_legend_handles_labels()[0], "upper right")
+    canvas.axis_labels(figure, "contact force [N]", "number of contacts")
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -126,15 +113,15 @@ def _panels(
 
     If there are only compatible forces, they get a panel of their own.
     """
-    everything = answers(solutions, compatible)
+    everything = canvas.answers(solutions, compatible)
     shown = [(s, f) for s, f in everything if s is not compatible] or everything
     alone = len(shown) == 1 and shown[0][0] is compatible
     reference = None if compatible is None or alone else compatible.f
-    columns = min(grid_columns(len(shown)), 4)
-    figure, axes = panels(len(shown), columns, _TALL, sharex=True, sharey=True)
+    columns = min(canvas.grid_columns(len(shown)), 4)
+    figure, axes = canvas.panels(len(shown), columns, _TALL, sharex=True, sharey=True)
     for panel in axes:
-        quiet_axes(panel)
-    return figure, axes, shown, reference, largest([f for _, f in everything])
+        canvas.quiet_axes(panel)
+    return figure, axes, shown, reference, canvas.largest([f for _, f in everything])
 
 
 def _point_out(axes: Axes, reference: FloatArray, other: FloatArray, used: int) -> None:
@@ -143,6 +130,6 @@ def _point_out(axes: Axes, reference: FloatArray, other: FloatArray, used: int) 
     first = clear.shape[0] // 7  # past the steep beginning
     at = first + int(np.argmax(clear[first:]))
     arrow = {"arrowstyle": "-", "color": INK, "linewidth": 0.7}
-    style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": TEXT, "color": INK}
+    style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": canvas.TEXT, "color": INK}
     point, text = (at + 1.0, reference[at]), (0.62, 0.62)
     axes.annotate("compatible", point, text, "data", "axes fraction", arrowprops=arrow, **style)

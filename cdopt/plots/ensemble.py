@@ -11,21 +11,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Ensemble, Sensitivity
-from cdopt.plots.canvas import (
-    SMALL,
-    TEXT,
-    WIDTH,
-    axis_labels,
-    blank,
-    head,
-    headline,
-    legend,
-    literal,
-    name_contacts,
-    plain_bar,
-    points,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look
 
 if TYPE_CHECKING:
@@ -75,19 +61,19 @@ def force_ensemble(
         raise InvalidInput("answers", f"{len(answers)} of them", f"at most {len(_OTHERS)}")
     nc = ensemble.samples.shape[2]
     marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in answers.items()}
-    figure = blank(WIDTH, _HEIGHT)
+    figure = canvas.blank(canvas.WIDTH, _HEIGHT)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
     _contacts(left, ensemble, marks)
     _magnitudes(right, ensemble, marks)
     if marks:
-        legend(figure, left.get_legend_handles_labels()[0], "outside lower left", ncols=6)
-    headline(figure, title, subtitle)
+        canvas.legend(figure, left.get_legend_handles_labels()[0], "outside lower left", ncols=6)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
 def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
     """Quantile bands of the loose contacts, by mean force."""
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     shown = np.flatnonzero(ensemble.loose)
     shown = shown[np.argsort(ensemble.mean[shown], kind="stable")]
     at, few = np.arange(shown.size), shown.size <= _FEW
@@ -96,26 +82,28 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> N
     axes.bar(at, high - low, wide, bottom=low, color=BAND, label="middle 90 %")
     axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
     for style, (name, f) in zip(_styles(marks), marks.items(), strict=True):
-        label = literal(style.name)
+        label = canvas.literal(style.name)
         if name == "compatible":
             line = {"color": style.colour, "linewidth": 2.0 if few else 1.0, "zorder": 3}
             axes.hlines(f[shown], at - 0.45, at + 0.45, label=label, **line)
         else:
             marker: dict[str, Any] = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
-            points(axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **marker)
+            canvas.points(
+                axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **marker
+            )
     if few:
-        name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
+        canvas.name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
     axes.set_xlim(-0.7, shown.size - 0.3)
     axes.set_ylim(bottom=0.0)
-    axis_labels(axes, "contacts, by mean force", "contact force [N]")
+    canvas.axis_labels(axes, "contacts, by mean force", "contact force [N]")
     verdict = "converged" if ensemble.converged else "NOT converged"
     size = f"{ensemble.dimension} dimensions, {ensemble.forces.shape[0]:,} samples"
-    head(axes, "Each contact", size, verdict)
+    canvas.head(axes, "Each contact", size, verdict)
 
 
 def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
     """P(f/⟨f⟩) of all closed contacts, beside an exponential."""
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     edges, density = ensemble.distribution(_BINS)
     axes.stairs(density, edges, color=EDGE, linewidth=1.6, label="ensemble")
     x = np.linspace(0.0, edges[-1], 100)
@@ -129,8 +117,8 @@ def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) ->
         height = 1.3 * 1.5**row * _RARE * density.max()
         values = f[ensemble.report.closed] / mean
         axes.plot(values, np.full(values.size, height), "|", color=style.colour, markersize=6.0)
-    axis_labels(axes, "force over mean force", "density")
-    head(axes, "All contacts", "dotted: exponential", "")
+    canvas.axis_labels(axes, "force over mean force", "density")
+    canvas.head(axes, "All contacts", "dotted: exponential", "")
 
 
 def _styles(marks: Mapping[str, FloatArray]) -> list[Look]:
@@ -170,22 +158,27 @@ def stiffness_influence(
         raise InvalidInput("names", f"{len(labels)}", f"{sensitivity.nc}, one per contact")
     matrix = sensitivity.log_stiffness
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0
-    figure = blank(_SIDE + 1.0, _SIDE)
+    figure = canvas.blank(_SIDE + 1.0, _SIDE)
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=30)
-    plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
+    canvas.plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
     for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _NUMBERS else ():
         colour = "white" if abs(matrix[i, j]) > _DARK * top else INK
-        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": TEXT, "color": colour}
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": canvas.TEXT,
+            "color": colour,
+        }
         axes.text(j, i, f"{matrix[i, j] + 0.0:.2g}", **style)
     if sensitivity.nc <= _NAMED:
-        long, shown = max(map(len, labels)) > 4, list(map(literal, labels))
+        long, shown = max(map(len, labels)) > 4, list(map(canvas.literal, labels))
         style = {"rotation": 45.0, "ha": "right"} if long else {"rotation": 0.0, "ha": "center"}
         axes.set_xticks(range(sensitivity.nc), shown, rotation_mode="anchor", **style)
         axes.set_yticks(range(sensitivity.nc), shown)
-    axes.tick_params(labelsize=SMALL, colors=INK, length=0.0)
+    axes.tick_params(labelsize=canvas.SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
-    axis_labels(axes, "this contact gets stiffer", "change of this force")
-    headline(figure, title, subtitle)
+    canvas.axis_labels(axes, "this contact gets stiffer", "change of this force")
+    canvas.headline(figure, title, subtitle)
     return figure

@@ -10,20 +10,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray, IntArray, choice
 from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
-from cdopt.plots.canvas import (
-    TEXT,
-    answers,
-    caption,
-    head,
-    headline,
-    intervals_of,
-    legend,
-    line_key,
-    name_contacts,
-    panels,
-    points,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, QUIET, look
 from cdopt.problem.solution import StepSolution
 
@@ -66,8 +53,8 @@ def force_intervals(
     InvalidInput : the report knows no bounds, or lengths differ.
     """
     order = choice("order", order, ("force", "width"))
-    lower, upper = intervals_of(report, report.nc)
-    solved = answers(solutions, None, report.step) if len(solutions) else []
+    lower, upper = canvas.intervals_of(report, report.nc)
+    solved = canvas.answers(solutions, None, report.step) if len(solutions) else []
     middle = report.force if compatible is None or compatible.f is None else compatible.f
     if middle.shape != (report.nc,):
         raise InvalidInput("compatible", f"{middle.size} forces", f"{report.nc}, one per contact")
@@ -75,33 +62,33 @@ def force_intervals(
     lower, upper, middle = lower[shown], upper[shown], middle[shown]
     number = max(len(solved), 1)
     columns = 1 if number <= 3 else 2
-    figure, axes = panels(number, columns, _HEIGHT, foot=0.75, sharex=True, sharey=True)
+    figure, axes = canvas.panels(number, columns, _HEIGHT, foot=0.75, sharex=True, sharey=True)
     forces = np.concatenate([middle, *(f[shown] for _, f in solved)])
     highest, low = float(forces.max(initial=0.0)), float(forces.min(initial=0.0))
     top = 1.06 * max(highest, float(upper[np.isfinite(upper)].max(initial=0.0))) or 1.0
     square_root = top > _SQUARE_ROOT * highest > 0.0
     for panel in axes:
-        quiet_axes(panel)
+        canvas.quiet_axes(panel)
         _bands(panel, lower, upper, middle, top)
     for panel, (solution, f) in zip(axes, solved, strict=False):
-        caption(panel, solution, False, _position(report, f))
+        canvas.caption(panel, solution, False, _position(report, f))
         _dots(panel, solution, f[shown])
     if not solved:
         note = f"{shown.size} of {report.nc} contacts"
-        head(axes[0], "Admissible forces", "least to largest", note)
+        canvas.head(axes[0], "Admissible forces", "least to largest", note)
     if square_root:
         _square_root_scale(axes, top)
     axes[0].set_xlim(-0.7, shown.size - 0.3)
     axes[0].set_ylim(1.06 * low if low < -1e-3 * top else 0.0, top)
     if shown.size <= _FEW // 2:
         for panel in axes:
-            name_contacts(panel, [report.names[i] for i in shown], 90, 10)
+            canvas.name_contacts(panel, [report.names[i] for i in shown], 90, 10)
     by = "compatible force" if order == "force" else "width of the interval"
-    figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=TEXT, color=INK)
+    figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=canvas.TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if square_root else "")
-    figure.supylabel(unit, fontsize=TEXT, color=INK)
+    figure.supylabel(unit, fontsize=canvas.TEXT, color=INK)
     _key(figure, bool(solved), bool(np.isposinf(upper).any()))
-    headline(figure, title, subtitle)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -165,8 +152,17 @@ def _bands(
         axes.add_collection(artist, autolim=False)
     endless = x[np.isposinf(upper)]
     if endless.size:
-        points(axes, endless, np.full(endless.size, top), EDGE, "^", zorder=2, gid="unbounded",
-               markersize=6.0 if few else 3.0, markeredgewidth=1.0)  # fmt: skip
+        canvas.points(
+            axes,
+            endless,
+            np.full(endless.size, top),
+            EDGE,
+            "^",
+            zorder=2,
+            gid="unbounded",
+            markersize=6.0 if few else 3.0,
+            markeredgewidth=1.0,
+        )
 
 
 def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
@@ -179,7 +175,7 @@ def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
         "zorder": 4,
         "gid": "forces",
     }
-    points(axes, np.arange(f.size), f, entry.colour, entry.marker if few else "o",
+    canvas.points(axes, np.arange(f.size), f, entry.colour, entry.marker if few else "o",
            hollow=not solution.ok, markersize=size, **style)  # fmt: skip
 
 
@@ -190,11 +186,11 @@ def _key(figure: Figure, solved: bool, endless: bool) -> None:
     mark: dict[str, Any] = {"linewidth": 0.0, "markersize": 4.0}
     handles = [
         Patch(color=BAND, label="admissible"),
-        line_key("compatible", color=COMPATIBLE.colour, linewidth=1.6),
+        canvas.line_key("compatible", color=COMPATIBLE.colour, linewidth=1.6),
     ]
     if solved:
-        handles.append(line_key("the solver's", color=QUIET, marker="o", **mark))
+        handles.append(canvas.line_key("the solver's", color=QUIET, marker="o", **mark))
     if endless:
-        handles.append(line_key("no upper bound", color=EDGE, marker="^", **mark))
+        handles.append(canvas.line_key("no upper bound", color=EDGE, marker="^", **mark))
     style = {"ncols": len(handles), "handletextpad": 0.5, "columnspacing": 1.4}
-    legend(figure, handles, "outside lower right", **style)
+    canvas.legend(figure, handles, "outside lower right", **style)

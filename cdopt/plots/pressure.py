@@ -11,23 +11,7 @@ from scipy.spatial.distance import pdist
 
 from cdopt._util.checks import FloatArray, IntArray, vector
 from cdopt._util.errors import InvalidInput
-from cdopt.plots.canvas import (
-    SMALL,
-    TEXT,
-    WIDTH,
-    add_discs,
-    answers,
-    axis_labels,
-    caption,
-    colour_bar,
-    emphasise,
-    grid_columns,
-    head,
-    headline,
-    largest,
-    panels,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import INK, QUIET, force_colours
 from cdopt.plots.segments import contact_segments, without_walls
 from cdopt.problem.contact_step import Step
@@ -135,15 +119,15 @@ def floor_pressure(
     ------
     InvalidInput : the step has no supports that can be drawn, or no solution has forces.
     """
-    shown = answers(solutions, compatible, step)
+    shown = canvas.answers(solutions, compatible, step)
     floor = floor_of(step)
     pressures = [floor.pressure(f) for _, f in shown]
-    figure, axes = _draw([floor] * len(shown), pressures, grid_columns(len(shown)), "N", "m")
+    figure, axes = _draw([floor] * len(shown), pressures, canvas.grid_columns(len(shown)), "N", "m")
     for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
-        caption(panel, solution, solution is compatible, _note(pressure, "N"))
+        canvas.caption(panel, solution, solution is compatible, _note(pressure, "N"))
         if floor.positions.shape[1] == 3:
-            emphasise(panel, solution is compatible)
-    headline(figure, title, subtitle)
+            canvas.emphasise(panel, solution is compatible)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -181,10 +165,10 @@ def floor_pressure_grid(
     ]
     figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)
     for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
-        head(panel, method, material, _note(pressure, unit))
+        canvas.head(panel, method, material, _note(pressure, unit))
         if floors[0].positions.shape[1] == 3:
-            emphasise(panel, False)
-    headline(figure, title, subtitle)
+            canvas.emphasise(panel, False)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -199,40 +183,40 @@ def _draw(
     from matplotlib.colors import Normalize
 
     space = floors[0].positions.shape[1] == 3
-    low, top = min(0.0, *(float(p.min(initial=0.0)) for p in pressures)), largest(pressures)
+    low, top = min(0.0, *(float(p.min(initial=0.0)) for p in pressures)), canvas.largest(pressures)
     style = {"cmap": force_colours(), "norm": Normalize(low, top)}
     if not space:
-        figure, axes = panels(len(floors), columns, _BARS, sharex=True, sharey=True)
+        figure, axes = canvas.panels(len(floors), columns, _BARS, sharex=True, sharey=True)
         for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
             _bars(panel, floor, pressure, style)
         axes[0].set_ylim(1.08 * low, 1.08 * top)
-        axis_labels(figure, f"x [{length}]", f"force on support [{unit}]")
+        canvas.axis_labels(figure, f"x [{length}]", f"force on support [{unit}]")
         return figure, axes
     across, up = np.ptp(floors[0].box, axis=0)
-    height = min(up / across * WIDTH / columns, _MAP)
-    width = min(max(columns * (height * across / up + 0.6), _NARROW), WIDTH)
-    figure, axes = panels(len(floors), columns, height, foot=0.75, width=width)
+    height = min(up / across * canvas.WIDTH / columns, _MAP)
+    width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
+    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width)
     for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
         _map(panel, floor, pressure, style)
-    colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
+    canvas.colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
     last_row = (len(axes) - 1) // columns * columns
-    axes[last_row].set_xlabel(f"x [{length}]", fontsize=TEXT, color=INK)
-    axes[0].set_ylabel(f"y [{length}]", fontsize=TEXT, color=INK)
+    axes[last_row].set_xlabel(f"x [{length}]", fontsize=canvas.TEXT, color=INK)
+    axes[0].set_ylabel(f"y [{length}]", fontsize=canvas.TEXT, color=INK)
     return figure, axes
 
 
 def _map(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any]) -> None:
     """Supports seen from above, as discs in the colour of their load."""
-    add_discs(axes, floor.positions[:, :2], np.full(pressure.size, 0.5 * floor.size),
+    canvas.add_discs(axes, floor.positions[:, :2], np.full(pressure.size, 0.5 * floor.size),
               array=pressure, gid="pressure", **style)  # fmt: skip
     axes.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
-    axes.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8)
+    axes.tick_params(labelsize=canvas.SMALL, colors=QUIET, length=3.0, width=0.8)
     axes.locator_params(nbins=5)
 
 
 def _bars(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any]) -> None:
     """Supports of a pile in the plane, as bars along x."""
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     colours = style["cmap"](style["norm"](pressure))
     x = floor.positions[:, 0]
     axes.bar(x, pressure, 0.8 * floor.size, color=colours, zorder=2, gid="pressure")

@@ -19,7 +19,7 @@ VIEWS = ("side", "isometric", "perspective")
 
 _TURN = {"side": 0.0, "isometric": 35.0, "perspective": 30.0}  # about the vertical, degrees
 _TILT = {"side": 0.0, "isometric": 25.0, "perspective": 22.0}  # looking down, degrees
-_AWAY = 2.2  # distance of the eye, in diagonals of what is seen
+_AWAY = 2.2  # distance of the eye, in diagonals of the scene
 _LIGHT = np.array([-0.37, -0.56, 0.74])  # where light comes from
 _ROUND = 0.6  # light on round pieces, which have one shade
 _DEEP = 0.02  # of its extent: how far a piece may reach behind a face and still be before it
@@ -79,7 +79,7 @@ class Camera:
 
 
 class Face(NamedTuple):
-    """What is seen of a solid: ``ring`` (n, 2) m on paper, anticlockwise.
+    """A visible face of a solid: ``ring`` (n, 2) m on paper, anticlockwise.
 
     ``light`` from 0 to 1 is how far it is turned to the light. ``body`` is whose it is.
     """
@@ -90,12 +90,12 @@ class Face(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A convex piece: corners (n, 3), and of its faces normals, offsets and whether seen."""
+    """A convex piece: corners (n, 3), and of its faces normals, offsets, visibility."""
 
     corners: FloatArray
     normals: FloatArray
     offsets: FloatArray
-    seen: BoolArray
+    visible: BoolArray
     shown: list[Face]
 
 
@@ -111,7 +111,7 @@ def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
     normals = unit(np.cross(corners[b] - corners[a], corners[c] - corners[a]))
     offsets = (normals * corners[a]).sum(axis=1)
     arm, leg = flat[b] - flat[a], flat[c] - flat[a]
-    seen = arm[:, 0] * leg[:, 1] > arm[:, 1] * leg[:, 0]  # anticlockwise on paper too
+    visible = arm[:, 0] * leg[:, 1] > arm[:, 1] * leg[:, 0]  # anticlockwise on paper too
     light = 0.5 + 0.5 * normals @ _LIGHT
     starts = np.append(meshes.outlines, meshes.piece.size).tolist()
     pieces, boxes, mean = [], [], []
@@ -121,9 +121,9 @@ def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
         if meshes.smooth[first]:
             shown = [Face(flat[used][ConvexHull(flat[used]).vertices], _ROUND, body)]
         else:
-            visible = first + np.flatnonzero(seen[part])
-            shown = [Face(rings[k], float(light[k]), body) for k in visible]
-        pieces.append(_Piece(corners[used], normals[part], offsets[part], seen[part], shown))
+            faces = first + np.flatnonzero(visible[part])
+            shown = [Face(rings[k], float(light[k]), body) for k in faces]
+        pieces.append(_Piece(corners[used], normals[part], offsets[part], visible[part], shown))
         boxes.append((flat[used].min(axis=0), flat[used].max(axis=0)))
         mean.append(float(near[used].mean()))
     order = _order(pieces, np.array(boxes).reshape(-1, 2, 2), mean)
@@ -172,5 +172,5 @@ def _front(a: _Piece, b: _Piece) -> int:
         height = (lowest - this.offsets) / (along.max(axis=0) - lowest)
         face = int(height.argmax())
         if answer == 0 or height[face] > best:
-            best, answer = float(height[face]), sign if this.seen[face] else -sign
+            best, answer = float(height[face]), sign if this.visible[face] else -sign
     return answer if best > -_DEEP else 0

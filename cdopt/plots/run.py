@@ -10,7 +10,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.plots.canvas import TEXT, blank, colour_bar, head, headline, largest, legend, quiet_axes
+from cdopt.plots import canvas
 from cdopt.plots.chains import Chains, draw_discs
 from cdopt.plots.palette import BODY, EDGE, FIXED, INK, QUIET
 from cdopt.plots.projection import Camera, painted
@@ -43,18 +43,20 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     shown, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
     forces = {name: np.nan_to_num(f) for name, f in list(shown.forces.items())[::-1]}
     count = len(forces)  # the compatible forces last
-    figure = blank(_WIDE, _TALL)
+    figure = canvas.blank(_WIDE, _TALL)
     grid = figure.add_gridspec(2, count + 1, width_ratios=[1.25] * count + [1.0])
     solids = Solids.of(scene, shown.state.position)
-    top = largest(list(forces.values()))
+    top = canvas.largest(list(forces.values()))
     scale, unit = with_prefix(top, "N")
     panels = [figure.add_subplot(grid[:, k]) for k in range(count)]
     for axes, (name, f) in zip(panels, forces.items(), strict=True):
         _chains(axes, solids, shown, f, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
         kind = trajectory.method.removesuffix("-cd") if name == "f" else "classic"
         note = f"max {float(f.max(initial=0.0)) / scale:.3g} {unit}"
-        head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
-    colour_bar(figure, panels, top / scale, f"contact force [{unit}], as colour and line width")
+        canvas.head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
+    canvas.colour_bar(
+        figure, panels, top / scale, f"contact force [{unit}], as colour and line width"
+    )
     energies = figure.add_subplot(grid[0, -1])
     _energies(energies, trajectory, shown.t)
     overlap = figure.add_subplot(grid[1, -1], sharex=energies)
@@ -65,7 +67,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
         if shown.step
         else "The start: no step has been taken, there are no forces yet."
     )
-    headline(figure, title or scene.title or scene.name, subtitle)
+    canvas.headline(figure, title or scene.title or scene.name, subtitle)
     return figure
 
 
@@ -171,7 +173,7 @@ def _energies(axes: Axes, trajectory: Trajectory, t: float) -> None:
     _over_time(axes, f"Energy [{unit}]", t)
     style: dict[str, Any] = {"labelcolor": QUIET, "handlelength": 1.6, "columnspacing": 1.0}
     handles = axes.get_legend_handles_labels()[0]
-    legend(axes, handles, "lower right", ncols=2, bbox_to_anchor=(1.03, 0.97), **style)
+    canvas.legend(axes, handles, "lower right", ncols=2, bbox_to_anchor=(1.03, 0.97), **style)
     axes.tick_params(labelbottom=False)
 
 
@@ -184,11 +186,11 @@ def _overlap(axes: Axes, trajectory: Trajectory, t: float, floor: float) -> None
     axes.set_ylim(floor, max(3.0 * float(depth.max()), 1e3 * floor))
     axes.minorticks_off()
     _over_time(axes, "Deepest overlap [m]", t)
-    axes.set_xlabel("time [s]", fontsize=TEXT, color=INK)
+    axes.set_xlabel("time [s]", fontsize=canvas.TEXT, color=INK)
 
 
 def _over_time(axes: Axes, title: str, t: float) -> None:
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     axes.axvline(t, color=EDGE, linewidth=1.0, linestyle=(0, (1, 1.5)), gid="now")
-    axes.set_title(title, fontsize=TEXT, color=INK, loc="left")
+    axes.set_title(title, fontsize=canvas.TEXT, color=INK, loc="left")
     axes.locator_params(axis="x", nbins=4)

@@ -14,7 +14,7 @@ from cdopt.problem.contact_step import Step
 _ROUND = 1e-6  # residual and condition beyond which a body has no centre of its contacts
 _FLAT = 0.02  # of the extent of a body's contacts: nearer to their middle, it has no depth
 _PARALLEL = 1e-9  # of a unit normal: normals that count as one
-_APART = 1e-3  # of the extent of all contacts: nearer points stand in one place
+_APART = 1e-3  # of the extent of all contacts: nearer points count as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +127,14 @@ def _depths(points: FloatArray, inward: FloatArray) -> FloatArray:
 
 
 def _spacing(points: FloatArray) -> float:
-    """Median distance of a place with contacts to the nearest other, m."""
+    """Median distance of contact points to the nearest other, m."""
     if points.shape[0] < 2:
         return 1.0
     same = _APART * float(np.ptp(points, axis=0).max())
     cells = np.unique(np.rint(points / same), axis=0, return_index=True)[1] if same else [0]
-    places = points[cells]
-    if len(places) < 2:
+    positions = points[cells]
+    if len(positions) < 2:
         return 1.0
-    near = cKDTree(places).query(places, k=2)[0][:, 1]
+    near = cKDTree(positions).query(positions, k=2)[0][:, 1]
     apart = near[near > same]
     return float(np.median(apart)) if apart.size else 1.0

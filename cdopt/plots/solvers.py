@@ -12,22 +12,7 @@ from cdopt._util.checks import FloatArray, scalar
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line
 from cdopt.backends.native import History
-from cdopt.plots.canvas import (
-    SMALL,
-    WIDTH,
-    answers,
-    axis_labels,
-    blank,
-    caption,
-    grid_columns,
-    headline,
-    legend,
-    line_key,
-    literal,
-    panels,
-    points,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import BODY, COMPATIBLE, QUIET, RULE, look
 from cdopt.problem import rigid_data
 from cdopt.problem.certificate import TOLERANCE
@@ -76,7 +61,9 @@ def complementarity(
     """
     tol = scalar("tol", tol, above=0.0, at_most=1.0)
     data = rigid_data(step)
-    shown = [(s, f, s.gap) for s, f in answers(solutions, compatible, step) if s.gap is not None]
+    shown = [
+        (s, f, s.gap) for s, f in canvas.answers(solutions, compatible, step) if s.gap is not None
+    ]
     if not shown:
         raise InvalidInput("solutions", "none with gaps", "at least one solution with gaps")
     pairs = [(f / data.force, gap / data.speed) for _, f, gap in shown]
@@ -84,8 +71,8 @@ def complementarity(
     smallest = float(sizes[sizes > _DEEPEST].min(initial=1e-6))
     edge = 10.0 ** (np.floor(np.log10(smallest)) - 1.0)  # where zero is drawn
     top = 10.0 ** np.ceil(np.log10(1.5 * max(1.0, float(sizes.max(initial=0.0)))))
-    columns = min(grid_columns(len(shown)), 4)
-    figure, axes = panels(len(shown), columns, 2.2, sharex=True, sharey=True)
+    columns = min(canvas.grid_columns(len(shown)), 4)
+    figure, axes = canvas.panels(len(shown), columns, 2.2, sharex=True, sharey=True)
     for panel, (solution, _, _), (force, gap) in zip(axes, shown, pairs, strict=True):
         _logarithmic_axes(panel, edge, top, tol)
         strong = solution is compatible
@@ -94,10 +81,10 @@ def complementarity(
         )
         violation = float(np.minimum(force, gap).max(initial=0.0))
         note = f"min ≤ {violation:.0e}" if violation > 0.0 else "min = 0"
-        caption(panel, solution, strong, note)
+        canvas.caption(panel, solution, strong, note)
     x, y = "contact force / load of its part [–]", "gap at the end / closing distance [–]"
-    axis_labels(figure, x, y)
-    headline(figure, title, subtitle)
+    canvas.axis_labels(figure, x, y)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -113,7 +100,7 @@ def _logarithmic_axes(axes: Axes, edge: float, top: float, tol: float) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks([edge, *10.0**exponents], labels)
         axis.minorticks_off()
-    quiet_axes(axes)
+    canvas.quiet_axes(axes)
     axes.grid(color=RULE, linewidth=0.5)
 
 
@@ -124,8 +111,17 @@ def _contacts(axes: Axes, force: FloatArray, gap: FloatArray, edge: float, colou
     size = 4.0 if force.size <= 60 else 3.0 if force.size <= 400 else 2.2
     for chosen, gid in ((~negative, "contacts"), (negative, "negative")):
         if chosen.any():
-            points(axes, x[chosen], y[chosen], colour, hollow=gid == "negative", markersize=size,
-                   alpha=0.7, zorder=3, gid=gid)  # fmt: skip
+            canvas.points(
+                axes,
+                x[chosen],
+                y[chosen],
+                colour,
+                hollow=gid == "negative",
+                markersize=size,
+                alpha=0.7,
+                zorder=3,
+                gid=gid,
+            )
 
 
 # --- residual against iterations -------------------------------------------------------
@@ -154,29 +150,33 @@ def convergence(
     if not runs:
         expected = "solutions such as by Newton(history=True)"
         raise InvalidInput("solutions", "none with a history", expected)
-    figure = blank(WIDTH, 3.0)
-    width_ratios = (1.0, 1.0, _LEGEND / (0.5 * (WIDTH - _LEGEND)))
+    figure = canvas.blank(canvas.WIDTH, 3.0)
+    width_ratios = (1.0, 1.0, _LEGEND / (0.5 * (canvas.WIDTH - _LEGEND)))
     by_count, by_time, beside = figure.subplots(1, 3, width_ratios=width_ratios)
     by_time.sharey(by_count)
-    seen: Counter[str] = Counter()
+    runs_of: Counter[str] = Counter()
     handles = []
     for solution, residuals in runs:
-        dash = _DASHES[seen[solution.backend] % len(_DASHES)]
-        seen[solution.backend] += 1
+        dash = _DASHES[runs_of[solution.backend] % len(_DASHES)]
+        runs_of[solution.backend] += 1
         label = _label(solution, [s for s, _ in runs])
         handles.append(_history((by_count, by_time), solution, residuals, dash, label))
     _accuracies(by_count, by_time, [s for s, _ in runs])
     for axes in (by_count, by_time):
-        quiet_axes(axes)
+        canvas.quiet_axes(axes)
         axes.minorticks_off()
-    axis_labels(by_count, "iteration", "residual of its stopping test [–]")
-    axis_labels(by_time, "time [s], iterations equally long", "")
+    canvas.axis_labels(by_count, "iteration", "residual of its stopping test [–]")
+    canvas.axis_labels(by_time, "time [s], iterations equally long", "")
     by_time.tick_params(labelleft=False)
     beside.axis("off")
-    silent = {literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)}
-    handles += [line_key(f"{name}: no history", color=RULE) for name in sorted(silent)]
-    legend(beside, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0)
-    headline(figure, title, subtitle)
+    silent = {
+        canvas.literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)
+    }
+    handles += [canvas.line_key(f"{name}: no history", color=RULE) for name in sorted(silent)]
+    canvas.legend(
+        beside, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0
+    )
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -214,7 +214,7 @@ def _label(solution: StepSolution, runs: list[StepSolution]) -> str:
     ]
     telling = {k for other in others for k in {*other, *mine} if other.get(k) != mine.get(k)}
     settings = [f"{k} {_value(mine[k])}" for k in sorted(telling) if k in mine]
-    return literal("\n".join([look(solution.backend).name, *settings]))
+    return canvas.literal("\n".join([look(solution.backend).name, *settings]))
 
 
 def _value(value: Any) -> str:
@@ -231,5 +231,11 @@ def _accuracies(by_count: Axes, by_time: Axes, solutions: list[StepSolution]) ->
             "xycoords": ("axes fraction", "data"),
             "textcoords": "offset points",
         }
-        by_count.annotate(f"asked: {accuracy:g}", (0.0, accuracy), (4.0, 3.0), fontsize=SMALL,
-                          color=QUIET, **style)  # fmt: skip
+        by_count.annotate(
+            f"asked: {accuracy:g}",
+            (0.0, accuracy),
+            (4.0, 3.0),
+            fontsize=canvas.SMALL,
+            color=QUIET,
+            **style,
+        )

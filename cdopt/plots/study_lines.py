@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util.errors import InvalidInput
-from cdopt.plots.canvas import (
-    SMALL,
-    TEXT,
-    axis_labels,
-    headline,
-    legend,
-    literal,
-    panels,
-    quiet_axes,
-)
+from cdopt.plots import canvas
 from cdopt.plots.palette import QUIET, look
 from cdopt.study.statistics import Profile, power_fit
 
@@ -56,7 +47,7 @@ def performance_profiles(
         panel.set(xlim=(1.0, most), ylim=(0.0, 103.0))
         _name(panel, comparison, "time over the fastest [–]", "problems solved [%]")
     _legend_below(figure, axes)
-    headline(figure, title, subtitle)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -80,7 +71,7 @@ def accuracy_against_time(
             panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **_style(name))
         _name(panel, form, "time of the whole solve [s]", "worst residual [–]")
     _legend_below(figure, axes)
-    headline(figure, title, subtitle)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
@@ -106,22 +97,22 @@ def growth_with_size(
                 label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
             panel.loglog(x, y, label=label, **_style(name))
         _name(panel, family, "contacts", "time of the whole solve [s]")
-        panel.legend(fontsize=SMALL - 1.5, frameon=False, handlelength=1.6)
-    headline(figure, title, subtitle)
+        panel.legend(fontsize=canvas.SMALL - 1.5, frameon=False, handlelength=1.6)
+    canvas.headline(figure, title, subtitle)
     return figure
 
 
 def _panels(content: Mapping[str, Any], name: str) -> tuple[Figure, list[Any]]:
     if not content or not all(content.values()):
         raise InvalidInput(name, "nothing to draw", "at least one solver in each panel")
-    return panels(len(content), min(_COLUMNS, len(content)), _HEIGHT)
+    return canvas.panels(len(content), min(_COLUMNS, len(content)), _HEIGHT)
 
 
 def _name(panel: Any, title: str, x: str, y: str) -> None:
-    quiet_axes(panel)
+    canvas.quiet_axes(panel)
     panel.minorticks_off()
-    panel.set_title(literal(title), fontsize=TEXT, color=QUIET, loc="left")
-    axis_labels(panel, x, y, SMALL)
+    panel.set_title(canvas.literal(title), fontsize=canvas.TEXT, color=QUIET, loc="left")
+    canvas.axis_labels(panel, x, y, canvas.SMALL)
 
 
 def _legend_below(figure: Figure, axes: Sequence[Any]) -> None:
@@ -131,12 +122,12 @@ def _legend_below(figure: Figure, axes: Sequence[Any]) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     columns = min(len(handles), 6)
-    legend(figure, handles.values(), "outside lower left", ncols=columns, handlelength=2.2)
+    canvas.legend(figure, handles.values(), "outside lower left", ncols=columns, handlelength=2.2)
 
 
 def _label(name: str) -> str:
     backend, _, how = name.partition(" ")
-    return literal(f"{look(backend).name} {how}".strip())
+    return canvas.literal(f"{look(backend).name} {how}".strip())
 
 
 def _style(name: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _camera(dim: int) -> Camera:
 
 
 def _view(dim: int) -> FloatArray:
-    """(2, dim) from places to the screen."""
+    """(2, dim) from positions to the screen."""
     axes, _, _ = _camera(dim).project(np.eye(dim))
     return axes.T * np.array([[1.0], [-1.0]])
 
@@ -114,10 +114,10 @@ def _solids(solids: Solids, state: State, view: FloatArray) -> list[dict[str, An
 
 def _balls(solids: Solids, state: State) -> list[dict[str, Any]]:
     """Circles of discs and spheres, far ones first."""
-    places, near, _ = _camera(solids.scene.dim).project(state.position[solids.balls])
+    flat, near, _ = _camera(solids.scene.dim).project(state.position[solids.balls])
     fixed = solids.scene.bodies.fixed[solids.balls]
     return [
-        {"circle": [places[k, 0], -places[k, 1], solids.radii[k]], "fixed": bool(fixed[k])}
+        {"circle": [flat[k, 0], -flat[k, 1], solids.radii[k]], "fixed": bool(fixed[k])}
         for k in np.argsort(near, kind="stable")
     ]
 
@@ -140,9 +140,9 @@ def _heads(anchor: FloatArray, load: Load) -> FloatArray:
     if load.kind != WEIGHT:
         return anchor[None]
     ends = np.array(np.meshgrid(*zip(load.low[1:], load.high[1:], strict=True)))
-    places = ends.reshape(len(load.low) - 1, -1).T
-    heights = np.full((len(places), 1), anchor[-1])
-    return np.vstack([anchor, np.hstack([places, heights])])
+    positions = ends.reshape(len(load.low) - 1, -1).T
+    heights = np.full((len(positions), 1), anchor[-1])
+    return np.vstack([anchor, np.hstack([positions, heights])])
 
 
 def _picture(
