@@ -149,8 +149,8 @@ def run_and_show(
 
 def _table(records: Sequence[Record]) -> Any:
     """One line for each solver, formulation, call and tolerance, over all problems and orders."""
-    columns = ("backend", "formulation", "asked", "outcomes", "claims true")
-    columns += ("median time", "distance")
+    columns = ["backend", "formulation", "asked", "outcomes", "claims true"]
+    columns += ["median time", "distance"]
     table = output.table(*columns, numbers=columns[4:], wrap=columns[:4])
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:

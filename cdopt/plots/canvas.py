@@ -81,10 +81,8 @@ def panels(
 
 
 def grid_columns(panels: int) -> int:
-    """Number of columns that leaves few places empty."""
-    if panels in (5, 6):
-        return 3
-    return 5 if panels in (9, 10) else min(max(panels, 1), 4)
+    """Number of columns, at most four, that leaves few places empty."""
+    return 3 if panels in (5, 6, 9) else min(max(panels, 1), 4)
 
 
 def colour_bar(

@@ -117,7 +117,7 @@ def _panels(
     shown = [(s, f) for s, f in everything if s is not compatible] or everything
     alone = len(shown) == 1 and shown[0][0] is compatible
     reference = None if compatible is None or alone else compatible.f
-    columns = min(canvas.grid_columns(len(shown)), 4)
+    columns = canvas.grid_columns(len(shown))
     figure, axes = canvas.panels(len(shown), columns, _TALL, sharex=True, sharey=True)
     for panel in axes:
         canvas.quiet_axes(panel)

@@ -71,7 +71,7 @@ def complementarity(
     smallest = float(sizes[sizes > _DEEPEST].min(initial=1e-6))
     edge = 10.0 ** (np.floor(np.log10(smallest)) - 1.0)  # where zero is drawn
     top = 10.0 ** np.ceil(np.log10(1.5 * max(1.0, float(sizes.max(initial=0.0)))))
-    columns = min(canvas.grid_columns(len(shown)), 4)
+    columns = canvas.grid_columns(len(shown))
     figure, axes = canvas.panels(len(shown), columns, 2.2, sharex=True, sharey=True)
     for panel, (solution, _, _), (force, gap) in zip(axes, shown, pairs, strict=True):
         _logarithmic_axes(panel, edge, top, tol)
