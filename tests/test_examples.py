@@ -164,11 +164,11 @@ def test_mixed_stiffness() -> None:
 
 def test_mixed_stiffness_what_if() -> None:
     stiffness = "stiffness = [1.0, 3.0, 1.0]"
-    near(what_if(4, stiffness, "stiffness = [3.0, 1.0, 1.0]")["forces"], [3.75, 2.5, 3.75])
-    near(what_if(4, stiffness, "stiffness = [1e3, 3e3, 1e3]")["forces"], [2, 6, 2])
-    steeper = what_if(4, "HERTZ = 2.5", "HERTZ = 10.0")["hertz_forces"]
-    flatter = what_if(4, "HERTZ = 2.5", "HERTZ = 1.5")["hertz_forces"]
-    assert steeper[1] < 3.1902 < 10 / 3 < flatter[1]
+    left = what_if(4, stiffness, "stiffness = [3.0, 1.0, 1.0]", "HERTZ = 2.5", "HERTZ = 10.0")
+    near(left["forces"], [3.75, 2.5, 3.75])
+    stiffer = what_if(4, stiffness, "stiffness = [1e3, 3e3, 1e3]", "HERTZ = 2.5", "HERTZ = 1.5")
+    near(stiffer["forces"], [2, 6, 2])
+    assert left["hertz_forces"][1] < 3.1902 < 10 / 3 < stiffer["hertz_forces"][1]
     far = what_if(4, "load_place = 0.2", "load_place = 0.4")
     near(far["hooke_forces"], [0, 2, 8])
     near(far["hertz_forces"], [0, 2, 8])

@@ -324,10 +324,10 @@ def _deepest_corner(pair: Pair, kind: int, face: int, depth: float, n: Vector) -
             best, corner = height, v
     p = row(pair.x, corner)
     if kind == FACE_OF_FIRST:
-        at = along(p, -depth, n)
-        _add(pair, net.face_label[face], net.vertex_label[corner], depth, n, at)
+        la, lb, at = net.face_label[face], net.vertex_label[corner], along(p, -depth, n)
     else:
-        _add(pair, net.vertex_label[corner], net.face_label[face], depth, n, p)
+        la, lb, at = net.vertex_label[corner], net.face_label[face], p
+    _add(pair, la, lb, depth, n, at)
 
 
 # --- points of faces ---------------------------------------------------------------------------
@@ -338,10 +338,10 @@ def _face_points(pair: Pair, n: Vector, inside: float) -> float:
     """Points on faces that lie flat across n; the least distance among them."""
     first = _flat_face(pair, pair.a, n)
     second = _flat_face(pair, pair.b, times(-1.0, n))
-    least = min(
-        _corners_over_face(pair, 0, first, n, inside),
-        _corners_over_face(pair, 1, second, n, inside),
-    )
+    least = np.inf
+    for side in range(2):
+        face = first if side == 0 else second
+        least = min(least, _corners_over_face(pair, side, face, n, inside))
     if first >= 0 or second >= 0:
         least = min(least, _crossing_edges(pair, first, second, n, inside))
     return least
@@ -369,7 +369,8 @@ def _corners_over_face(pair: Pair, side: int, face: int, n: Vector, inside: floa
     m = row(pair.normals, face)
     base = row(x, net.loop[net.first_loop[face]])
     rounding = net.radius[piece] + net.radius[other]
-    towards_face = times(-1.0 if side == 0 else 1.0, n)
+    sign = 1.0 if side == 0 else -1.0
+    towards_face = times(-sign, n)
     for v in range(net.first_vertex[other], net.first_vertex[other + 1]):
         p = row(x, v)
         height = dot(m, minus(p, base))
@@ -378,12 +379,10 @@ def _corners_over_face(pair: Pair, side: int, face: int, n: Vector, inside: floa
         if not _corner_faces(pair, other, v, towards_face):
             continue
         if side == 0:
-            at = along(p, -height, m)
-            near = _add(pair, net.face_label[face], net.vertex_label[v], height, m, at)
+            la, lb, at = net.face_label[face], net.vertex_label[v], along(p, -height, m)
         else:
-            back = times(-1.0, m)
-            near = _add(pair, net.vertex_label[v], net.face_label[face], height, back, p)
-        least = min(least, near)
+            la, lb, at = net.vertex_label[v], net.face_label[face], p
+        least = min(least, _add(pair, la, lb, height, times(sign, m), at))
     return least
 
 

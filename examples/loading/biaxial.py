@@ -16,12 +16,13 @@ import numpy as np
 
 from cdopt import InvalidInput, SolveFailed
 from cdopt._util import checks
+from cdopt._util.parameters import whole
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium
 from cdopt.scene import Scene, State
 
-from .compression import MOST
+from .compression import MOST, MOST_STEPS
 from .record import LoadingPath, first_state, follow, work
 from .walls import area, facing, pairs, pressure_force, shifted, span, wall_number
 
@@ -79,7 +80,7 @@ class Biaxial(LoadingPath):
 
     @property
     def lateral_stress(self) -> np.ndarray:
-        """(n, dim − 1) Pa, as found."""
+        """(n, dim − 1) Pa, as computed."""
         return self.stress[:, 1:]
 
     @property
@@ -143,10 +144,9 @@ def confine(
         off = max(abs(needed[wall] - pushed[wall]) / needed[wall] for wall in wanted)
         if off <= accuracy:
             return replace(rest, passes=passes)
-    raise SolveFailed(
-        f"areas of pressed walls still change by {off:.1e} of themselves",
-        backend=str(options.get("backend", "newton")), status=f"{passes} passes",
-    )  # fmt: skip
+    message = f"areas of pressed walls still change by {off:.1e} of themselves"
+    backend = str(options.get("backend", "newton"))
+    raise SolveFailed(message, backend=backend, status=f"{passes} passes")
 
 
 def biaxial(
@@ -188,8 +188,7 @@ def biaxial(
     sides = [pair[1] for pair in pairs(scene, scene.initial) if top not in pair]
     level = checks.scalar("stress", stress, above=0.0)
     last = checks.scalar("strain", strain, at_most=MOST)
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InvalidInput("steps", checks.describe(steps), "a whole number from 1")
+    whole("steps", steps, 1, MOST_STEPS)
     options = {"neighbours": VerletList(scene), **options}
     state = first_state(scene, start)
     everywhere = dict.fromkeys((top, *sides), level)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cdopt import InvalidInput
 from cdopt._util import checks
+from cdopt._util.parameters import whole
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium
@@ -19,6 +20,7 @@ from .walls import area as area_of
 from .walls import pressure_force, shifted, span, wall_number
 
 MOST = 0.9  # strain
+MOST_STEPS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +129,7 @@ def _strains(strain: object, steps: int | None) -> np.ndarray:
     """(n + 1,) strains, from 0."""
     if np.ndim(strain) == 0:
         last = checks.scalar("strain", strain, at_most=MOST)
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise InvalidInput("steps", checks.describe(steps), "a whole number from 1")
-        return np.linspace(0.0, last, steps + 1)
+        return np.linspace(0.0, last, whole("steps", steps, 1, MOST_STEPS) + 1)
     strains = checks.vector("strain", strain, None)
     if steps is not None:
         raise InvalidInput("steps", checks.describe(steps), "none beside a list of strains")

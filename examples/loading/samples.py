@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import whole
 from cdopt.scene import Body, HalfSpace, Material, Scene, Spheres
 
+MOST = 10**6
 _LOOSE = 1.025  # of the largest disc: half a cell of the lattice they start on
 
 
 def disc_box(
-    n: int = 60, *, radius: float = 0.01, spread: float = 0.3, stiffness: float = 1e6,
-    density: float = 2000.0, power: checks.Power = 2.0, seed: int = 0,
-) -> Scene:  # fmt: skip
+    n: int = 60,
+    *,
+    radius: float = 0.01,
+    spread: float = 0.3,
+    stiffness: float = 1e6,
+    density: float = 2000.0,
+    power: checks.Power = 2.0,
+    seed: int = 0,
+) -> Scene:
     """Discs of random sizes, loose and apart, between four walls, without gravity.
 
     Walls are floor, left, right and top, bodies 0 to 3. Discs start on a square lattice wide
@@ -32,10 +39,10 @@ def disc_box(
     ------
     InvalidInput : a number out of range.
     """
-    count = _whole("n", n, 1)
+    count = whole("n", n, 1, MOST)
     share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
     mean = checks.scalar("radius", radius, above=0.0)
-    random = np.random.default_rng(_whole("seed", seed, 0))
+    random = np.random.default_rng(whole("seed", seed, 0, MOST))
     radii = mean * (1.0 + share * random.uniform(-1.0, 1.0, count))
     cell = 2.0 * _LOOSE * mean * (1.0 + share)
     side = int(np.ceil(np.sqrt(count)))
@@ -58,9 +65,13 @@ def disc_box(
 
 
 def disc_pile(
-    rows: int = 3, *, diameter: float = 0.02, stiffness: float = 1e6, density: float = 2000.0,
+    rows: int = 3,
+    *,
+    diameter: float = 0.02,
+    stiffness: float = 1e6,
+    density: float = 2000.0,
     power: checks.Power = 2.0,
-) -> Scene:  # fmt: skip
+) -> Scene:
     """A pile of equal discs in the plane, one less in each row, on a fixed row.
 
     Bodies are numbered by row from below, then by x: the last one is the top.
@@ -74,17 +85,15 @@ def disc_pile(
     ------
     InvalidInput : a number out of range.
     """
-    base = _whole("rows", rows, 2)
+    base = whole("rows", rows, 2, MOST)
     d = checks.scalar("diameter", diameter, above=0.0)
     row = np.repeat(np.arange(base), base - np.arange(base))
-    place = np.concatenate([np.arange(base - j) for j in range(base)])
-    centres = d * np.column_stack([place + 0.5 * row, np.sqrt(0.75) * row])
+    column = np.concatenate([np.arange(base - j) for j in range(base)])
+    centres = d * np.column_stack([column + 0.5 * row, np.sqrt(0.75) * row])
     grain = Material(name="grain", stiffness=stiffness)
     discs = Spheres(centres, 0.5 * d, fixed=row == 0, density=density, material="grain")
-    return Scene(
-        [discs], dim=2, power=power, materials=[grain], name="disc-pile",
-        title="A pile of discs on a fixed row",
-    )  # fmt: skip
+    title = "A pile of discs on a fixed row"
+    return Scene([discs], dim=2, power=power, materials=[grain], name="disc-pile", title=title)
 
 
 def box_walls(width: float, height: float) -> list[Body]:
@@ -95,10 +104,3 @@ def box_walls(width: float, height: float) -> list[Body]:
         Body(HalfSpace([-1.0, 0.0]), [width, 0.0], name="right"),
         Body(HalfSpace([0.0, -1.0]), [0.0, height], name="top"),
     ]
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**6:
-        expected = f"a whole number from {least} to 1000000"
-        raise InvalidInput(name, checks.describe(value), expected)
-    return value

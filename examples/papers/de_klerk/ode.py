@@ -74,12 +74,13 @@ class Model:
         tied = {tuple(bond) for bond in scene.bonds.tolist()}
         bonded = np.array([tuple(pair) in tied for pair in free[pairs].tolist()], dtype=bool)
         other = np.zeros(0, dtype=np.int64) if walls is None else walls.body
+        normals = np.zeros((0, 3)) if walls is None else walls.columns["normal"]
         against = np.stack([np.repeat(other, n), np.tile(free, other.size)], axis=1)
         return cls(
             bodies.mass[free], bodies.reach[free],
             bodies.mass[free, None] * scene.gravity + bodies.force[free],
             pairs, np.where(bonded, scene.bond_stiffness or 0.0, k), bonded,
-            bodies.position[other], _normals(scene),
+            bodies.position[other], normals,
             contact_stiffness(scene, against).reshape(other.size, n),
             scene.damping, scene.gamma_t,
         )  # fmt: skip
@@ -279,12 +280,3 @@ def _parts(y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions, velocities and angular velocities (n, 3)."""
     x, v, w = y.reshape(3, n, 3)
     return x, v, w
-
-
-def _normals(scene: Scene) -> np.ndarray:
-    """(walls, 3) outward unit normals of the half-spaces."""
-    walls = scene.bodies.table(HalfSpace)
-    if walls is None:
-        return np.zeros((0, 3))
-    normal = np.asarray(walls.columns["normal"], dtype=np.float64)
-    return normal / np.linalg.norm(normal, axis=1, keepdims=True)

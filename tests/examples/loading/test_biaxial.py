@@ -32,7 +32,7 @@ def test_a_square_lattice(rows, columns):
     np.testing.assert_allclose(run.fabric[0], np.diag(bonds / max(bonds.sum(), 1)), atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
 def test_stress_is_held_while_a_random_packing_yields(power):
     scene = disc_box(25, seed=1, stiffness=1e6 if power == 2.0 else 1e8, power=power)
     run = biaxial(scene, 5e3, 0.05, 5)
@@ -46,6 +46,7 @@ def test_stress_is_held_while_a_random_packing_yields(power):
     assert all(one.stable for one in run.equilibria)
 
 
+@pytest.mark.slow
 def test_energy_balances_where_nothing_rearranges():
     scene = disc_box(25, seed=1)
     start = confine(scene, {"right": 2e3, "top": 2e3})
