@@ -11,7 +11,7 @@ from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
-from cdopt.dynamics.method import Integrator, Method, Run, Stage, StepTaken
+from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
 from cdopt.dynamics.records import Frame
 from cdopt.dynamics.running import Interrupted, StepFailed
 from cdopt.dynamics.simulate import METHODS, simulate
@@ -29,9 +29,9 @@ __all__ = [
     "Interrupted",
     "Method",
     "QuasiStaticSteps",
-    "Run",
     "RunSummary",
     "Stage",
+    "StepContext",
     "StepFailed",
     "StepTaken",
     "Trajectory",

@@ -108,22 +108,22 @@ class Motion:
         return cls(t, x, v, turning, heavy, inertia[:, None] * turning)
 
 
-Run = Trajectory | Motion
+History = Trajectory | Motion
 
 
-def translational_energy(run: Run) -> FloatArray:
+def translational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ m |v|² of the free bodies, J."""
     motion = Motion.of(run)
     return np.asarray(0.5 * np.einsum("n,fni,fni->f", motion.mass, motion.v, motion.v))
 
 
-def rotational_energy(run: Run) -> FloatArray:
+def rotational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
     return np.asarray(0.5 * np.einsum("fni,fni->f", motion.w, motion.spin))
 
 
-def kinetic_energy(run: Run) -> FloatArray:
+def kinetic_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ m |v|² + ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
     return translational_energy(motion) + rotational_energy(motion)
@@ -135,13 +135,13 @@ def potential_energy(scene: Scene, state: State) -> float:
     return -float(scene.bodies.mass[free] @ (state.position[free] @ scene.gravity))
 
 
-def momentum(run: Run) -> FloatArray:
+def momentum(run: History) -> FloatArray:
     """(frames, dim) Σ m v of the free bodies, N s."""
     motion = Motion.of(run)
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.v))
 
 
-def angular_momentum(run: Run) -> FloatArray:
+def angular_momentum(run: History) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w of the free bodies about the origin, N m s."""
     motion = Motion.of(run)
     push = motion.mass[:, None] * motion.v
@@ -169,7 +169,7 @@ def total_energy(run: Trajectory) -> FloatArray:
     return np.asarray(np.sum(parts, axis=0)[rows])
 
 
-def restitution(run: Run, pair: tuple[int, int] = (0, 1)) -> float:
+def restitution(run: History, pair: tuple[int, int] = (0, 1)) -> float:
     """Coefficient of restitution of a collision of two bodies.
 
     The normal speed at which they part in the last frame over that at which they meet in the
@@ -203,7 +203,7 @@ def restitution(run: Run, pair: tuple[int, int] = (0, 1)) -> float:
     return -later / before
 
 
-def mean_kinetic_energy(run: Run) -> FloatArray:
+def mean_kinetic_energy(run: History) -> FloatArray:
     """(frames,) kinetic energy per free body, translation and rotation, J.
 
     De Klerk et al. (2021), equation (35).
@@ -212,7 +212,7 @@ def mean_kinetic_energy(run: Run) -> FloatArray:
     return kinetic_energy(motion) / motion.mass.size
 
 
-def velocity_fluctuation(run: Run) -> FloatArray:
+def velocity_fluctuation(run: History) -> FloatArray:
     """(frames,) mean square of what velocities differ from their mean, per axis, m²/s².
 
     (1/dim) Σ |v − v̄|² / n, with v̄ the mean over all free bodies: a granular temperature, in
@@ -223,7 +223,7 @@ def velocity_fluctuation(run: Run) -> FloatArray:
     return np.asarray((off**2).mean(axis=(1, 2)))
 
 
-def centre_of_mass(run: Run) -> FloatArray:
+def centre_of_mass(run: History) -> FloatArray:
     """(frames, dim) Σ m x / Σ m of the free bodies, m."""
     motion = Motion.of(run)
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())

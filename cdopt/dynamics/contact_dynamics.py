@@ -21,7 +21,7 @@ from cdopt.backends.osqp_session import at_work
 from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision import step as contact_step
-from cdopt.dynamics.method import Run, Stage, StepTaken
+from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
@@ -63,25 +63,39 @@ class _ContactDynamics:
         checks.scalar("v_min", self.v_min, at_least=0.0)
         checks.choice("turning", self.turning, TURNINGS)
 
-    def _start(self, run: Run, name: str) -> WarmStart | None:
-        """Forces of the step before as a start; their motion belongs to another network."""
-        if not self.warm_start or name not in run.memory:
-            return None
-        return WarmStart(run.memory[name], contact_ids=run.memory["ids"])
-
-    def _first(self, run: Run, backend: Backend) -> Backend:
-        """What solves the first problem of each step; with warm starts it may have a memory."""
+    def _first(self, run: StepContext, backend: Backend) -> Backend:
+        """The solver of the first problem; with warm starts OSQP keeps its set-up."""
         if not self.warm_start:
             return backend
-        found: Backend = run.workspace.setdefault("classic", at_work(backend))
-        return found
+        session: Backend = run.workspace.setdefault("classic", at_work(backend))
+        return session
 
-    def _remember(self, run: Run, contacts: Contacts, **forces: FloatArray) -> None:
+    def _solve(
+        self,
+        run: StepContext,
+        name: str,
+        problem: ClassicCD | CompatibleCD,
+        backend: Backend,
+        **more: Any,
+    ) -> StepSolution:
+        """Solve a problem of the step whose forces are ``name``.
+
+        A warm start takes the forces of the step before; their motion belongs to another network.
+        """
+        start = None
+        if self.warm_start and name in run.memory:
+            start = WarmStart(run.memory[name], contact_ids=run.memory["ids"])
+        solution: StepSolution = problem.solve(
+            backend, tol=self.tol, warm_start=start, check=run.strict, **more
+        )
+        return solution
+
+    def _remember(self, run: StepContext, contacts: Contacts, **forces: FloatArray) -> None:
         if self.warm_start:
             sound = {name: f for name, f in forces.items() if np.isfinite(f).all()}
             run.memory = {"ids": contacts.contact_ids, **sound}
 
-    def _step(self, run: Run, state: State, contacts: Contacts) -> ContactStep:
+    def _step(self, run: StepContext, state: State, contacts: Contacts) -> ContactStep:
         if run.scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
@@ -89,7 +103,7 @@ class _ContactDynamics:
             run.scene, state, contacts, run.dt, v_min=self.v_min, turning=self.turning
         )
 
-    def _ended(self, run: Run, state: State, motion: FloatArray) -> State:
+    def _ended(self, run: StepContext, state: State, motion: FloatArray) -> State:
         return advance(run.scene, state, motion, run.dt, turning=self.turning)
 
     def _settings(self, **backends: str | Backend) -> dict[str, Any]:
@@ -123,8 +137,8 @@ class ClassicSteps(_ContactDynamics):
     def __post_init__(self) -> None:
         super().__post_init__()
         names = ("backend", "classic_backend")
-        given = [name for name in names if getattr(self, name) is not None]
-        solvers = [resolved(name, getattr(self, name)) for name in given]
+        stated = [(name, getattr(self, name)) for name in names]
+        solvers = [resolved(name, value) for name, value in stated if value is not None]
         if solvers and solvers[0] != solvers[-1]:
             raise InvalidInput("backend", "two solvers for one problem", " or ".join(names))
         object.__setattr__(self, "_solver", (solvers or [resolve(FIRST_BACKEND)])[0])
@@ -133,7 +147,7 @@ class ClassicSteps(_ContactDynamics):
         """The settings as plain values."""
         return self._settings(backend=self._solver)
 
-    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
         """One step.
 
         Raises
@@ -143,12 +157,7 @@ class ClassicSteps(_ContactDynamics):
         clock = [time.perf_counter()]
         problem = self._step(run, state, contacts)
         clock.append(time.perf_counter())
-        solution = ClassicCD(problem).solve(
-            self._first(run, self._solver),
-            tol=self.tol,
-            warm_start=self._start(run, "f"),
-            check=run.strict,
-        )
+        solution = self._solve(run, "f", ClassicCD(problem), self._first(run, self._solver))
         motion, forces = answer(solution)
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces)
@@ -202,7 +211,7 @@ class CompatibleSteps(_ContactDynamics):
         shown = self._settings(backend=self.backend, classic_backend=self.classic_backend)
         return {**shown, "closed_tol": self.closed_tol}
 
-    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
         """One step.
 
         Raises
@@ -213,30 +222,18 @@ class CompatibleSteps(_ContactDynamics):
         problem = self._step(run, state, contacts)
         clock.append(time.perf_counter())
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
-        first = both.classic_cd.solve(
-            self._first(run, resolve(self.classic_backend)),
-            tol=self.tol,
-            warm_start=self._start(run, "f_classic"),
-            check=run.strict,
-        )
+        backend = self._first(run, resolve(self.classic_backend))
+        first = self._solve(run, "f_classic", both.classic_cd, backend)
         motion, classic = answer(first)
         clock.append(time.perf_counter())
-        second = (
-            both.solve(
-                self.backend,
-                classic=first,
-                tol=self.tol,
-                warm_start=self._start(run, "f"),
-                check=run.strict,
-            )
-            if first.f is not None
-            else None
-        )
+        second = None
+        if first.f is not None:
+            second = self._solve(run, "f", both, resolve(self.backend), classic=first)
         forces = np.full(contacts.nc, np.nan) if second is None or second.f is None else second.f
         clock.append(time.perf_counter())
         self._remember(run, contacts, f=forces, f_classic=classic)
         closed = {} if second is None else second.provenance["closed"]
-        words = ("contacts", "tol", "projected")
+        keys = ("contacts", "tol", "projected")
         return StepTaken(
             state=self._ended(run, state, motion),
             forces={"f": forces, "f_classic": classic},
@@ -245,8 +242,8 @@ class CompatibleSteps(_ContactDynamics):
                 "forces": stage(second, clock[3] - clock[2]),
             },
             measures={
-                name: float(closed.get(word, np.nan))
-                for name, word in zip(self.measures, words, strict=True)
+                name: float(closed.get(key, np.nan))
+                for name, key in zip(self.measures, keys, strict=True)
             },
             seconds_assemble=clock[1] - clock[0],
             solution=second or first,
@@ -254,7 +251,7 @@ class CompatibleSteps(_ContactDynamics):
 
 
 def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
-    """v⁺ and f of a classic solve; of one without an answer its iterate, recorded as not ok.
+    """v⁺ and f of a classic solve, or its last iterate, which is recorded as not ok.
 
     Raises
     ------
@@ -275,13 +272,13 @@ def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
 
 
 def stage(solution: StepSolution | None, seconds: float) -> Stage:
-    """A solve in numbers; None was not begun, for want of forces to start from."""
+    """The numbers of a solve; None was not begun, because the first left no forces."""
     if solution is None:
         return Stage(np.inf, False, False, -1, seconds, "not begun")
-    held = solution.certificate
+    certificate = solution.certificate
     return Stage(
-        residual=np.inf if held is None else held.worst,
-        ok=held is not None and held.ok and solution.f is not None,
+        residual=np.inf if certificate is None else certificate.worst,
+        ok=certificate is not None and certificate.ok and solution.f is not None,
         claimed=solution.claimed,
         iterations=-1 if solution.iterations is None else solution.iterations,
         seconds=seconds,
@@ -290,7 +287,7 @@ def stage(solution: StepSolution | None, seconds: float) -> Stage:
 
 
 def resolved(name: str, backend: Any) -> Backend:
-    """The settings object behind a name, under the argument's own name in errors."""
+    """The settings object of a name; errors name the argument."""
     try:
         return resolve(backend)
     except InvalidInput as error:

@@ -17,14 +17,14 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
-from cdopt.collision import VerletList, move
+from cdopt.collision import VerletList, detect, move
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic_energy import contact_state
 from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
-from cdopt.dynamics.method import Run, Stage, StepTaken
+from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.dynamics.records import ContactState
-from cdopt.dynamics.relinearised import Passes, Relinearised
+from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Relinearised
 from cdopt.dynamics.spheres import (
     DIVERGED,
     DONE,
@@ -45,18 +45,25 @@ from cdopt.scene import Scene, State
 SPLITS = {"paper": PAPER, "forced": FORCED}
 SOLVERS = ("cg", "direct")
 PATHS = ("native", "cvxpy")
-_CYCLES = 1e-6  # a step that still changes by more than this share does not settle
 _LIMIT = 60  # Newton iterations of a step: five are many
 _WHY = {
     DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
     NOT_CERTIFIED: "the residual, {residual:.1e} of what acts on a body, is above the tolerance",
-    TOO_DEEP: "two bodies overlap by more than a radius",
-    TOO_FAST: "a body goes further in one step than its contacts can be foreseen",
+    TOO_DEEP: OVERLAP_TOO_DEEP,
+    TOO_FAST: STEP_TOO_LONG,
 }
 
 
+class _ElasticSteps:
+    """Forces, solves and measures of a step, common to the methods with elastic contacts."""
+
+    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stages: ClassVar[tuple[str, ...]] = ("step",)
+    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+
+
 @dataclass(frozen=True, kw_only=True)
-class VariationalSteps:
+class VariationalSteps(_ElasticSteps):
     """The variational integrator.
 
     Parameters
@@ -90,26 +97,19 @@ class VariationalSteps:
     tol: float = 1e-12
 
     name: ClassVar[str] = "variational"
-    forces: ClassVar[tuple[str, ...]] = ("f",)
-    stages: ClassVar[tuple[str, ...]] = ("step",)
-    measures: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
         alpha = checks.scalar("alpha", self.alpha, at_least=0.0)
         if not alpha < 1.0 or 0.0 < alpha < LEAST_ALPHA:
-            wanted = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
-            raise InvalidInput("alpha", f"{alpha:g}", wanted)
+            expected = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
+            raise InvalidInput("alpha", f"{alpha:g}", expected)
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
-        self._choose()
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
-
-    def _choose(self) -> None:
-        """The path's own solver; one that the path does not use is refused."""
         for name, path in (("backend", "cvxpy"), ("solver", "native")):
             if getattr(self, name) is not None and self.path != path:
-                found = f"{getattr(self, name)!r} with path {self.path!r}"
-                raise InvalidInput(name, found, f"path {path!r}, which uses it")
+                both = f"{getattr(self, name)!r} with path {self.path!r}"
+                raise InvalidInput(name, both, f"path {path!r}, which uses it")
         if self.path == "native":
             chosen = checks.choice("solver", self.solver or "cg", SOLVERS)
             object.__setattr__(self, "solver", chosen)
@@ -123,7 +123,7 @@ class VariationalSteps:
             return {**shown, "solver": self.solver}
         return {**shown, "backend": repr(self.backend)}
 
-    def begin(self, run: Run, state: State) -> StepTaken:
+    def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
 
         Raises
@@ -135,7 +135,7 @@ class VariationalSteps:
             return _taken(state, contact_state(run.scene, state, self._linearised(run)[1]))
         return _taken(state, stepper(run).contacts(state))
 
-    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
         if self.path == "cvxpy":
             return self._linearise(run, state, steps)
@@ -149,48 +149,34 @@ class VariationalSteps:
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
         return _taken(ended.state, contacts, stage, ended.done, failure)
 
-    def _linearise(self, run: Run, state: State, steps: int) -> StepTaken:
+    def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
         work, neighbours = self._linearised(run)
         started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
         ok = claimed = True
         evidence: object = None
-        while done < steps and not failure:
+        while done < steps:
             try:
                 taken = work.step(state)
             except SolveFailed as error:
                 failure, evidence = str(error), error
                 break
-            failure, evidence = self._refusal(taken, run.strict), taken.solution
+            evidence = solution = taken.solution
+            size = np.inf if solution.certificate is None else solution.certificate.worst
+            failure = taken.failure
+            if not failure and run.strict and not solution.ok:
+                failure = (
+                    f"the certificate fails at {size:.1e}: the solver says {solution.status!r}"
+                )
             if failure:
                 break
             state, done, passes = taken.state, done + 1, passes + taken.passes
-            certificate = taken.solution.certificate
-            worst = max(worst, np.inf if certificate is None else certificate.worst)
-            ok, claimed = ok and taken.solution.ok, claimed and taken.solution.claimed
+            worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
         stage = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
         contacts = contact_state(run.scene, state, neighbours)
         return _taken(state, contacts, stage, done, failure, evidence if failure else None)
 
-    def _refusal(self, taken: Passes, strict: bool) -> str:
-        """Why a step through CVXPY cannot be taken; "" if it can."""
-        if not taken.change <= max(self.tol, _CYCLES):
-            return (
-                f"linearising again {taken.passes} times still changes the step by "
-                f"{taken.change:.1e} of itself: it cycles, or the time step is too large; "
-                f"the deepest contact is of {taken.deepest}"
-            )
-        if taken.too_deep:
-            return f"{_WHY[TOO_DEEP]}: {taken.deepest}"
-        if taken.too_far:
-            return f"{_WHY[TOO_FAST]}: {taken.too_far}"
-        if strict and not taken.solution.ok:
-            certificate = taken.solution.certificate
-            size = np.inf if certificate is None else certificate.worst
-            return f"the certificate fails at {size:.1e}: the solver says {taken.solution.status!r}"
-        return ""
-
-    def _linearised(self, run: Run) -> tuple[Relinearised, VerletList]:
+    def _linearised(self, run: StepContext) -> tuple[Relinearised, VerletList]:
         """The run's convex problems and a neighbour list, made when first asked for."""
         if "linearised" not in run.workspace:
             require_elastic(run.scene)
@@ -202,22 +188,20 @@ class VariationalSteps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VelocityVerletSteps:
+class VelocityVerletSteps(_ElasticSteps):
     """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
 
     Damping sees the velocities of the half step, as in LAMMPS.
     """
 
     name: ClassVar[str] = "velocity-verlet"
-    forces: ClassVar[tuple[str, ...]] = ("f",)
     stages: ClassVar[tuple[str, ...]] = ()
-    measures: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def settings(self) -> dict[str, Any]:
         """It has none."""
         return {}
 
-    def begin(self, run: Run, state: State) -> StepTaken:
+    def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
 
         Raises
@@ -231,7 +215,7 @@ class VelocityVerletSteps:
         run.memory["force"] = spheres.forces(state)
         return _taken(state, spheres.contacts(state))
 
-    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps.
 
         Raises
@@ -248,7 +232,7 @@ class VelocityVerletSteps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuasiStaticSteps:
+class QuasiStaticSteps(_ElasticSteps):
     """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
 
     Parameters
@@ -256,7 +240,7 @@ class QuasiStaticSteps:
     backend : of every linearised problem.
     tol : of the unbalanced force, as a share of the largest.
     limit : times that a step linearises gaps, at most.
-    travel : how far a body may go in a step, in its own sizes; further away it was not held.
+    travel : how far a body may go in a step, in its own sizes; beyond that the step fails.
 
     Raises
     ------
@@ -269,9 +253,6 @@ class QuasiStaticSteps:
     travel: float = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
-    forces: ClassVar[tuple[str, ...]] = ("f",)
-    stages: ClassVar[tuple[str, ...]] = ("step",)
-    measures: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backend", resolved("backend", self.backend))
@@ -285,7 +266,7 @@ class QuasiStaticSteps:
         names = ("tol", "limit", "travel")
         return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
 
-    def begin(self, run: Run, state: State) -> StepTaken:
+    def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
 
         Raises
@@ -295,7 +276,7 @@ class QuasiStaticSteps:
         require_elastic(run.scene)
         return _taken(state, contact_state(run.scene, state, self._neighbours(run)))
 
-    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many equilibria."""
         scene, neighbours, accept = run.scene, self._neighbours(run), max(self.tol, TOLERANCE)
         started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
@@ -328,12 +309,12 @@ class QuasiStaticSteps:
         return _taken(state, contacts, stage, done, failure, cause)
 
     @staticmethod
-    def _neighbours(run: Run) -> VerletList:
+    def _neighbours(run: StepContext) -> VerletList:
         neighbours: VerletList = run.workspace.setdefault("neighbours", VerletList(run.scene))
         return neighbours
 
 
-def stepper(run: Run) -> SphereStepper:
+def stepper(run: StepContext) -> SphereStepper:
     """The run's compiled steps, made when first asked for."""
     if "stepper" not in run.workspace:
         require_elastic(run.scene)
@@ -364,37 +345,25 @@ def require_elastic(scene: Scene) -> None:
 
 
 def _require_stable(scene: Scene, h: float) -> None:
-    """Refuse a step beyond 2/ω, ω of the stiffest linear spring between any two bodies."""
-    fastest = max(_contact_rate(scene), _bond_rate(scene))
+    """Refuse a step beyond 2/ω, ω of the stiffest linear spring between any two bodies.
+
+    Contacts count for the two lightest bodies of each material.
+    """
+    b, squares = scene.bodies, [0.0]
+    inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
+    if scene.power == HOOKE:
+        order = np.lexsort((-inverse, b.material))
+        rank = np.arange(order.size) - np.searchsorted(b.material[order], b.material[order])
+        pairs = np.array(list(combinations(order[rank < 2], 2)), dtype=np.int64).reshape(-1, 2)
+        pairs = np.sort(pairs[np.isfinite(scene.half_stiffness[pairs]).any(axis=1)], axis=1)
+        squares += (contact_stiffness(scene, pairs) * inverse[pairs].sum(axis=1)).tolist()
+    if scene.bond_stiffness is not None:
+        squares += (scene.bond_stiffness * inverse[scene.bonds].sum(axis=1)).tolist()
+    fastest = max(squares)
     longest = float(2.0 / np.sqrt(fastest)) if fastest else np.inf
     if h >= longest:
-        wanted = f"less than {longest:.3g} s, beyond which it is unstable"
-        raise InvalidInput("dt", f"{h:g} s", wanted)
-
-
-def _contact_rate(scene: Scene) -> float:
-    """Largest ω² of two bodies that may touch, by the lightest of every material, 1/s²."""
-    if scene.power != HOOKE:
-        return 0.0
-    b = scene.bodies
-    inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
-    lightest = []
-    for material in np.unique(b.material):
-        own = np.flatnonzero(b.material == material)
-        lightest += own[np.argsort(-inverse[own], kind="stable")[:2]].tolist()
-    pairs = np.array(list(combinations(lightest, 2)), dtype=np.int64).reshape(-1, 2)
-    pairs = pairs[np.isfinite(scene.half_stiffness[pairs]).any(axis=1)]
-    rates = contact_stiffness(scene, np.sort(pairs, axis=1)) * inverse[pairs].sum(axis=1)
-    return float(rates.max(initial=0.0))
-
-
-def _bond_rate(scene: Scene) -> float:
-    """Largest ω² of a bond, 1/s²."""
-    if scene.bond_stiffness is None or not scene.bonds.size:
-        return 0.0
-    b = scene.bodies
-    inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
-    return float(scene.bond_stiffness * inverse[scene.bonds].sum(axis=1).max())
+        expected = f"less than {longest:.3g} s, beyond which it is unstable"
+        raise InvalidInput("dt", f"{h:g} s", expected)
 
 
 def _taken(
@@ -428,6 +397,11 @@ def _failure(spheres: SphereStepper, ended: Integration, h: float) -> str:
         speed = np.linalg.norm(ended.state.velocity, axis=1)
         k = int(np.argmax(speed))
         why += f": {label(k)}, {h * speed[k]:.3g} m"
-    i, j, gap = spheres.nearest(ended.state, h)
-    pair = f"; the deepest contact is of {label(i)} with {label(j)}, gap {gap:.3g} m"
-    return f"{why}{pair if i >= 0 else ''}; the time step may be too large"
+    coming = State(0.0, move(ended.state, ended.state.v, h), ended.state.v)
+    contacts = detect(spheres.scene, coming, spheres.skin)
+    if contacts.nc:
+        worst = int(np.argmin(contacts.phi))
+        i, j = contacts.bodies[worst]
+        pair = f"{label(i)} with {label(j)}, gap {contacts.phi[worst]:.3g} m"
+        why += f"; the deepest contact is of {pair}"
+    return f"{why}; the time step may be too large"

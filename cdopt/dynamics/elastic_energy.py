@@ -1,4 +1,4 @@
-"""The elastic energy of a scene at one state: forces, unknowns and curvature.
+"""Elastic energy of a scene: its forces, degrees of freedom and curvature in one state.
 
     ∇²E = Bᵀ w″(−Φ) B − Σ w′(−Φ) ∇²Φ
 
@@ -96,23 +96,23 @@ class Unknowns:
         ------
         InvalidInput : not a half-space of the scene, or not a force.
         """
-        given = {} if pushed is None else pushed
-        if not isinstance(given, Mapping):
-            raise InvalidInput("pushed", checks.describe(given), "forces in N by numbers of walls")
+        forces = {} if pushed is None else pushed
+        if not isinstance(forces, Mapping):
+            raise InvalidInput("pushed", checks.describe(forces), "forces in N by numbers of walls")
         b, dofs = scene.bodies, scene.dofs
-        for wall, force in given.items():
+        for wall, force in forces.items():
             if not isinstance(wall, int | np.integer) or not 0 <= wall < b.nb:
                 raise InvalidInput("pushed", checks.describe(wall), "numbers of half-spaces")
             if b.kind[wall] != SHAPES.index(HalfSpace):
                 raise InvalidInput("pushed", b.label(int(wall)), "a half-space")
             checks.scalar(f"pushed[{wall}]", force)
-        walls = np.array([int(w) for w in given], dtype=np.int64)
+        walls = np.array([int(w) for w in forces], dtype=np.int64)
         turns = dofs.column >= scene.dim
         lever = np.where(turns, b.reach[dofs.body], 1.0)
         return cls(
             scene=scene,
             walls=walls,
-            push=np.array(list(given.values()), dtype=np.float64),
+            push=np.array(list(forces.values()), dtype=np.float64),
             lever=np.append(lever, np.ones(walls.size)),
             body=np.append(dofs.body, walls),
         )
@@ -177,8 +177,7 @@ class Curvature:
 
     def step(self, unbalanced: FloatArray) -> FloatArray | None:
         """Newton's step (nv,) where the energy is convex, else None."""
-        shifted = self._shifted(_SHIFT)
-        factor = _factor(shifted)
+        factor = _factor(self._shifted(_SHIFT))
         if factor is None or np.any(factor.U.diagonal() <= 0.0):
             return None
         return np.asarray(factor.solve(unbalanced))
@@ -197,7 +196,7 @@ class Curvature:
         if size <= _DENSE:
             values, vectors = np.linalg.eigh(self.matrix.toarray())
         else:
-            start = np.cos(np.arange(size))  # of all directions something, always the same
+            start = np.cos(np.arange(size))  # a share of every direction, always the same
             below = 1.01 * self.least - _SOFT * self.stiffest
             values, vectors = eigsh(self.matrix, k=1, sigma=below, v0=start, tol=1e-6)
         way = vectors[:, 0]
@@ -209,54 +208,71 @@ class Curvature:
         return sp.csc_array(self.matrix + sp.eye_array(size) * (share * unit))
 
 
-def curvature(
-    unknowns: Unknowns,
-    state: State,
-    contacts: Contacts,
-    B: sp.csr_array,
-    forces: FloatArray,
-    power: float,
-) -> Curvature | None:
-    """∇²E; None where contacts that push are of other shapes than spheres and half-spaces."""
-    steep = slope(contacts, power)
-    loaded = np.flatnonzero(forces != 0.0)
-    kind = unknowns.scene.bodies.kind[contacts.bodies[loaded]]
-    round_ = kind == SHAPES.index(Sphere)
-    if not np.all(round_ | (kind == SHAPES.index(HalfSpace))):
-        return None
-    pairs = loaded[round_.all(axis=1)]
-    matrix, least = B.T @ sp.diags_array(steep) @ B, 0.0
-    if pairs.size:
-        rotating = _rotating(unknowns, state, contacts, pairs, forces[pairs])
-        matrix, least = matrix - rotating, -float(abs(rotating).sum(axis=1).max())
-    return Curvature(sp.csc_array(matrix), float(steep.max(initial=0.0)), least)
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """A state with its contacts and their elastic forces.
 
+    Attributes
+    ----------
+    B : (nc, nv). forces : (nc,) w′(−Φ), N. energy : stored in all contacts, J.
+    """
 
-def _rotating(
-    unknowns: Unknowns, state: State, contacts: Contacts, pairs: np.ndarray, forces: FloatArray
-) -> sp.csr_array:
-    """Σ w′ ∇²Φ (nv, nv) of contacts between spheres."""
-    dim, number = unknowns.scene.dim, unknowns.dofs.number
-    i, j = contacts.bodies[pairs].T
-    apart = np.linalg.norm(state.position[j] - state.position[i], axis=1)
-    n = contacts.normals[pairs]
-    across = np.eye(dim)[None] - n[:, :, None] * n[:, None, :]
-    block = across * (forces / apart)[:, None, None]
-    size = unknowns.lever.size
-    rows, cols, data = [], [], []
-    for a, b, sign in ((i, i, 1.0), (j, j, 1.0), (i, j, -1.0), (j, i, -1.0)):
-        row = np.broadcast_to(number[a, :dim][:, :, None], block.shape)
-        col = np.broadcast_to(number[b, :dim][:, None, :], block.shape)
-        free = (row >= 0) & (col >= 0)
-        rows.append(row[free])
-        cols.append(col[free])
-        data.append(sign * block[free])
-    entries = np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))
-    return sp.csr_array(sp.coo_array(entries, shape=(size, size)))
+    unknowns: Unknowns
+    state: State
+    contacts: Contacts
+    B: sp.csr_array
+    forces: FloatArray
+    energy: float
+
+    @classmethod
+    def of(
+        cls, unknowns: Unknowns, state: State, margin: float, near: VerletList | None = None
+    ) -> Configuration:
+        """Of a state, with contacts of gaps up to ``margin`` m."""
+        contacts = detect(unknowns.scene, state, margin, near)
+        every = np.arange(contacts.nc)
+        forces, energy = elastic_forces(contacts, unknowns.scene.power, every)
+        return cls(unknowns, state, contacts, unknowns.gradient(state, contacts), forces, energy)
+
+    @property
+    def slope(self) -> FloatArray:
+        """w″(−Φ) (nc,), N/m."""
+        return slope(self.contacts, self.unknowns.scene.power)
+
+    def curvature(self) -> Curvature | None:
+        """∇²E; None where contacts that push are of other shapes than spheres and half-spaces."""
+        steep, contacts = self.slope, self.contacts
+        loaded = np.flatnonzero(self.forces != 0.0)
+        kind = self.unknowns.scene.bodies.kind[contacts.bodies[loaded]]
+        is_sphere = kind == SHAPES.index(Sphere)
+        if not np.all(is_sphere | (kind == SHAPES.index(HalfSpace))):
+            return None
+        pairs = loaded[is_sphere.all(axis=1)]
+        matrix, least = self.B.T @ sp.diags_array(steep) @ self.B, 0.0
+        if pairs.size:
+            rotating = self._rotating(pairs)
+            matrix, least = matrix - rotating, -float(abs(rotating).sum(axis=1).max())
+        return Curvature(sp.csc_array(matrix), float(steep.max(initial=0.0)), least)
+
+    def _rotating(self, pairs: IntArray) -> sp.csr_array:
+        """Σ w′ ∇²Φ (nv, nv) of contacts between spheres."""
+        dim, number = self.unknowns.scene.dim, self.unknowns.dofs.number
+        i, j = self.contacts.bodies[pairs].T
+        apart = np.linalg.norm(self.state.position[j] - self.state.position[i], axis=1)
+        n = self.contacts.normals[pairs]
+        across = np.eye(dim)[None] - n[:, :, None] * n[:, None, :]
+        block = across * (self.forces[pairs] / apart)[:, None, None]
+        both = np.stack([number[i, :dim], number[j, :dim]], axis=1).reshape(pairs.size, -1)
+        blocks = np.block([[block, -block], [-block, block]])
+        row, column, blocks = np.broadcast_arrays(both[:, :, None], both[:, None, :], blocks)
+        free = (row >= 0) & (column >= 0)
+        size = self.unknowns.lever.size
+        entries = blocks[free], (row[free], column[free])
+        return sp.csr_array(sp.coo_array(entries, shape=(size, size)))
 
 
 def _factor(matrix: sp.csc_array) -> Any:
-    """L D Lᵀ as L U without pivoting, whose diagonal tells the signs of eigenvalues, or None."""
+    """L U without pivoting, whose diagonal has the signs of the eigenvalues; None if it fails."""
     try:
         factor = splu(
             matrix,

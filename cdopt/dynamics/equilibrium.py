@@ -25,8 +25,8 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.selection import resolve
-from cdopt.collision import Contacts, VerletList, detect, external_forces, gap_gradient
-from cdopt.dynamics.elastic_energy import Curvature, Unknowns, curvature, elastic_forces, slope
+from cdopt.collision import Contacts, VerletList, external_forces, gap_gradient
+from cdopt.dynamics.elastic_energy import Configuration, Unknowns, slope
 from cdopt.formulations import CompliantCD, QuasiStatic
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep
@@ -124,8 +124,9 @@ def equilibrium(
             "quasi-static bonds", f"bonds are linear, contacts have p = {scene.power:g}"
         )
     start = scene.check_state(scene.initial if state is None else state)
-    own = external_forces(scene, start)
-    total = own if load is None else own + checks.vector("load", load, scene.dofs.nv, "N")
+    total = external_forces(scene, start)
+    if load is not None:
+        total = total + checks.vector("load", load, scene.dofs.nv, "N")
     near = VerletList(scene) if neighbours is None else neighbours
     if not float(travel) > 0.0:
         raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
@@ -148,7 +149,7 @@ class _Work:
         near: VerletList,
     ) -> None:
         self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
-        self.own, self.load = load, np.append(load, unknowns.push)
+        self.applied, self.load = load, np.append(load, unknowns.push)
         self.backend, self.tol, self.travel = backend, tol, travel
         b = self.scene.bodies
         self._core = float(b.core[np.isfinite(b.core)].min())
@@ -159,81 +160,83 @@ class _Work:
         here = self._at(start)
         inertia, before, escapes, stuck = 0.0, np.inf, 0, False
         for count in range(limit + 1):
-            found = self._found(here, count)
-            LOG.info("pass %d: residual %.2e, inertia %.1e", count, found.residual, inertia)
-            slow = stuck or found.residual > 0.5 * before
-            if found.residual <= self.tol or (slow and found.residual <= self._round_off(found)):
-                away, found = self._judged(here, found)
+            rest = self._equilibrium(here, count)
+            LOG.info("pass %d: residual %.2e, inertia %.1e", count, rest.residual, inertia)
+            slow = stuck or rest.residual > 0.5 * before
+            if rest.residual <= self.tol or (slow and rest.residual <= self._round_off(rest)):
+                away, rest = self._judged(here, rest)
                 if away is None or not escape or escapes == _ESCAPES:
-                    return found
+                    return rest
                 LOG.info("pass %d: an unstable balance left", count)
                 here, before, inertia, escapes, stuck = away, np.inf, 0.0, escapes + 1, False
                 continue
             if count == limit or stuck or self._left(start, here.state):
                 break
-            before = found.residual
-            there, inertia = self._pass(here, found, inertia)
+            before = rest.residual
+            there, inertia = self._pass(here, rest, inertia)
             stuck = there is here
             here = here if stuck else self._finished(there)
-        raise self._failure(found, start)
+        raise self._failure(rest, start)
 
-    def _at(self, state: State, margin: float | None = None) -> _Here:
-        """Gaps up to a margin, m, B and forces of a state, free bodies at rest."""
-        scene = self.scene
-        still = State(state.t, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), state.v))
-        near = self.near if margin is None else VerletList(scene)
-        contacts = detect(scene, still, _MARGIN * self._core if margin is None else margin, near)
-        every = np.arange(contacts.nc)
-        forces, energy = elastic_forces(contacts, scene.power, every)
-        return _Here(still, contacts, self.unknowns.gradient(still, contacts), forces, energy)
+    def _at(self, state: State, margin: float | None = None) -> Configuration:
+        """A state with contacts up to a margin, m; its free bodies at rest."""
+        dofs = self.scene.dofs
+        still = State(state.t, state.q, dofs.scatter(np.zeros(dofs.nv), state.v))
+        if margin is None:
+            return Configuration.of(self.unknowns, still, _MARGIN * self._core, self.near)
+        return Configuration.of(self.unknowns, still, margin)
 
-    def _found(self, here: _Here, passes: int) -> Equilibrium:
+    def _equilibrium(self, here: Configuration, passes: int) -> Equilibrium:
         return Equilibrium(
             state=here.state,
             contacts=here.contacts,
             forces=here.forces,
-            load=self.own,
+            load=self.applied,
             residual=self._residual(here),
             passes=passes,
             energy=here.energy,
         )
 
-    def _residual(self, here: _Here) -> float:
+    def _residual(self, here: Configuration) -> float:
         unbalanced = np.abs(here.B.T @ here.forces + self.load) / self.unknowns.lever
         largest = self._largest(here.contacts, here.forces)
         return float(unbalanced.max(initial=0.0)) / (largest or 1.0)
 
-    def _round_off(self, found: Equilibrium) -> float:
-        """Residual that round-off of the places makes."""
-        place = float(np.abs(found.state.position).max())
-        steepest = float(slope(found.contacts, self.scene.power).max(initial=0.0))
-        return _ROUND_OFF * place * steepest / (self._largest(found.contacts, found.forces) or 1.0)
+    def _round_off(self, rest: Equilibrium) -> float:
+        """Residual that round-off of positions makes."""
+        place = float(np.abs(rest.state.position).max())
+        steepest = float(slope(rest.contacts, self.scene.power).max(initial=0.0))
+        return _ROUND_OFF * place * steepest / (self._largest(rest.contacts, rest.forces) or 1.0)
 
     def _largest(self, contacts: Contacts, forces: FloatArray) -> float:
         """The largest load or force, or that at a trifling overlap, N."""
-        own = float(np.abs(self.load / self.unknowns.lever).max(initial=0.0))
+        heaviest = float(np.abs(self.load / self.unknowns.lever).max(initial=0.0))
         hardest = PowerLaw(contacts.stiffness, self.scene.power).force(
             np.full(contacts.nc, _TRIFLE * self._core)
         )
-        return max(own, float(np.abs(forces).max(initial=0.0)), float(hardest.max(initial=0.0)))
+        return max(
+            heaviest, float(np.abs(forces).max(initial=0.0)), float(hardest.max(initial=0.0))
+        )
 
     # --- one pass ----------------------------------------------------------------------
 
-    def _pass(self, here: _Here, found: Equilibrium, inertia: float) -> tuple[_Here, float]:
+    def _pass(
+        self, here: Configuration, rest: Equilibrium, inertia: float
+    ) -> tuple[Configuration, float]:
         """Solve the linearised problem and go there, with more inertia until it leads down."""
         least, most = _INERTIA
         while True:
             u = self._solve(here, inertia)
             if u is not None and self._size(u) <= _STRIDE * self._core:
                 there = self._at(self.unknowns.moved(here.state, u))
-                if self._gained(here, there, u) >= 0.0 or self._residual(there) < found.residual:
+                if self._gained(here, there, u) >= 0.0 or self._residual(there) < rest.residual:
                     further = self._further(here, there, u)
                     return further, inertia / 10.0 if inertia > 1.01 * least else 0.0
             if inertia >= most:
                 return here, inertia
             inertia = max(least, 10.0 * inertia)
 
-    def _further(self, here: _Here, there: _Here, u: FloatArray) -> _Here:
+    def _further(self, here: Configuration, there: Configuration, u: FloatArray) -> Configuration:
         """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
         place = float(np.abs(here.state.position).max(initial=0.0))
         noise = _ROUND_OFF * (here.energy + place * float(np.abs(here.forces).sum()))
@@ -247,11 +250,11 @@ class _Work:
             there, gained = beyond, more
         return there
 
-    def _gained(self, here: _Here, there: _Here, u: FloatArray) -> float:
+    def _gained(self, here: Configuration, there: Configuration, u: FloatArray) -> float:
         """Potential energy lost on the way u, J."""
         return here.energy - there.energy + float(self.load @ u)
 
-    def _solve(self, here: _Here, inertia: float) -> FloatArray | None:
+    def _solve(self, here: Configuration, inertia: float) -> FloatArray | None:
         """u (nv,) of the linearised problem; None where it has none."""
         B, phi, k = self._both_ways(here)
         power = self.scene.power
@@ -266,11 +269,11 @@ class _Work:
         return None if rate.v_next is None else rate.v_next * step.dt
 
     def _step(
-        self, here: _Here, B: sp.csr_array, phi: FloatArray, k: FloatArray, inertia: float
+        self, here: Configuration, B: sp.csr_array, phi: FloatArray, k: FloatArray, inertia: float
     ) -> ContactStep:
         """The same from rest, in a time after which inertia weighs a share of the stiffness."""
         M = self.unknowns.mass(here.state)
-        steepest = float(slope(here.contacts, self.scene.power).max(initial=0.0))
+        steepest = float(here.slope.max(initial=0.0))
         largest = self._largest(here.contacts, here.forces) or 1.0
         stiff = max(steepest, largest / self._core)
         dt = float(np.sqrt(M.diagonal().min() / (inertia * stiff)))
@@ -285,7 +288,7 @@ class _Work:
             dof_body=self.unknowns.body,
         )
 
-    def _both_ways(self, here: _Here) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+    def _both_ways(self, here: Configuration) -> tuple[sp.csr_array, FloatArray, FloatArray]:
         """B, Φ and k; a bond is a contact and its mirror image, which pulls."""
         B, contacts = here.B, here.contacts
         tied = np.flatnonzero(contacts.bonded)
@@ -302,18 +305,13 @@ class _Work:
 
     # --- the exact energy's curvature --------------------------------------------------
 
-    def _curvature(self, here: _Here) -> Curvature | None:
-        return curvature(
-            self.unknowns, here.state, here.contacts, here.B, here.forces, self.scene.power
-        )
-
-    def _finished(self, here: _Here) -> _Here:
+    def _finished(self, here: Configuration) -> Configuration:
         """Where Newton's steps lead if they converge without going up, else the same place."""
         now, way, residual = here, np.zeros(self.load.size), self._residual(here)
         for _ in range(_NEWTON):
             if residual <= self.tol:
                 break
-            bent = self._curvature(now)
+            bent = now.curvature()
             u = None if bent is None else bent.step(now.B.T @ now.forces + self.load)
             if u is None or not self._size(way + u) <= _STRIDE * self._core:
                 return here
@@ -325,13 +323,15 @@ class _Work:
         down = self._gained(here, now, way) >= -noise
         return now if down and residual < self._residual(here) else here
 
-    def _judged(self, here: _Here, found: Equilibrium) -> tuple[_Here | None, Equilibrium]:
+    def _judged(
+        self, here: Configuration, rest: Equilibrium
+    ) -> tuple[Configuration | None, Equilibrium]:
         """Whether a balance is stable, and if not a place near by of less energy."""
-        bent = self._curvature(here)
+        bent = here.curvature()
         if bent is None:
-            return None, found
+            return None, rest
         if bent.stable:
-            return None, replace(found, stable=True)
+            return None, replace(rest, stable=True)
         least, way = bent.softest()
         for share in _KICKS:
             u = way * (share * self._core / self._size(way))
@@ -339,10 +339,12 @@ class _Work:
             for kick in (u, -u):
                 there = self._beside(here, kick, promised)
                 if there is not None:
-                    return there, replace(found, stable=False)
-        return None, replace(found, stable=True)  # contacts that just touch hold it
+                    return there, replace(rest, stable=False)
+        return None, replace(rest, stable=True)  # contacts that just touch hold it
 
-    def _beside(self, here: _Here, kick: FloatArray, promised: float) -> _Here | None:
+    def _beside(
+        self, here: Configuration, kick: FloatArray, promised: float
+    ) -> Configuration | None:
         """A place of less energy beside one, or beyond it where one pass opens what closed."""
         there = self._at(self.unknowns.moved(here.state, kick))
         if self._gained(here, there, kick) > 0.25 * promised:
@@ -365,10 +367,10 @@ class _Work:
         reach = np.where(free, self.scene.bodies.reach, 1.0)
         return list(np.flatnonzero(free & (way > self.travel * reach)))
 
-    def _failure(self, found: Equilibrium, start: State) -> SolveFailed:
+    def _failure(self, rest: Equilibrium, start: State) -> SolveFailed:
         """Which bodies nothing holds."""
-        x = found.state.position
-        here = self._at(found.state, float(np.linalg.norm(np.ptp(x, axis=0))) + 2.0 * self._widest)
+        x = rest.state.position
+        here = self._at(rest.state, float(np.linalg.norm(np.ptp(x, axis=0))) + 2.0 * self._widest)
         B, phi, k = self._both_ways(here)
         static = QuasiStatic(B, phi, self.load, k, self.scene.power, dof_body=self.unknowns.body)
         label = self.scene.bodies.label
@@ -387,10 +389,10 @@ class _Work:
                 proof=error.proof,
                 raw=error.raw,
             )
-        gone = self._left(start, found.state)
+        gone = self._left(start, rest.state)
         why = f"{_few(label, gone)} left their places" if gone else "forces stay out of balance"
         return SolveFailed(
-            f"no rest within {found.passes} passes, residual {found.residual:.1e}: {why}",
+            f"no rest within {rest.passes} passes, residual {rest.residual:.1e}: {why}",
             backend=self.backend.name,
             status=solved.status,
             problem=static.data,
@@ -419,17 +421,6 @@ def unbalanced(scene: Scene, rest: Equilibrium) -> float:
     np.maximum.at(scale, contacts.bodies, hardest[:, None])
     wrong = off > 0.0
     return float((off[wrong] / scale[dofs.body[wrong]]).max(initial=0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Here:
-    """What a state's contacts say."""
-
-    state: State
-    contacts: Contacts
-    B: sp.csr_array
-    forces: FloatArray
-    energy: float
 
 
 def _few(label: Callable[[int], str], bodies: Sequence[int] | IntArray) -> str:

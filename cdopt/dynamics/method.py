@@ -68,7 +68,7 @@ class StepTaken:
 
 
 @dataclass
-class Run:
+class StepContext:
     """One run of a method on a scene.
 
     Attributes
@@ -114,7 +114,7 @@ class _Settings(Protocol):
 class Method(_Settings, Protocol):
     """A method that takes one step from the contacts that it is given."""
 
-    def step(self, run: Run, state: State, contacts: Contacts) -> StepTaken:
+    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
         """Take a step of a ``run`` from a state, with the contacts that were detected in it.
 
         Raises
@@ -127,7 +127,7 @@ class Method(_Settings, Protocol):
 class Integrator(_Settings, Protocol):
     """A method that finds contacts itself and takes many steps at once."""
 
-    def begin(self, run: Run, state: State) -> StepTaken:
+    def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state; may prepare ``run``.
 
         Raises
@@ -135,5 +135,5 @@ class Integrator(_Settings, Protocol):
         InvalidInput, Unsupported : a scene or time step that the method cannot take.
         """
 
-    def integrate(self, run: Run, state: State, steps: int) -> StepTaken:
+    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to ``steps`` steps of a ``run``; fewer, with ``failure`` set, where one fails."""

@@ -1,4 +1,4 @@
-"""What a run records: frames, diagnostics and checkpoints, and a store in memory."""
+"""Records of a run: frames, diagnostics and checkpoints, and a store in memory."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class ContactState(Frozen):
 
 @dataclass(frozen=True)
 class Header:
-    """What identifies a run; a resumed run must have the same.
+    """Scene and settings of a run; a resumed run must have the same.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands: the state after ``step`` steps, and arrays that the method remembers."""
+    """The state after ``step`` steps, and the arrays that the next step needs."""
 
     step: int
     state: State
@@ -156,22 +156,8 @@ class Store(Protocol):
 
     header: Header
 
-    def __len__(self) -> int:
-        """Number of frames."""
-
-    @property
-    def times(self) -> FloatArray:
-        """Of the frames, s."""
-
-    @property
-    def steps(self) -> IntArray:
-        """Of the frames."""
-
-    def table(self) -> FloatArray:
-        """Diagnostics, a row per step and a column for each of ``header.columns``."""
-
-    def motion(self, name: str) -> FloatArray:
-        """q or v of all frames."""
+    def array(self, name: str) -> NDArray[Any]:
+        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
 
     def frame(self, k: int) -> Frame:
         """Frame k ≥ 0."""
@@ -185,24 +171,14 @@ class MemoryStore:
         self._frames: list[Frame] = []
         self._rows: list[Sequence[float]] = []
 
-    def __len__(self) -> int:
-        return len(self._frames)
+    def array(self, name: str) -> NDArray[Any]:
+        """As in Store."""
+        if name == "diagnostics":
+            return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
+        return np.array([getattr(frame, name) for frame in self._frames])
 
-    @property
-    def times(self) -> FloatArray:  # noqa: D102
-        return np.array([frame.t for frame in self._frames])
-
-    @property
-    def steps(self) -> IntArray:  # noqa: D102
-        return np.array([frame.step for frame in self._frames], dtype=np.int64)
-
-    def table(self) -> FloatArray:  # noqa: D102
-        return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
-
-    def motion(self, name: str) -> FloatArray:  # noqa: D102
-        return np.stack([getattr(frame.state, name) for frame in self._frames])
-
-    def frame(self, k: int) -> Frame:  # noqa: D102
+    def frame(self, k: int) -> Frame:
+        """Frame k ≥ 0."""
         return self._frames[k]
 
     def add(self, row: Sequence[float], frame: Frame | None = None) -> None:
@@ -213,3 +189,6 @@ class MemoryStore:
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
         """Nothing to do: memory does not outlive the process."""
+
+    def close(self) -> None:
+        """Nothing to do."""

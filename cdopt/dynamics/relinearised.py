@@ -36,6 +36,9 @@ from cdopt.scene import SHAPES, Scene, Sphere, State
 
 _CAUTION = 10.0  # times what passes are expected to contract by
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
+_CYCLES = 1e-6  # a step that still changes by more than this share does not settle
+OVERLAP_TOO_DEEP = "two bodies overlap by more than a radius"
+STEP_TOO_LONG = "a body goes further in one step than its contacts can be foreseen"
 PASSES = 40  # of linearising again; each gains two digits and more
 
 
@@ -46,20 +49,14 @@ class Passes:
     Attributes
     ----------
     state : at its end. passes : how often it was linearised.
-    change : that one more pass would make, as a share of the way that the fastest dof goes.
     solution : the last pass's, with its certificate.
-    deepest : the bodies of the deepest contact at q_α, and its gap, in words.
-    too_far : a body that goes further than its contacts can be foreseen, in words; "" for none.
-    too_deep : whether some contact is deeper than a body's half-width, at q_α or at the end.
+    failure : why the step cannot be taken; "" if it can.
     """
 
     state: State
     passes: int
-    change: float
     solution: StepSolution
-    deepest: str
-    too_far: str
-    too_deep: bool
+    failure: str
 
 
 class Relinearised:
@@ -106,11 +103,11 @@ class Relinearised:
         M = mass_matrix(self.scene, state, dofs)
         d = h * v
         self._foreseen = float(np.linalg.norm(state.velocity, axis=1).max())
-        held = self._held(state, d)
+        damping_ids = self._damping_contacts(state, d)
         change, left, count = np.inf, np.inf, 0
         while True:
-            solution = self._pass(state, M @ v, M, d, held)
-            u = self._found(solution)
+            solution = self._pass(state, M @ v, M, d, damping_ids)
+            u = self._displacement(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
             ratio = change / before if 0.0 < before < np.inf else 1.0
@@ -118,39 +115,42 @@ class Relinearised:
             stuck = change >= 0.5 * before and change <= 1e3 * self.tol
             if left <= self.tol or stuck or count == PASSES:
                 break
-        pair, too_deep = self._deepest(solution)
         ended = self._ended(state, solution)
-        beyond = detect(self.scene, ended, 0.0, self._near)
-        least = self.scene.bodies.core[beyond.bodies].min(axis=1, initial=np.inf)
-        too_deep = too_deep or not np.all(beyond.phi >= -least)
-        too_far = self._too_far(state, ended)
-        return Passes(ended, count, left, solution, pair, too_far, too_deep)
+        return Passes(ended, count, solution, self._failure(count, left, solution, state, ended))
 
-    def _too_far(self, state: State, ended: State) -> str:
-        """The body that goes so far that it may have leapt over another, if any does."""
+    def _failure(
+        self, count: int, left: float, solution: StepSolution, state: State, ended: State
+    ) -> str:
+        """Why a step cannot be taken; ``left`` is the change that one more pass would make."""
+        gap, ids, b = solution.gap, solution.contact_ids, self.scene.bodies
+        pair, too_deep = "no two bodies", False
+        if gap is not None and ids is not None and gap.size:
+            i, j = np.divmod(ids // FEATURES, self.scene.nb)
+            share = gap / np.minimum(b.core[i], b.core[j])
+            k = int(np.argmin(share))
+            pair = f"{b.label(int(i[k]))} with {b.label(int(j[k]))}, gap {gap[k]:.3g} m"
+            too_deep = not share[k] >= -1.0
+        if not left <= max(self.tol, _CYCLES):
+            return (
+                f"linearising again {count} times still changes the step by {left:.1e} of itself: "
+                f"it cycles, or the time step is too large; the deepest contact is of {pair}"
+            )
+        beyond = detect(self.scene, ended, 0.0, self._near)
+        least = b.core[beyond.bodies].min(axis=1, initial=np.inf)
+        if too_deep or not np.all(beyond.phi >= -least):
+            return f"{OVERLAP_TOO_DEEP}: {pair}"
         way = np.linalg.norm(ended.position - state.position, axis=1)
         k = int(np.argmax(way))
-        return (
-            f"{self.scene.bodies.label(k)}, {way[k]:.3g} m" if way[k] > _LEAP * self._least else ""
-        )
+        if way[k] > _LEAP * self._least:  # it may have jumped over another body
+            return f"{STEP_TOO_LONG}: {b.label(k)}, {way[k]:.3g} m"
+        return ""
 
-    def _deepest(self, solution: StepSolution) -> tuple[str, bool]:
-        """The deepest contact in words, and whether it is too deep."""
-        gap, ids, b = solution.gap, solution.contact_ids, self.scene.bodies
-        if gap is None or ids is None or not gap.size:
-            return "no two bodies", False
-        i, j = np.divmod(ids // FEATURES, self.scene.nb)
-        share = gap / np.minimum(b.core[i], b.core[j])
-        k = int(np.argmin(share))
-        words = f"{b.label(int(i[k]))} with {b.label(int(j[k]))}, gap {gap[k]:.3g} m"
-        return words, not share[k] >= -1.0
-
-    def _found(self, solution: StepSolution) -> FloatArray:
+    def _displacement(self, solution: StepSolution) -> FloatArray:
         """Δq of a pass.
 
         Raises
         ------
-        SolveFailed : the solver left none that it stands by.
+        SolveFailed : the solver returned none.
         """
         if solution.u is None or not np.isfinite(solution.u).all():
             raise SolveFailed(
@@ -181,7 +181,7 @@ class Relinearised:
         return float(np.abs(change[moving]).max(initial=0.0)) / (self.h * speed or 1.0)
 
     def _pass(
-        self, state: State, mom: FloatArray, M: sp.csr_array, d: FloatArray, held: IntArray
+        self, state: State, mom: FloatArray, M: sp.csr_array, d: FloatArray, ids: IntArray
     ) -> StepSolution:
         scene, dofs, a = self.scene, self._dofs, self.alpha
         there = self.at(state, d, a)
@@ -206,24 +206,32 @@ class Relinearised:
             mom,
             alpha=a,
             power=scene.power,
-            damping=self._dissipation(state, there, contacts, d, held),
+            damping=self._dissipation(state, there, contacts, d, ids),
             two_sided=contacts.bonded,
         ).solve(self.backend, check=True)
 
     def _dissipation(
-        self, state: State, there: State, contacts: Contacts, d: FloatArray, held: IntArray
+        self, state: State, there: State, contacts: Contacts, d: FloatArray, ids: IntArray
     ) -> str | StepDamping:
         """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
-        damped = np.isin(contacts.contact_ids, held)
-        if self._undamped or not damped.any():
+        if self._undamped or not np.isin(contacts.contact_ids, ids).any():
             return self.split
         start = end = None
         if self.split == "paper":
-            start = self._damping(state, held)
+            start = self._damping(state, self._detect(state), ids)
         elif self.alpha != 0.5:
-            end = self._damping(self.at(state, d, 1.0 - self.alpha), held)
-        args = (self.scene, there, contacts, damped, self._dofs)
-        return StepDamping(damping_matrix(*args), damping_drive(*args), self.split, start, end)
+            later = self.at(state, d, 1.0 - self.alpha)
+            end = self._damping(later, self._detect(later), ids)
+        C, drive = self._damping(there, contacts, ids)
+        return StepDamping(C, drive, self.split, start, end)
+
+    def _damping(
+        self, state: State, contacts: Contacts, ids: IntArray
+    ) -> tuple[sp.csr_array, FloatArray]:
+        """C, and what moving walls drive, of the contacts that damp, in a state."""
+        damped = np.isin(contacts.contact_ids, ids)
+        arguments = (self.scene, state, contacts, damped, self._dofs)
+        return damping_matrix(*arguments), damping_drive(*arguments)
 
     def at(self, state: State, d: FloatArray, a: float) -> State:
         """q + a Δq, fixed bodies moved as prescribed."""
@@ -235,17 +243,10 @@ class Relinearised:
         v = self._dofs.scatter(np.asarray(solution.v_next), state.v)
         return State(moved.t, moved.q, v)
 
-    def _held(self, state: State, d: FloatArray) -> IntArray:
-        """Names of the contacts that damp."""
+    def _damping_contacts(self, state: State, d: FloatArray) -> IntArray:
+        """Numbers of the contacts that damp."""
         contacts = self._detect(self.at(state, d, self.alpha))
         return np.asarray(contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded])
-
-    def _damping(self, state: State, held: IntArray) -> tuple[sp.csr_array, FloatArray]:
-        """C, and what moving walls drive, of the contacts that damp, in a state."""
-        contacts = self._detect(state)
-        damped = np.isin(contacts.contact_ids, held)
-        args = (self.scene, state, contacts, damped, self._dofs)
-        return damping_matrix(*args), damping_drive(*args)
 
     def _detect(self, state: State) -> Contacts:
         """Contacts near enough to close within the step, or foreseen at its start."""

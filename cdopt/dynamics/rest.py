@@ -1,4 +1,4 @@
-"""A scene at rest: where its bodies come to lie, its contact step there, its contacts' names."""
+"""A scene at rest: its state, contact step and closed contacts, and names of its contacts."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _states(scene: Scene) -> Iterator[State]:
     yield fallen.final.state
 
 
-def closed(given: Step) -> tuple[StepSolution, ClosedNetwork]:
+def closed(step_at_rest: Step) -> tuple[StepSolution, ClosedNetwork]:
     """The classic answer of a step, and its closed contacts.
 
     Raises
     ------
     InvalidInput : no classic answer.
     """
-    problem = CompatibleCD(given)
+    problem = CompatibleCD(step_at_rest)
     try:
         classic = problem.classic_cd.solve(_SOLVER)
     except CdoptError as error:
@@ -88,12 +88,12 @@ def contact_names(scene: Scene, posed: ContactStep) -> tuple[str, ...]:
     """
     bodies, pairs = scene.bodies, np.asarray(posed.bodies).reshape(-1, 2)
     alone = int(np.count_nonzero(~bodies.fixed)) == 1
-    words = []
+    labels = []
     for pair in pairs:
         shown = [k for k in pair if bodies.fixed[k]] if alone else list(pair)
-        words.append("–".join(bodies.names[k] or str(k) for k in shown))
-    total, seen, names = Counter(words), Counter[str](), []
-    for word in words:
-        seen[word] += 1
-        names.append(f"{word} ({seen[word]})" if total[word] > 1 else word)
+        labels.append("–".join(bodies.names[k] or str(k) for k in shown))
+    total, so_far, names = Counter(labels), Counter[str](), []
+    for label in labels:
+        so_far[label] += 1
+        names.append(f"{label} ({so_far[label]})" if total[label] > 1 else label)
     return tuple(f"support {name}" if alone and name.isdigit() else name for name in names)

@@ -18,7 +18,7 @@ from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, VerletList, detect, safe_margins
 from cdopt.dynamics import analysis
-from cdopt.dynamics.method import Integrator, Method, Run, StepTaken
+from cdopt.dynamics.method import Integrator, Method, StepContext, StepTaken
 from cdopt.dynamics.records import Checkpoint, ContactState, Frame, Header, MemoryStore
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter
@@ -60,9 +60,11 @@ class Simulation:
     progress : called with (done, total, text).
     """
 
+    _store: MemoryStore | FileWriter
+
     def __init__(
         self,
-        run: Run,
+        run: StepContext,
         steps: int,
         method: Method | Integrator,
         every: int,
@@ -78,26 +80,24 @@ class Simulation:
 
     def in_memory(self) -> Trajectory:
         """Run, and keep everything in memory."""
-        store = MemoryStore(self.header)
+        self._store = store = MemoryStore(self.header)
         trajectory = Trajectory(store)
-        self._go(store, self._begin(store, self._initial()), trajectory)
+        self._go(self._begin(*self._initial()), trajectory)
         return trajectory
 
     def in_file(self, path: Path, resume: bool) -> Trajectory:
         """Run, or resume a run, in a file."""
-        if resume and os.path.lexists(path):
-            writer, initial = FileWriter(path), None
-        else:
-            initial = self._initial()  # a run that is refused leaves no file
-            writer = FileWriter(path, self.header)
+        resuming = resume and os.path.lexists(path)
+        initial = None if resuming else self._initial()  # a run that is refused leaves no file
+        self._store = writer = FileWriter(path, None if resuming else self.header)
         try:
             if initial is None:
                 self._require_same(writer.header)
                 start = writer.resume()
             else:
-                start = self._begin(writer, initial)
+                start = self._begin(*initial)
             trajectory = Trajectory(FileStore(path), path)
-            self._go(writer, start, trajectory)
+            self._go(start, trajectory)
         finally:
             writer.close()
         return trajectory
@@ -107,11 +107,11 @@ class Simulation:
         scene = self.run.scene
         if saved.scene.to_toml() != scene.to_toml():
             raise InvalidInput("scene", repr(scene), f"that of the run, {saved.scene!r}")
-        given, before = dict(self.header.settings), dict(saved.settings)
-        for name in dict.fromkeys([*given, *before]):
-            if given.get(name) != before.get(name):
+        now, before = self.header.settings, saved.settings
+        for name in dict.fromkeys([*now, *before]):
+            if now.get(name) != before.get(name):
                 expected = f"{before.get(name)!r}, as in the run to resume"
-                raise InvalidInput(name, repr(given.get(name)), expected)
+                raise InvalidInput(name, repr(now.get(name)), expected)
 
     # --- the loop ----------------------------------------------------------------------
 
@@ -128,26 +128,22 @@ class Simulation:
         row = self._row(0, state, contacts, None, 0, seconds)
         return row, Frame(0, state, np.empty(0, dtype=np.int64), np.empty(0), none, none, forces)
 
-    def _begin(
-        self, store: MemoryStore | FileWriter, initial: tuple[list[float], Frame]
-    ) -> Checkpoint:
+    def _begin(self, row: list[float], frame: Frame) -> Checkpoint:
         """Record the initial state."""
-        checkpoint = Checkpoint(0, self.run.scene.initial, dict(self.run.memory))
-        store.add(*initial)
-        store.commit(checkpoint)
+        checkpoint = Checkpoint(0, frame.state, dict(self.run.memory))
+        self._store.add(row, frame)
+        self._store.commit(checkpoint)
         return checkpoint
 
-    def _go(
-        self, store: MemoryStore | FileWriter, start: Checkpoint, trajectory: Trajectory
-    ) -> None:
-        """Take the steps that are left; whatever ends them, save what was done."""
+    def _go(self, start: Checkpoint, trajectory: Trajectory) -> None:
+        """Take the steps that are left; save them however the run ends."""
         self.run.memory = dict(start.memory)
         self._last = start
         try:
             if isinstance(self.method, Integrator):
-                self._integrate(self.method, store, start)
+                self._integrate(self.method, start)
             else:
-                self._step_by_step(self.method, store, start)
+                self._step_by_step(self.method, start)
         except KeyboardInterrupt as error:
             stop = Interrupted(f"at t = {self._last.state.t:g} s")
             stop.trajectory = trajectory
@@ -160,30 +156,26 @@ class Simulation:
             raise
         finally:
             with _uninterrupted():
-                store.commit(self._last, final=True)
+                self._store.commit(self._last, final=True)
 
-    def _step_by_step(
-        self, method: Method, store: MemoryStore | FileWriter, start: Checkpoint
-    ) -> None:
+    def _step_by_step(self, method: Method, start: Checkpoint) -> None:
         """Steps of a method that is given the contacts."""
         state = start.state
         contacts, seconds = self._detect(state)
         for k in range(start.step + 1, self.steps + 1):
-            taken = self._take(method, store, k, state, contacts)
+            taken = self._take(method, k, state, contacts)
             state = State(k * self.run.dt, taken.state.q, taken.state.v)
             after, seconds = self._detect(state)
             row = self._row(k, state, after, taken, contacts.nc, seconds)
             recorded = k % self.every == 0 or k == self.steps
             frame = _frame(k, state, contacts, taken.forces) if recorded else None
-            self._record(store, row, frame, k, state)
+            self._record(k, state, row, frame)
             worst = max((stage.residual for stage in taken.stages.values()), default=0.0)
             text = f"t = {state.t:.6g} s, {contacts.nc} contacts, residual {worst:.0e}"
             self.progress(k, self.steps, text)
             contacts = after
 
-    def _integrate(
-        self, method: Integrator, store: MemoryStore | FileWriter, start: Checkpoint
-    ) -> None:
+    def _integrate(self, method: Integrator, start: Checkpoint) -> None:
         """Steps of an integrator, from frame to frame."""
         k, state = start.step, start.state
         while k < self.steps:
@@ -194,47 +186,33 @@ class Simulation:
             if taken.steps:
                 contacts = _contacts(taken)
                 frame = _frame(k, state, contacts, taken.forces)
-                self._record(store, self._row_of_many(k, taken), frame, k, state)
+                self._record(k, state, self._row_of_many(k, taken), frame)
                 self.progress(k, self.steps, f"t = {state.t:.6g} s, {contacts.nc} contacts")
             if taken.failure:
-                store.add(self._row(k + 1, state, None, None, 0, 0.0))
+                self._store.add(self._row(k + 1, state, None, None, 0, 0.0))
                 failure = self._failure(k + 1, taken.failure, taken.solution)
                 if isinstance(taken.solution, StepSolution):
                     failure.solution = taken.solution
                 raise failure
 
-    def _record(
-        self,
-        store: MemoryStore | FileWriter,
-        row: list[float],
-        frame: Frame | None,
-        k: int,
-        state: State,
-    ) -> None:
+    def _record(self, k: int, state: State, row: list[float], frame: Frame | None) -> None:
         """Record a step, and save it if it is time to; a Ctrl-C waits."""
         with _uninterrupted():
             started = time.perf_counter()
-            store.add(row, frame)
+            self._store.add(row, frame)
             self._last = Checkpoint(k, state, dict(self.run.memory))
-            store.commit(self._last)
+            self._store.commit(self._last)
             self._output = time.perf_counter() - started
 
-    def _take(
-        self,
-        method: Method,
-        store: MemoryStore | FileWriter,
-        k: int,
-        state: State,
-        contacts: Contacts,
-    ) -> StepTaken:
+    def _take(self, method: Method, k: int, state: State, contacts: Contacts) -> StepTaken:
         """One step; one that fails is recorded before anything is raised."""
         try:
             taken = method.step(self.run, state, contacts)
         except SolveFailed as error:
-            store.add(self._row(k, state, None, None, contacts.nc, 0.0))
+            self._store.add(self._row(k, state, None, None, contacts.nc, 0.0))
             raise self._failure(k, str(error), error) from error
         if self.run.strict and not taken.ok:
-            store.add(self._row(k, taken.state, None, taken, contacts.nc, 0.0))
+            self._store.add(self._row(k, taken.state, None, taken, contacts.nc, 0.0))
             why = "; ".join(
                 f"{name}: residual {stage.residual:.1e}, the solver says {stage.status!r}"
                 for name, stage in taken.stages.items()
@@ -246,14 +224,14 @@ class Simulation:
         return taken
 
     def _failure(self, k: int, why: str, source: Any) -> StepFailed:
+        """Step k failed; ``source`` is the solution or the exception that says more."""
         t = k * self.run.dt
+        names = ("problem", "proof", "raw")
         failure = StepFailed(
             f"the step to t = {t:g} s has no certified answer: {why}",
             backend=getattr(source, "backend", ""),
             status=getattr(source, "status", ""),
-            problem=getattr(source, "problem", None),
-            proof=getattr(source, "proof", None),
-            raw=getattr(source, "raw", None),
+            **{name: getattr(source, name, None) for name in names},
         )
         failure.t = t
         return failure

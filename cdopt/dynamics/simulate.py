@@ -14,7 +14,7 @@ from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
-from cdopt.dynamics.method import Integrator, Method, Run
+from cdopt.dynamics.method import Integrator, Method, StepContext
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, load
@@ -96,7 +96,12 @@ def simulate(
     -----
     Olsen & Kamrin (2018), Algorithm 1; De Klerk et al. (2021), Algorithm 1.
     """
-    given = scene if isinstance(scene, Scene) else _loaded(scene)
+    if isinstance(scene, str | Path):
+        scene = load(scene)
+    elif not isinstance(scene, Scene):
+        raise InvalidInput("scene", checks.describe(scene), "a Scene, or the path of a scene file")
+    if out is not None and not isinstance(out, str | Path):
+        raise InvalidInput("out", checks.describe(out), "the path of a file")
     step = checks.scalar("dt", dt, above=0.0)
     steps = _count(checks.scalar("duration", duration, above=0.0) / step)
     chosen = method_of(method, **options)
@@ -108,10 +113,10 @@ def simulate(
         raise InvalidInput("every", checks.describe(every), "a whole number of at least 1")
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
-        _require_room(given, chosen, steps, every)
+        _require_room(scene, chosen, steps, every)
     with progress_bar(progress, "steps") as report:
-        run = Simulation(Run(given, step, strict), steps, chosen, every, report)
-        return run.in_memory() if out is None else run.in_file(_path(out), resume)
+        run = Simulation(StepContext(scene, step, strict), steps, chosen, every, report)
+        return run.in_memory() if out is None else run.in_file(Path(out), resume)
 
 
 def method_of(method: str | Method | Integrator, **options: Any) -> Method | Integrator:
@@ -127,26 +132,14 @@ def method_of(method: str | Method | Integrator, **options: Any) -> Method | Int
         unknown = sorted(set(options) - set(known))
         if unknown:
             raise InvalidInput(unknown[0], f"no setting of {method}", "one of " + ", ".join(known))
-        made: Method | Integrator = maker(**options)
-        return made
+        settings: Method | Integrator = maker(**options)
+        return settings
     if not isinstance(method, Method | Integrator):
         expected = "one of " + ", ".join(map(repr, METHODS)) + ", or a settings object"
         raise InvalidInput("method", checks.describe(method), expected)
     if options:
         raise InvalidInput(", ".join(options), "options beside a settings object", "them inside")
     return method
-
-
-def _loaded(scene: object) -> Scene:
-    if not isinstance(scene, str | Path):
-        raise InvalidInput("scene", checks.describe(scene), "a Scene, or the path of a scene file")
-    return load(scene)
-
-
-def _path(out: object) -> Path:
-    if not isinstance(out, str | Path):
-        raise InvalidInput("out", checks.describe(out), "the path of a file")
-    return Path(out)
 
 
 def _require_room(scene: Scene, method: Method | Integrator, steps: int, every: int) -> None:
@@ -156,9 +149,9 @@ def _require_room(scene: Scene, method: Method | Integrator, steps: int, every: 
     size = scene.initial.q.nbytes + scene.initial.v.nbytes
     least, known = (frames * size + rows * _ROW) / MB, physical_memory()
     if known is not None and least > known:
-        found = f"{steps:.3g} steps, a record of at least {least / 1024:.3g} GB"
+        size_text = f"{steps:.3g} steps, a record of at least {least / 1024:.3g} GB"
         expected = f"less than the {known / 1024:.3g} GB of this machine; or out, a file"
-        raise InvalidInput("duration", found, expected)
+        raise InvalidInput("duration", size_text, expected)
 
 
 def _count(steps: float) -> int:

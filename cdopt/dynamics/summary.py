@@ -1,4 +1,4 @@
-"""A run in numbers: its end, its worst certificate, overlap, energy, forces and times."""
+"""Summary of a run: its end, its worst certificate, overlap, energy, forces and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESIDUAL, _SECONDS = "residual_", "seconds_"  # beginnings of names of diagnost
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in numbers.
+    """Summary of a run.
 
     Attributes
     ----------
@@ -47,37 +47,37 @@ class RunSummary:
     @classmethod
     def of(cls, run: Trajectory) -> RunSummary:
         """The summary of a run."""
-        seen, names = run.diagnostics, stages(run)
+        table, names = run.diagnostics, stages(run)
         residual, residual_of, row = 0.0, "", 0
         if names:
-            table = np.array([seen[_RESIDUAL + name] for name in names])
-            size = np.where(np.isnan(table), np.inf, table)
+            residuals = np.array([table[_RESIDUAL + name] for name in names])
+            size = np.where(np.isnan(residuals), np.inf, residuals)
             stage, row = map(int, np.unravel_index(size.argmax(), size.shape))
             residual, residual_of = float(size[stage, row]), names[stage]
-        overlap = seen["overlap"][np.isfinite(seen["overlap"])]
+        overlap = table["overlap"][np.isfinite(table["overlap"])]
         scene, final = run.scene, run.final
         fixed, gravity = scene.bodies.fixed, float(np.linalg.norm(scene.gravity))
         reaction = np.nan
         if gravity:
             reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
         return cls(
-            t=float(seen["time"][-1]),
-            steps=int(seen["step"][-1]),
+            t=float(table["time"][-1]),
+            steps=int(table["step"][-1]),
             frames=len(run),
-            not_ok=int(np.count_nonzero(~seen["ok"])),
+            not_ok=int(np.count_nonzero(~table["ok"])),
             residual=residual,
             residual_of=residual_of,
-            residual_at=int(seen["step"][row]),
+            residual_at=int(table["step"][row]),
             overlap=float(overlap.max(initial=0.0)),
             overlap_final=float(overlap[-1]) if overlap.size else np.nan,
-            kinetic=float(seen["kinetic"][-1]),
-            kinetic_peak=float(np.nanmax(seen["kinetic"])),
+            kinetic=float(table["kinetic"][-1]),
+            kinetic_peak=float(np.nanmax(table["kinetic"])),
             largest=largest_forces(final.forces),
             reaction=float(reaction),
             weight=gravity * float(scene.bodies.mass[~fixed].sum()),
             seconds={
-                name.removeprefix(_SECONDS): float(seen[name].sum())
-                for name in seen
+                name.removeprefix(_SECONDS): float(table[name].sum())
+                for name in table
                 if name.startswith(_SECONDS)
             },
         )

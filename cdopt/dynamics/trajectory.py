@@ -1,4 +1,4 @@
-"""Trajectory: what a simulation leaves, in memory or in a file."""
+"""Trajectory: the result of a simulation, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _YES_NO = ("ok", "claimed_")
 
 
 class Diagnostics(Mapping[str, NDArray[Any]]):
-    """What was measured of every step; row 0 is the initial state.
+    """Measurements of every step; row 0 is the initial state.
 
     A ``table`` (rows, columns) of numbers whose ``columns`` have names.
 
@@ -31,8 +31,8 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     the free bodies, J; ``momentum`` (dim,), N s, and ``angular_momentum`` (1,) or (3,) about the
     origin, N m s; ``overlap``, the deepest at the end of the step, m; for every stage of the
     method (``classic``, ``forces``) ``residual_``, the worst of its certificate, ``claimed_``,
-    whether the solver reported success, ``iterations_`` (−1: not told) and ``seconds_``; the
-    method's own measures (``closed`` contacts, ``closed_tol``, ``projected``; with elastic
+    whether the solver reported success, ``iterations_`` (−1: unknown) and ``seconds_``; the
+    measures of the method (``closed`` contacts, ``closed_tol``, ``projected``; with elastic
     contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
     ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time since the row before
     that went into files and measurements.
@@ -106,7 +106,7 @@ class Trajectory:
         final = self.final
         copy(Path(path), self._store, Checkpoint(final.step, final.state, {}))
 
-    # --- what it is of -----------------------------------------------------------------
+    # --- scene and settings ------------------------------------------------------------
 
     @property
     def header(self) -> Header:
@@ -136,7 +136,7 @@ class Trajectory:
     # --- frames ------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._store)
+        return int(self._store.array("step").size)
 
     def __getitem__(self, k: int) -> Frame:
         count = len(self)
@@ -157,29 +157,29 @@ class Trajectory:
     @property
     def t(self) -> FloatArray:
         """(frames,) s."""
-        return read_only(self._store.times)
+        return read_only(self._store.array("t"))
 
     @property
     def steps(self) -> IntArray:
         """(frames,) how many steps led to each."""
-        return read_only(self._store.steps)
+        return read_only(self._store.array("step"))
 
     @property
     def q(self) -> FloatArray:
         """(frames, nb, 3 or 7) positions, as in State."""
-        return read_only(self._store.motion("q"))
+        return read_only(self._store.array("q"))
 
     @property
     def v(self) -> FloatArray:
         """(frames, nb, 3 or 6) velocities, as in State."""
-        return read_only(self._store.motion("v"))
+        return read_only(self._store.array("v"))
 
     # --- diagnostics -------------------------------------------------------------------
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What was measured of every step, by name."""
-        return Diagnostics(self._store.header.columns, self._store.table())
+        """Measurements of every step, by name."""
+        return Diagnostics(self._store.header.columns, self._store.array("diagnostics"))
 
     @property
     def ok(self) -> bool:

@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdopt._util import files
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
 from cdopt.interop.hdf5 import self_contained
@@ -100,26 +99,16 @@ class FileStore:
             for k, part in enumerate(parts):
                 _require_rows(part, self.header, at_least=0 if k else 1)
 
-    def __len__(self) -> int:
-        return int(self.steps.size)
-
-    @property
-    def times(self) -> FloatArray:  # noqa: D102
+    def array(self, name: str) -> NDArray[Any]:
+        """As in Store."""
         with self._open() as parts:
-            return np.concatenate([PolyDataSeries(part).times for part in parts])
+            if name == "t":
+                return np.concatenate([PolyDataSeries(part).times for part in parts])
+            rows = np.concatenate([part[_RECORDS][name][()] for part in parts])
+        return rows.reshape(-1, self.header.scene.nb, rows.shape[1]) if name in "qv" else rows
 
-    @property
-    def steps(self) -> IntArray:  # noqa: D102
-        return self._joined("step")
-
-    def table(self) -> FloatArray:  # noqa: D102
-        return self._joined("diagnostics")
-
-    def motion(self, name: str) -> FloatArray:  # noqa: D102
-        rows = self._joined(name)
-        return rows.reshape(-1, self.header.scene.nb, rows.shape[1])
-
-    def frame(self, k: int) -> Frame:  # noqa: D102
+    def frame(self, k: int) -> Frame:
+        """Frame k ≥ 0."""
         with self._open() as parts:
             for part in parts:
                 count = part[_RECORDS]["step"].shape[0]
@@ -129,22 +118,17 @@ class FileStore:
             return _frames(part, self.header, k, 1)[0]
 
     def checkpoint(self) -> Checkpoint:
-        """Where the run stands that the file holds."""
+        """The last checkpoint of the run in the file."""
         with self._open() as parts:
-            place = parts[-1][_RECORDS]["checkpoint"]
-            state = State(float(place.attrs["t"]), place["q"][()], place["v"][()])
-            memory = {name: data[()] for name, data in place.get("memory", {}).items()}
-            return Checkpoint(int(place.attrs["step"]), state, memory)
+            group = parts[-1][_RECORDS]["checkpoint"]
+            state = State(float(group.attrs["t"]), group["q"][()], group["v"][()])
+            memory = {name: data[()] for name, data in group.get("memory", {}).items()}
+            return Checkpoint(int(group.attrs["step"]), state, memory)
 
     def parts(self) -> tuple[int, int]:
         """Numbers of the last commit in the file itself, and of the last one in its parts."""
         with self._open() as parts:
             return int(parts[0][_RECORDS].attrs["commit"]), int(parts[-1][_RECORDS].attrs["commit"])
-
-    def _joined(self, name: str) -> Any:
-        """An array of all parts."""
-        with self._open() as parts:
-            return np.concatenate([part[_RECORDS][name][()] for part in parts])
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[list[h5py.File]]:
@@ -153,8 +137,8 @@ class FileStore:
         with _faults_named(self.path), contextlib.ExitStack() as stack:
             path = self.path.resolve()
             while True:
-                found = _stamp(path)
-                if found[-1] == 0:
+                before = _stamp(path)
+                if before[-1] == 0:
                     raise InvalidInput("path", f"{self.path}: empty", "a run that was begun")
                 opened = [self._checked_file(path, stack)]
                 number = int(opened[0][_RECORDS].attrs["commit"])
@@ -162,7 +146,7 @@ class FileStore:
                     while True:
                         number += 1
                         opened.append(self._checked_file(_part(path, number), stack))
-                if _stamp(path) == found:  # else parts were merged meanwhile
+                if _stamp(path) == before:  # else parts were merged meanwhile
                     break
             yield opened
 
@@ -202,25 +186,23 @@ class FileWriter:
         elif path.is_symlink():
             raise InvalidInput("out", f"{path}: a link", "a file")
         self._path = path
-        self._lock: int | None = _locked(path)
         self._merged = self._number = 0  # commits: in the file, and in all
         self._rows: list[Sequence[float]] = []
         self._frames: list[Frame] = []
         self._waiting = 0  # bytes of these
         self._last_commit = self._last_merge = time.perf_counter()
         self._merge_seconds = 0.0
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(_unlock, path, _locked(path))
             if header is None:
                 store = FileStore(path)
                 header = store.header
                 self._merged, self._number = store.parts()
             self.header = header
-        except BaseException:
-            self.close()
-            raise
+            self._lock = stack.pop_all()
 
     def resume(self) -> Checkpoint:
-        """Where the run in the file stands; diagnostics of a failed step after it are forgotten."""
+        """The last checkpoint; diagnostics of a failed step after it are removed."""
         checkpoint = FileStore(self._path).checkpoint()
         self._merge(checkpoint.step)
         return checkpoint
@@ -246,8 +228,7 @@ class FileWriter:
         if not (final or late or new or self._waiting > _COMMIT_BYTES):
             return
         if self._rows:
-            place = self._path if new else _part(self._path, self._number + 1)
-            self._write(place, checkpoint)
+            self._write(self._path if new else _part(self._path, self._number + 1), checkpoint)
             self._number += 1
             self._merged += new
             self._rows, self._frames, self._waiting = [], [], 0
@@ -258,28 +239,26 @@ class FileWriter:
 
     def close(self) -> None:
         """Let others write. Parts of the file that are not merged stay."""
-        if self._lock is not None:
-            _unlock(self._path, self._lock)
-        self._lock = None
+        self._lock.close()
 
-    def _write(self, place: Path, checkpoint: Checkpoint) -> None:
-        """Write what was added as a new file, made in memory: HDF5 cannot cope with a full disk."""
+    def _write(self, path: Path, checkpoint: Checkpoint) -> None:
+        """Write what was added as a new file, made in memory: HDF5 damages files on a full disk."""
         if self._number == 0:
             self._remove_parts()  # of a run that is gone
         image = io.BytesIO()
         with h5py.File(image, "w", libver=_VERSIONS) as file:
             _lay_out(file, self.header)
             _append_frames(file, self.header, self._frames)
-            own = file[_RECORDS]
-            append(own["diagnostics"], np.array(self._rows))
-            own.attrs["commit"] = self._number + 1
-            end = own.create_group("checkpoint")
-            end.attrs["step"] = checkpoint.step
-            end.attrs["t"] = checkpoint.state.t
-            end["q"], end["v"] = checkpoint.state.q, checkpoint.state.v
+            records = file[_RECORDS]
+            append(records["diagnostics"], np.array(self._rows))
+            records.attrs["commit"] = self._number + 1
+            group = records.create_group("checkpoint")
+            group.attrs["step"] = checkpoint.step
+            group.attrs["t"] = checkpoint.state.t
+            group["q"], group["v"] = checkpoint.state.q, checkpoint.state.v
             for name, array in checkpoint.memory.items():
-                end[f"memory/{name}"] = np.asarray(array)
-        with _draft(place, self._path) as draft:
+                group[f"memory/{name}"] = np.asarray(array)
+        with _draft(path, self._path) as draft:
             files.write_into(draft, image.getbuffer())
 
     def _merge(self, last_step: int | None = None) -> None:
@@ -296,8 +275,8 @@ class FileWriter:
             shutil.copymode(self._path, draft)
             _reserve(draft, _MARGIN + sum(part.stat().st_size for part in [self._path, *parts]))
             with h5py.File(draft, "r+", libver=_VERSIONS) as file:
-                for place in parts:
-                    with h5py.File(place, "r") as part:
+                for path in parts:
+                    with h5py.File(path, "r") as part:
                         _append_part(file, part, self.header)
                 if last_step is not None:
                     rows = file[_RECORDS]["diagnostics"]
@@ -309,9 +288,9 @@ class FileWriter:
 
     def _remove_parts(self) -> None:
         with files.named(self._path, "out"):
-            for place in self._path.parent.iterdir():
-                if place.name.startswith(self._path.name + ".part-"):
-                    place.unlink()
+            for path in self._path.parent.iterdir():
+                if path.name.startswith(self._path.name + ".part-"):
+                    path.unlink()
 
 
 def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
@@ -328,8 +307,8 @@ def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
         draft.unlink(missing_ok=True)
     writer = FileWriter(draft, store.header)
     try:
-        frames = {step: k for k, step in enumerate(store.steps.tolist())}
-        for row in store.table().tolist():
+        frames = {step: k for k, step in enumerate(store.array("step").tolist())}
+        for row in store.array("diagnostics").tolist():
             k = frames.pop(int(row[0]), None)
             writer.add(row, None if k is None else store.frame(k))
             writer.commit(checkpoint)
@@ -367,49 +346,49 @@ def _draft(path: Path, run: Path) -> Iterator[Path]:
             yield draft
             files.synchronise(draft)
             draft.replace(path)
-        except BaseException:
+        finally:
             with contextlib.suppress(OSError):
-                draft.unlink()
-            raise
+                draft.unlink()  # still there if the block failed
         files.synchronise(path.parent)
 
 
-def _reserve(place: Path, size: int) -> None:
-    """Make sure that a file can grow to this size, for HDF5 cannot cope with a full disk."""
+def _reserve(path: Path, size: int) -> None:
+    """Make sure that a file can grow to this size: HDF5 damages files on a full disk."""
     if hasattr(os, "posix_fallocate"):
-        with place.open("r+b") as file:
+        with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _locked(path: Path) -> int:
-    """The lock of a file, held until this process ends or gives it back.
+    """Lock a file until this process ends or unlocks it.
 
-    It is a file of its own, for HDF5 locks what it reads, and readers are welcome at all times.
-    Who holds it may remove it; who then gets the lock of a removed file begins again.
+    The lock is a file of its own, because HDF5 locks what it reads, and readers may always read.
+    A process that gets the lock of a file that was removed meanwhile tries again.
     """
-    place = _beside(path, ".lock")
+    lock_path = _beside(path, ".lock")
     while True:
-        if place.is_symlink():
-            raise InvalidInput("out", f"{place}: a link", "no such file, or the lock of a run")
+        if lock_path.is_symlink():
+            raise InvalidInput("out", f"{lock_path}: a link", "no such file, or the lock of a run")
         with files.named(path, "out"):
-            lock = os.open(place, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+            lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
         try:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if place.exists() and os.path.samestat(place.stat(), os.fstat(lock)):
+            if lock_path.exists() and os.path.samestat(lock_path.stat(), os.fstat(lock)):
                 return lock
             os.close(lock)
         except FileNotFoundError:  # removed between two looks at it
             os.close(lock)
         except OSError as error:
             os.close(lock)
-            found = f"{path}: a file that another run is writing"
-            raise InvalidInput("out", found, "its end") from error
+            raise InvalidInput(
+                "out", f"{path}: a file that another run is writing", "its end"
+            ) from error
 
 
 def _unlock(path: Path, lock: int) -> None:
-    """Remove the lock while it is held, and give it back."""
-    with contextlib.suppress(OSError):  # it stays: whoever comes next may have it
+    """Remove the lock, and unlock."""
+    with contextlib.suppress(OSError):  # it stays: the next process may lock it
         _beside(path, ".lock").unlink()
     os.close(lock)
 
@@ -427,16 +406,16 @@ def _lay_out(file: h5py.File, header: Header) -> None:
         cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
         fixed_data={"radius": _radii(header), "fixed": scene.bodies.fixed.astype(np.int8)},
     )
-    own = file.create_group(_RECORDS)
-    own.attrs["format"] = FORMAT
-    own.attrs["settings"] = json.dumps(dict(header.settings))
-    own.attrs["forces"] = json.dumps(header.forces)
-    own.attrs["columns"] = json.dumps(header.columns)
-    append(growing(own, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
-    growing(own, "q", "f8", scene.initial.q.shape[1:])
-    growing(own, "v", "f8", scene.initial.v.shape[1:])
-    growing(own, "step", "i8", (), 512)
-    growing(own, "diagnostics", "f8", (len(header.columns),), 64)
+    records = file.create_group(_RECORDS)
+    records.attrs["format"] = FORMAT
+    records.attrs["settings"] = json.dumps(dict(header.settings))
+    records.attrs["forces"] = json.dumps(header.forces)
+    records.attrs["columns"] = json.dumps(header.columns)
+    append(growing(records, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
+    growing(records, "q", "f8", scene.initial.q.shape[1:])
+    growing(records, "v", "f8", scene.initial.v.shape[1:])
+    growing(records, "step", "i8", (), 512)
+    growing(records, "diagnostics", "f8", (len(header.columns),), 64)
 
 
 def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
@@ -450,11 +429,11 @@ def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
 
 
 def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Frame]:
-    own, series, scene = file[_RECORDS], PolyDataSeries(file), header.scene
+    records, series, scene = file[_RECORDS], PolyDataSeries(file), header.scene
     nb, dim = scene.nb, scene.dim
-    steps, times = own["step"][first : first + count], series.times[first : first + count]
+    steps, times = records["step"][first : first + count], series.times[first : first + count]
     rows = slice(first * nb, (first + count) * nb)
-    q, v = (own[name][rows].reshape(count, nb, own[name].shape[1]) for name in "qv")
+    q, v = (records[name][rows].reshape(count, nb, records[name].shape[1]) for name in "qv")
     points = series.points(first, count)
     names = ("contact", "gap", "normal", *map(_shown, header.forces))
     cells = {name: series.cell_data(name, first, count) for name in names}
@@ -472,13 +451,13 @@ def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Fra
     ]
 
 
-def _append_frames(file: h5py.File, header: Header, frames: Iterable[Frame]) -> None:
+def _append_frames(file: h5py.File, header: Header, frames: Sequence[Frame]) -> None:
     """Append frames, many at a time."""
-    bounded, nb, own = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_RECORDS]
-    rest = iter(frames)
-    while some := list(itertools.islice(rest, _FRAMES)):
+    bounded, nb, records = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_RECORDS]
+    for first in range(0, len(frames), _FRAMES):
+        batch = frames[first : first + _FRAMES]
         points, lines, velocities = [], [], []
-        for frame in some:
+        for frame in batch:
             contact, state = nb + np.arange(frame.nc), frame.state
             # from body to contact point to body; a wall ends at the contact
             ends = np.where(bounded[frame.bodies], frame.bodies, contact[:, None])
@@ -486,17 +465,16 @@ def _append_frames(file: h5py.File, header: Header, frames: Iterable[Frame]) -> 
             points.append(_in_space(np.concatenate([state.position, frame.points])))
             velocities.append(_in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
         cell_data: dict[str, list[NDArray[Any]]] = {
-            "gap": [frame.phi for frame in some],
-            "normal": [_in_space(frame.normals) for frame in some],
-            "contact": [frame.contact_ids for frame in some],
+            "gap": [frame.phi for frame in batch],
+            "normal": [_in_space(frame.normals) for frame in batch],
+            "contact": [frame.contact_ids for frame in batch],
+            **{_shown(name): [frame.forces[name] for frame in batch] for name in header.forces},
         }
-        for name in header.forces:
-            cell_data[_shown(name)] = [frame.forces[name] for frame in some]
-        times = [frame.t for frame in some]
+        times = [frame.t for frame in batch]
         PolyDataSeries(file).append(times, points, lines, {"velocity": velocities}, cell_data)
-        append(own["q"], np.concatenate([frame.q for frame in some]))
-        append(own["v"], np.concatenate([frame.v for frame in some]))
-        append(own["step"], [frame.step for frame in some])
+        append(records["q"], np.concatenate([frame.q for frame in batch]))
+        append(records["v"], np.concatenate([frame.v for frame in batch]))
+        append(records["step"], [frame.step for frame in batch])
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -508,36 +486,38 @@ def _part(path: Path, number: int) -> Path:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes when a file does; its size last."""
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    """Device, inode, time and size, which change when a file does."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 @contextlib.contextmanager
 def _faults_named(path: Path) -> Iterator[None]:
-    """Whatever HDF5 has to say of a file that is no trajectory, as one exception."""
+    """Raise InvalidInput for every error that a damaged or foreign file may cause."""
     try:
         yield
     except InvalidInput:
         raise
     except _FAULTS as error:
-        found = " ".join(f"{path}: {error}".split())[:300]
-        raise InvalidInput("path", found, _EXPECTED) from error
+        message = " ".join(f"{path}: {error}".split())[:300]
+        raise InvalidInput("path", message, _EXPECTED) from error
 
 
 def _header(file: h5py.File, path: Path) -> Header:
     with _faults_named(path):
-        own = file[_RECORDS]
-        if own.attrs["format"] != FORMAT:
-            found = f"{path}: format {own.attrs['format']}"
-            raise InvalidInput("path", found, f"a trajectory in format {FORMAT}")
-        stated = {name: json.loads(own.attrs[name]) for name in ("settings", "forces", "columns")}
+        records = file[_RECORDS]
+        if records.attrs["format"] != FORMAT:
+            other = f"{path}: format {records.attrs['format']}"
+            raise InvalidInput("path", other, f"a trajectory in format {FORMAT}")
+        stated = {
+            name: json.loads(records.attrs[name]) for name in ("settings", "forces", "columns")
+        }
         settings, forces, columns = stated["settings"], stated["forces"], stated["columns"]
         if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
             raise ValueError("settings without method, dt or every")
         if not _texts(forces) or not _texts(columns) or not set(columns) >= _COLUMNS:
             raise ValueError("no names of forces, or of diagnostics")
-        text = own["scene"][()].tobytes().decode()
+        text = records["scene"][()].tobytes().decode()
         return Header(loads(text, str(path)), settings, tuple(forces), tuple(columns))
 
 
@@ -546,16 +526,16 @@ def _texts(names: Any) -> bool:
 
 
 def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:
-    """What is told of every frame and every step has as many rows."""
-    own, initial = file[_RECORDS], header.scene.initial
-    frames = own["step"].shape
+    """Every array of frames, and every array of steps, must have as many rows."""
+    records, initial = file[_RECORDS], header.scene.initial
+    frames = records["step"].shape
     if len(frames) != 1 or frames[0] < at_least or PolyDataSeries(file).times.shape != frames:
         raise ValueError("no frames, or frames without times")
     for name, start in (("q", initial.q), ("v", initial.v)):
-        wanted = (frames[0] * start.shape[0], start.shape[1])
-        if own[name].shape != wanted:
-            raise ValueError(f"{name} of shape {own[name].shape}, not {wanted}")
-    rows = own["diagnostics"].shape
+        expected = (frames[0] * start.shape[0], start.shape[1])
+        if records[name].shape != expected:
+            raise ValueError(f"{name} of shape {records[name].shape}, not {expected}")
+    rows = records["diagnostics"].shape
     if len(rows) != 2 or rows[0] == 0 or rows[1] != len(header.columns):
         raise ValueError(f"diagnostics of shape {rows} for {len(header.columns)} names")
 

@@ -20,7 +20,13 @@ from scipy.sparse.linalg import spsolve
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.collision import Contacts, detect, external_forces, gap_gradient, move
-from cdopt.dynamics import Integrator, Run, VariationalSteps, VelocityVerletSteps, equilibrium
+from cdopt.dynamics import (
+    Integrator,
+    StepContext,
+    VariationalSteps,
+    VelocityVerletSteps,
+    equilibrium,
+)
 from cdopt.dynamics.elastic_energy import elastic_forces, slope
 from cdopt.scene import Scene, State
 
@@ -121,7 +127,7 @@ def integrated(
     limit : steps at most.
     """
     method, parts = INTEGRATORS[name]
-    run = Run(scene, collision / parts)
+    run = StepContext(scene, collision / parts)
     now = State(0.0, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), np.zeros_like(state.v)))
     started = time.perf_counter()
     method.begin(run, now)

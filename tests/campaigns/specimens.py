@@ -73,7 +73,7 @@ def objects() -> dict[type, Any]:
         backends.RunResult("done", "solved", solution.iterate, {}),
         cdopt.dynamics.ClassicSteps(), cdopt.dynamics.CompatibleSteps(),
         cdopt.dynamics.QuasiStaticSteps(), cdopt.dynamics.VariationalSteps(),
-        cdopt.dynamics.VelocityVerletSteps(), cdopt.dynamics.Run(scene, 1e-3),
+        cdopt.dynamics.VelocityVerletSteps(), cdopt.dynamics.StepContext(scene, 1e-3),
         cdopt.dynamics.Stage(0.0, True, True, 1, 0.0, "solved"),
         cdopt.dynamics.StepTaken(state, {}, {}, {}, 0.0),
         cdopt.plots.look("newton"), cdopt.scene.Sphere(0.1), cdopt.scene.Box((1.0, 1.0)),
@@ -130,7 +130,7 @@ def by_annotation(annotation: str, name: str, room: str) -> Any:
     """A good value for a required parameter."""
     found = objects()
     classes = {cls.__name__: cls for cls in found}
-    if annotation == "Run" and name == "run" and room == "cdopt.dynamics.analysis":
+    if annotation == "History" and name == "run" and room == "cdopt.dynamics.analysis":
         return found[cdopt.Trajectory]
     for word in annotation.split(" | "):
         if word in classes:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from elastic_scenes import GRAIN, MASS
 
+import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import Trajectory
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
@@ -29,6 +30,14 @@ def scene(bodies: list[Any], dim: int = 3, gravity: Any = None, **more: Any) -> 
 def apart(one: Trajectory, two: Trajectory) -> float:
     """The largest difference of two runs of one scene."""
     return float(max(np.abs(one.q - two.q).max(), np.abs(one.v - two.v).max()))
+
+
+def both_paths(place: Scene, h: float, duration: float, **settings: Any) -> list[Trajectory]:
+    """A run by the compiled loops, and one through CVXPY."""
+    return [
+        cdopt.simulate(place, h, duration, "variational", path=path, **settings)
+        for path in ("native", "cvxpy")
+    ]
 
 
 def mixture(

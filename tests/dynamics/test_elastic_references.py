@@ -72,9 +72,9 @@ def bond_length(run: Trajectory) -> np.ndarray:
     return np.asarray(np.linalg.norm(run.q[:, 1, :3] - run.q[:, 0, :3], axis=1))
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.1])
+@pytest.mark.parametrize("offset", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 @pytest.mark.parametrize(
-    "ratio", [0.1, *(pytest.param(ratio, marks=pytest.mark.slow) for ratio in (1.0, 10.0))]
+    "ratio", [1.0, *(pytest.param(ratio, marks=pytest.mark.slow) for ratio in (0.1, 10.0))]
 )
 def test_a_bonded_pair_that_is_hit(ratio: float, offset: float) -> None:
     """Forces of the collision and of the first oscillation within 1 %, its period within 0.1 %."""
@@ -91,19 +91,15 @@ def test_a_bonded_pair_that_is_hit(ratio: float, offset: float) -> None:
     first = run.t <= hit + 1.25 * period
     force, wanted = ratio * STIFFNESS * stretch, ratio * STIFFNESS * reference
     assert np.abs(force - wanted)[first].max() <= 0.01 * np.abs(wanted).max()
-    pressed = _collision(run), _pressing(exact.x)
-    assert np.abs(pressed[0] - pressed[1]).max() <= 0.01 * pressed[1].max()
+    pressed, expected = _pressing(run.q[:, :, :3]), _pressing(exact.x)
+    assert np.abs(pressed - expected).max() <= 0.01 * expected.max()
     later = run.t > 1.05 * hit + 0.25 * period
     found = [_period(run.t[later], values[later]) for values in (stretch, reference)]
     assert found[0] == pytest.approx(found[1], rel=1e-3)
 
 
-def _collision(run: Trajectory) -> np.ndarray:
-    """Force between the first and the third sphere, N."""
-    return _pressing(run.q[:, :, :3])
-
-
 def _pressing(x: np.ndarray) -> np.ndarray:
+    """Force between the first and the third sphere, N."""
     distance = np.linalg.norm(x[:, 2] - x[:, 0], axis=1)
     return np.asarray(STIFFNESS * np.maximum(1.0 - distance, 0.0))
 

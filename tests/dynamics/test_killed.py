@@ -41,8 +41,7 @@ def test_twenty_kills_leave_no_trace(tmp_path: Path, warm: bool) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.vtkhdf"]
 
 
-@pytest.mark.parametrize("warm", [False, True])
-@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize(("every", "warm"), [(1, False), (4, True)])
 def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, every: int, warm: bool) -> None:
     scene, options = cdopt.scene.pyramid(3), {"every": every, "warm_start": warm}
 

@@ -26,7 +26,9 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list:
     return made
 
 
-@pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
+@pytest.mark.parametrize(
+    "method", ["classic-cd", pytest.param("compatible-cd", marks=pytest.mark.slow)]
+)
 def test_a_pile_that_falls_and_rests_moves_as_with_fresh_solves(method: str, sessions) -> None:
     """Through contacts that appear and a pile at rest; every step is certified."""
     scene = cdopt.scene.pyramid(3)

@@ -41,11 +41,8 @@ def test_a_moving_lid_is_the_experiment_of_a_moving_lid(power):
 
 
 def test_steps_of_another_length_end_in_the_same_place():
-    ends = [
-        cdopt.simulate(column(0.01), dt, 0.5, "quasi-static").final.q for dt in (0.5, 0.25, 0.1)
-    ]
+    ends = [cdopt.simulate(column(0.01), dt, 0.5, "quasi-static").final.q for dt in (0.5, 0.1)]
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
-    np.testing.assert_allclose(ends[0], ends[2], atol=1e-12)
 
 
 def test_a_run_goes_on_from_its_file(tmp_path):

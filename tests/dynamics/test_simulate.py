@@ -144,10 +144,7 @@ def test_an_existing_file_is_not_touched(tmp_path, beam) -> None:
         ({"dt": 2e-3}, "dt"),
         ({"method": "classic-cd"}, "method"),
         ({"every": 2}, "every"),
-        ({"backend": "clarabel"}, "backend"),
         ({"classic_backend": cdopt.backends.APGD(accuracy=1e-9)}, "classic_backend"),
-        ({"warm_start": True}, "warm_start"),
-        ({"v_min": 0.1}, "v_min"),
     ],
 )
 def test_another_run_is_not_resumed(tmp_path, beam, change: dict, name: str) -> None:

@@ -12,7 +12,7 @@ from cdopt import scene
 def stays(duration: float, dim: int) -> None:
     stack = scene.box_stack(10, dim=dim)
     run = cdopt.simulate(
-        stack, dt=1e-3, duration=duration, method="classic-cd", backend="newton", every=100
+        stack, dt=1e-3, duration=duration, method="classic-cd", backend="newton", every=25
     )
     assert run.ok
     for k in range(1, len(run)):
@@ -26,7 +26,7 @@ def stays(duration: float, dim: int) -> None:
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_stack_of_ten_boxes_stays(dim: int) -> None:
-    stays(0.2, dim)
+    stays(0.05, dim)
 
 
 @pytest.mark.slow
@@ -35,9 +35,9 @@ def test_a_stack_of_ten_boxes_stays_for_ten_seconds() -> None:
 
 
 def test_rocks_fall_and_every_step_is_certified() -> None:
-    pile = scene.polyhedra_pile(30)
+    pile = scene.polyhedra_pile(20)
     run = cdopt.simulate(
-        pile, dt=2e-3, duration=0.3, method="classic-cd", backend="newton", every=10
+        pile, dt=2e-3, duration=0.2, method="classic-cd", backend="newton", every=10
     )
     assert run.ok
     core = pile.bodies.core[np.isfinite(pile.bodies.core)].min()
@@ -45,4 +45,4 @@ def test_rocks_fall_and_every_step_is_certified() -> None:
     total = run.diagnostics["kinetic"] + run.diagnostics["potential"]
     assert np.ptp(total) > 0.0
     assert total[-1] < total[0]  # blows without rebound take energy
-    assert run.diagnostics["contacts"].max() > 30
+    assert run.diagnostics["contacts"].max() > 20

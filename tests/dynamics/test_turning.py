@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,10 +25,10 @@ from turning_tops import (
 
 import cdopt
 from cdopt import collision
-from cdopt.collision.motion import TURNINGS, halfway
+from cdopt.collision.motion import TURNINGS
 from cdopt.dynamics import analysis
 from cdopt.dynamics.analysis import Motion
-from cdopt.scene import Body, Box, HalfSpace, Polyhedron, Scene, Sphere, State
+from cdopt.scene import Body, Box, Capsule, HalfSpace, Polyhedron, Scene, Sphere, State
 
 INERTIA = (SIZE @ SIZE - SIZE**2) / 12.0  # of the box of 1 kg, kg·m²
 EDGE = turn(0.5, 0.0, 0.0)
@@ -56,13 +54,16 @@ def drift(scene: Scene, state: State) -> float:
 
 
 @pytest.mark.slow
-def test_angular_momentum_is_kept_over_ten_thousand_steps() -> None:
+def test_angular_momentum_and_energy_are_kept_over_ten_thousand_steps() -> None:
     plate, rod = np.array([0.4, 0.3, 0.02]), np.array([1.0, 0.1, 0.07])
     scene = floating(
         box(TUMBLING), box(ANYHOW, 2.0), box(ANYHOW, 4.0, plate), box(ANYHOW, 6.0, rod)
     )
-    state, _ = free_flight(scene, 1e-2, 10_000, "momentum")
+    state, energy = free_flight(scene, 1e-2, 10_000, "momentum")
     assert drift(scene, state) < 1e-10
+    swing = np.abs(energy / kinetic_energy(scene, scene.initial) - 1.0)
+    assert swing[:2500].max() < 1e-3
+    assert swing[-2500:].max() < 1.1 * swing[:2500].max()
     np.testing.assert_allclose(np.linalg.norm(state.orientation, axis=1), 1.0, atol=1e-14)
     assert np.abs(state.angular_velocity - scene.initial.angular_velocity).max() > 0.1
 
@@ -78,7 +79,7 @@ def test_any_boxes_with_any_spins_keep_their_angular_momentum(seed: int, reach: 
         box(spin, 5.0 * k, rng.uniform(0.1, 1.0, 3), orientation=turn(*rng.standard_normal(3)))
         for k, spin in enumerate(spins)
     ))  # fmt: skip
-    state, _ = free_flight(scene, 1e-2, 100, "momentum")
+    state, _ = free_flight(scene, 1e-2, 30, "momentum")
     assert drift(scene, state) < 1e-11
     np.testing.assert_allclose(np.linalg.norm(state.orientation, axis=1), 1.0, atol=1e-14)
     assert scene.bodies.inertia.min(axis=0) @ spins[0] ** 2 > 0.0
@@ -89,10 +90,10 @@ def test_the_order_of_a_free_top(turning: str, order: float) -> None:
     """Fitted 2.00 (momentum), and 1.01 to 1.03 (plain), tumbling and anyhow."""
     begun = turn(0.3, -0.2, 0.7)
     scene = floating(box(TUMBLING, orientation=begun), box(ANYHOW, 5.0, orientation=begun))
-    exact = [euler(INERTIA, begun, omega, 1.5) for omega in (TUMBLING, ANYHOW)]
+    exact = [euler(INERTIA, begun, omega, 0.6) for omega in (TUMBLING, ANYHOW)]
     sizes, misses = [3e-2 / 2**k for k in range(3)], []
     for dt in sizes:
-        state, _ = free_flight(scene, dt, round(1.5 / dt), turning)
+        state, _ = free_flight(scene, dt, round(0.6 / dt), turning)
         found = zip(state.orientation, state.angular_velocity, exact, strict=True)
         misses.append([
             error
@@ -124,9 +125,9 @@ def test_a_box_spun_near_its_middle_axis_turns_over_when_it_should() -> None:
 def test_only_the_momentum_update_goes_back_the_way_it_came(turning: str) -> None:
     """Its own inverse under Δt → −Δt, so that the energy swings and does not drift."""
     scene = floating(box(TUMBLING), box(ANYHOW, 5.0))
-    there, energy = free_flight(scene, 2e-2, 150, turning)
+    there, energy = free_flight(scene, 2e-2, 60, turning)
     turned_about = State(0.0, there.q, -there.v)
-    back, _ = free_flight(scene, 2e-2, 150, turning, turned_about)
+    back, _ = free_flight(scene, 2e-2, 60, turning, turned_about)
     begun = kinetic_energy(scene, scene.initial)
     miss = np.linalg.norm(back.angular_velocity + scene.initial.angular_velocity)
     swing = np.abs(energy / begun - 1.0).max()
@@ -138,23 +139,12 @@ def test_only_the_momentum_update_goes_back_the_way_it_came(turning: str) -> Non
         assert swing > 1e-2
 
 
-@pytest.mark.slow
-def test_the_energy_does_not_drift_however_long_it_tumbles() -> None:
-    """A quarter of a radian a step: within 1e-3 of the start, late as early."""
-    scene = floating(box(TUMBLING))
-    _, energy = free_flight(scene, 3e-2, 1000, "momentum")
-    share = np.abs(energy / kinetic_energy(scene, scene.initial) - 1.0)
-    early, late = share[:250].max(), share[-250:].max()
-    assert early < 1e-3
-    assert late < 1.1 * early
-
-
 def test_a_constant_torque_adds_to_the_angular_momentum_exactly() -> None:
     torque = np.array([0.03, -0.02, 0.05])
     scene = floating(box(ANYHOW, torque=torque))
     misses = {}
     for turning in TURNINGS:
-        state, _ = free_flight(scene, 1e-2, 100, turning)
+        state, _ = free_flight(scene, 5e-2, 20, turning)
         gained = angular_momentum(scene, state) - angular_momentum(scene, scene.initial)
         misses[turning] = np.abs(gained[0] - torque).max()
     assert misses["momentum"] < 1e-14
@@ -172,7 +162,7 @@ def test_a_turned_scene_has_the_turned_answer(turning: str) -> None:
     R = rotation(by)
     own = floating(box(ANYHOW, orientation=begun, torque=torque))
     other = floating(box(R @ ANYHOW, orientation=times(by, begun), torque=R @ torque))
-    one, two = (free_flight(scene, 1e-2, 100, turning)[0] for scene in (own, other))
+    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in (own, other))
     np.testing.assert_allclose(two.angular_velocity[0], R @ one.angular_velocity[0], atol=1e-12)
     np.testing.assert_allclose(
         rotation(two.orientation[0]), R @ rotation(one.orientation[0]), atol=1e-12
@@ -188,7 +178,7 @@ def test_a_planar_spin_is_the_same_in_the_plane_and_in_space(turning: str) -> No
     solid = floating(
         box(np.array([0.0, 0.0, 2.0]), orientation=turn(0.0, 0.0, 0.3), torque=[0.0, 0.0, 0.05])
     )
-    one, two = (free_flight(scene, 1e-2, 100, turning)[0] for scene in (flat, solid))
+    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in (flat, solid))
     angle = float(one.orientation[0])
     np.testing.assert_allclose(two.orientation[0], turn(0.0, 0.0, angle), atol=1e-13)
     np.testing.assert_allclose(two.angular_velocity[0], [0.0, 0.0, *one.v[0, 2:]], atol=1e-13)
@@ -228,14 +218,6 @@ def test_uneven_boxes_tell_updates_apart_and_leave_others_alone() -> None:
 
 
 @pytest.mark.parametrize("turning", TURNINGS)
-def test_a_body_at_rest_stays_at_rest_bit_for_bit(turning: str) -> None:
-    scene = floating(box(np.zeros(3), orientation=turn(0.3, -0.2, 0.7)))
-    state, _ = free_flight(scene, 1e-2, 20, turning)
-    np.testing.assert_array_equal(state.q, scene.initial.q)
-    np.testing.assert_array_equal(state.v, 0.0)
-
-
-@pytest.mark.parametrize("turning", TURNINGS)
 def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
     """A polyhedron whose principal axes are not its own axes."""
     aslant, begun = turn(0.4, 0.9, -0.3), turn(0.3, -0.2, 0.7)
@@ -248,7 +230,7 @@ def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
         M = collision.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
         R = rotation(begun)
         np.testing.assert_allclose(M, R @ np.diag(INERTIA) @ R.T, atol=1e-15)
-    one, two = (free_flight(scene, 1e-2, 100, turning)[0] for scene in scenes)
+    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in scenes)
     np.testing.assert_allclose(two.angular_velocity, one.angular_velocity, atol=1e-12)
     np.testing.assert_allclose(
         rotation(two.orientation[0]) @ rotation(aslant), rotation(one.orientation[0]), atol=1e-12
@@ -259,32 +241,27 @@ def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
 
 
 @pytest.mark.parametrize("turning", TURNINGS)
-def test_a_fixed_body_turns_as_prescribed(turning: str) -> None:
-    scene = floating(box(ANYHOW, fixed=True), box(ANYHOW, 5.0))
-    state, _ = free_flight(scene, 1e-2, 100, turning)
+def test_a_fixed_body_turns_as_prescribed_and_one_at_rest_not_at_all(turning: str) -> None:
+    resting = box(np.zeros(3), 5.0, orientation=turn(0.3, -0.2, 0.7))
+    scene = floating(box(ANYHOW, fixed=True), resting, box(ANYHOW, 10.0))
+    state, _ = free_flight(scene, 5e-2, 20, turning)
     np.testing.assert_array_equal(state.angular_velocity[0], ANYHOW)
     np.testing.assert_allclose(rotation(state.orientation[0]), rotation(turn(*ANYHOW)), atol=1e-13)
-
-
-def test_the_middle_is_where_half_the_step_leads() -> None:
-    """q_m = exp(½ Δt v) q and J(q_m) v = L, at turns from small to more than a right angle."""
-    for dt in (1e-3, 1e-2, 0.1, 0.3):
-        scene = floating(box(ANYHOW, orientation=turn(0.3, -0.2, 0.7)))
-        middle = halfway(scene, scene.initial, dt, "momentum", scene.dofs)
-        v = middle.angular_velocity[0]
-        expected = rotation(times(turn(*(0.5 * dt * v)), scene.initial.orientation[0]))
-        np.testing.assert_allclose(rotation(middle.orientation[0]), expected, atol=1e-14)
-        begun, there = (angular_momentum(scene, state) for state in (scene.initial, middle))
-        np.testing.assert_allclose(there, begun, rtol=1e-13)
+    np.testing.assert_array_equal(state.q[1], scene.initial.q[1])
+    np.testing.assert_array_equal(state.v[1], 0.0)
 
 
 # --- contacts ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("turning", TURNINGS)
 @pytest.mark.parametrize(
-    "begun",
-    [pytest.param(EDGE, id="edge", marks=pytest.mark.slow), pytest.param(CORNER, id="corner")],
+    ("begun", "turning"),
+    [
+        pytest.param(EDGE, "momentum", id="edge-momentum", marks=pytest.mark.slow),
+        pytest.param(EDGE, "plain", id="edge-plain", marks=pytest.mark.slow),
+        pytest.param(CORNER, "momentum", id="corner-momentum"),
+        pytest.param(CORNER, "plain", id="corner-plain", marks=pytest.mark.slow),
+    ],
 )
 def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: str) -> None:
     """Nothing turns it about the vertical; the plain update leaves a spin of the order of Δt."""
@@ -341,21 +318,62 @@ def test_the_gap_closes_by_what_the_step_says(turning: str) -> None:
 def test_a_bounce_gives_back_the_energy_that_the_step_sees() -> None:
     """With e = 1 a corner's blow keeps ½ v·M v and turns B v round, v being the step's."""
     scene = above_floor(CORNER, ANYHOW, restitution=1.0)
-    state, dt, blows = scene.initial, 1e-3, 0
+    state, dt = scene.initial, 1e-3
     for _ in range(100):
         step, solution = solved(scene, state, dt, "momentum")
         hit = np.flatnonzero(step.impacting)
         if hit.size == 1 and np.count_nonzero(solution.f > 1e-9) == 1:
-            blows += 1
-            before, after = step.v_star, solution.v_next
-            approach = (step.B @ step.v)[hit]
-            np.testing.assert_allclose((step.B @ after)[hit], -approach, rtol=1e-9)
-            lost = after @ step.M @ after - before @ step.M @ before
-            rate = (step.B @ before)[hit] - approach  # gravity of the step under way
-            expected = step.dt * float((solution.f[hit] * rate)[0])
-            np.testing.assert_allclose(lost, expected, rtol=1e-6)
+            break
         state = collision.advance(scene, state, solution.v_next, dt)
-    assert blows >= 1
+    assert hit.size == 1
+    before, after, approach = step.v_star, solution.v_next, (step.B @ step.v)[hit]
+    np.testing.assert_allclose((step.B @ after)[hit], -approach, rtol=1e-9)
+    gained = after @ step.M @ after - before @ step.M @ before
+    rate = (step.B @ before)[hit] - approach  # gravity of the step under way
+    expected = step.dt * float((solution.f[hit] * rate)[0])
+    np.testing.assert_allclose(gained, expected, rtol=1e-6)
+
+
+# --- even scenes move evenly ---------------------------------------------------------------
+
+
+def moved(scene: Scene, dt: float, steps: int) -> State:
+    """The state after steps of classic contact dynamics."""
+    state = scene.initial
+    for _ in range(steps):
+        _, solution = solved(scene, state, dt, "momentum")
+        state = collision.advance(scene, state, solution.v_next, dt)
+    return state
+
+
+@pytest.mark.parametrize("beyond", [0.0, 4e-8])
+def test_a_box_on_the_edge_of_another_turns_about_that_edge_alone(beyond: float) -> None:
+    """Its own lowest edge passes the other's by a hair."""
+    tilt = -np.pi / 6.0
+    c, s = np.cos(tilt), np.sin(tilt)
+    lowest = np.array([0.0, 0.5 + beyond, 0.5 - beyond])
+    middle = lowest - [0.0, 0.5 * c + 0.5 * s, 0.5 * s - 0.5 * c]
+    cube = Box([1.0, 1.0, 1.0])
+    bodies = [
+        Body(cube, [0.0] * 3, fixed=True),
+        Body(cube, middle, mass=1.0, orientation=turn(tilt, 0.0, 0.0)),
+    ]
+    state = moved(Scene(bodies, dim=3, overlap_tol=1.0), 1e-3, 1)
+    np.testing.assert_allclose(state.angular_velocity[1, 1:], 0.0, atol=1e-6)
+    np.testing.assert_allclose(state.velocity[1, 0], 0.0, atol=1e-6)
+
+
+def test_capsules_in_a_row_slide_on_until_they_meet() -> None:
+    """In the plane, on a floor, one behind the other along their axes."""
+    rods = [
+        Body(Capsule(0.1, 0.6), [x, 0.1], mass=1.0, velocity=[v, 0.0])
+        for x, v in ((0.0, 1.0), (0.85, 0.0))
+    ]
+    scene = Scene([Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), *rods], dim=2)
+    state = moved(scene, 5e-3, 8)  # 0.04 m of the 0.05 between them
+    np.testing.assert_allclose(state.velocity[1:], [[1.0, 0.0], [0.0, 0.0]], atol=1e-9)
+    state = moved(scene, 5e-3, 15)
+    np.testing.assert_allclose(state.velocity[1:], [[0.5, 0.0], [0.5, 0.0]], atol=1e-6)
 
 
 # --- a setting -----------------------------------------------------------------------------
@@ -363,21 +381,15 @@ def test_a_bounce_gives_back_the_energy_that_the_step_sees() -> None:
 
 @pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
 def test_the_update_is_a_setting_of_both_methods(method: str, tmp_path) -> None:
-    scene = floating(box(ANYHOW))
-    maker = cdopt.dynamics.METHODS[method]
-    assert [field.name for field in dataclasses.fields(maker)].count("turning") == 1
-    assert maker().settings()["turning"] == "momentum"
-    assert maker(turning="plain").settings()["turning"] == "plain"
-    out = tmp_path / "run.vtkhdf"
+    scene, out = floating(box(ANYHOW)), tmp_path / "run.vtkhdf"
+    assert cdopt.dynamics.METHODS[method]().settings()["turning"] == "momentum"
     run = {"dt": 1e-2, "method": method, "out": out, "turning": "plain"}
     cdopt.simulate(scene, duration=0.02, **run)
     with pytest.raises(cdopt.InvalidInput, match="turning"):
         cdopt.simulate(scene, duration=0.04, resume=True, **run | {"turning": "momentum"})
     resumed = cdopt.simulate(scene, duration=0.04, resume=True, **run)
-    whole = cdopt.simulate(scene, 1e-2, 0.04, method, turning="plain")
-    np.testing.assert_array_equal(resumed.v, whole.v)
     expected, _ = free_flight(scene, 1e-2, 4, "plain")
-    np.testing.assert_allclose(whole.v[-1], expected.v, rtol=1e-12)
+    np.testing.assert_allclose(resumed.v[-1], expected.v, rtol=1e-12)
 
 
 def test_another_word_for_it_is_refused() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdopt.formulations.statement import conjugate_energy, elastic_energy
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import PowerLaw, force_and_tangent
 
 powers = st.floats(1.2, 6.0)
 stiffness = st.floats(1e-3, 1e3)
@@ -23,6 +23,13 @@ def test_force_is_the_derivative_of_energy(k: float, p: float, c: float) -> None
     np.testing.assert_allclose(slope, law(k, p).force(np.array([c])), rtol=1e-6)
     steep = (law(k, p).force(np.array([c + h])) - law(k, p).force(np.array([c - h]))) / (2 * h)
     np.testing.assert_allclose(steep, law(k, p).tangent(np.array([c])), rtol=1e-5)
+
+
+@given(stiffness, st.just(2.0) | powers, overlaps | st.just(0.0) | st.just(-1.0))
+def test_the_law_of_compiled_loops_is_the_same(k: float, p: float, c: float) -> None:
+    scalars, arrays = force_and_tangent(k, c, p), law(k, p)
+    both = [float(arrays.force(np.array([c]))[0]), float(arrays.tangent(np.array([c]))[0])]
+    np.testing.assert_allclose(scalars, both, rtol=1e-12)
 
 
 @given(stiffness, powers, overlaps)

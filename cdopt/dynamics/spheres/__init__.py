@@ -5,8 +5,8 @@ compute what ``cdopt.VariationalStep``, linearised again and again, computes fro
 """
 
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NOT_CERTIFIED, TOO_DEEP
-from cdopt.dynamics.spheres.newton import FORCED, PAPER, Scheme
 from cdopt.dynamics.spheres.stepper import TOO_FAST, Integration, SphereStepper
+from cdopt.dynamics.spheres.system import FORCED, PAPER, Scheme
 
 __all__ = [
     "DIVERGED",

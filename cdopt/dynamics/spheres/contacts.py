@@ -6,68 +6,30 @@ F_t = −γ_t m_eff v_t across it, with lever |r|/2 at each of two spheres, and 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
-from cdopt.dynamics.spheres.system import NeighborList
+from cdopt.dynamics.spheres.system import SphereArrays
+from cdopt.problem.contact_law import force_and_tangent
 
-HALF = 0.5  # lever of two spheres, as a share of the distance of their centres
-
-
-class ActiveContacts(NamedTuple):
-    """Pairs that act at some configuration, in the first so many entries of each array.
-
-    Attributes
-    ----------
-    pair : number in the neighbour list. n : (np, 3) unit vectors from j to i.
-    distance : |r|, m. overlap : δ, m. force : w′(δ), N. slope : w″(δ), N/m.
-    """
-
-    pair: IntArray
-    n: FloatArray
-    distance: FloatArray
-    overlap: FloatArray
-    force: FloatArray
-    slope: FloatArray
-
-
-def active_space(pairs: int) -> ActiveContacts:
-    """Space for so many pairs."""
-    number, normal = np.zeros(pairs, dtype=np.int64), np.zeros((pairs, 3))
-    return ActiveContacts(number, normal, *(np.zeros(pairs) for _ in range(4)))
-
-
-@part(inline="always")
-def contact_law(k: float, overlap: float, power: float) -> tuple[float, float]:
-    """w′ and w″ of the power law, as in ``cdopt.problem.contact_law``."""
-    if overlap <= 0.0:
-        return 0.0, 0.0
-    if power == 2.0:
-        return k * overlap, k
-    slope = k * overlap ** (power - 2.0)
-    return slope * overlap, (power - 1.0) * slope
+contact_law = part(inline="always")(force_and_tangent)
 
 
 @compiled()
-def find_active(
-    x: FloatArray,
-    d: FloatArray,
-    a: float,
-    neighbors: NeighborList,
-    damped: BoolArray,
-    power: float,
-    active: ActiveContacts,
-) -> int:
-    """Pairs that act at x + a d: those that overlap, bonds, and those that are ``damped``.
+def find_active(arrays: SphereArrays, d: FloatArray, a: float, mark: bool) -> int:
+    """Find the pairs that act at x + a d: those that overlap, bonds, and those that damp.
 
-    x (nb, 3) m, d (nb, 6) m and rad. Returns their number; ``active`` holds them.
+    With ``mark`` the pairs that damp are chosen here: those that overlap, and bonds. Returns the
+    number of active pairs; ``arrays.active`` holds them. d (nb, 6) m and rad.
     """
+    x, neighbors, active = arrays.motion.x, arrays.neighbors, arrays.active
+    damped, power = arrays.work.damped, arrays.system.power
+    if mark:
+        damped.fill(False)
     count = 0
     for c in range(neighbors.i.size):
-        i, j = neighbors.i[c], neighbors.j[c]
+        i, j, reach = neighbors.i[c], neighbors.j[c], neighbors.reach[c]
         rx = (x[i, 0] - x[j, 0]) + a * (d[i, 0] - d[j, 0])
         ry = (x[i, 1] - x[j, 1]) + a * (d[i, 1] - d[j, 1])
         rz = (x[i, 2] - x[j, 2]) + a * (d[i, 2] - d[j, 2])
@@ -75,37 +37,40 @@ def find_active(
         if neighbors.wall[c]:
             nx, ny, nz = neighbors.normal[c, 0], neighbors.normal[c, 1], neighbors.normal[c, 2]
             distance = rx * nx + ry * ny + rz * nz
-            if distance >= neighbors.reach[c] and not always:
+            if distance >= reach and not always:
                 continue
         else:
             square = rx * rx + ry * ry + rz * rz
-            if square >= neighbors.reach[c] * neighbors.reach[c] and not always:
+            if square >= reach * reach and not always:
                 continue
             distance = np.sqrt(square)
             if distance > 0.0:
                 nx, ny, nz = rx / distance, ry / distance, rz / distance
             else:
                 nx, ny, nz = 1.0, 0.0, 0.0
-        overlap = neighbors.reach[c] - distance
+        overlap = reach - distance
         if neighbors.bonded[c]:
             force, slope = neighbors.k[c] * overlap, neighbors.k[c]
         else:
             force, slope = contact_law(neighbors.k[c], overlap, power)
+        if mark and (overlap > 0.0 or neighbors.bonded[c]):
+            damped[c] = True
         active.pair[count] = c
         active.n[count, 0], active.n[count, 1], active.n[count, 2] = nx, ny, nz
         active.distance[count] = distance
         active.overlap[count] = overlap
         active.force[count] = force
         active.slope[count] = slope
+        active.damping[count, 0] = neighbors.c_n[c] if damped[c] else 0.0
+        active.damping[count, 2] = neighbors.c_t[c] if damped[c] else 0.0
         count += 1
     return count
 
 
 @part()
-def add_elastic(
-    neighbors: NeighborList, active: ActiveContacts, count: int, factor: float, out: FloatArray
-) -> None:
+def add_elastic(arrays: SphereArrays, count: int, factor: float, out: FloatArray) -> None:
     """Add ``factor`` times the elastic forces to out (nb, 6), N."""
+    neighbors, active = arrays.neighbors, arrays.active
     for s in range(count):
         force = factor * active.force[s]
         if force == 0.0:
@@ -117,24 +82,24 @@ def add_elastic(
 
 
 @part(inline="always")
-def pair_product(
+def add_pair_product(
+    arrays: SphereArrays,
+    s: int,
     i: int,
     j: int,
-    wall: bool,
-    n: tuple[float, float, float],
-    distance: float,
     factors: tuple[float, float, float],
     z: FloatArray,
     out: FloatArray,
-    turning: bool,
 ) -> None:
-    """Add to out[i] and out[j] the matrix of a pair times z[i] and z[j].
+    """Add to out[i] and out[j] the matrix of active pair s times z[i] and z[j].
 
     It is ``factors`` times the relative translation along the normal, that across it, and the
     sliding of the surfaces, spin included.
     """
     along, across, slide = factors
-    nx, ny, nz = n
+    n, turning = arrays.active.n, arrays.system.turning
+    wall = arrays.neighbors.wall[arrays.active.pair[s]]
+    nx, ny, nz = n[s, 0], n[s, 1], n[s, 2]
     ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
     un = ux * nx + uy * ny + uz * nz
     tx, ty, tz = ux - un * nx, uy - un * ny, uz - un * nz
@@ -142,7 +107,7 @@ def pair_product(
     fy = along * un * ny + across * ty
     fz = along * un * nz + across * tz
     if slide != 0.0:
-        lever = distance if wall else HALF * distance
+        lever = arrays.active.distance[s] * (1.0 if wall else 0.5)
         if turning:
             wx, wy, wz = z[i, 3], z[i, 4], z[i, 5]
             if not wall:
@@ -172,32 +137,18 @@ def pair_product(
 
 
 @part()
-def add_damping(
-    neighbors: NeighborList,
-    active: ActiveContacts,
+def add_products(
+    arrays: SphereArrays,
     count: int,
-    damped: BoolArray,
+    table: FloatArray,
     factor: float,
     z: FloatArray,
     out: FloatArray,
-    turning: bool,
 ) -> None:
-    """Add ``factor`` C z to out (nb, 6), C summed over the pairs that are damped."""
+    """Add ``factor`` Σ A z of all active pairs to out (nb, 6), A given by ``table`` (np, 3)."""
+    neighbors, pair = arrays.neighbors, arrays.active.pair
     for s in range(count):
-        c = active.pair[s]
-        if damped[c]:
-            factors = (factor * neighbors.c_n[c], 0.0, factor * neighbors.c_t[c])
-            i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
-            n = (active.n[s, 0], active.n[s, 1], active.n[s, 2])
-            pair_product(i, j, wall, n, active.distance[s], factors, z, out, turning)
-
-
-@part()
-def mark_overlapping(
-    neighbors: NeighborList, active: ActiveContacts, count: int, damped: BoolArray
-) -> None:
-    """Let ``damped`` be true for the pairs that overlap, and for bonds."""
-    damped.fill(False)
-    for s in range(count):
-        if active.overlap[s] > 0.0 or neighbors.bonded[active.pair[s]]:
-            damped[active.pair[s]] = True
+        factors = (factor * table[s, 0], factor * table[s, 1], factor * table[s, 2])
+        if factors[0] != 0.0 or factors[1] != 0.0 or factors[2] != 0.0:
+            i, j = neighbors.i[pair[s]], neighbors.j[pair[s]]
+            add_pair_product(arrays, s, i, j, factors, z, out)

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
-from cdopt.dynamics.spheres.contacts import (
-    add_damping,
-    add_elastic,
-    find_active,
-    mark_overlapping,
+from cdopt.dynamics.spheres.contacts import add_elastic, add_products, find_active
+from cdopt.dynamics.spheres.newton import CONVERGED, SOLVE, combine, newton, predict
+from cdopt.dynamics.spheres.system import (
+    FORCED,
+    NeighborList,
+    SphereArrays,
+    SphereMotion,
+    SphereSystem,
 )
-from cdopt.dynamics.spheres.newton import (
-    CONVERGED,
-    SOLVE,
-    Step,
-    impulse,
-    newton,
-    predict,
-)
-from cdopt.dynamics.spheres.system import NeighborList, SphereMotion, SphereSystem
 
 DONE, STALE, DIVERGED, TOO_DEEP, NEEDS_SOLVE, NOT_CERTIFIED = range(6)
-
-
-class Statistics(NamedTuple):
-    """Cost and quality of many steps.
-
-    Attributes
-    ----------
-    counts : Newton and linear iterations.
-    worst : the worst residual of the steps taken, and that of a step that could not be taken.
-    """
-
-    counts: FloatArray
-    worst: FloatArray
 
 
 @compiled()
@@ -86,119 +65,114 @@ def move(g: SphereSystem, m: SphereMotion, d: FloatArray) -> None:
 
 
 @part()
-def too_deep(step: Step, count: int) -> bool:
+def accelerate(
+    g: SphereSystem, v: FloatArray, force: FloatArray, h: float, out: FloatArray
+) -> None:
+    """out = v + h M⁻¹ F, of free bodies; fixed ones keep v."""
+    for b in range(g.free.size):
+        for k in range(6):
+            out[b, k] = v[b, k] + (h * force[b, k] / g.weight[b, k] if g.free[b] else 0.0)
+
+
+@part()
+def too_deep(arrays: SphereArrays, count: int) -> bool:
     """Whether some overlap exceeds the smaller radius of its two spheres."""
-    g, neighbors, active = step.system, step.neighbors, step.active
+    g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
     for s in range(count):
         c = active.pair[s]
-        i, j = neighbors.i[c], neighbors.j[c]
-        least = g.radius[i] if neighbors.wall[c] else min(g.radius[i], g.radius[j])
+        least = g.radius[neighbors.i[c]]
+        if not neighbors.wall[c]:
+            least = min(least, g.radius[neighbors.j[c]])
         if not active.overlap[s] <= least:
             return True
     return False
 
 
 @part()
-def commit(step: Step) -> None:
-    """Velocities and places at the end of the step."""
-    g, m, w = step.system, step.motion, step.work
-    for b in range(g.free.size):
-        if g.free[b]:
-            for k in range(6):
-                m.v[b, k] += w.impulse[b, k] / g.weight[b, k]
-    move(g, m, w.d)
+def end_step(arrays: SphereArrays, count: int) -> int:
+    """Take the step d that Newton's method found, or return why it cannot be taken.
 
-
-@part()
-def end_step(step: Step, count: int) -> int:
-    """Take the step that Newton's method found, or say why not.
-
-    ``active`` holds the pairs that act at q_α.
+    v⁺ = v + M⁻¹ (h (F_ext − ∇V)(q_α) + damping). ``active`` holds the pairs that act at q_α.
     """
-    g, m, neighbors, active, w = step.system, step.motion, step.neighbors, step.active, step.work
-    if outdated(neighbors, m.x, w.d):
+    g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
+    damping, impulse = arrays.active.damping, w.trial
+    if outdated(arrays.neighbors, m.x, w.d):
         return STALE
-    if too_deep(step, count):
+    if too_deep(arrays, count):
         return TOO_DEEP
-    impulse(step, count)
-    count = find_active(m.x, w.d, 1.0, neighbors, w.damped, g.power, active)
-    if too_deep(step, count):
+    combine(scheme.h, g.load, 1.0, w.start_damping, impulse)
+    add_elastic(arrays, count, scheme.h, impulse)
+    add_products(arrays, count, damping, -0.5, w.d, impulse)
+    if scheme.split == FORCED:
+        if scheme.alpha != 0.5:
+            count = find_active(arrays, w.d, 1.0 - scheme.alpha, False)
+        add_products(arrays, count, damping, -0.5, w.d, impulse)
+    count = find_active(arrays, w.d, 1.0, False)
+    if too_deep(arrays, count):
         return TOO_DEEP
-    commit(step)
+    accelerate(g, m.v, impulse, 1.0, m.v)
+    move(g, m, w.d)
     return DONE
 
 
 @compiled()
-def variational(step: Step, steps: int, statistics: Statistics) -> tuple[int, int]:
+def variational(
+    arrays: SphereArrays, steps: int, iterations: FloatArray, worst: FloatArray
+) -> tuple[int, int]:
     """Up to ``steps`` steps of the variational integrator; returns the outcome and how many.
 
-    With NEEDS_SOLVE the caller has to solve a linear system and to call again.
+    With NEEDS_SOLVE the caller has to solve a linear system and to call again. Adds to
+    ``iterations`` those of Newton's and of the linear solver; ``worst`` are the worst residual of
+    the steps taken, and that of a step that could not be taken.
     """
-    m, neighbors, w, scheme = step.motion, step.neighbors, step.work, step.scheme
+    w, scheme = arrays.work, arrays.scheme
     for s in range(steps):
         if not w.pending[0]:
-            predict(step)
-            if outdated(neighbors, m.x, w.d):
+            predict(arrays)
+            if outdated(arrays.neighbors, arrays.motion.x, w.d):
                 return STALE, s
-        state, count, iterations, linear, relative, worst = newton(step)
-        statistics.counts[0] += iterations
-        statistics.counts[1] += linear
+        state, count, nonlinear, linear, relative, residual = newton(arrays)
+        iterations[0] += nonlinear
+        iterations[1] += linear
         if state != CONVERGED:
-            statistics.worst[1] = relative
+            worst[1] = relative
             return NEEDS_SOLVE if state == SOLVE else DIVERGED, s
-        if scheme.strict and worst > scheme.accept:
-            statistics.worst[1] = worst
+        if scheme.strict and residual > scheme.accept:
+            worst[1] = residual
             return NOT_CERTIFIED, s
-        outcome = end_step(step, count)
+        outcome = end_step(arrays, count)
         if outcome != DONE:
             return outcome, s
-        statistics.worst[0] = max(statistics.worst[0], worst)
+        worst[0] = max(worst[0], residual)
     return DONE, steps
 
 
 @compiled()
-def all_forces(step: Step, out: FloatArray) -> int:
-    """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); their number."""
-    g, m, neighbors, active, w = step.system, step.motion, step.neighbors, step.active, step.work
-    for b in range(g.free.size):
-        for k in range(6):
-            out[b, k] = g.load[b, k]
-    w.damped.fill(False)
-    count = find_active(m.x, w.d, 0.0, neighbors, w.damped, g.power, active)
-    mark_overlapping(neighbors, active, count, w.damped)
-    add_elastic(neighbors, active, count, 1.0, out)
-    add_damping(neighbors, active, count, w.damped, -1.0, m.v, out, g.turning)
+def all_forces(arrays: SphereArrays, out: FloatArray) -> int:
+    """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); number of pairs."""
+    count = find_active(arrays, arrays.work.d, 0.0, True)
+    out[:] = arrays.system.load
+    add_elastic(arrays, count, 1.0, out)
+    add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, out)
     return count
 
 
-@part()
-def kick(g: SphereSystem, m: SphereMotion, force: FloatArray, h: float) -> None:
-    """v += h M⁻¹ F of free bodies."""
-    for b in range(g.free.size):
-        if g.free[b]:
-            for k in range(6):
-                m.v[b, k] += h * force[b, k] / g.weight[b, k]
-
-
 @compiled()
-def velocity_verlet(step: Step, force: FloatArray, steps: int) -> tuple[int, int]:
+def velocity_verlet(arrays: SphereArrays, force: FloatArray, steps: int) -> tuple[int, int]:
     """Up to ``steps`` steps: half kick, drift, forces, half kick; ``force`` goes on from each.
 
     Damping sees the velocities of the half step, as in molecular dynamics codes.
     """
-    g, m, w, h = step.system, step.motion, step.work, step.scheme.h
+    g, m, w, h = arrays.system, arrays.motion, arrays.work, arrays.scheme.h
     for s in range(steps):
-        for b in range(g.free.size):
-            for k in range(6):
-                weight = g.weight[b, k]
-                pull = 0.5 * h * force[b, k] / weight if g.free[b] else 0.0
-                w.d[b, k] = h * (m.v[b, k] + pull)
-        if outdated(step.neighbors, m.x, w.d):
+        accelerate(g, m.v, force, 0.5 * h, w.trial)
+        combine(h, w.trial, 0.0, w.trial, w.d)
+        if outdated(arrays.neighbors, m.x, w.d):
             return STALE, s
-        kick(g, m, force, 0.5 * h)
+        m.v[:] = w.trial
         move(g, m, w.d)
-        count = all_forces(step, force)
-        if too_deep(step, count):
+        count = all_forces(arrays, force)
+        if too_deep(arrays, count):
             return TOO_DEEP, s
-        kick(g, m, force, 0.5 * h)
+        accelerate(g, m.v, force, 0.5 * h, m.v)
     return DONE, steps

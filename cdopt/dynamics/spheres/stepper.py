@@ -13,23 +13,19 @@ from cdopt._util.checks import FloatArray
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import integrate
-from cdopt.dynamics.spheres.contacts import active_space, find_active
-from cdopt.dynamics.spheres.integrate import (
-    DIVERGED,
-    DONE,
-    NEEDS_SOLVE,
-    STALE,
-    TOO_DEEP,
-    Statistics,
-)
-from cdopt.dynamics.spheres.newton import Scheme, Step, matrix_blocks, workspace
+from cdopt.dynamics.spheres.contacts import find_active
+from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
+from cdopt.dynamics.spheres.newton import matrix_blocks
 from cdopt.dynamics.spheres.system import (
     NeighborList,
+    Scheme,
+    SphereArrays,
     SphereMotion,
     motion_of,
     neighbor_list,
     state_of,
     system_of,
+    work_arrays,
 )
 from cdopt.scene import Scene, State
 
@@ -56,13 +52,14 @@ class Integration:
     state: State
     done: int
     outcome: int
-    residual: float
-    missed: float
-    newton: int
-    linear: int
+    residual: float = 0.0
+    missed: float = 0.0
+    newton: int = 0
+    linear: int = 0
 
 
-Loop = Callable[[Step, int, Statistics], tuple[int, int]]
+# a compiled loop: takes up to so many steps, returns the outcome and how many it took
+Loop = Callable[[SphereArrays, int], tuple[int, int]]
 
 
 class SphereStepper:
@@ -82,19 +79,22 @@ class SphereStepper:
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
+        iterations, worst = np.zeros(2), np.zeros(2)
 
-        def loop(step: Step, n: int, statistics: Statistics) -> tuple[int, int]:
+        def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             done = 0
             while True:
-                outcome, some = integrate.variational(step, n - done, statistics)
+                outcome, some = integrate.variational(arrays, n - done, iterations, worst)
                 done += some
                 if outcome != NEEDS_SOLVE:
                     return outcome, done
-                if not _solve(step):
-                    step.work.pending[:] = 0
+                if not _solve(arrays):
+                    arrays.work.pending[:] = 0
                     return DIVERGED, done
 
-        return self._integrate(state, steps, scheme, loop)
+        ended = self._integrate(state, steps, scheme, loop)
+        (residual, missed), (newton, linear) = worst.tolist(), iterations.astype(int).tolist()
+        return replace(ended, residual=residual, missed=missed, newton=newton, linear=linear)
 
     def velocity_verlet(
         self, state: State, steps: int, h: float, force: FloatArray
@@ -102,8 +102,8 @@ class SphereStepper:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
         start, force = force, force.copy()
 
-        def loop(step: Step, n: int, _: Statistics) -> tuple[int, int]:
-            outcome: tuple[int, int] = integrate.velocity_verlet(step, force, n)
+        def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
+            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n)
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
@@ -116,20 +116,20 @@ class SphereStepper:
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
         m, out = motion_of(state), np.zeros((state.nb, 6))
-        neighbors = self._list(m, self.skin)
-        integrate.all_forces(self._step(m, neighbors, Scheme(1.0)), out)
+        self._list(m, self.skin)
+        integrate.all_forces(self._arrays(m, Scheme(1.0)), out)
         return out
 
     def contacts(self, state: State) -> ContactState:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
         m = motion_of(state)
         still = np.zeros_like(m.v)
-        neighbors = self._neighbors
-        if neighbors is None or integrate.outdated(neighbors, m.x, still):
-            neighbors = self._list(m, self.skin)
-        active, power = self._active, self.system.power
-        none = np.zeros(neighbors.i.size, dtype=np.bool_)
-        count = find_active(m.x, still, 0.0, neighbors, none, power, active)
+        if self._neighbors is None or integrate.outdated(self._neighbors, m.x, still):
+            self._list(m, self.skin)
+        arrays = self._arrays(m, Scheme(1.0))
+        neighbors, active, power = arrays.neighbors, arrays.active, self.system.power
+        arrays.work.damped[:] = False
+        count = find_active(arrays, still, 0.0, False)
         c, n = active.pair[:count], active.n[:count]
         overlap, force = active.overlap[:count], active.force[:count]
         i, j = neighbors.i[c], neighbors.j[c]
@@ -148,29 +148,13 @@ class SphereStepper:
             energy=float((share * force * overlap).sum()),
         )
 
-    def nearest(self, state: State, h: float) -> tuple[int, int, float]:
-        """Bodies i < j that overlap most, or will at their velocities after h s, and the gap, m."""
-        m = motion_of(state)
-        fastest = float(np.linalg.norm(m.v[:, :3], axis=1).max())
-        neighbors = self._list(m, min(self.skin + 2.0 * h * fastest, _FARTHEST * self._least))
-        active = self._active
-        every = np.ones(neighbors.i.size, dtype=np.bool_)
-        count = find_active(m.x, m.v, h, neighbors, every, self.system.power, active)
-        if not count:
-            return -1, -1, np.inf
-        worst = int(np.nanargmax(active.overlap[:count]))
-        c = active.pair[worst]
-        i, j = sorted((int(neighbors.i[c]), int(neighbors.j[c])))
-        return i, j, -float(active.overlap[worst])
-
     def _integrate(self, state: State, steps: int, scheme: Scheme, loop: Loop) -> Integration:
         """Call a compiled loop until its steps are done, with a new neighbour list as needed."""
-        m, statistics = motion_of(state), Statistics(np.zeros(2), np.zeros(2))
+        m = motion_of(state)
         done, skin, outcome = 0, self.skin, DONE
         neighbors = self._neighbors or self._list(m, skin)
         while done < steps:
-            few = min(steps - done, _AT_ONCE)
-            outcome, some = loop(self._step(m, neighbors, scheme), few, statistics)
+            outcome, some = loop(self._arrays(m, scheme), min(steps - done, _AT_ONCE))
             done += some
             if outcome == DONE:
                 continue
@@ -182,31 +166,25 @@ class SphereStepper:
                     outcome = TOO_FAST
                     break
             neighbors = self._list(m, skin)
-        return Integration(
-            state=state_of(m, state.t + done * scheme.h, self.scene.dim),
-            done=done,
-            outcome=outcome,
-            residual=float(statistics.worst[0]),
-            missed=float(statistics.worst[1]),
-            newton=int(statistics.counts[0]),
-            linear=int(statistics.counts[1]),
-        )
+        return Integration(state_of(m, state.t + done * scheme.h, self.scene.dim), done, outcome)
 
-    def _step(self, m: SphereMotion, neighbors: NeighborList, scheme: Scheme) -> Step:
-        return Step(self.system, m, neighbors, self._active, self._work, scheme)
+    def _arrays(self, m: SphereMotion, scheme: Scheme) -> SphereArrays:
+        """The arrays of a call, with the neighbour list made last."""
+        assert self._neighbors is not None
+        return SphereArrays(self.system, m, self._neighbors, self._active, self._work, scheme)
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
+        """Make a neighbour list, and arrays of its size."""
         self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin)
-        pairs = self._neighbors.i.size
-        self._active, self._work = active_space(pairs), workspace(self.scene.nb, pairs)
+        self._active, self._work = work_arrays(self.scene.nb, self._neighbors.i.size)
         return self._neighbors
 
 
-def _solve(step: Step) -> bool:
+def _solve(arrays: SphereArrays) -> bool:
     """Solve a linear system of Newton's method by sparse factorisation, if it is regular."""
-    g, _, neighbors, active, w, scheme = step
+    g, _, neighbors, active, w, scheme = arrays
     count = int(w.pending[3])
-    blocks = matrix_blocks(step, count)
+    blocks = matrix_blocks(arrays, count)
     c = active.pair[:count]
     bodies = np.stack([neighbors.i[c], neighbors.j[c]], axis=1)
     dofs = (6 * bodies[:, :, None] + np.arange(6)).reshape(count, 12)

@@ -20,9 +20,33 @@ from cdopt.geometry.rotations import matrices
 from cdopt.scene import SHAPES, HalfSpace, Scene, Sphere, State
 from cdopt.scene.pairs import is_among
 
+PAPER, FORCED = 0, 1  # splits of damping
+
+
+class Scheme(NamedTuple):
+    """The integrator.
+
+    Attributes
+    ----------
+    h : time step, s. alpha : α. split : PAPER or FORCED.
+    tol : of the residual, as a share of the fastest speed. limit : Newton iterations at most.
+    direct : whether the caller solves the linear systems.
+    accept : the largest residual of a certified step, as a share of what acts on each body.
+    strict : whether a step that is not certified ends the run.
+    """
+
+    h: float
+    alpha: float = 0.5
+    split: int = FORCED
+    tol: float = 1e-12
+    limit: int = 60
+    direct: bool = False
+    accept: float = 1e-6
+    strict: bool = True
+
 
 class SphereSystem(NamedTuple):
-    """What does not change during a run. Fixed bodies move as prescribed.
+    """The constants of a run. Fixed bodies move as prescribed.
 
     Attributes
     ----------
@@ -47,7 +71,7 @@ class SphereSystem(NamedTuple):
 
 
 class SphereMotion(NamedTuple):
-    """What changes: all arrays are written in place.
+    """Positions and velocities; all arrays are written in place.
 
     Attributes
     ----------
@@ -59,6 +83,105 @@ class SphereMotion(NamedTuple):
     v: FloatArray
     quaternion: FloatArray
     angle: FloatArray
+
+
+class NeighborList(NamedTuple):
+    """Pairs of spheres, and of spheres with walls, that may soon touch.
+
+    Attributes
+    ----------
+    i, j : (np,) bodies; j may be a wall, i is a sphere.
+    wall : (np,) whether j is a wall; normal (np, 3), out of the wall, else zero.
+    reach : (np,) distance of centres, or height, at which they touch, m.
+    k : (np,) N/m^(p−1); of a bond N/m.
+    bonded : (np,) whether the spring also pulls.
+    c_n, c_t : (np,) γ_n m_eff and γ_t m_eff, kg/s.
+    listed : (nb, 3) positions of all bodies when the list was made, m. skin : m.
+    """
+
+    i: IntArray
+    j: IntArray
+    wall: BoolArray
+    normal: FloatArray
+    reach: FloatArray
+    k: FloatArray
+    bonded: BoolArray
+    c_n: FloatArray
+    c_t: FloatArray
+    listed: FloatArray
+    skin: float
+
+
+class ActiveContacts(NamedTuple):
+    """Pairs that act at some configuration, in the first so many entries of each array.
+
+    Attributes
+    ----------
+    pair : number in the neighbour list. n : (np, 3) unit vectors from j to i.
+    distance : |r|, m. overlap : δ, m. force : w′(δ), N. slope : w″(δ), N/m.
+    damping, matrix : (np, 3) each, of C and of Newton's matrix: along the normal, across it, and
+        of the sliding of the surfaces.
+    """
+
+    pair: IntArray
+    n: FloatArray
+    distance: FloatArray
+    overlap: FloatArray
+    force: FloatArray
+    slope: FloatArray
+    damping: FloatArray
+    matrix: FloatArray
+
+
+class Workspace(NamedTuple):
+    """Arrays of a step, all (nb, 6) but ``damped`` (np,) and ``pending``.
+
+    ``pending`` holds, while the caller solves a linear system for ``z`` with right-hand side
+    ``R``, 1, the iterations so far, the extra ones and the number of active pairs; else 0.
+    """
+
+    damped: BoolArray
+    pending: IntArray
+    d: FloatArray
+    start_damping: FloatArray
+    R: FloatArray
+    R_new: FloatArray
+    z: FloatArray
+    r: FloatArray
+    y: FloatArray
+    p: FloatArray
+    diagonal: FloatArray
+    trial: FloatArray
+
+
+class SphereArrays(NamedTuple):
+    """Everything that the loops of a step read and write."""
+
+    system: SphereSystem
+    motion: SphereMotion
+    neighbors: NeighborList
+    active: ActiveContacts
+    work: Workspace
+    scheme: Scheme
+
+
+def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
+    """Space for ``nb`` bodies and so many pairs."""
+    active = ActiveContacts(
+        pair=np.zeros(pairs, dtype=np.int64),
+        n=np.zeros((pairs, 3)),
+        distance=np.zeros(pairs),
+        overlap=np.zeros(pairs),
+        force=np.zeros(pairs),
+        slope=np.zeros(pairs),
+        damping=np.zeros((pairs, 3)),
+        matrix=np.zeros((pairs, 3)),
+    )
+    damped, pending = np.zeros(pairs, dtype=np.bool_), np.zeros(4, dtype=np.int64)
+    return active, Workspace(damped, pending, *(np.zeros((nb, 6)) for _ in range(10)))
+
+
+# --- from a scene ------------------------------------------------------------------------
 
 
 def system_of(scene: Scene) -> SphereSystem:
@@ -140,36 +263,6 @@ def _in_space(spin: FloatArray, dim: int) -> FloatArray:
     return np.column_stack([np.zeros((spin.size, 2)), spin])
 
 
-# --- the neighbour list ------------------------------------------------------------------
-
-
-class NeighborList(NamedTuple):
-    """Pairs of spheres, and of spheres with walls, that may touch before long.
-
-    Attributes
-    ----------
-    i, j : (np,) bodies; j may be a wall, i is a sphere.
-    wall : (np,) whether j is a wall; normal (np, 3), out of the wall, else zero.
-    reach : (np,) distance of centres, or height, at which they touch, m.
-    k : (np,) N/m^(p−1); of a bond N/m.
-    bonded : (np,) whether the spring also pulls.
-    c_n, c_t : (np,) γ_n m_eff and γ_t m_eff, kg/s.
-    listed : (nb, 3) positions of all bodies when the list was made, m. skin : m.
-    """
-
-    i: IntArray
-    j: IntArray
-    wall: BoolArray
-    normal: FloatArray
-    reach: FloatArray
-    k: FloatArray
-    bonded: BoolArray
-    c_n: FloatArray
-    c_t: FloatArray
-    listed: FloatArray
-    skin: float
-
-
 def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> NeighborList:
     """All pairs of a scene with gaps up to ``skin`` m.
 
@@ -181,14 +274,13 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
     near = near_pairs(x[:, : scene.dim], b.reach, b.fixed, skin)
-    against = _against_walls(scene, x, normal, skin)
-    pairs = np.unique(np.concatenate([near, against, scene.bonds]), axis=0)
-    bonded = is_among(pairs, scene.bonds)
+    walls = unbounded_pairs(b.reach, b.fixed)
+    i, j = _sphere_first(walls, is_wall)
+    height = ((x[i] - x[j]) * normal[j]).sum(axis=1)
+    walls = walls[height - b.reach[i] <= skin]
+    pairs = np.unique(np.concatenate([near, walls, scene.bonds]), axis=0)
     mass = effective_mass(scene, pairs)
-    k = contact_stiffness(scene, pairs)
-    swap = is_wall[pairs[:, 0]]
-    i = np.where(swap, pairs[:, 1], pairs[:, 0])
-    j = np.where(swap, pairs[:, 0], pairs[:, 1])
+    i, j = _sphere_first(pairs, is_wall)
     wall = is_wall[j]
     return NeighborList(
         i=i,
@@ -196,8 +288,8 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
         wall=wall,
         normal=np.ascontiguousarray(normal[j]),
         reach=b.reach[i] + np.where(wall, 0.0, b.reach[j]),
-        k=np.ascontiguousarray(k, dtype=np.float64),
-        bonded=bonded,
+        k=np.ascontiguousarray(contact_stiffness(scene, pairs), dtype=np.float64),
+        bonded=is_among(pairs, scene.bonds),
         c_n=scene.damping * mass,
         c_t=scene.gamma_t * mass,
         listed=x.copy(),
@@ -205,12 +297,8 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
     )
 
 
-def _against_walls(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> IntArray:
-    """Pairs (n, 2) of free spheres with walls within ``skin``."""
-    pairs = unbounded_pairs(scene.bodies.reach, scene.bodies.fixed)
-    is_wall = np.asarray(normal.any(axis=1))
+def _sphere_first(pairs: IntArray, is_wall: BoolArray) -> tuple[IntArray, IntArray]:
+    """Bodies i and j of pairs (n, 2), walls second."""
     swap = is_wall[pairs[:, 0]]
-    sphere = np.where(swap, pairs[:, 1], pairs[:, 0])
-    wall = np.where(swap, pairs[:, 0], pairs[:, 1])
-    height = ((x[sphere] - x[wall]) * normal[wall]).sum(axis=1)
-    return np.asarray(pairs[height - scene.bodies.reach[sphere] <= skin])
+    i, j = np.where(swap, pairs[:, ::-1].T, pairs.T)
+    return i, j
