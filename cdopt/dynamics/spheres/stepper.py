@@ -116,18 +116,18 @@ class SphereStepper:
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
         m, out = motion_of(state), np.zeros((state.nb, 6))
-        self._list(m, self.skin)
-        integrate.all_forces(self._arrays(m, Scheme(1.0)), out)
+        integrate.all_forces(self._arrays(m, self._list(m, self.skin), Scheme(1.0)), out)
         return out
 
     def contacts(self, state: State) -> ContactState:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
         m = motion_of(state)
         still = np.zeros_like(m.v)
-        if self._neighbors is None or integrate.outdated(self._neighbors, m.x, still):
-            self._list(m, self.skin)
-        arrays = self._arrays(m, Scheme(1.0))
-        neighbors, active, power = arrays.neighbors, arrays.active, self.system.power
+        neighbors = self._neighbors
+        if neighbors is None or integrate.outdated(neighbors, m.x, still):
+            neighbors = self._list(m, self.skin)
+        arrays = self._arrays(m, neighbors, Scheme(1.0))
+        active, power = arrays.active, self.system.power
         arrays.work.damped[:] = False
         count = find_active(arrays, still, 0.0, False)
         c, n = active.pair[:count], active.n[:count]
@@ -154,7 +154,7 @@ class SphereStepper:
         done, skin, outcome = 0, self.skin, DONE
         neighbors = self._neighbors or self._list(m, skin)
         while done < steps:
-            outcome, some = loop(self._arrays(m, scheme), min(steps - done, _AT_ONCE))
+            outcome, some = loop(self._arrays(m, neighbors, scheme), min(steps - done, _AT_ONCE))
             done += some
             if outcome == DONE:
                 continue
@@ -168,10 +168,9 @@ class SphereStepper:
             neighbors = self._list(m, skin)
         return Integration(state_of(m, state.t + done * scheme.h, self.scene.dim), done, outcome)
 
-    def _arrays(self, m: SphereMotion, scheme: Scheme) -> SphereArrays:
-        """The arrays of a call, with the neighbour list made last."""
-        assert self._neighbors is not None
-        return SphereArrays(self.system, m, self._neighbors, self._active, self._work, scheme)
+    def _arrays(self, m: SphereMotion, neighbors: NeighborList, scheme: Scheme) -> SphereArrays:
+        """The arguments of a loop; ``neighbors`` is the list made last."""
+        return SphereArrays(self.system, m, neighbors, self._active, self._work, scheme)
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
         """Make a neighbour list, and arrays of its size."""
