@@ -58,18 +58,14 @@ BAD_FACES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_POLYGONS)
-def test_what_is_no_convex_polygon_is_refused_by_name(name: str) -> None:
-    vertices, words = BAD_POLYGONS[name]
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [*((Polygon, name) for name in BAD_POLYGONS), *((Polyhedron, name) for name in BAD_HULLS)],
+)
+def test_corners_of_no_convex_solid_are_refused_by_name(shape, name: str) -> None:
+    vertices, words = (BAD_POLYGONS if shape is Polygon else BAD_HULLS)[name]
     with pytest.raises(InvalidInput, match=f"vertices.*{words}"):
-        Polygon(vertices)
-
-
-@pytest.mark.parametrize("name", BAD_HULLS)
-def test_what_is_no_convex_polyhedron_is_refused_by_name(name: str) -> None:
-    vertices, words = BAD_HULLS[name]
-    with pytest.raises(InvalidInput, match=f"vertices.*{words}"):
-        Polyhedron(vertices)
+        shape(vertices)
 
 
 @pytest.mark.parametrize("name", BAD_FACES)
@@ -81,20 +77,12 @@ def test_faces_that_do_not_close_around_a_solid_are_refused_by_name(name: str) -
 
 def test_faces_of_a_solid_that_is_not_convex_or_not_flat_are_refused() -> None:
     roof = [[0, 0, 0], [2, 0, 0], [2, 1, 0], [0, 1, 0], [1, 0.5, 0.4], [1, 0.5, -1]]
-    dented = [
-        [0, 1, 4],
-        [1, 2, 4],
-        [2, 3, 4],
-        [3, 0, 4],
-        [1, 0, 5],
-        [2, 1, 5],
-        [3, 2, 5],
-        [0, 3, 5],
-    ]
-    Polyhedron(roof, dented)
+    around = [(k, (k + 1) % 4) for k in range(4)]
+    sides = [*([a, b, 4] for a, b in around), *([b, a, 5] for a, b in around)]
+    Polyhedron(roof, sides)
     low = [*roof[:4], [1, 0.5, -0.4], [1, 0.5, -1]]
     with pytest.raises(InvalidInput, match="not convex"):
-        Polyhedron(low, dented)
+        Polyhedron(low, sides)
     bent = [*CUBE[:7], [1, 1, 1.2]]
     faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
     Polyhedron(CUBE, faces)

@@ -185,9 +185,7 @@ def test_wall_series_count_flights() -> None:
 def test_bond_series_are_signed() -> None:
     x = np.zeros((2, 3, 3))
     x[:, 1, 0], x[:, 2, 0] = [-0.99, -1.02], [0.98, 1.5]
-    run = Motion.of_spheres(
-        [0.0, 1.0], x, 0.0 * x, 0.0 * x, [PAPER.mass] * 3, [0.5, 0.5, 0.5]
-    )  # fmt: skip
+    run = Motion.of_spheres([0.0, 1.0], x, 0.0 * x, 0.0 * x, [PAPER.mass] * 3, [0.5] * 3)
     found = bond_series(run, 10.0, 0.0)
     np.testing.assert_allclose(found["bond"], [0.1, -0.2])
     np.testing.assert_allclose(found["contact"], [0.02, 0.0], atol=1e-15)
@@ -209,13 +207,12 @@ def test_a_missing_lammps_is_told_before_any_work(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field"),
-    [({"peer": "dice"}, "peer"), ({"damping": "none"}, "damping"), ({"collisions": 1}, "collis"),
-     ({"box_time": 17.0}, "box_time"), ({"box_step": "3"}, "box_step")],
-)  # fmt: skip
-def test_settings_are_checked(wrong: dict, field: str) -> None:
+    ("field", "wrong"),
+    [("peer", "dice"), ("damping", "none"), ("collisions", 1), ("box_time", 17), ("box_step", "3")],
+)
+def test_settings_are_checked(field: str, wrong: object) -> None:
     with pytest.raises(cdopt.InvalidInput, match=field):
-        Settings(**wrong)
+        Settings(**{field: wrong})
 
 
 @pytest.mark.slow

@@ -183,9 +183,8 @@ def test_the_papers_pile(tmp_path: Path) -> None:
     by_name = {row.quantity: row.ours for row in made.numbers}
     assert by_name["spheres"] == 2870
     assert by_name["contacts at rest"] == 14440
-    for title, largest, count in (
-        ("Hooke", 4.3970, 9784), ("Hertz", 4.5213, 9840), ("two species", 7.1747, 10253),
-    ):  # fmt: skip
+    paper = {"Hooke": (4.3970, 9784), "Hertz": (4.5213, 9840), "two species": (7.1747, 10253)}
+    for title, (largest, count) in paper.items():
         assert by_name[f"largest force [mg], {title}"] == pytest.approx(largest, abs=5e-5)
         assert by_name[f"contacts that carry force, {title}"] == count
         words = f"compatible forces, worst of 14,440, against the elastic reference, {title}"
@@ -200,12 +199,12 @@ def test_the_papers_pile(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command_draws_a_figure_of_kept_runs(made: Report, capsys) -> None:
-    main(["olsen-kamrin", "--n", str(N), "--out", str(made.folder), "--dem", "elastic",
-          "--figure", "11"])  # fmt: skip
+    command = ["olsen-kamrin", "--n", str(N), "--out", str(made.folder), "--dem", "elastic"]
+    main([*command, "--figure", "11"])
     shown = capsys.readouterr()
     assert "figure-11.png" in shown.out
     assert shown.err.split("\n") == ["figure 11", ""]  # nothing is computed again
-    main(["olsen-kamrin", "--n", str(N), "--out", str(made.folder), "--dem", "elastic"])
+    main(command)
     shown = capsys.readouterr()
     assert "largest force [mg], Hooke" in shown.out
     assert "index.html" in shown.out
@@ -262,13 +261,12 @@ def test_errors_and_asymmetry_of_forces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field"),
-    [({"n": 2}, "n"), ({"n": 61}, "n"), ({"dem": "dice"}, "dem"), ({"dt": 0.0}, "dt"),
-     ({"duration": 0.001}, "duration"), ({"seed": -1}, "seed")],
-)  # fmt: skip
-def test_settings_are_checked(wrong: dict, field: str) -> None:
+    ("field", "wrong"),
+    [("n", 2), ("n", 61), ("dem", "dice"), ("dt", 0.0), ("duration", 0.001), ("seed", -1)],
+)
+def test_settings_are_checked(field: str, wrong: object) -> None:
     with pytest.raises(cdopt.InvalidInput, match=field):
-        Settings(**wrong)
+        Settings(**{field: wrong})
 
 
 @pytest.mark.parametrize(
