@@ -24,7 +24,7 @@ from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
 from cdopt.scene.pairs import gaps, is_among, ordered
 
-FEATURES = LABELS**2  # contact points that a pair of bodies can tell apart
+FEATURES = LABELS**2  # most contact points of a pair of bodies
 _RANK = 1e-6  # relative: points of one face differ in direction by less
 
 

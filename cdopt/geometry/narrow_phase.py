@@ -83,7 +83,7 @@ class Buffer(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two pieces, and all that the functions below need to know.
+    """Two pieces and their data.
 
     number, a, b : of the pair and of its pieces. x, normals : (nv, 3), (nf, 3) corners, m, and
     normals of faces of all pieces, in place. margin : largest gap that counts, m.

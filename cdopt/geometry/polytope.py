@@ -22,7 +22,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 
 SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
-LABELS = 1024  # corners, edges and faces that a body can tell apart
+LABELS = 1024  # most corners, edges and faces of a body
 FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 
 

@@ -275,7 +275,7 @@ class Scene(Frozen):
 
 
 def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
-    """Where some contacts are elastic, none may be of two rigid bodies: it would outweigh them."""
+    """Refuse contacts of two rigid bodies where others are elastic."""
     soft = np.array([not material.rigid for material in materials] + [False])
     rigid = np.flatnonzero(~soft[bodies.material])
     free = rigid[~bodies.fixed[rigid]]
@@ -289,7 +289,7 @@ def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
 
 
 def _require_one_curvature(bodies: Bodies) -> None:
-    """No body is flat here and round there: Hertz contacts would need to know where they are."""
+    """Refuse bodies of several curvatures, on which Hertz contacts would have no one stiffness."""
     mixed = np.flatnonzero(np.isnan(bodies.curvature))
     if mixed.size:
         found, expected = "parts of several radii in Hertz contacts", "parts alike, another power"
@@ -297,7 +297,7 @@ def _require_one_curvature(bodies: Bodies) -> None:
 
 
 def _require_apart(bodies: Bodies, state: State, bonds: IntArray, tolerance: float) -> None:
-    """No two bodies overlap, bonded ones excepted."""
+    """Refuse bodies that overlap, except bonded ones."""
     near = near_pairs(state.position, bodies.reach, bodies.fixed, 0.0)
     pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
     contacts = gaps(bodies, state, pairs[~is_among(pairs, bonds)] if bonds.size else pairs, 0.0)

@@ -261,22 +261,19 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
 class _Convex(Shape, frozen=True, forbid_unknown_fields=True):
     """A polytope drawn about any origin."""
 
-    def _polytope(self) -> Polytope:
-        raise NotImplementedError
-
     @property
     def centre(self) -> FloatArray:
         """(dim,) the centre of mass in the coordinates of the fields, m.
 
         It comes to the body's position: a shape drawn in place stands at ``position=shape.centre``.
         """
-        return of_polytope(self._polytope()).centroid
+        return of_polytope(_solid(self)).centroid
 
     def pieces(self, dim: Dim) -> tuple[Piece, ...]:
-        return (Piece(self._polytope().shifted(-self.centre), 0.0),)
+        return (Piece(_solid(self).shifted(-self.centre), 0.0),)
 
     def mass_properties(self, dim: Dim) -> MassProperties:
-        return of_polytope(self._polytope())
+        return of_polytope(_solid(self))
 
 
 class Polygon(_Convex, frozen=True, forbid_unknown_fields=True):
@@ -298,10 +295,7 @@ class Polygon(_Convex, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         self._store(vertices=_rows(self.vertices, 2))
-        self._polytope()
-
-    def _polytope(self) -> Polytope:
-        return _polygon(self.vertices)  # type: ignore[arg-type]
+        _solid(self)  # raises where it is none
 
 
 class Polyhedron(_Convex, frozen=True, forbid_unknown_fields=True):
@@ -326,10 +320,7 @@ class Polyhedron(_Convex, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         faces = None if self.faces is None else polytope.loops_of(self.faces)
         self._store(vertices=_rows(self.vertices, 3), faces=faces)
-        self._polytope()
-
-    def _polytope(self) -> Polytope:
-        return _polyhedron(self.vertices, self.faces)  # type: ignore[arg-type]
+        _solid(self)  # raises where it is none
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -358,7 +349,7 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
 
     Raises
     ------
-    InvalidInput : no parts, or one named as ``parts[k].field`` that is not as Part says.
+    InvalidInput : no parts, or a bad field of one, named as ``parts[k].field``.
     """
 
     parts: Sequence[Part]
@@ -379,7 +370,7 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
 
     @property
     def dim(self) -> int:
-        """2 or 3, as the position of the first part says."""
+        """2 or 3, from the position of the first part."""
         return np.size(self.parts[0].position)
 
     @property
@@ -492,15 +483,13 @@ def _half_width(piece: Piece) -> float:
 
 
 def _rows(vertices: Any, dim: int) -> tuple[tuple[float, ...], ...]:
-    """A table of corners as tuples, a copy that nobody can change."""
+    """A table of corners as tuples."""
     return tuple(map(tuple, checks.numbers("vertices", vertices, (None, dim), "m").tolist()))
 
 
 @lru_cache(maxsize=4096)
-def _polygon(vertices: Any) -> Polytope:
-    return polytope.polygon(vertices)
-
-
-@lru_cache(maxsize=4096)
-def _polyhedron(vertices: Any, faces: tuple[tuple[int, ...], ...] | None) -> Polytope:
-    return polytope.polyhedron(vertices, faces)
+def _solid(shape: Any) -> Polytope:
+    """The polytope of a Polygon or a Polyhedron; equal ones share it."""
+    if isinstance(shape, Polygon):
+        return polytope.polygon(shape.vertices)
+    return polytope.polyhedron(shape.vertices, shape.faces)

@@ -35,16 +35,16 @@ class Store:
     Parameters
     ----------
     folder : made when the first result is kept.
-    tell : called with the name of each result that has to be computed.
+    progress : called with the name of each result that has to be computed.
 
     Attributes
     ----------
     seconds : by name, the time that the computation took, also if it was read from a file.
     """
 
-    def __init__(self, folder: Path, tell: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, folder: Path, progress: Callable[[str], None] = lambda text: None) -> None:
         self.folder = folder
-        self.tell = tell
+        self.progress = progress
         self.seconds: dict[str, float] = {}
         self._results: dict[str, Arrays] = {}
 
@@ -62,7 +62,7 @@ class Store:
             path = self.folder / f"{name}.npz"
             result = _read(path)
             if str(result.get("stamp")) != stamp:
-                self.tell(name)
+                self.progress(name)
                 started = time.perf_counter()
                 result = {**compute(), "stamp": stamp}
                 result["seconds"] = time.perf_counter() - started
@@ -262,7 +262,7 @@ def draw_figures(
     """Draw one figure or all of them: by number, the file and its caption."""
     drawn = {}
     for number in figures if chosen is None else [chosen]:
-        runs.store.tell(f"figure {number}")
+        runs.store.progress(f"figure {number}")
         figure, caption = figures[number](runs)
         drawn[number] = (folder / figure_file(number), caption)
         plots.save(figure, drawn[number][0])

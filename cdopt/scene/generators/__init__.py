@@ -1,4 +1,4 @@
-"""Scenes from a few numbers: each function makes one and says how."""
+"""Generators: scenes from a few numbers, one function each."""
 
 from cdopt.scene.generators.masonry import (
     arch,

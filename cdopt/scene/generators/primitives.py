@@ -241,7 +241,7 @@ def table_with_legs(
         (n, 2), m.
     stiffness : of the supports, one number or (n,), relative.
     load, load_at : N, downwards, at this place (2,), m.
-    weight : of the table, N; even density puts its middle where ``scene.bodies.position`` says.
+    weight : of the table, N; of uniform density; ``scene.bodies.position`` is its centre of mass.
     height, leg_width, support_radius : of legs and supports, m.
     power : exponent of the contact law. restitution : Newton's e.
 

@@ -29,7 +29,7 @@ def reproduce(
     folder: str | Path,
     settings: Settings | None = None,
     figure: int | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Figures 4 and 6 to 11 on one page, with numbers beside their references.
 
@@ -38,7 +38,7 @@ def reproduce(
     folder : for pictures, tables, the page and all runs, which are read the next time.
     settings : lengths, and the source of the curves of velocity-Verlet.
     figure : draw this figure only, without the table.
-    tell : called with what is being done.
+    progress : called with what is being done.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def reproduce(
     """
     report.check_figure(figure, FIGURES)
     started, place = time.perf_counter(), Path(folder)
-    runs = Runs(settings or Settings(), Store(place / "runs", tell))
+    runs = Runs(settings or Settings(), Store(place / "runs", progress))
     runs.uses_lammps()  # raises before any work if LAMMPS is required and not installed
     report.make_folder(place, FIGURES)
     figures = report.draw_figures(runs, FIGURES, figure, place)

@@ -62,10 +62,10 @@ def _problem(scene: Scene, model: Model) -> dict[str, Any]:
         for values in (model.mass, model.radius, stiffness)
     )
     if model.bonded.any() or not equal or scene.bodies.force.any():
-        raise Unsupported("LAMMPS", "it is asked here for equal spheres without bonds")
+        raise Unsupported("LAMMPS", "only equal spheres without bonds are supported here")
     gravity = np.asarray(scene.gravity)
     if gravity[:2].any() or gravity[2] > 0.0:
-        raise Unsupported("LAMMPS", "gravity here points down the last axis")
+        raise Unsupported("LAMMPS", "gravity must point down the last axis")
     state, free = scene.initial, ~scene.bodies.fixed
     x, diameter = state.position[free], 2.0 * float(model.radius[0])
     wide = ROOM * max(float(np.ptp(x, axis=0).max()), diameter)
@@ -91,6 +91,6 @@ def _walls(model: Model) -> np.ndarray:
     for normal, point in zip(model.normals, model.points, strict=True):
         axis = int(np.argmax(np.abs(normal)))
         if abs(abs(normal[axis]) - 1.0) > ALIKE:
-            raise Unsupported("LAMMPS", "its walls here stand along an axis")
+            raise Unsupported("LAMMPS", "walls must be normal to an axis")
         rows.append((float(axis), float(np.sign(normal[axis])), float(point[axis])))
     return np.array(rows).reshape(-1, 3)

@@ -18,8 +18,8 @@ SETTLED = (1e-2, 1e-3)  # m g d: when K̄ falls below for good
 
 def numbers(runs: Runs) -> list[Number]:
     """Every row, in the order of the page."""
-    return [*_small(runs), *_large(runs), *_analytic(runs), *_walls(runs), *_bonded(runs),
-            *_box(runs)]  # fmt: skip
+    parts = (_small, _large, _analytic, _walls, _bonded, _box)
+    return [row for part in parts for row in part(runs)]
 
 
 def _small(runs: Runs) -> list[Number]:
@@ -31,10 +31,9 @@ def _small(runs: Runs) -> list[Number]:
             what = f"γ = {gamma:g}, Δy/d = {offset:g}, {name}"
             worst = _worst(ours["t"], ours["linear"], exact["t"], exact["linear"])
             note = f"largest difference of K_L over the collision {worst:.1e} K_L(0)"
-            rows.append(
-                Number("Figure 4: restitution at " + drawn_step(FINE), what,
-                       float(exact["restitution"]), float(ours["restitution"]), note=note)
-            )  # fmt: skip
+            pair = float(exact["restitution"]), float(ours["restitution"])
+            group = f"Figure 4: restitution at {drawn_step(FINE)}"
+            rows.append(Number(group, what, *pair, note=note))
             if offset > 0.0 and gamma > 0.0:
                 last = float(exact["rotational"][-1]), float(ours["rotational"][-1])
                 words = f"rotation after impact, K_R/K_L(0), {what}"
@@ -44,16 +43,13 @@ def _small(runs: Runs) -> list[Number]:
 
 def _large(runs: Runs) -> list[Number]:
     gamma, offset = given.LARGE_STEPS
-    exact = runs.impact(EXACT, gamma, offset, FINE)
+    exact = float(runs.impact(EXACT, gamma, offset, FINE)["restitution"])
+    group = f"Figure 6: restitution, γ = {gamma:g}, Δy/d = {offset:g}"
     rows = []
     for dt in COARSE:
         for way, name in WAYS.items():
-            ours = runs.impact(way, gamma, offset, dt)
-            rows.append(
-                Number(f"Figure 6: restitution, γ = {gamma:g}, Δy/d = {offset:g}",
-                       f"{drawn_step(dt)}, {name}", float(exact["restitution"]),
-                       float(ours["restitution"]))
-            )  # fmt: skip
+            ours = float(runs.impact(way, gamma, offset, dt)["restitution"])
+            rows.append(Number(group, f"{drawn_step(dt)}, {name}", exact, ours))
     return rows
 
 
@@ -63,11 +59,10 @@ def _analytic(runs: Runs) -> list[Number]:
         theory = HeadOn(PAPER.mass, PAPER.stiffness, gamma)
         ours = runs.impact(SECOND, gamma, 0.0, FINE)
         off = np.abs(ours["linear"] - theory.kinetic_share(ours["t"] * PAPER.contact_time)).max()
-        rows.append(
-            Number("Figure 7: head-on, against the closed form", f"restitution, γ = {gamma:g}",
-                   theory.restitution, float(ours["restitution"]),
-                   note=f"largest error of K_L {off:.1e} K_L(0), {drawn_step(FINE)}")
-        )  # fmt: skip
+        note = f"largest error of K_L {off:.1e} K_L(0), {drawn_step(FINE)}"
+        pair = theory.restitution, float(ours["restitution"])
+        group = "Figure 7: head-on, against the closed form"
+        rows.append(Number(group, f"restitution, γ = {gamma:g}", *pair, note=note))
     return rows
 
 
@@ -79,8 +74,8 @@ def _walls(runs: Runs) -> list[Number]:
         group = f"Figure 8: E/E₀ − 1 in free flight, {drawn_step(dt)}; reference: velocity-Verlet"
         count = min(known.size, ours.size)
         for name, pick in (("largest", np.max), ("smallest", np.min)):
-            rows.append(Number(group, f"{name} over {count - 1} collisions",
-                               float(pick(known)), float(pick(ours))))  # fmt: skip
+            pair = float(pick(known)), float(pick(ours))
+            rows.append(Number(group, f"{name} over {count - 1} collisions", *pair))
         rows.append(Number(group, "after the last", float(known[-1]), float(ours[-1])))
     return rows
 
@@ -95,11 +90,9 @@ def _bonded(runs: Runs) -> list[Number]:
             where = f"k_B/k = {ratio:g}, Δy/d = {offset:g}"
             for name in ("contact", "bond"):
                 off = np.abs(ours[name] - exact[name]).max()
-                rows.append(
-                    Number(group, f"{name}, {where}", float(exact[name].max()),
-                           float(ours[name].max()),
-                           note=f"largest difference at one time {off:.1e}")
-                )  # fmt: skip
+                note = f"largest difference at one time {off:.1e}"
+                pair = float(exact[name].max()), float(ours[name].max())
+                rows.append(Number(group, f"{name}, {where}", *pair, note=note))
             pull = float(exact["bond"].min()), float(ours["bond"].min())
             rows.append(Number(group, f"bond in tension, {where}", *pull))
     return rows
@@ -115,10 +108,9 @@ def _box(runs: Runs) -> list[Number]:
             continue
         for name, words, column in (("K", "K̄ / m g d", 1), ("dv", "δv / g d", 3)):
             mean, spread = (float(np.interp(t, band[:, 0], band[:, column + k])) for k in (0, 1))
-            rows.append(
-                Number(group, f"{words} at t = {t:g} √(d/g)", at(known, name, t),
-                       at(ours, name, t), note=f"12 runs: {mean:.4g} ± {spread:.2g}")
-            )  # fmt: skip
+            note = f"12 runs: {mean:.4g} ± {spread:.2g}"
+            pair = at(known, name, t), at(ours, name, t)
+            rows.append(Number(group, f"{words} at t = {t:g} √(d/g)", *pair, note=note))
     for level in SETTLED:
         times = settled(known, level), settled(ours, level)
         if max(times) < runs.settings.box_time:

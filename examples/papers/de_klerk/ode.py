@@ -64,7 +64,7 @@ class Model:
         spheres, walls = bodies.table(Sphere), bodies.table(HalfSpace)
         known = 0 if walls is None else walls.body.size
         if spheres is None or scene.dim != 3 or spheres.body.size + known != scene.nb:
-            raise Unsupported("the scene", "spheres in space and half-spaces alone are known here")
+            raise Unsupported("the scene", "only spheres in space and half-spaces are supported")
         free = spheres.body
         if bodies.fixed[free].any() or scene.power != 2.0 or np.any(bodies.velocity[bodies.fixed]):
             raise Unsupported("the scene", "fixed spheres, moving walls or a power other than 2")

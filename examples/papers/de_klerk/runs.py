@@ -101,11 +101,8 @@ class Runs:
         key = f"gamma={gamma:g}|offset={offset:g}|h={dt:g}"
         if way == PEER and not self.uses_lammps():
             series = stored("impact")
-            t, linear, rotational = series[key].T
-            return {
-                "t": t, "linear": linear, "rotational": rotational,
-                "restitution": float(series[f"{key}|e"]),
-            }  # fmt: skip
+            columns = dict(zip(("t", "linear", "rotational"), series[key].T, strict=True))
+            return {**columns, "restitution": float(series[f"{key}|e"])}
 
         def compute() -> Arrays:
             scene = scenes.impact(gamma, offset, LEAD * dt * SPEED)
@@ -267,8 +264,5 @@ def box_series(motion: Motion) -> Arrays:
 
 def one_of(motion: Motion, k: int) -> Motion:
     """The motion of one body alone."""
-    only = slice(k, k + 1)
-    return Motion(
-        motion.t, motion.x[:, only], motion.v[:, only], motion.w[:, only], motion.mass[only],
-        motion.spin[:, only],
-    )  # fmt: skip
+    tables = (table[:, k : k + 1] for table in (motion.x, motion.v, motion.w))
+    return Motion(motion.t, *tables, motion.mass[k : k + 1], motion.spin[:, k : k + 1])

@@ -48,7 +48,7 @@ def impact(
 
 
 def walls() -> Scene:
-    """A sphere that flies to and fro between two walls 1.01 d apart, undamped; section 3.2."""
+    """A sphere between two walls 1.01 d apart, undamped; section 3.2."""
     half = 0.5 * WALL_DISTANCE * PAPER.diameter
     bodies = [
         _wall([-half, 0.0, 0.0], [1.0, 0.0, 0.0], "left"),
@@ -77,15 +77,12 @@ def bonded(ratio: float = 10.0, offset: float = 0.0, gap: float = 0.01) -> Scene
     hit, third = impact(0.0, offset, gap).initial.position
     behind = hit - [PAPER.diameter, 0.0, 0.0]
     spheres = [
-        _sphere(PAPER, place, [speed, 0.0, 0.0], name)
-        for place, speed, name in (
-            (hit, SPEED, "hit"), (behind, SPEED, "bonded"), (third, -SPEED, "third"),
-        )
-    ]  # fmt: skip
-    scene = _scene(
-        spheres, PAPER, bond_stiffness=stiff, name="bonded-pair",
-        title="A bonded pair hit by a third sphere",
-    )  # fmt: skip
+        _sphere(PAPER, hit, [SPEED, 0.0, 0.0], "hit"),
+        _sphere(PAPER, behind, [SPEED, 0.0, 0.0], "bonded"),
+        _sphere(PAPER, third, [-SPEED, 0.0, 0.0], "third"),
+    ]
+    title = "A bonded pair hit by a third sphere"
+    scene = _scene(spheres, PAPER, bond_stiffness=stiff, name="bonded-pair", title=title)
     if scene.bonds.tolist() != [[0, 1]]:
         raise InvalidInput("gap", f"{gap:g} m, and bonds {scene.bonds.tolist()}", "more than d/200")
     return scene
@@ -111,17 +108,19 @@ def box(tangential: bool = True) -> Scene:
     start = (series[f"{name}_{letter}"] for letter in "xvw")
     spheres = [_sphere(BOX, x, v, "", w) for x, v, w in zip(*start, strict=True)]
     return _scene(
-        [*around, *spheres], BOX, damping=BOX.damping, overlap_tol=OVERLAP,
-        tangential_damping=None if tangential else 0.0, name="box",
+        [*around, *spheres],
+        BOX,
+        damping=BOX.damping,
+        tangential_damping=None if tangential else 0.0,
+        overlap_tol=OVERLAP,
+        name="box",
         title=f"{len(spheres)} spheres fill a box",
-    )  # fmt: skip
+    )
 
 
 def _sphere(grain: Grain, place: Any, velocity: Any, name: str, spin: Any = None) -> Body:
-    return Body(
-        Sphere(0.5 * grain.diameter), place, velocity=velocity, angular_velocity=spin,
-        mass=grain.mass, material="grain", name=name,
-    )  # fmt: skip
+    shape, fields = Sphere(0.5 * grain.diameter), {"mass": grain.mass, "material": "grain"}
+    return Body(shape, place, velocity=velocity, angular_velocity=spin, name=name, **fields)
 
 
 def _wall(place: list[float], normal: list[float], name: str) -> Body:

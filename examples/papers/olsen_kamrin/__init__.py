@@ -35,7 +35,7 @@ def reproduce(
     folder: str | Path,
     settings: Settings | None = None,
     figure: int | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Figures 1 to 19 and Table 1 on one page, with the paper's numbers beside ours.
 
@@ -44,7 +44,7 @@ def reproduce(
     folder : for pictures, tables, the page and all runs, which are read the next time.
     settings : size, time step, source of the DEM columns.
     figure : draw this figure only, without the table.
-    tell : called with what is being done.
+    progress : called with what is being done.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def reproduce(
     report.check_figure(figure, FIGURES)
     started, place = time.perf_counter(), Path(folder)
     s = settings or Settings()
-    pile = Pile(s, Store(place / f"runs-n{s.n}", tell))
+    pile = Pile(s, Store(place / f"runs-n{s.n}", progress))
     uses_lammps(pile)  # raises before any work if LAMMPS is required and not installed
     report.make_folder(place, FIGURES)
     figures = report.draw_figures(pile, FIGURES, figure, place)

@@ -25,10 +25,8 @@ STATIC = 1e-3  # of the speed that gravity gives in one step: slower than this i
 
 def numbers(pile: Pile) -> list[Number]:
     """Every row, in the order of the page."""
-    return [
-        *_table_1(pile), *_largest(pile), *_symmetry(pile), *_reference(pile),
-        *_first_steps(pile), *_motion(pile), *_beam(pile), *_dem(pile),
-    ]  # fmt: skip
+    parts = (_table_1, _largest, _symmetry, _reference, _first_steps, _motion, _beam, _dem)
+    return [row for part in parts for row in part(pile)]
 
 
 def relative_error(f: np.ndarray, reference: np.ndarray) -> float:

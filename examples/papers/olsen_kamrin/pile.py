@@ -135,10 +135,9 @@ class Pile:
     def _reference(self, material: Material) -> Arrays:
         def compute() -> Arrays:
             step = self.settled(material)
-            answer = cdopt.NoTensionTruss(
-                step.B, -step.F_ext, step.stiffness, material.power, "potential",
-                dof_body=step.dof_body,
-            ).solve(backends.Newton(accuracy=REFERENCE_ACCURACY))  # fmt: skip
+            data = step.B, -step.F_ext, step.stiffness, material.power
+            truss = cdopt.NoTensionTruss(*data, form="potential", dof_body=step.dof_body)
+            answer = truss.solve(backends.Newton(accuracy=REFERENCE_ACCURACY))
             return {"f": answer.f, "u": answer.u, "residual": answer.certificate.worst}
 
         name = f"reference-{material.name}-n{self.settings.n}"
@@ -157,11 +156,20 @@ class Pile:
         self.store.folder.mkdir(parents=True, exist_ok=True)
         s = self.settings
         name = f"drop-{material.name}-n{s.n}-{s.dt:g}-{s.length:g}"
+        out = self.store.folder / f"{name}.vtkhdf"
+
+        def progress(done: int, total: int, text: str) -> None:
+            self.store.progress(f"{name}: step {done} of {total}")
+
         run = cdopt.simulate(
-            self.scene(material), s.dt, s.length, "compatible-cd",
-            out=self.store.folder / f"{name}.vtkhdf", resume=True,
-            progress=lambda done, total, text: self.store.tell(f"{name}: step {done} of {total}"),
-        )  # fmt: skip
+            self.scene(material),
+            s.dt,
+            s.length,
+            "compatible-cd",
+            out=out,
+            resume=True,
+            progress=progress,
+        )
         rows = run.diagnostics
         seconds = (np.nansum(rows[key]) for key in rows if key.startswith("seconds_"))
         self.store.seconds[name] = float(sum(seconds))
@@ -217,7 +225,7 @@ class Pile:
 
     def _solve_classic(self, backend: str) -> cdopt.StepSolution:
         """The classic step at rest, which no material changes, by one backend."""
-        self.store.tell(f"the step at rest by {backend}")
+        self.store.progress(f"the step at rest by {backend}")
         return cdopt.CompatibleCD(self.rest(HOOKE)).classic_cd.solve(backend)
 
 

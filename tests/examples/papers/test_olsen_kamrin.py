@@ -233,9 +233,9 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        olsen_kamrin.reproduce(tmp_path, SMALL, figure=10, tell=stop_at_pgs)
+        olsen_kamrin.reproduce(tmp_path, SMALL, figure=10, progress=stop_at_pgs)
     said: list[str] = []
-    olsen_kamrin.reproduce(tmp_path, SMALL, figure=10, tell=said.append)
+    olsen_kamrin.reproduce(tmp_path, SMALL, figure=10, progress=said.append)
     assert not [text for text in said if text.startswith(("drop", "classic-apgd-zero"))]
     assert [text for text in said if text.startswith("classic-pgs")]
 
