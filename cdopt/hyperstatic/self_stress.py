@@ -23,7 +23,6 @@ from cdopt.hyperstatic.admissible import SILENT, Block
 from cdopt.hyperstatic.rank import looseness, rank_of
 
 _RADII = (1, 2)  # of the neighbourhoods, counted in contacts
-_DENSE = 1500  # the smaller side of what is left, up to which its factors are dense
 _SEED = 1805
 _CLEAN = 1e-7  # of a state's largest force: the load that it may leave, rows of B being unit
 _DIGITS = 14  # of the states' entries; what is beyond them is round-off
@@ -91,9 +90,8 @@ class _Turnback:
             rows = np.flatnonzero(self.left)
             B = sp.csr_array(self.B[rows])
             B = sp.csr_array(B[:, np.unique(B.indices)])
-            search = _of_all if min(B.shape) <= _DENSE else _of_all_sparse
             missing = self.nullity - len(result)
-            result += [(rows[index], force) for index, force in search(B, missing)]
+            result += [(rows[index], force) for index, force in _of_all(B, missing)]
         return result
 
     def _drop_tight(self) -> None:
@@ -105,16 +103,14 @@ class _Turnback:
     def _ball(self, row: int, radius: int) -> IntArray:
         """Remaining rows whose dofs all lie within ``radius`` contacts of the row's dofs."""
         inside = np.zeros(self.B.shape[1], dtype=bool)
-        inside[_of(self.B, np.array([row]))] = True
+        inside[self.B[[row]].indices] = True
         for _ in range(radius):
-            near = _of(self.Bt, np.flatnonzero(inside))
-            inside[_of(self.B, near[self.left[near]])] = True
-        near = np.unique(_of(self.Bt, np.flatnonzero(inside)))
+            near = self.Bt[np.flatnonzero(inside)].indices
+            inside[self.B[near[self.left[near]]].indices] = True
+        near = np.unique(self.Bt[np.flatnonzero(inside)].indices)
         near = near[self.left[near]]
-        counts = np.diff(self.B.indptr)[near]
-        owner = np.repeat(np.arange(near.size), counts)
-        reached = np.bincount(owner, inside[_of(self.B, near)], near.size) == counts
-        return near[reached]
+        rows = self.B[near]
+        return np.asarray(near[abs(rows) @ ~inside == 0.0], dtype=np.int64)
 
 
 def _of_last(B: sp.csr_array, ball: IntArray) -> list[State]:
@@ -125,28 +121,18 @@ def _of_last(B: sp.csr_array, ball: IntArray) -> list[State]:
         return [_state(ball, int(ball[-1]), np.zeros(0))]
     if columns.shape[1] < 2:
         return []
-    Q, R, order = _factors(columns[:, :-1])
-    last = columns[:, -1]
+    Q, R, order = scipy.linalg.qr(columns[:, :-1], mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    rank = int(np.count_nonzero(diagonal > _DEPENDENT * diagonal[0]))
+    Q, R, last = Q[:, :rank], R[:rank, :rank], columns[:, -1]
     if np.linalg.norm(last - Q @ (Q.T @ last)) > _DEPENDENT:
         return []
     weight = scipy.linalg.solve_triangular(R, Q.T @ last)
-    return [_state(ball[order[: R.shape[0]]], int(ball[-1]), weight)]
+    return [_state(ball[order[:rank]], int(ball[-1]), weight)]
 
 
 def _of_all(B: sp.csr_array, count: int) -> list[State]:
-    """Dependences of all rows that depend on a basis of the others, by dense factors."""
-    columns = B.toarray().T
-    Q, R, order = _factors(columns)
-    rank = R.shape[0]
-    basis, others = order[:rank], order[rank:]
-    if others.size != count:
-        raise Unsupported("the self-stress states", f"{others.size} found, {count} expected")
-    weights = scipy.linalg.solve_triangular(R, Q.T @ columns[:, others])
-    return [_state(basis, int(row), w) for row, w in zip(others, weights.T, strict=True)]
-
-
-def _of_all_sparse(B: sp.csr_array, count: int) -> list[State]:
-    """The same by sparse factors.
+    """Dependences of all rows that depend on a basis of the others, by sparse factors.
 
     Partial pivoting picks a basis among the rows of [[B, R], [S, 0]], random R and S making up
     for the rows that depend on others, and for the motions that B does not resist.
@@ -169,26 +155,7 @@ def _of_all_sparse(B: sp.csr_array, count: int) -> list[State]:
     return [_state(basis, int(row), w) for row, w in zip(others, weights.T, strict=True)]
 
 
-def _factors(columns: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Q, R of independent columns and the order of all; as many as there are independent ones."""
-    Q, R, order = scipy.linalg.qr(columns, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(diagonal > _DEPENDENT * diagonal[0]))
-    return Q[:, :rank], R[:rank, :rank], np.asarray(order, dtype=np.int64)
-
-
 def _state(basis: IntArray, row: int, weight: FloatArray) -> State:
     """The row's coefficient is one, and those of the basis rows balance it."""
     large = np.abs(weight) > _NOISE * max(float(np.abs(weight).max(initial=0.0)), 1.0)
     return np.append(basis[: large.size][large], row), np.append(-weight[large], 1.0)
-
-
-def _of(matrix: sp.csr_array, rows: IntArray) -> IntArray:
-    """The column indices of some rows, row after row."""
-    starts, ends = matrix.indptr[rows], matrix.indptr[rows + 1]
-    counts = ends - starts
-    total = int(counts.sum())
-    if total == 0:
-        return np.zeros(0, dtype=np.int64)
-    offset = np.repeat(ends - np.cumsum(counts), counts)
-    return np.asarray(matrix.indices[offset + np.arange(total)], dtype=np.int64)

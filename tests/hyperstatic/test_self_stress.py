@@ -46,9 +46,8 @@ def test_states_are_local():
 
 
 @pytest.mark.parametrize("name", ["pyramid-hooke:n=3", "pyramid-falling"])
-def test_sparse_factors_find_the_states_that_balls_do_not(name, monkeypatch):
+def test_one_factorisation_finds_the_states_that_neighbourhoods_do_not(name, monkeypatch):
     monkeypatch.setattr(self_stress, "_RADII", ())
-    monkeypatch.setattr(self_stress, "_DENSE", 0)
     require_states(cdopt.indeterminacy(cdopt.bank.load(name).step, contacts=[]))
 
 
