@@ -80,22 +80,12 @@ def test_mass_velocity_and_loads_give_the_acceleration_without_contacts(integrat
     assert min(np.abs(data.qfrc_actuator).max(), np.abs(data.qfrc_passive).max()) > 1.0
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", ["plank", "table"])
 def test_contact_forces_of_mujoco_deliver_its_constraint_force(name):
     model = compiled(SCENES[name](1e5))
     data = settled(model)
     step = bridge.contact_step(model, data)
     np.testing.assert_allclose(step.B.T @ data.efc_force, data.qfrc_constraint, atol=1e-12)
-
-
-def test_forces_on_the_floor_add_up_to_the_weight():
-    model = compiled(table(1e5))
-    data = settled(model)
-    step = bridge.contact_step(model, data)
-    weight = GRAVITY * model.body_mass.sum()
-    for forces in (data.efc_force, cdopt.ClassicCD(step).solve("clarabel").f):
-        assert step.body_forces(forces)[1] == pytest.approx([0.0, 0.0, weight], abs=1e-6 * weight)
-    assert step.F_ext[2] == pytest.approx(-weight)
 
 
 def test_the_step_carries_points_normals_bodies_and_names():
@@ -115,20 +105,6 @@ def test_the_step_carries_points_normals_bodies_and_names():
     np.testing.assert_allclose(step.normals, [[0, 0, -1], [0, 0, 1]], atol=1e-12)
     np.testing.assert_allclose(step.points, [[3, 0, 0.0995], [3, 0, 0.2885]], atol=1e-9)
     assert step.dt == model.opt.timestep
-
-
-def test_names_of_contacts_stay_and_are_distinct():
-    model = compiled(
-        f"""{FLOOR}
-        <body pos="0 0 .099"><freejoint/><geom name="a/0" type="box" size=".1 .1 .1"/></body>
-        <body pos="1 0 .099"><freejoint/><geom name="a" type="box" size=".1 .1 .1"/></body>"""
-    )
-    data = engine.MjData(model)
-    before = bridge.contact_step(model, data).contact_ids.tolist()
-    assert len(set(before)) == 8
-    for _ in range(20):
-        engine.mj_step(model, data)
-    assert bridge.contact_step(model, data).contact_ids.tolist() == before
 
 
 # --- gaps ------------------------------------------------------------------------------
@@ -207,16 +183,6 @@ def test_a_limit_of_a_joint_is_a_row():
     assert cdopt.CompatibleCD(step).solve("newton", classic="newton").f == pytest.approx([torque])
     assert data.efc_force == pytest.approx([torque])
     assert step.stiffness * -data.efc_pos == pytest.approx([torque])
-
-
-def test_the_gap_of_a_limit_counts_from_its_margin():
-    model = compiled(
-        """<body><joint type="slide" axis="0 0 1" range="0 1" limited="true" margin=".02"/>
-           <geom size=".1"/></body>"""
-    )
-    data = engine.MjData(model)
-    data.qpos[0] = 0.005
-    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.015])
 
 
 def test_a_limit_shares_the_load_with_contacts():
@@ -347,14 +313,6 @@ def test_constraints_that_pull_are_refused_by_name(what):
             ask(model, data)
 
 
-def test_constraints_that_are_not_active_are_not_refused():
-    bodies, more = REFUSED["equality constraint hold"]
-    model = compiled(bodies, more=more)
-    data = engine.MjData(model)
-    data.eq_active[0] = 0
-    assert bridge.contact_step(model, data).nc == 0
-
-
 def test_bad_arguments_are_named():
     model = compiled(loaded_box(1e5))
     data = engine.MjData(model)
@@ -364,26 +322,27 @@ def test_bad_arguments_are_named():
     spoilt.qpos[0] = np.nan
     loud = copy.copy(data)
     loud.xfrc_applied[1, 0] = np.inf
+    fixed = compiled(FLOOR)
     cases = [
-        ("model", (None, data), {}), ("model", (data, model), {}), ("data", (model, None), {}),
-        ("data", (model, model), {}), ("data", (model, other), {}),
-        ("data.qpos", (model, spoilt), {}), ("data.xfrc_applied", (model, loud), {}),
-        ("dt", (model, data), {"dt": 0.0}), ("dt", (model, data), {"dt": "soon"}),
+        ("model", (fixed, engine.MjData(fixed)), {}),
+        ("model", (None, data), {}),
+        ("model", (data, model), {}),
+        ("data", (model, None), {}),
+        ("data", (model, model), {}),
+        ("data", (model, other), {}),
+        ("data.qpos", (model, spoilt), {}),
+        ("data.xfrc_applied", (model, loud), {}),
+        ("dt", (model, data), {"dt": 0.0}),
+        ("dt", (model, data), {"dt": "soon"}),
         ("margin", (model, data), {"margin": -1.0}),
         ("margin", (model, data), {"margin": np.nan}),
         ("stiffness", (model, data), {"stiffness": [1.0, 2.0]}),
         ("stiffness", (model, data), {"stiffness": -1.0}),
-    ]  # fmt: skip
+    ]
     for argument, positional, named in cases:
         with pytest.raises(InvalidInput) as caught:
             bridge.contact_step(*positional, **named)
         assert caught.value.argument == argument
-
-
-def test_a_model_without_degrees_of_freedom_is_refused():
-    model = compiled(FLOOR)
-    with pytest.raises(InvalidInput, match="no degrees of freedom"):
-        bridge.contact_step(model, engine.MjData(model))
 
 
 def test_contacts_that_do_not_fit_in_memory_are_not_passed_over():

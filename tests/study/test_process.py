@@ -48,22 +48,23 @@ def test_those_that_behave_are_solved(ended) -> None:
 
 
 @posix
-def test_a_crash_is_told_with_its_signal_and_where_it_happened(ended) -> None:
-    found = ended["crash"]
-    assert (found.outcome, found.message) == ("crash", "ended by SIGSEGV: solve")
-    assert (found.ended.code, found.ended.signal, found.ended.stage) == (None, 11, "solve")
-    assert 'misbehaving.py", line' in found.ended.stderr  # where, by the fault handler
-    assert found.answer is None
-    assert found.times == ()
+def test_a_crash_is_reported_with_its_signal_and_place(ended) -> None:
+    result = ended["crash"]
+    assert (result.outcome, result.message) == ("crash", "ended by SIGSEGV: solve")
+    assert (result.ended.code, result.ended.signal, result.ended.stage) == (None, 11, "solve")
+    assert 'misbehaving.py", line' in result.ended.stderr  # where, by the fault handler
+    assert result.answer is None
+    assert result.times == ()
+    assert (ended["leave"].outcome, ended["leave"].ended.code) == ("crash", 3)
 
 
 @posix
 def test_a_kill_from_outside_is_no_crash_and_made_again(tmp_path) -> None:
     asked = plan("end_from_outside", repeats=1)
-    (found,) = run(asked, tmp_path).records
-    assert found.outcome == "interrupted"
-    assert found.message == "ended by SIGTERM from outside: solve"
-    assert found.answer is None
+    (result,) = run(asked, tmp_path).records
+    assert result.outcome == "interrupted"
+    assert result.message == "ended by SIGTERM from outside: solve"
+    assert result.answer is None
     assert run(asked, tmp_path).made == 1
 
 
@@ -72,48 +73,36 @@ def test_nothing_is_imported_from_the_working_folder(tmp_path, monkeypatch) -> N
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     shutil.copy(misbehaving.__file__, tmp_path / "mine.py")
     monkeypatch.chdir(tmp_path)
-    (one,) = Plan(["beam-uniform"], ["chatter"], plugins=["mine.py:factory"], repeats=1).runs
-    assert make(one).outcome == "solved"
-    (one,) = Plan(["beam-uniform"], ["x"], plugins=["solver_of_mine:factory"], repeats=1).runs
-    found = make(one)
-    assert found.outcome == "error"
-    assert "by its path" in found.message
-
-
-def test_leaving_without_a_word_is_a_crash_too(ended) -> None:
-    assert (ended["leave"].outcome, ended["leave"].ended.code) == ("crash", 3)
+    (single,) = Plan(["beam-uniform"], ["chatter"], plugins=["mine.py:factory"], repeats=1).runs
+    assert make(single).outcome == "solved"
+    (single,) = Plan(["beam-uniform"], ["x"], plugins=["solver_of_mine:factory"], repeats=1).runs
+    result = make(single)
+    assert result.outcome == "error"
+    assert "by its path" in result.message
 
 
 @posix
-def test_an_abort_for_want_of_memory_is_told_from_other_aborts(ended) -> None:
+def test_an_abort_for_want_of_memory_is_not_a_crash(ended) -> None:
     assert ended["starve"].outcome == "memory"
     assert "SIGABRT" in ended["starve"].message
 
 
-def test_an_exception_is_told_with_its_words(ended) -> None:
-    found = ended["fail"]
-    assert (found.outcome, found.message) == ("error", "ZeroDivisionError: one by nothing")
-    assert "Traceback" in found.ended.stderr
+def test_an_exception_is_reported(ended) -> None:
+    result = ended["fail"]
+    assert (result.outcome, result.message) == ("error", "ZeroDivisionError: one by nothing")
+    assert "Traceback" in result.ended.stderr
 
 
-@pytest.mark.parametrize("name", ["lie", "say_nan"])
-def test_a_lie_is_a_wrong_answer(ended, name: str) -> None:
-    found = ended[name]
-    assert found.outcome == "wrong"
-    assert found.answer.claimed
-    assert not found.answer.ok
-    assert not found.answer.honest
-
-
-def test_not_a_number_is_none_and_no_small_residual(ended) -> None:
+def test_false_claims_are_wrong_answers_and_giving_up_is_honest(ended) -> None:
+    for name in ("lie", "say_nan"):
+        assert ended[name].outcome == "wrong"
+        answer = ended[name].answer
+        assert (answer.claimed, answer.ok, answer.honest) == (True, False, False)
     assert ended["say_nan"].answer.worst is None
     assert ended["lie"].answer.worst > 0.1
-
-
-def test_giving_up_is_honest(ended) -> None:
-    found = ended["give_up"]
-    assert (found.outcome, found.answer.status) == ("gave up", "no progress")
-    assert found.answer.honest
+    result = ended["give_up"]
+    assert (result.outcome, result.answer.status) == ("gave up", "no progress")
+    assert result.answer.honest
 
 
 def test_what_a_solver_prints_is_no_answer(ended) -> None:
@@ -121,13 +110,13 @@ def test_what_a_solver_prints_is_no_answer(ended) -> None:
     assert len(ended["chatter"].times) == 3
 
 
-def test_repeats_that_differ_are_told_by_how_much(ended) -> None:
-    found = ended["drift"]  # middle forces 10/3 + 1, + 2, + 3
-    assert found.outcome == "solved"
-    assert found.stability.identical is False
-    assert found.stability.repeats == pytest.approx(2.0 / (10.0 / 3.0 + 1.0), rel=1e-6)
-    assert found.forces.largest == pytest.approx(10.0 / 3.0 + 3.0, rel=1e-6)
-    assert found.forces.positions == pytest.approx([11 / 30, 19 / 30, 11 / 30], rel=1e-5)
+def test_differences_of_repeats_are_measured(ended) -> None:
+    result = ended["drift"]  # middle forces 10/3 + 1, + 2, + 3
+    assert result.outcome == "solved"
+    assert result.stability.identical is False
+    assert result.stability.repeats == pytest.approx(2.0 / (10.0 / 3.0 + 1.0), rel=1e-6)
+    assert result.forces.largest == pytest.approx(10.0 / 3.0 + 3.0, rel=1e-6)
+    assert result.forces.positions == pytest.approx([11 / 30, 19 / 30, 11 / 30], rel=1e-5)
     assert ended["newton"].stability.identical is True
     assert ended["newton"].stability.repeats == 0.0
 
@@ -135,10 +124,10 @@ def test_repeats_that_differ_are_told_by_how_much(ended) -> None:
 def test_a_hang_is_ended_at_its_limit_and_all_that_it_started(tmp_path, monkeypatch) -> None:
     pids = tmp_path / "pid"
     monkeypatch.setenv(misbehaving.PIDS, str(pids))
-    (one,) = plan("parent", time_limit=1.0).runs
-    found = make(one, time_limit=1.0)
-    assert (found.outcome, found.message) == ("timeout", "stopped after 1 s: solve")
-    assert (found.ended.code, found.ended.signal, found.ended.stage) == (None, None, "solve")
+    (single,) = plan("parent", time_limit=1.0).runs
+    result = make(single, time_limit=1.0)
+    assert (result.outcome, result.message) == ("timeout", "stopped after 1 s: solve")
+    assert (result.ended.code, result.ended.signal, result.ended.stage) == (None, None, "solve")
     assert gone(int(pids.read_text()))
 
 
@@ -158,30 +147,29 @@ def gone(pid: int) -> bool:
 
 @linux
 def test_a_memory_limit_is_kept() -> None:
-    (one,) = plan("hog").runs
-    found = make(one, time_limit=60.0, memory_limit=1500.0)
-    assert found.outcome == "memory"
-    assert found.memory_limit == 1500.0
-    assert found.ended.stage in ("solve", "")
+    (single,) = plan("hog").runs
+    result = make(single, time_limit=60.0, memory_limit=1500.0)
+    assert result.outcome == "memory"
+    assert result.memory_limit == 1500.0
+    assert result.ended.stage in ("solve", "")
 
 
 def test_threads_are_those_asked_for() -> None:
-    (one,) = plan("count", threads=1, repeats=1).runs
-    assert make(one).answer.status == "1 of numba"
+    (single,) = plan("count", threads=1, repeats=1).runs
+    assert make(single).answer.status == "1 of numba"
 
 
 @posix
 def test_an_answer_is_not_lost_to_what_went_wrong_after_it() -> None:
-    (one,) = plan("crash_later", repeats=1, seeds=[1]).runs
-    found = make(one)
-    assert found.outcome == "solved"
-    assert found.message == "unfinished: ended by SIGSEGV: own order"
-    assert (found.ended.signal, found.ended.stage) == (11, "own order")
-    assert len(found.times) == 1
-    assert found.stability.order is None
+    (single,) = plan("crash_later", repeats=1, seeds=[1]).runs
+    result = make(single)
+    assert result.outcome == "solved"
+    assert result.message == "unfinished: ended by SIGSEGV: own order"
+    assert (result.ended.signal, result.ended.stage) == (11, "own order")
+    assert len(result.times) == 1
+    assert result.stability.order is None
 
 
-@pytest.mark.slow
 @posix
 def test_runs_side_by_side_by_threads() -> None:
     side_by_side = plan("newton", "crash", "lie", "pgs", repeats=1)

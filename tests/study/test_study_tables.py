@@ -260,7 +260,7 @@ def test_failures_are_listed_with_their_reasons() -> None:
     assert (found["solver"], found["outcome"], found["message"]) == ("scs", "crash", "signal 11")
 
 
-def test_limitations_name_what_these_runs_give_cause_for() -> None:
+def test_limitations_follow_from_the_runs() -> None:
     one = limits.limitations(Results.of([record("table", "osqp")]))
     assert one == limits.ALWAYS
     other = dataclasses.replace(MACHINE, host="elsewhere", versions={"cvxpy": "2"})
@@ -276,7 +276,7 @@ def test_limitations_name_what_these_runs_give_cause_for() -> None:
         assert words in said
 
 
-def test_facts_tell_machine_versions_and_seeds() -> None:
+def test_facts_name_machine_versions_and_seeds() -> None:
     known = limits.facts(Results.of([record("table", "osqp", seed=7), record("table", "scs")]))
     assert known["seeds"] == "7"
     assert known["processor"] == "a processor, 2 cores"
