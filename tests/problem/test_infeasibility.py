@@ -42,6 +42,7 @@ def test_a_step_known_by_n_and_p_alone_is_proven_too() -> None:
     assert proof.vector @ rows.p_vec < 0.0
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_what_is_feasible_is_never_proven_infeasible(seed: int) -> None:
     step = random_step(seed)
@@ -51,7 +52,7 @@ def test_what_is_feasible_is_never_proven_infeasible(seed: int) -> None:
     assert rigid_data(beam()).prove_infeasible() is None
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_either_a_truss_solves_or_its_infeasibility_is_proven(seed: int) -> None:
     """Theorem of alternatives, on random loads: exactly one of the two happens."""

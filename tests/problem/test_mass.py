@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdopt._util.errors import InvalidInput
@@ -13,6 +13,7 @@ def spd(size: int, seed: int) -> np.ndarray:
     return root @ root.T + 0.1 * np.eye(size)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=8), st.integers(0, 1000))
 def test_blocks_of_any_size_and_order_are_inverted(sizes: list[int], seed: int) -> None:
     dense = sp.block_diag([spd(s, seed + i) for i, s in enumerate(sizes)]).toarray()
