@@ -1,4 +1,4 @@
-"""A headless Chromium to look at pages with, by its debugging protocol over two pipes."""
+"""A headless Chromium for tests of pages, driven by its debugging protocol over two pipes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIONS = (
 
 
 class Browser:
-    """One page, with all that it says and asks for.
+    """One page, its messages and its requests.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Browser:
 
     def __init__(self, to: int, back: int) -> None:
         self._to, self._back = to, back
-        self._rest = b""
+        self._buffer = b""
         self._number = 0
         self._session = ""
         self.said: list[str] = []
@@ -41,6 +41,12 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+
+    @property
+    def silent(self) -> bool:
+        """Whether there was no error and no request to the network."""
+        errors = [message for message in self.said if '"type": "log"' not in message]
+        return not errors and not any(url.startswith(("http", "ws")) for url in self.asked)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1
@@ -83,19 +89,19 @@ class Browser:
         return data
 
     def _read(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
+        while b"\0" not in self._buffer:
             part = os.read(self._back, 1 << 20)
             assert part, "the browser is gone"
-            self._rest += part
-        message, _, self._rest = self._rest.partition(b"\0")
+            self._buffer += part
+        message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
     def _hear(self, event: dict[str, Any]) -> None:
-        method, told = event.get("method"), event.get("params", {})
+        method, content = event.get("method"), event.get("params", {})
         if method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
-            self.said.append(json.dumps(told)[:500])
+            self.said.append(json.dumps(content)[:500])
         if method == "Network.requestWillBeSent":
-            self.asked.append(told["request"]["url"])
+            self.asked.append(content["request"]["url"])
 
 
 @contextlib.contextmanager
@@ -109,8 +115,7 @@ def browser(folder: Path) -> Iterator[Browser]:
         os.dup2(here, 3)
         os.dup2(there, 4)
 
-    kept = [os.dup(fd) for fd in (here, there)]  # numbers above 4, not to be overwritten
-    here, there = kept
+    here, there = os.dup(here), os.dup(there)  # numbers above 4, not to be overwritten
     command = [PROGRAM, f"--user-data-dir={folder}", *_OPTIONS]
     process = subprocess.Popen(
         command, preexec_fn=pipes, close_fds=False, stdin=subprocess.DEVNULL,

@@ -229,7 +229,6 @@ def test_solvers_that_fail_are_named_beside_the_bounds(monkeypatch) -> None:
         ("beam-uniform --jobs 0", "jobs"),
         ("beam-uniform --plot beam.bmp", ".png"),
         ("beam-uniform --csv nowhere/beam.csv", "no folder"),
-        ("bouncing-ball", "comes to rest"),
     ],
 )
 def test_bad_input(arguments: str, message: str) -> None:

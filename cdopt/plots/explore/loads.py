@@ -116,7 +116,7 @@ def weight(
     size = float(share[0])  # ten digits, without the round-off of least squares
     sliders = [("weight", "N", float(f"{size:.10g}"), 0.0, _HEAVIEST * size)]
     for name, x, least, most in zip("xy", at, *reach, strict=False):
-        sliders.append((f"place {name}", "m", x, min(float(least), x), max(float(most), x)))
+        sliders.append((f"position {name}", "m", x, min(float(least), x), max(float(most), x)))
     return _load(WEIGHT, rows[0], rows[1:], sliders)
 
 

@@ -128,45 +128,28 @@ def test_the_fan_has_its_closed_form_at_every_power(view, power) -> None:
     np.testing.assert_allclose(result["f"], fan_forces(60, 10.0, power), rtol=0.0, atol=1e-8)
 
 
-@pytest.mark.parametrize("power", [1.2, 1.5, 2.0, 2.5, 3.0])
+@pytest.mark.parametrize("power", [1.2, 2.0, 3.0])
 def test_three_supports_of_very_different_stiffness(view, power) -> None:
-    """One free number, result to 40 digits by bisection: f = f₀ + t z, zᵀ(f/k)^(q−1) = 0."""
-    mpmath = pytest.importorskip("mpmath", reason="many digits need mpmath (the extra 'exact')")
+    """One free number t, by bisection: f = f₀ + t z ≥ 0 with zᵀ(f/k)^(q−1) = 0."""
     rng = np.random.default_rng(int(10 * power))
-    with mpmath.workdps(60):
-        for _ in range(8):
-            x = np.sort(rng.uniform(-0.5, 0.5, 3))
-            at = rng.uniform(x[0], x[2])
-            k = 10.0 ** rng.uniform(-3.0, 3.0, 3)
-            load = [10.0, 10.0 * at]
-            result = answer(view, **problem(np.column_stack([np.ones(3), x]), load, k, power))
-            exact = _three(mpmath, x, load, k, power)
-            np.testing.assert_allclose(result["f"], exact, rtol=0.0, atol=1e-8)
+    for _ in range(8):
+        x = np.sort(rng.uniform(-0.5, 0.5, 3))
+        moment = 10.0 * rng.uniform(x[0], x[2])
+        k = 10.0 ** rng.uniform(-3.0, 3.0, 3)
+        B = np.column_stack([np.ones(3), x])
+        result = answer(view, **problem(B, [10.0, moment], k, power))
+        z = np.array([x[2] - x[1], x[0] - x[2], x[1] - x[0]])
+        f0 = np.array([10.0 * x[2] - moment, 0.0, moment - 10.0 * x[0]]) / (x[2] - x[0])
+        low, high = (-f0 / z)[z > 0.0].max(), (-f0 / z)[z < 0.0].min()
+        for _ in range(200):
+            t = 0.5 * (low + high)
+            slope = z @ (np.maximum(f0 + t * z, 0.0) / k) ** (1.0 / (power - 1.0))
+            low, high = (low, t) if slope > 0.0 else (t, high)
+        exact = np.maximum(f0 + low * z, 0.0)
+        np.testing.assert_allclose(result["f"], exact, rtol=0.0, atol=1e-8)
 
 
-def _three(mpmath, x, load, k, power) -> list[float]:
-    """Compatible forces of three supports at x under a weight and its moment."""
-    a, b, c = map(mpmath.mpf, x)
-    W, moment = map(mpmath.mpf, load)
-    z = [c - b, a - c, b - a]
-    f0 = [(W * c - moment) / (c - a), mpmath.mpf(0), (moment - W * a) / (c - a)]
-    ends = [-f / s for f, s in zip(f0, z, strict=True)]
-    low = max(end for end, s in zip(ends, z, strict=True) if s > 0)
-    high = min(end for end, s in zip(ends, z, strict=True) if s < 0)
-    exponent = 1 / (mpmath.mpf(power) - 1)
-
-    def forces(t):
-        return [max(f + t * s, mpmath.mpf(0)) for f, s in zip(f0, z, strict=True)]
-
-    for _ in range(190):
-        middle = (low + high) / 2
-        stiff = zip(forces(middle), k, z, strict=True)
-        slope = sum(s * (f / mpmath.mpf(one)) ** exponent for f, one, s in stiff)
-        low, high = (low, middle) if slope > 0 else (middle, high)
-    return [float(f) for f in forces(low)]
-
-
-def test_a_load_that_no_contacts_can_carry_is_told_with_a_motion(view) -> None:
+def test_a_load_that_no_contacts_can_carry_is_proven_by_a_motion(view) -> None:
     for load in ([10.0, 6.0], [-1.0, 0.0]):
         result = answer(view, **problem(BEAM, load))
         assert not result["feasible"]
