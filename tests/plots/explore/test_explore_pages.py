@@ -124,7 +124,7 @@ def test_scenes_that_no_page_can_show_are_refused() -> None:
     ):
         with pytest.raises(InvalidInput, match=message):
             explore.of_scene(open_scene(name))
-    with pytest.raises(InvalidInput, match="power: found 4; expected 1.2 to 3"):
+    with pytest.raises(InvalidInput, match=r"power: found 4; expected 1\.2 to 3"):
         explore.of_step(cdopt.bank.load("beam-uniform").step, 4.0)
     with pytest.raises(InvalidInput, match="no closed contacts"):
         explore.of_problem(cdopt.bank.load("zero-contacts"))
