@@ -12,7 +12,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt._util.errors import InvalidInput
 from cdopt.bank import generators
 
 
@@ -168,15 +167,6 @@ def test_blocks_make_no_difference_to_the_answer() -> None:
     problem, truss = settled("pyramid-hooke:n=8")
     alone = cdopt.NoTensionTruss(problem.step.B, -problem.step.F_ext).solve("newton")
     np.testing.assert_allclose(alone.f, truss.solve("newton").f, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"), [("accuracy", 0.0), ("max_steps", 0), ("history", 1), ("no_such", 3)]
-)
-def test_bad_settings(setting: str, value: object) -> None:
-    with pytest.raises(InvalidInput) as error:
-        cdopt.ClassicCD(beam()).solve("newton", **{setting: value})
-    assert error.value.argument == setting
 
 
 def test_two_runs_are_equal() -> None:

@@ -1,21 +1,22 @@
+"""Projected Gauss–Seidel: the order of visits, and the colours in which they may go in threads."""
+
 from __future__ import annotations
 
-import logging
+import itertools
 
 import numpy as np
 import pytest
-from conftest import beam, random_step
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cdopt
-from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt.backends import PGS, Modelled
+from cdopt.backends import PGS
+from cdopt.backends.native import ScaledStep, scaled_step
+from cdopt.backends.pgs import coloured
+from cdopt.problem import RigidStepData
 
-STEPS = [
-    name
-    for name in cdopt.bank.names()
-    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
-]
-CRAWLS = {"fclib-capsules", "fclib-spheres"}  # singular values of N over nine orders and more
+COLOURS = 64  # at most
 
 
 def uniform() -> cdopt.ClassicCD:
@@ -27,47 +28,27 @@ def crystal() -> cdopt.ClassicCD:
     return cdopt.ClassicCD(cdopt.bank.load("pyramid-falling").step)
 
 
-@pytest.mark.parametrize("name", sorted(set(STEPS) - CRAWLS))
-def test_the_bank_is_solved_with_the_motion_and_load_of_an_interior_point(name: str) -> None:
-    step = cdopt.bank.load(name).step
-    ours = cdopt.ClassicCD(step).solve("pgs")
-    assert ours.claimed
-    assert ours.status == "solved"
-    assert ours.certificate.worst < 1e-6, ours.certificate
-    form = "force" if isinstance(step, cdopt.DelassusStep) else "velocity"
-    theirs = cdopt.ClassicCD(step, form).solve(Modelled("clarabel", accuracy=1e-11), check=False)
-    data = cdopt.ClassicCD(step).data
-    if isinstance(step, cdopt.DelassusStep):
-        np.testing.assert_allclose(ours.gap / data.speed, theirs.gap / data.speed, atol=1e-5)
-    else:
-        unit = data.dof_speed
-        np.testing.assert_allclose(ours.v_next / unit, theirs.v_next / unit, atol=1e-5)
-        momentum = data.mass.diagonal * unit / step.dt
-        load, expected = step.B.T @ ours.f, step.B.T @ theirs.f
-        np.testing.assert_allclose(load / momentum, expected / momentum, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", sorted(CRAWLS & set(STEPS)))
-def test_where_it_crawls_it_says_so(name: str) -> None:
-    crawled = cdopt.ClassicCD(cdopt.bank.load(name).step).solve("pgs", max_sweeps=20_000)
-    assert not crawled.claimed
-    assert not crawled.ok
-    assert crawled.certificate.worst < 1e-2
-
-
 @pytest.mark.parametrize(
-    ("order", "forces"),
+    ("name", "order", "forces"),
     [
-        ("given", (5 / 3, 20 / 3, 5 / 3)),
-        ("reversed", (5 / 3, 20 / 3, 5 / 3)),
-        ((0, 2, 1), (10 / 3, 10 / 3, 10 / 3)),
-        ((1, 0, 2), (0.0, 10.0, 0.0)),
-        (np.array([1, 2, 0]), (0.0, 10.0, 0.0)),
+        ("beam-uniform", "given", (5 / 3, 20 / 3, 5 / 3)),
+        ("beam-uniform", "reversed", (5 / 3, 20 / 3, 5 / 3)),
+        ("beam-uniform", "coloured", (5 / 3, 20 / 3, 5 / 3)),
+        ("beam-uniform", (0, 2, 1), (10 / 3, 10 / 3, 10 / 3)),
+        ("beam-uniform", (1, 0, 2), (0.0, 10.0, 0.0)),
+        ("beam-uniform", np.array([1, 2, 0]), (0.0, 10.0, 0.0)),
+        ("table", "coloured", (20 / 7, 15 / 7, 20 / 7, 15 / 7)),
+        ("table", "given", (20 / 7, 15 / 7, 20 / 7, 15 / 7)),
+        ("table", "reversed", (15 / 7, 20 / 7, 15 / 7, 20 / 7)),
+        ("table", (0, 2, 1, 3), (45 / 14, 25 / 14, 45 / 14, 25 / 14)),
+        ("table", (1, 0, 2, 3), (2.5, 2.5, 2.5, 2.5)),
     ],
 )
-def test_the_order_of_visits_selects_the_forces_of_the_beam(order, forces) -> None:
+def test_the_order_of_visits_selects_the_forces(
+    name: str, order: object, forces: tuple[float, ...]
+) -> None:
     """Visiting the middle first gives it all the weight: section 8.1 of Olsen & Kamrin."""
-    solution = uniform().solve("pgs", order=order, accuracy=1e-12)
+    solution = cdopt.ClassicCD(cdopt.bank.load(name).step).solve("pgs", order=order, accuracy=1e-12)
     assert solution.ok
     np.testing.assert_allclose(solution.f, forces, atol=1e-10)
 
@@ -82,77 +63,20 @@ def test_the_inertia_of_the_platform_selects_too(inertia: float) -> None:
     assert solution.f.sum() == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_coupled_masses_and_matrices_known_by_products_agree(seed: int) -> None:
-    """A full M, and N with p alone, take the same sweeps to the same forces."""
-    step = random_step(seed)
-    full = cdopt.ClassicCD(step).solve("pgs", accuracy=1e-11)
-    alone = cdopt.ContactStep.from_delassus(step.N, step.p_vec, step.dt)
-    known = cdopt.ClassicCD(alone).solve("pgs", accuracy=1e-11)
-    assert full.ok
-    assert known.ok
-    scale = cdopt.ClassicCD(step).data.force
-    np.testing.assert_allclose(full.f / scale, known.f / scale, atol=1e-6)
-
-
-def test_over_relaxation_saves_sweeps(crystal: cdopt.ClassicCD) -> None:
-    plain = crystal.solve("pgs")
-    faster = crystal.solve("pgs", relaxation=1.5)
+@pytest.mark.parametrize("order", ["given", "coloured"])
+def test_over_relaxation_saves_sweeps(order: str, crystal: cdopt.ClassicCD) -> None:
+    plain = crystal.solve("pgs", order=order)
+    faster = crystal.solve("pgs", order=order, relaxation=1.5)
     assert faster.ok
     assert faster.iterations < 0.7 * plain.iterations
-
-
-@pytest.mark.parametrize("settings", [{}, {"order": "shuffled", "seed": 3}])
-def test_two_runs_are_equal(settings, crystal: cdopt.ClassicCD) -> None:
-    first, second = crystal.solve("pgs", **settings), crystal.solve("pgs", **settings)
-    np.testing.assert_array_equal(first.f, second.f)
-    assert first.iterations == second.iterations
 
 
 def test_shuffles_differ_by_seed(crystal: cdopt.ClassicCD) -> None:
     answers = [crystal.solve("pgs", order="shuffled", seed=seed) for seed in (0, 1)]
     assert all(answer.ok for answer in answers)
     assert not np.array_equal(answers[0].f, answers[1].f)
-
-
-def test_a_warm_start_saves_sweeps_and_follows_names() -> None:
-    step = cdopt.bank.load("pyramid-falling").step
-    named = step.replace(contact_ids=np.arange(step.nc))
-    earlier = cdopt.ClassicCD(named).solve("pgs")
-    order = np.random.default_rng(0).permutation(step.nc)
-    today = cdopt.ClassicCD(named.select(order))
-    warm = today.solve("pgs", warm_start=earlier)
-    assert warm.iterations < 0.1 * today.solve("pgs").iterations
-    assert warm.provenance["warm_start"] == "used"
-
-
-def test_history_is_kept_when_asked(crystal: cdopt.ClassicCD) -> None:
-    kept = crystal.solve("pgs", history=True)
-    residuals = kept.raw.residuals
-    assert residuals.shape == (kept.iterations,)
-    assert residuals[-1] <= 1e-8 < residuals[0]
-    assert not residuals.flags.writeable
-    assert crystal.solve("pgs").raw is None
-
-
-def test_progress_goes_to_the_log(crystal: cdopt.ClassicCD, caplog, capsys) -> None:
-    with caplog.at_level(logging.INFO, logger="cdopt.backends.pgs"):
-        solution = crystal.solve("pgs")
-    lines = [record.message for record in caplog.records]
-    assert any(line.startswith("sweep 1000: residual") for line in lines)
-    assert lines[-1].startswith(f"solved after {solution.iterations} sweeps")
-    assert capsys.readouterr().out == ""
-    crystal.solve("pgs", verbose=True)
-    assert "solved after" in capsys.readouterr().out
-
-
-def test_the_limit_leaves_an_iterate_and_no_answer(crystal: cdopt.ClassicCD) -> None:
-    stopped = crystal.solve("pgs", max_sweeps=3)
-    assert not stopped.claimed
-    assert stopped.status == "iteration limit"
-    assert stopped.iterations == 3
-    assert stopped.f is None
-    assert stopped.iterate.forces.any()
+    again = crystal.solve("pgs", order="shuffled", seed=1)
+    np.testing.assert_array_equal(again.f, answers[1].f)
 
 
 def test_an_unmet_accuracy_beyond_round_off_is_no_claim() -> None:
@@ -161,53 +85,71 @@ def test_an_unmet_accuracy_beyond_round_off_is_no_claim() -> None:
     assert solution.ok
 
 
-def test_a_jammed_body_is_proven_so() -> None:
-    with pytest.raises(SolveFailed, match="iteration limit") as failure:
-        cdopt.ClassicCD(cdopt.bank.load("squeezed").step).solve("pgs")
-    assert failure.value.certificate is not None
-
-
-def test_only_rigid_steps_as_they_are() -> None:
-    with pytest.raises(cdopt.Unsupported) as refusal:
-        cdopt.NoTensionTruss(beam().B, [10.0, 0.0]).solve("pgs")
-    assert "clarabel" in refusal.value.alternatives
-    cd = uniform()
-    with pytest.raises(cdopt.Unsupported, match="no constraints beyond"):
-        cd.with_constraints(cd.forces <= 4).solve("pgs")
-
-
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"order": "backwards"}, "order"),
-        ({"order": (0, 0, 1)}, "order"),
-        ({"order": 1.5}, "order"),
-        ({"order": [0.0, 1.0, 2.0]}, "order"),
-        ({"seed": -1}, "seed"),
-        ({"seed": True}, "seed"),
-        ({"relaxation": 0.0}, "relaxation"),
-        ({"relaxation": 2.0}, "relaxation"),
-        ({"max_sweeps": 0}, "max_sweeps"),
-        ({"max_sweeps": 10.0}, "max_sweeps"),
-        ({"accuracy": 0.0}, "accuracy"),
-        ({"accuracy": "tight"}, "accuracy"),
-        ({"history": "yes"}, "history"),
-        ({"sweeps": 10}, "sweeps"),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings, field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        uniform().solve("pgs", **settings)
-    assert caught.value.argument == field
-
-
-def test_a_permutation_must_fit_the_step() -> None:
-    with pytest.raises(InvalidInput, match="one of 3 contacts"):
-        uniform().solve("pgs", order=(1, 0))
-
-
-def test_settings_are_told() -> None:
+def test_settings_are_in_the_provenance() -> None:
     solution = uniform().solve(PGS(order=(1, 0, 2), relaxation=1.2))
     assert solution.provenance["settings"] == {
         "order": "(1, 0, 2)", "relaxation": 1.2, "accuracy": 1e-8
     }  # fmt: skip
+
+
+# --- colours -------------------------------------------------------------------------------
+
+
+def matrix(rng: np.random.Generator, nc: int, m: int, density: float) -> sp.csr_array:
+    entries = rng.standard_normal((nc, m)) * (rng.random((nc, m)) < density)
+    return sp.csr_array(entries)
+
+
+@given(
+    st.integers(0, 2**32), st.integers(0, 60), st.integers(1, 30), st.floats(0.0, 0.4),
+    st.booleans(), st.integers(1, 6),
+)  # fmt: skip
+def test_no_two_contacts_of_a_colour_meet_in_a_body(
+    seed: int, nc: int, m: int, density: float, same: bool, size: int
+) -> None:
+    """Neither writes what the other reads or writes; and every contact has its one place."""
+    rng = np.random.default_rng(seed)
+    R = matrix(rng, nc, m, density)
+    S = R if same else matrix(rng, nc, m, density)
+    block = rng.permutation(np.arange(m) // size)
+    step = ScaledStep(R, S, np.zeros(nc), np.ones(nc), np.ones(nc))
+    order, edges = coloured(step, block)
+    np.testing.assert_array_equal(np.sort(order), np.arange(nc))
+    member = (block[:, None] == np.unique(block)[None, :]).astype(int)
+    read, written = [(abs(A.toarray()) > 0.0) @ member > 0 for A in (R, S)]
+    touched = (read | written).astype(int)
+    meet = written.astype(int) @ touched.T
+    for first, last in itertools.pairwise(edges):
+        members = order[first:last]
+        assert members.size
+        assert (np.diff(members) > 0).all()
+        among = meet[np.ix_(members, members)]
+        assert not (among - np.diag(np.diag(among))).any()
+    assert edges[-1] == nc or edges.size - 1 == COLOURS
+
+
+def test_spheres_have_as_many_colours_as_neighbours() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=8").step
+    order, edges = coloured(scaled_step(RigidStepData(step)), step.dof_body)
+    pairs = step.bodies
+    moving = np.unique(step.dof_body)
+    most = max(int((pairs == body).any(axis=1).sum()) for body in moving)
+    assert edges.size - 1 == most == 12
+    assert edges[-1] == step.nc
+    for first, last in itertools.pairwise(edges):
+        bodies = pairs[order[first:last]].ravel()
+        bodies = bodies[np.isin(bodies, moving)]
+        assert np.unique(bodies).size == bodies.size
+
+
+def test_a_body_with_very_many_contacts_is_visited_as_given() -> None:
+    """On one body no two contacts share a colour, and after 64 colours the rest follow."""
+    cd = cdopt.ClassicCD(cdopt.bank.load("supports", n=COLOURS + 10).step)
+    order, edges = coloured(scaled_step(cd.data), np.zeros(cd.step.nv))
+    assert edges.size - 1 == COLOURS
+    assert edges[-1] == COLOURS
+    np.testing.assert_array_equal(order, np.arange(cd.step.nc))
+    one, other = cd.solve("pgs", order="coloured"), cd.solve("pgs", order="given")
+    assert one.ok
+    assert one.iterations == other.iterations
+    np.testing.assert_array_equal(one.f, other.f)

@@ -1,0 +1,194 @@
+"""cdopt's own solvers of rigid steps: one motion and load, each start, limit and setting."""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+import numpy as np
+import pytest
+from conftest import beam, random_step
+
+import cdopt
+from cdopt._util.errors import InvalidInput, SolveFailed
+
+STEPS = [
+    name
+    for name in cdopt.bank.names()
+    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
+]
+CRAWLS = {"fclib-capsules", "fclib-spheres"}  # singular values of N over nine orders and more
+SOLVERS = {"pgs": {}, "pgs, coloured": {"order": "coloured"}, "apgd": {}, "lcp": {}}
+ITERATIVE = [name for name in SOLVERS if name != "lcp"]
+LIMITS = {"pgs": "max_sweeps", "apgd": "max_iterations"}
+
+
+def solve(cd: cdopt.ClassicCD, solver: str, **options: object) -> cdopt.StepSolution:
+    return cd.solve(solver.partition(",")[0], **{**SOLVERS[solver], **options})
+
+
+def limit(solver: str) -> str:
+    return LIMITS[solver.partition(",")[0]]
+
+
+@pytest.fixture(scope="module")
+def falling() -> cdopt.ClassicCD:
+    return cdopt.ClassicCD(cdopt.bank.load("pyramid-falling").step)
+
+
+@functools.cache
+def reference(name: str) -> cdopt.StepSolution:
+    """By Clarabel; by the direct method where it does not reach the accuracy either."""
+    step = cdopt.bank.load(name).step
+    if name in CRAWLS:
+        return cdopt.ClassicCD(step).solve("lcp")
+    form = "force" if isinstance(step, cdopt.DelassusStep) else "velocity"
+    return cdopt.ClassicCD(step, form).solve("clarabel", accuracy=1e-11, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"),
+    [(n, s) for n in STEPS for s in SOLVERS if not (n in CRAWLS and s.startswith("pgs"))],
+)
+def test_the_bank_is_solved_with_the_motion_and_load_of_an_interior_point(
+    name: str, solver: str
+) -> None:
+    cd, expected = cdopt.ClassicCD(cdopt.bank.load(name).step), reference(name)
+    step, data, solution = cd.step, cd.data, solve(cd, solver)
+    assert solution.claimed
+    assert solution.status == "solved"
+    assert solution.certificate.worst < (1e-9 if solver == "lcp" else 1e-6), solution.certificate
+    np.testing.assert_allclose(solution.gap / data.speed, expected.gap / data.speed, atol=1e-5)
+    if solution.v_next is not None:
+        unit = data.dof_speed
+        np.testing.assert_allclose(solution.v_next / unit, expected.v_next / unit, atol=1e-5)
+        momentum = data.mass.diagonal * unit / step.dt
+        loads = [step.B.T @ s.f / momentum for s in (solution, expected)]
+        np.testing.assert_allclose(*loads, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(CRAWLS & set(STEPS)))
+def test_where_it_crawls_it_says_so(name: str) -> None:
+    crawled = cdopt.ClassicCD(cdopt.bank.load(name).step).solve("pgs", max_sweeps=20_000)
+    assert not crawled.claimed
+    assert not crawled.ok
+    assert crawled.certificate.worst < 1e-2
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_coupled_masses_and_matrices_known_by_products_agree(seed: int, solver: str) -> None:
+    step = random_step(seed)
+    alone = cdopt.ContactStep.from_delassus(step.N, step.p_vec, step.dt)
+    full, known = (solve(cdopt.ClassicCD(s), solver, accuracy=1e-11) for s in (step, alone))
+    assert full.ok
+    assert known.ok
+    data = cdopt.ClassicCD(step).data
+    np.testing.assert_allclose(full.gap / data.speed, known.gap / data.speed, atol=1e-7)
+    if solver != "lcp":
+        np.testing.assert_allclose(full.f / data.force, known.f / data.force, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_two_runs_are_equal(solver: str, falling: cdopt.ClassicCD) -> None:
+    cd = falling if solver != "lcp" else cdopt.ClassicCD(cdopt.bank.load("crystal-2d").step)
+    first, second = solve(cd, solver), solve(cd, solver)
+    np.testing.assert_array_equal(first.f, second.f)
+    assert first.iterations == second.iterations
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_a_warm_start_saves_iterations_and_follows_names(
+    solver: str, falling: cdopt.ClassicCD
+) -> None:
+    named = falling.step.replace(contact_ids=np.arange(falling.step.nc))
+    earlier = solve(cdopt.ClassicCD(named), solver)
+    order = np.random.default_rng(0).permutation(named.nc)
+    today = cdopt.ClassicCD(named.select(order))
+    warm = solve(today, solver, warm_start=earlier)
+    assert warm.iterations < 0.1 * solve(today, solver).iterations
+    assert warm.provenance["warm_start"] == "used"
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_history_and_log(
+    solver: str, falling: cdopt.ClassicCD, caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    with caplog.at_level(logging.INFO, logger="cdopt.backends"):
+        kept = solve(falling, solver, history=True)
+    residuals = kept.raw.residuals
+    assert residuals.shape == (kept.iterations,)
+    assert residuals[-1] <= 1e-8 < residuals[0]
+    assert not residuals.flags.writeable
+    assert caplog.records[-1].message.startswith(f"solved after {kept.iterations}")
+    assert capsys.readouterr().out == ""
+    assert solve(falling, solver, verbose=True).raw is None
+    assert "solved after" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_the_limit_leaves_an_iterate_and_no_answer(solver: str, falling: cdopt.ClassicCD) -> None:
+    stopped = solve(falling, solver, **{limit(solver): 20})
+    assert not stopped.claimed
+    assert (stopped.status, stopped.iterations, stopped.f) == ("iteration limit", 20, None)
+    assert stopped.iterate.forces.any()
+    longer = solve(falling, solver, **{limit(solver): 100})
+    assert longer.certificate["penetration"] < stopped.certificate["penetration"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_jammed_body_is_proven_so(solver: str) -> None:
+    expected = "infeasible: secondary ray" if solver == "lcp" else "iteration limit"
+    cd = cdopt.ClassicCD(cdopt.bank.load("squeezed").step)
+    with pytest.raises(SolveFailed, match=expected) as failure:
+        solve(cd, solver)
+    assert failure.value.certificate is not None
+    stopped = solve(cd, solver, check=False)
+    assert stopped.f is None
+    assert not stopped.claimed
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_only_rigid_steps_as_they_are(solver: str) -> None:
+    name = solver.partition(",")[0]
+    with pytest.raises(cdopt.Unsupported) as refusal:
+        cdopt.NoTensionTruss(beam().B, [10.0, 0.0]).solve(name)
+    assert "clarabel" in refusal.value.alternatives
+    cd = cdopt.ClassicCD(beam())
+    with pytest.raises(cdopt.Unsupported, match="no constraints beyond"):
+        cd.with_constraints(cd.forces <= 4).solve(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "field"),
+    [
+        ("pgs", {"order": "backwards"}, "order"),
+        ("pgs", {"order": (0, 0, 1)}, "order"),
+        ("pgs", {"order": 1.5}, "order"),
+        ("pgs", {"order": [0.0, 1.0, 2.0]}, "order"),
+        ("pgs", {"order": (1, 0)}, "order"),  # for three contacts
+        ("pgs", {"seed": -1}, "seed"),
+        ("pgs", {"seed": True}, "seed"),
+        ("pgs", {"relaxation": 0.0}, "relaxation"),
+        ("pgs", {"relaxation": 2.0}, "relaxation"),
+        ("pgs", {"max_sweeps": 0}, "max_sweeps"),
+        ("pgs", {"accuracy": "tight"}, "accuracy"),
+        ("pgs", {"sweeps": 10}, "sweeps"),
+        ("apgd", {"max_iterations": 1.5}, "max_iterations"),
+        ("apgd", {"accuracy": 2.0}, "accuracy"),
+        ("apgd", {"history": 1}, "history"),
+        ("apgd", {"max_sweeps": 10}, "max_sweeps"),
+        ("lcp", {"max_contacts": -1}, "max_contacts"),
+        ("lcp", {"max_pivots": -1}, "max_pivots"),
+        ("lcp", {"accuracy": -1}, "accuracy"),
+        ("newton", {"accuracy": 0.0}, "accuracy"),
+        ("newton", {"max_steps": 0}, "max_steps"),
+        ("augmented-lagrangian", {"max_iterations": -1}, "max_iterations"),
+        ("augmented-lagrangian", {"max_outer": -1}, "max_outer"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(name: str, settings: dict, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        cdopt.ClassicCD(beam()).solve(name, **settings)
+    assert caught.value.argument == field
