@@ -1,14 +1,14 @@
-"""What is not determined: self-stress states, unique forces, exact bounds of the others.
+"""Static indeterminacy: self-stress states, unique forces and exact bounds of the others.
 
-And what the forces that are not determined do: their uniform ensemble, and how compatible ones
-answer changes of stiffness and load.
+Also the uniform ensemble of admissible forces, and the derivatives of compatible ones by stiffness
+and load.
 """
 
 from cdopt._util.arguments import guard
 from cdopt.hyperstatic.bridge import bridge
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
-from cdopt.hyperstatic.indeterminacy import Indeterminacy, Tolerances, indeterminacy
+from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.polytope import UnboundedForces
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
 from cdopt.hyperstatic.selection import (
@@ -32,7 +32,6 @@ __all__ = [
     "Selected",
     "Selection",
     "Sensitivity",
-    "Tolerances",
     "UnboundedForces",
     "analytic_centre",
     "bridge",

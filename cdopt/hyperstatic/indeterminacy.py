@@ -35,27 +35,6 @@ _WIDE = 1e-7  # a narrower interval, over what acts on its contact, is one force
 _ROWS = 12  # contacts that printing a report shows
 
 
-@dataclass(frozen=True)
-class Tolerances:
-    """The verdict at one pair of tolerances.
-
-    Attributes
-    ----------
-    closed_tol : a contact is closed when its gap speed is within this share of its network's.
-    rank_tol : share of the largest singular value below which others are zero.
-    closed, rank, nullity, dimension : as in ``Indeterminacy``.
-    unique : number of closed contacts with a unique force.
-    """
-
-    closed_tol: float
-    rank_tol: float
-    closed: int
-    rank: int
-    nullity: int
-    dimension: int
-    unique: int
-
-
 @dataclass(frozen=True, eq=False)
 class Indeterminacy(Verdict, Bounds):
     """Which contact forces of a step are determined, and the exact range of the others.
@@ -223,25 +202,6 @@ class Indeterminacy(Verdict, Bounds):
         """
         return freeze(self_stress_states(self.blocks, self.nc, self.rank_tol))
 
-    @cached_property
-    def by_tolerance(self) -> tuple[Tolerances, ...]:
-        """The verdict at tolerances a hundred times smaller and larger than those used."""
-        factors = ((0.01, 1.0), (1.0, 1.0), (100.0, 1.0), (1.0, 0.01), (1.0, 100.0))
-        return tuple(
-            self._at(min(self.network.tol * c, 1.0), min(self.rank_tol * r, 0.1))
-            for c, r in factors
-        )
-
-    def _at(self, closed_tol: float, rank_tol: float) -> Tolerances:
-        problem = CompatibleCD(self.step, closed_tol=closed_tol)
-        network = problem.network(self.classic)
-        parts, _, floor = _parts_of(problem, self.classic, network, self.tol)
-        verdict = judge(parts, np.maximum(self.force, network.forces), floor, rank_tol)
-        unique = int(np.count_nonzero(verdict.closed & verdict.tight))
-        closed = int(np.count_nonzero(verdict.closed))
-        counts = (closed, verdict.rank, verdict.nullity, verdict.dimension, unique)
-        return Tolerances(closed_tol, rank_tol, *counts)
-
     # --- text --------------------------------------------------------------------------
 
     @property
@@ -356,7 +316,8 @@ def indeterminacy(
     contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
     tol : share of what acts on a contact below which its force is zero, and of the largest singular
-        value below which others are zero (at least 1e-7 for networks of over 500 dofs).
+        value below which others are zero (at least 1e-7 for networks of over 500 dofs). Results at
+        other ``tol`` and ``closed_tol`` show how far they depend on these.
     jobs : threads for the linear programs.
     progress : True for a bar on stderr, or a function of (done, total).
     closed_tol : which contacts are closed, as in ``CompatibleCD``.

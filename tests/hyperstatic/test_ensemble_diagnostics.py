@@ -22,9 +22,9 @@ def test_effective_size_of_autoregressive_chains(rho: float) -> None:
     """Their autocorrelation time is (1 + ρ)/(1 − ρ)."""
     x = autoregressive(rho)
     expected = x.size * (1.0 - rho) / (1.0 + rho)
-    found = mixing(x)
-    assert found.bulk == pytest.approx(expected, rel=0.15)
-    assert found.rhat < 1.01
+    result = mixing(x)
+    assert result.bulk == pytest.approx(expected, rel=0.15)
+    assert result.rhat < 1.01
 
 
 def test_formulas_and_extremes() -> None:
@@ -55,7 +55,7 @@ def test_chains_that_disagree_are_seen(spoil) -> None:
 def test_ranks_do_not_mind_heavy_tails() -> None:
     """Cauchy draws have no variance; their ranks are as good as any."""
     x = np.random.default_rng(1).standard_cauchy((4, 1000))
-    found = mixing(x)
-    assert found.rhat < 1.01
-    assert found.bulk > 3000
-    assert mixing(np.arctan(x)).bulk == pytest.approx(found.bulk)
+    result = mixing(x)
+    assert result.rhat < 1.01
+    assert result.bulk > 3000
+    assert mixing(np.arctan(x)).bulk == pytest.approx(result.bulk)

@@ -41,7 +41,7 @@ def test_counting_what_if() -> None:
     it = lesson(0)
     assert it.count(it.beam_on(0.0, 0.0, 0.5)) == (1, 0)
     assert it.count(it.table_on(*[(0.3, 0.2)] * 4)) == (3, 2)
-    wide = cdopt.bank.generators.crystal_2d(20, 20)
+    wide = cdopt.bank.generators.crystal_2d(14, 14)
     nullity, loose = it.count(wide)
     assert loose == 0
     assert 0.28 < nullity / wide.nc < 1 / 3

@@ -27,46 +27,46 @@ def relative(k):
 def test_a_table_under_three_loads(power: float) -> None:
     """One self-stress state: one ratio for each load, and four legs have three."""
     f = measured(TABLE, LOADS[:3], TRUE, power)
-    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f, power)
-    assert found.rank == 3
-    assert found.converged
-    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
-    np.testing.assert_allclose(found.forces, f, atol=1e-8)
-    assert found.misfit < 1e-8
-    assert "3 of 3 ratios determined by 3 loads" in repr(found)
+    result = cdopt.recover_stiffness(TABLE, LOADS[:3], f, power)
+    assert result.rank == 3
+    assert result.converged
+    np.testing.assert_allclose(result.stiffness, relative(TRUE), rtol=1e-6)
+    np.testing.assert_allclose(result.forces, f, atol=1e-8)
+    assert result.misfit < 1e-8
+    assert "3 of 3 ratios determined by 3 loads" in repr(result)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_fewer_loads_determine_fewer_ratios(count: int) -> None:
     f = measured(TABLE, LOADS[:count], TRUE)
-    found = cdopt.recover_stiffness(TABLE, LOADS[:count], f)
-    assert found.rank == count
-    assert found.determined.shape == (count, 4)
-    assert found.undetermined.shape == (4 - count, 4)
-    both = np.vstack([found.determined, found.undetermined])
+    result = cdopt.recover_stiffness(TABLE, LOADS[:count], f)
+    assert result.rank == count
+    assert result.determined.shape == (count, 4)
+    assert result.undetermined.shape == (4 - count, 4)
+    both = np.vstack([result.determined, result.undetermined])
     np.testing.assert_allclose(both @ both.T, np.eye(4), atol=1e-9)
-    np.testing.assert_allclose(found.undetermined[0], 0.5)
-    np.testing.assert_allclose(found.forces, f, atol=1e-7)  # explained none the less
-    assert found.ratio(0, 1)[1] == np.inf
-    for way in found.undetermined:  # and by these as well, to first order
-        moved = found.stiffness * np.exp(1e-5 * way)
+    np.testing.assert_allclose(result.undetermined[0], 0.5)
+    np.testing.assert_allclose(result.forces, f, atol=1e-7)  # explained none the less
+    assert result.ratio(0, 1)[1] == np.inf
+    for way in result.undetermined:  # and by these as well, to first order
+        moved = result.stiffness * np.exp(1e-5 * way)
         assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() < 1e-9
-    for way in found.determined:
-        moved = found.stiffness * np.exp(1e-5 * way)
+    for way in result.determined:
+        moved = result.stiffness * np.exp(1e-5 * way)
         assert np.abs(measured(TABLE, LOADS[:count], moved) - f).max() > 1e-7
 
 
 def test_forces_that_determine_nothing() -> None:
     """Statically determinate ones; and a single contact."""
-    found = cdopt.recover_stiffness(
+    result = cdopt.recover_stiffness(
         TABLE[:3], [10.0, 0.0, 3.0], [6.5, 0.0, 3.5], start=[1.0, 2.0, 4.0]
     )
-    assert found.rank == 0
-    np.testing.assert_allclose(found.stiffness, [0.5, 1.0, 2.0])  # the start, geometric mean one
-    found = cdopt.recover_stiffness([[1.0]], [3.0], [3.0])
-    assert found.rank == 0
-    np.testing.assert_array_equal(found.stiffness, [1.0])
-    assert found.misfit < 1e-9
+    assert result.rank == 0
+    np.testing.assert_allclose(result.stiffness, [0.5, 1.0, 2.0])  # the start, geometric mean one
+    result = cdopt.recover_stiffness([[1.0]], [3.0], [3.0])
+    assert result.rank == 0
+    np.testing.assert_array_equal(result.stiffness, [1.0])
+    assert result.misfit < 1e-9
 
 
 @pytest.mark.slow
@@ -76,8 +76,8 @@ def test_noise_gives_the_error_that_is_reported() -> None:
     rng = np.random.default_rng(11)
     off, said = [], []
     for _ in range(30):
-        found = cdopt.recover_stiffness(TABLE, LOADS, f + 0.01 * rng.standard_normal(f.shape))
-        ratio, error = found.ratio(1, 2)
+        result = cdopt.recover_stiffness(TABLE, LOADS, f + 0.01 * rng.standard_normal(f.shape))
+        ratio, error = result.ratio(1, 2)
         off.append(np.log(ratio / (TRUE[1] / TRUE[2])))
         said.append(error)
     scatter = float(np.sqrt(np.mean(np.square(off))))
@@ -90,33 +90,33 @@ def test_the_error_is_that_of_linear_least_squares() -> None:
     rng = np.random.default_rng(4)
     f = measured(TABLE, LOADS[:3], TRUE) + 0.01 * rng.standard_normal((3, 4))
     f[0, 2] = np.nan
-    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
+    result = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
     J = np.vstack(
         [
-            cdopt.sensitivity(NoTensionTruss(TABLE, F, found.stiffness)).log_stiffness
+            cdopt.sensitivity(NoTensionTruss(TABLE, F, result.stiffness)).log_stiffness
             for F in LOADS[:3]
         ]
     )[np.isfinite(f).ravel()]
-    left = (found.forces - f)[np.isfinite(f)]
-    assert found.misfit == pytest.approx(np.sqrt(np.mean(left**2)))
+    left = (result.forces - f)[np.isfinite(f)]
+    assert result.misfit == pytest.approx(np.sqrt(np.mean(left**2)))
     assert np.abs(J.T @ left).max() < 1e-8  # a stationary point
     variance = np.sum(left**2) / (11 - 3) * np.linalg.pinv(J.T @ J, rcond=1e-10)
     way = np.array([0.0, 1.0, -1.0, 0.0])
-    assert found.ratio(1, 2)[1] == pytest.approx(np.sqrt(way @ variance @ way), rel=1e-6)
+    assert result.ratio(1, 2)[1] == pytest.approx(np.sqrt(way @ variance @ way), rel=1e-6)
 
 
 def test_missing_measurements() -> None:
     """As many measurements as ratios leave none to judge the error by."""
     f = measured(TABLE, LOADS, TRUE)
     f[0, 1] = f[2, 3] = f[3, 0] = np.nan
-    found = cdopt.recover_stiffness(TABLE, LOADS, f)
-    assert found.rank == 3
-    np.testing.assert_allclose(found.stiffness, relative(TRUE), rtol=1e-6)
+    result = cdopt.recover_stiffness(TABLE, LOADS, f)
+    assert result.rank == 3
+    np.testing.assert_allclose(result.stiffness, relative(TRUE), rtol=1e-6)
     f = measured(TABLE, LOADS[:3], TRUE)
     f[:, 1:] = np.nan  # one leg, three loads
-    found = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
-    assert found.rank == 3
-    ratio, error = found.ratio(1, 0)
+    result = cdopt.recover_stiffness(TABLE, LOADS[:3], f)
+    assert result.rank == 3
+    ratio, error = result.ratio(1, 0)
     assert ratio == pytest.approx(0.5, rel=1e-5)
     assert np.isnan(error)
 
@@ -152,10 +152,10 @@ def test_bad_arguments(arguments, name: str) -> None:
 def test_what_cannot_be_answered() -> None:
     with pytest.raises(cdopt.SolveFailed):  # a load that no contact bears
         cdopt.recover_stiffness(TABLE, [[-1.0, 0.0, 0.0]], [[1.0, 1.0, 1.0, 1.0]])
-    found = cdopt.recover_stiffness([[1.0], [1.0]], [3.0], [1.0, 2.0])
-    np.testing.assert_allclose(found.ratio(1, 0)[0], 2.0, rtol=1e-9)
+    result = cdopt.recover_stiffness([[1.0], [1.0]], [3.0], [1.0, 2.0])
+    np.testing.assert_allclose(result.ratio(1, 0)[0], 2.0, rtol=1e-9)
     with pytest.raises(cdopt.InvalidInput, match="second"):
-        found.ratio(0, 2)
+        result.ratio(0, 2)
 
 
 @settings(max_examples=10)
@@ -164,7 +164,7 @@ def test_any_four_legs(logs: list[float]) -> None:
     true = np.exp(logs)
     gentle = np.array([[10.0, 0.0, 0.0], [10.0, 0.8, 0.4], [10.0, -0.4, 0.8]])
     f = measured(TABLE, gentle, true)
-    found = cdopt.recover_stiffness(TABLE, gentle, f)
-    np.testing.assert_allclose(found.forces, f, atol=1e-6)
-    if found.rank == 3 and found.singular_values.min() > 1e-3:
-        np.testing.assert_allclose(found.stiffness, relative(true), rtol=1e-4)
+    result = cdopt.recover_stiffness(TABLE, gentle, f)
+    np.testing.assert_allclose(result.forces, f, atol=1e-6)
+    if result.rank == 3 and result.singular_values.min() > 1e-3:
+        np.testing.assert_allclose(result.stiffness, relative(true), rtol=1e-4)
