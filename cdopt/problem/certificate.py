@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,8 +144,13 @@ class ProblemData(ABC):
 
     @property
     @abstractmethod
+    def part_force(self) -> FloatArray:
+        """(parts,) N, unit of each part's forces."""
+
+    @cached_property
     def force(self) -> FloatArray:
-        """(nc,) N, unit of each contact's force."""
+        """(nc,) N, unit of each contact's force: that of its part."""
+        return checks.read_only(self.part_force[self.parts.contact])
 
     @property
     @abstractmethod

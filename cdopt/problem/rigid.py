@@ -233,11 +233,6 @@ class StepData(ProblemData):
         """(nc,) m/s, the speed of each contact's part."""
         return read_only(self.part_speed[self.parts.contact])
 
-    @cached_property
-    def force(self) -> FloatArray:
-        """(nc,) N, the force of each contact's part."""
-        return read_only(self.part_force[self.parts.contact])
-
 
 class MatrixStepData(StepData):
     """A step with matrices: M (v⁺ − v*) = Δt Bᵀ f, gap rates g = B v⁺ + bias."""

@@ -123,10 +123,6 @@ class TrussData(ProblemData):
         """c = −B u (nc,), m."""
         return -self.entries.times(u)
 
-    def overlap_error(self, u: FloatArray) -> FloatArray:
-        """4ε |B| |u| (nc,), m: round-off of an overlap, from u and from its product with B."""
-        return _ROUND_OFF * self.entries.times_size(u)
-
     @cached_property
     def prescribed_overlap(self) -> FloatArray:
         """c (nc,), m, that prescribed displacements make by themselves."""
@@ -143,7 +139,8 @@ class TrussData(ProblemData):
         u = self.prescribed_u if motion is None else motion
         law, parts, used = self.law, self.parts, self.in_play
         acting, exchanged, force = self.exchange(f)
-        c, slack, load = self.overlap(u), self.overlap_error(u), self.load(f)
+        c, load = self.overlap(u), self.load(f)
+        slack = _ROUND_OFF * self.entries.times_size(u)
         stored = law.energy(c) + law.conjugate(f)
         work = np.where(self.free, (self.contact_load - load) * u, 0.0)
         gap = parts.total(parts.contact, stored - f * c) + parts.total(parts.dof, work)
@@ -246,35 +243,23 @@ class TrussData(ProblemData):
         return Entries(self.B)
 
     @cached_property
-    def _dofs(self) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """``dof_lever``, ``reached`` and ``in_play``."""
-        beta, load = column_scale(self.B), np.abs(self.contact_load)
-        longest, most = beta.max(initial=0.0), load.max(where=self.free, initial=0.0)
-        touched = beta > 0.0
-        noise = (beta <= _NO_LEVER * longest) & (load <= _NO_LOAD * most)
-        lever = np.where(touched, beta, longest if longest != 0.0 else 1.0)
-        reached = self.free & touched & ~noise
-        played = self.free & (reached | ((load != 0.0) & ~(touched & noise)))
-        return read_only(lever), read_only(reached), read_only(played)
-
-    @property
     def dof_lever(self) -> FloatArray:
         """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        return self._dofs[0]
+        beta = column_scale(self.B)
+        longest = float(beta.max(initial=0.0)) or 1.0
+        return read_only(np.where(beta > 0.0, beta, longest))
 
-    @property
-    def reached(self) -> BoolArray:
-        """(nv,) free dofs that some contact acts on.
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that enter equilibrium: those that contacts act on, and loaded ones.
 
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
         provided that its load is round-off too.
         """
-        return self._dofs[1]
-
-    @property
-    def in_play(self) -> BoolArray:
-        """(nv,) free dofs that equilibrium is asked of: reached ones, and loaded ones."""
-        return self._dofs[2]
+        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        touched, most = beta > 0.0, load.max(where=self.free, initial=0.0)
+        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
+        return read_only(self.free & np.where(touched, ~noise, load != 0.0))
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (nv,), N and N·m."""
@@ -325,11 +310,6 @@ class TrussData(ProblemData):
     def part_energy(self) -> FloatArray:
         """(parts,) J: work of the part's force over its overlap."""
         return read_only(self.part_force * self.part_length)
-
-    @cached_property
-    def force(self) -> FloatArray:
-        """(nc,) N, the force of each contact's part."""
-        return read_only(self.part_force[self.parts.contact])
 
     @cached_property
     def length(self) -> FloatArray:
