@@ -155,10 +155,9 @@ class LoadingFailed(SolveFailed):
     @classmethod
     def because(cls, error: SolveFailed, when: str, record: LoadingPath) -> LoadingFailed:
         """With everything that is known about the failed equilibrium."""
-        return cls(
-            f"{when}: {error}", record=record, backend=error.backend, status=error.status,
-            problem=error.problem, proof=error.proof, raw=error.raw,
-        )  # fmt: skip
+        names = ("backend", "status", "problem", "proof", "raw")
+        about = {name: getattr(error, name) for name in names}
+        return cls(f"{when}: {error}", record=record, **about)
 
 
 class LoadingInterrupted(KeyboardInterrupt):

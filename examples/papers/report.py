@@ -92,6 +92,11 @@ def _write(path: Path, result: Arrays) -> None:
         raise InvalidInput("out", f"{path}: {error}", "a folder that can be written") from error
 
 
+def field_names(reference: str) -> list[str]:
+    """Names of the columns of table.csv; ``reference`` is what the reference value is called."""
+    return ["group", "quantity", reference, "ours", "difference", "kind", "note"]
+
+
 @dataclass(frozen=True)
 class Number:
     """A row of the page's table.
@@ -128,11 +133,8 @@ class Number:
 
     def as_dict(self, reference: str) -> dict[str, Any]:
         """Everything, for JSON and CSV; ``reference`` is the key of the reference value."""
-        return {
-            "group": self.group, "quantity": self.quantity, reference: self.reference,
-            "ours": self.ours, "difference": self.difference, "kind": self.kind,
-            "note": self.note,
-        }  # fmt: skip
+        values = self.reference, self.ours, self.difference, self.kind, self.note
+        return dict(zip(field_names(reference), (self.group, self.quantity, *values), strict=True))
 
 
 def formatted(value: float | None, kind: str, sign: str = "") -> str:
@@ -201,7 +203,7 @@ class Report:
             "numbers": rows,
             "facts": dict(self.facts),
         }
-        names = ["group", "quantity", self.reference, "ours", "difference", "kind", "note"]
+        names = field_names(self.reference)
         texts = {
             PAGE: self._html(heading, remarks, table),
             "table.md": self._markdown(heading, remarks),
@@ -223,19 +225,24 @@ class Report:
         for number, (path, text) in self.figures.items():
             content = path.read_bytes()
             wide = int.from_bytes(content[16:20], "big") >= 1200  # where a PNG has its width
-            figures.append({
-                "number": number, "caption": text, "size": "wide" if wide else "small",
-                "address": picture(content, "png"),
-            })  # fmt: skip
+            size, address = "wide" if wide else "small", picture(content, "png")
+            figures.append({"number": number, "caption": text, "size": size, "address": address})
         rows: list[str | tuple[str, ...]] = []
         groups = [None, *(number.group for number in self.numbers)]
         for before, number in zip(groups, self.numbers, strict=False):
             rows += [number.group] if number.group != before else []
             rows.append(number.cells())
         return documents.render(
-            "reproduction.html", title=heading, remarks=remarks, wanted=self.reference,
-            header=self.columns, rows=rows, figures=figures, facts=self.facts, more=table,
-        )  # fmt: skip
+            "reproduction.html",
+            title=heading,
+            remarks=remarks,
+            wanted=self.reference,
+            header=self.columns,
+            rows=rows,
+            figures=figures,
+            facts=self.facts,
+            more=table,
+        )
 
 
 def check_figure(figure: int | None, figures: Figures) -> None:

@@ -38,14 +38,20 @@ def test_discs_in_the_plane_are_spheres_in_a_plane(seed: int) -> None:
     velocity = rng.standard_normal((40, 2))
     flat, deep = (
         Scene(
-            [Spheres(centres=pad(centres, dim), radius=radius, velocities=pad(velocity, dim),
-                     mass=mass)],
+            [
+                Spheres(
+                    centres=pad(centres, dim),
+                    radius=radius,
+                    velocities=pad(velocity, dim),
+                    mass=mass,
+                )
+            ],
             dim=dim,
             gravity=pad(np.array([[0.3, -9.0]]), dim)[0],
             overlap_tol=1e9,
         )
         for dim in (2, 3)
-    )  # fmt: skip
+    )
     two, three = (detect(s, s.initial, 0.05) for s in (flat, deep))
     np.testing.assert_array_equal(two.contact_ids, three.contact_ids)
     np.testing.assert_allclose(three.phi, two.phi, atol=1e-16)

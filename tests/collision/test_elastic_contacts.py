@@ -23,10 +23,14 @@ def chain(**fields) -> Scene:
     """A floor and four spheres in a row, the first three bonded."""
     centres = [[x, 0.0, 0.6] for x in (0.0, 1.0, 2.0, 3.05)]
     return Scene(
-        [Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0]),
-         Spheres(centres=centres, radius=0.5, mass=1.0, material="soft")],
-        dim=3, materials=[SOFT], **({"bond_stiffness": 70.0} | fields),
-    )  # fmt: skip
+        [
+            Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0]),
+            Spheres(centres=centres, radius=0.5, mass=1.0, material="soft"),
+        ],
+        dim=3,
+        materials=[SOFT],
+        **({"bond_stiffness": 70.0} | fields),
+    )
 
 
 def pulled(scene: Scene, by: float) -> State:
@@ -83,13 +87,19 @@ def test_M_and_loads_on_full_dofs(dim: int) -> None:
     spin = 3.0 if dim == 2 else [1.0, -2.0, 0.3]
     scene = Scene(
         [
-            Body(Sphere(0.3), np.zeros(dim), mass=1.7, angular_velocity=spin,
-                 torque=0.1 if dim == 2 else [0.1, 0.0, 0.0]),
-            Body(Box(np.arange(1.0, dim + 1.0)), np.full(dim, 9.0), mass=2.0,
-                 angular_velocity=spin),
+            Body(
+                Sphere(0.3),
+                np.zeros(dim),
+                mass=1.7,
+                angular_velocity=spin,
+                torque=0.1 if dim == 2 else [0.1, 0.0, 0.0],
+            ),
+            Body(
+                Box(np.arange(1.0, dim + 1.0)), np.full(dim, 9.0), mass=2.0, angular_velocity=spin
+            ),
         ],
         dim=dim,
-    )  # fmt: skip
+    )
     state = thrown(scene, rng)
     M = mass_matrix(scene, state, scene.full_dofs).toarray()
     turns = dim, 3 * (dim - 1)

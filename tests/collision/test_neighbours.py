@@ -19,14 +19,18 @@ def cloud(dim: int, seed: int, n: int = 60, ratio: float = 30.0) -> Scene:
     radii = np.geomspace(0.02, 0.02 * ratio, n)
     return Scene(
         [
-            Spheres(centres=rng.uniform(0.0, 2.0, (n, dim)), radius=rng.permutation(radii),
-                    mass=1.0, fixed=rng.random(n) < 0.2),
+            Spheres(
+                centres=rng.uniform(0.0, 2.0, (n, dim)),
+                radius=rng.permutation(radii),
+                mass=1.0,
+                fixed=rng.random(n) < 0.2,
+            ),
             Body(Box(np.full(dim, 0.3)), np.full(dim, 1.0), mass=1.0),
             Body(HalfSpace(np.eye(dim)[-1]), np.zeros(dim)),
         ],
         dim=dim,
         overlap_tol=1e9,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=25)

@@ -40,8 +40,14 @@ def test_M_gives_the_kinetic_energy(dim: int) -> None:
 
 def test_loads_are_gravity_what_is_applied_and_the_gyroscopic_term() -> None:
     omega = np.array([1.0, 2.0, 3.0])
-    crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=omega, mass=12.0,
-                 force=[1.0, 0.0, 0.0], torque=[0.0, 0.5, 0.0])  # fmt: skip
+    crate = Body(
+        Box([1.0, 2.0, 3.0]),
+        [0.0] * 3,
+        angular_velocity=omega,
+        mass=12.0,
+        force=[1.0, 0.0, 0.0],
+        torque=[0.0, 0.5, 0.0],
+    )
     ball = Body(Sphere(1.0), [9.0, 0.0, 0.0], mass=2.0, angular_velocity=omega)
     scene = Scene([crate, ball], dim=3, gravity=[0.0, 0.0, -10.0])
     J = np.array([13.0, 10.0, 5.0])
@@ -118,14 +124,18 @@ def test_rigid_contacts_have_stiffness_one(power: float) -> None:
 def test_a_contact_takes_the_smaller_restitution() -> None:
     scene = Scene(
         [
-            Spheres(centres=[[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], radius=0.4, mass=1.0,
-                    material=["a", "b", ""]),
+            Spheres(
+                centres=[[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]],
+                radius=0.4,
+                mass=1.0,
+                material=["a", "b", ""],
+            ),
             Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]),
         ],
         dim=2,
         restitution=0.5,
         materials=[Material(name="a", restitution=0.9), Material(name="b", restitution=0.1)],
-    )  # fmt: skip
+    )
     found = collision.detect(scene, scene.initial, margin=0.7)
     e = {tuple(pair): value for pair, value in zip(found.bodies, found.restitution, strict=True)}
     assert e == {(0, 1): 0.1, (0, 3): 0.5, (1, 2): 0.1, (1, 3): 0.1, (2, 3): 0.5}

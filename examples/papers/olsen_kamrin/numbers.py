@@ -113,12 +113,12 @@ def _reference(pile: Pile) -> list[Number]:
         certified = f"reference certified to {pile.reference_certificate(material):.0e}"
         loaded = int(np.count_nonzero(reference > LOADED * reference.max()))
         group, title = f"Elastic reference, {material.title}", material.title
+        largest = f"largest force [mg], {title}"
         rows += [
             Number(group, f"{text}, {title}", None, _worst(f, reference), note=note),
-            Number(group, f"largest force [mg], {title}", None, float(reference.max()),
-                   note=certified),
+            Number(group, largest, None, float(reference.max()), note=certified),
             Number(group, f"contacts that carry force, {title}", None, loaded, "count"),
-        ]  # fmt: skip
+        ]
     return rows
 
 
@@ -142,15 +142,15 @@ def _motion(pile: Pile) -> list[Number]:
     rest = int(moving[-1]) + 2 if moving.size else 1
     overlap = float(run.diagnostics["overlap"][-1]) / (2.0 * float(run.scene.bodies.core.min()))
     weight = float(pile.floor_forces(pile.compatible(HOOKE)).sum())
-    full = pile.settings.n == PAPER_N
+    spheres, steps = (2870.0, 16.0) if pile.settings.n == PAPER_N else (None, None)
+    slow_step, note = "first step with every speed below g Δt / 1000", "static by about 16 steps"
     return [
-        Number("Pile", "spheres", 2870.0 if full else None, run.scene.nb, "count"),
+        Number("Pile", "spheres", spheres, run.scene.nb, "count"),
         Number("Pile", "contacts at rest", None, pile.settled(HOOKE).nc, "count"),
-        Number("Pile", "first step with every speed below g Δt / 1000", 16.0 if full else None,
-               rest, "count", "the paper: static by about 16 steps"),
+        Number("Pile", slow_step, steps, rest, "count", f"the paper: {note}"),
         Number("Pile", "deepest overlap at rest [d]", None, overlap),
         Number("Pile", "weight on the floor [mg]", None, weight),
-    ]  # fmt: skip
+    ]
 
 
 def _beam(pile: Pile) -> list[Number]:
@@ -194,17 +194,13 @@ def classic_table(pile: Pile) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = []
     for answer in answers(pile):
         own = pile.floor_forces(answer.f)
-        rows.append((
-            answer.case.solver.upper(), answer.case.visits or "—", answer.case.start,
-            f"{100.0 * (answer.f.max() / reference.max() - 1.0):+.1f} %",
-            f"{relative_error(own, floor):.3f}", f"{asymmetry(own):.1e}",
-            f"{answer.iterations:,}", f"{answer.residual:.0e}",
-        ))  # fmt: skip
-    header = (
-        "solver", "order", "start", "largest force against DEM", "floor error", "asymmetry",
-        "iterations", "certificate",
-    )  # fmt: skip
-    return header, rows
+        case, above = answer.case, 100.0 * (answer.f.max() / reference.max() - 1.0)
+        errors = f"{above:+.1f} %", f"{relative_error(own, floor):.3f}", f"{asymmetry(own):.1e}"
+        solved = f"{answer.iterations:,}", f"{answer.residual:.0e}"
+        rows.append((case.solver.upper(), case.visits or "—", case.start, *errors, *solved))
+    named = ("solver", "order", "start")
+    measured = ("largest force against DEM", "floor error", "asymmetry", "iterations")
+    return (*named, *measured, "certificate"), rows
 
 
 def classic_summary(pile: Pile) -> str:

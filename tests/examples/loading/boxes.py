@@ -16,8 +16,11 @@ def box(centres, width, height, *, radius=RADIUS, power=2.0, gravity=0.0, half=H
     grain = Material(name="grain", stiffness=half)
     return Scene(
         [*box_walls(width, height), Spheres(centres, radius, density=1000.0, material="grain")],
-        dim=2, gravity=[0.0, -gravity], power=power, materials=[grain],
-    )  # fmt: skip
+        dim=2,
+        gravity=[0.0, -gravity],
+        power=power,
+        materials=[grain],
+    )
 
 
 def lattice(rows: int, columns: int, **options) -> Scene:

@@ -81,9 +81,11 @@ def test_confinement_by_wall():
 def test_what_cannot_be_is_refused():
     scene = lattice(2, 2)
     for changes, name in (
-        ({"stress": -1.0}, "stress"), ({"strain": 0.95}, "strain"), ({"steps": 1.5}, "steps"),
+        ({"stress": -1.0}, "stress"),
+        ({"strain": 0.95}, "strain"),
+        ({"steps": 1.5}, "steps"),
         ({"axial": "lid"}, "axial"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(cdopt.InvalidInput, match=name):
             biaxial(scene, **{"stress": STRESS, "strain": 0.1, "steps": 2, **changes})
     with pytest.raises(cdopt.InvalidInput, match="both walls of a pair"):

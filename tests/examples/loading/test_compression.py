@@ -214,12 +214,18 @@ def test_a_wall_without_others_asks_for_length_and_area():
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"wall": "lid"}, "wall"), ({"wall": 4}, "wall"), ({"wall": True}, "wall"),
-        ({"strain": 1.5}, "strain"), ({"strain": []}, "strain"), ({"steps": 0}, "steps"),
-        ({"strain": [0.1], "steps": 2}, "steps"), ({"on_failure": "wait"}, "on_failure"),
-        ({"length": -1.0}, "length"), ({"travel": 0.0}, "travel"),
+        ({"wall": "lid"}, "wall"),
+        ({"wall": 4}, "wall"),
+        ({"wall": True}, "wall"),
+        ({"strain": 1.5}, "strain"),
+        ({"strain": []}, "strain"),
+        ({"steps": 0}, "steps"),
+        ({"strain": [0.1], "steps": 2}, "steps"),
+        ({"on_failure": "wait"}, "on_failure"),
+        ({"length": -1.0}, "length"),
+        ({"travel": 0.0}, "travel"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named(changes, name):
     given = {"wall": "top", "strain": 0.1, "steps": 1} | changes
     with pytest.raises(cdopt.InvalidInput, match=name):

@@ -97,12 +97,17 @@ def test_what_nothing_holds_is_named():
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"load": [2.0, 1.0]}, "load"), ({"load": [-1.0]}, "load"), ({"load": []}, "load"),
-        ({"bodies": [0]}, "bodies"), ({"bodies": [99]}, "bodies"), ({"bodies": []}, "bodies"),
-        ({"direction": [0.0, 0.0]}, "direction"), ({"refine": -1}, "refine"),
+        ({"load": [2.0, 1.0]}, "load"),
+        ({"load": [-1.0]}, "load"),
+        ({"load": []}, "load"),
+        ({"bodies": [0]}, "bodies"),
+        ({"bodies": [99]}, "bodies"),
+        ({"bodies": []}, "bodies"),
+        ({"direction": [0.0, 0.0]}, "direction"),
+        ({"refine": -1}, "refine"),
         ({"on_failure": "wait"}, "on_failure"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named(changes, name):
     given = {"load": [1.0], **changes}
     with pytest.raises(cdopt.InvalidInput, match=name):

@@ -17,8 +17,12 @@ from cdopt.dynamics import analysis
 from cdopt.scene import Body, Material, Scene, Sphere
 
 DATA = Path(__file__).parents[2] / "data" / "de_klerk"
-DAMPINGS = {"g0": 0.0, "R1_gn=30": 30.0, "R2_gn=30/meff": 60.0 / PAPER.mass,
-            "R3_gn=30*meff": 15.0 * PAPER.mass}  # fmt: skip
+DAMPINGS = {
+    "g0": 0.0,
+    "R1_gn=30": 30.0,
+    "R2_gn=30/meff": 60.0 / PAPER.mass,
+    "R3_gn=30*meff": 15.0 * PAPER.mass,
+}
 needs_lammps = pytest.mark.skipif(lammps.why_unavailable() is not None, reason="needs LAMMPS")
 
 
@@ -144,11 +148,21 @@ def test_spin_is_damped_at_a_wall_with_the_lever_of_the_centre() -> None:
     scene = Scene(
         [
             Body(cdopt.scene.HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0], material="grain"),
-            Body(Sphere(0.5), [0.0, 0.0, 0.49], velocity=[1.0, 0.0, 0.0], mass=2.0,
-                 angular_velocity=[0.0, -1.0, 0.5], material="grain"),
+            Body(
+                Sphere(0.5),
+                [0.0, 0.0, 0.49],
+                velocity=[1.0, 0.0, 0.0],
+                mass=2.0,
+                angular_velocity=[0.0, -1.0, 0.5],
+                material="grain",
+            ),
         ],
-        dim=3, gravity=[0.0, 0.0, -1.0], materials=grain, damping=4.0, overlap_tol=0.1,
-    )  # fmt: skip
+        dim=3,
+        gravity=[0.0, 0.0, -1.0],
+        materials=grain,
+        damping=4.0,
+        overlap_tol=0.1,
+    )
     z, vx, vz, wy = 0.49, 1.0, 0.0, -1.0
     steps = 50_000
     h = 0.02 / steps
