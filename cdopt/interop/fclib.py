@@ -298,8 +298,11 @@ def write(
         vectors = {"f": stored.step.F_ext, "w": stored.w, "mu": stored.mu}
     else:
         matrices, vectors = {"W": stored.W}, {"q": stored.q, "mu": stored.mu}
-    texts = {"title": title or stored.title, "description": description or stored.description,
-             "math_info": stored.math_info}  # fmt: skip
+    texts = {
+        "title": title or stored.title,
+        "description": description or stored.description,
+        "math_info": stored.math_info,
+    }
     image = io.BytesIO()
     with h5py.File(image, "w") as file:
         root = file.create_group(f"fclib_{stored.kind}")

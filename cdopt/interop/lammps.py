@@ -113,20 +113,32 @@ def settle(
     fastest = float(np.sqrt(acting.max()))
     tolerance = FLOOR * np.finfo(float).eps * float(acting.max()) * float(np.ptp(position))
     problem = {
-        "centres": position, "fixed": base, "species": np.asarray(species), "power": power,
-        "stiffness": k, "damping": gamma, "most": most,
+        "centres": position,
+        "fixed": base,
+        "species": np.asarray(species),
+        "power": power,
+        "stiffness": k,
+        "damping": gamma,
+        "most": most,
         "timestep": RESOLUTION / (fastest * (1.0 + damping)),
-        "tolerance": tolerance, "slow": _SLOW * tolerance / fastest,
-    }  # fmt: skip
+        "tolerance": tolerance,
+        "slow": _SLOW * tolerance / fastest,
+    }
     run = process(_PROCESS, problem, _SECONDS)
     if not (run["residual"] <= problem["tolerance"] and run["speed"] <= problem["slow"]):
         status = f"not at rest after {int(run['steps'])} steps: {float(run['residual']):.1e}"
         raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=run)
     forces, elsewhere = _matched(run["pairs"], run["forces"], np.asarray(pairs))
     return Settled(
-        read_only(forces), elsewhere, float(run["residual"]), float(k.max()), damping,
-        int(run["steps"]), float(run["seconds"]), int(run["version"]),
-    )  # fmt: skip
+        read_only(forces),
+        elsewhere,
+        float(run["residual"]),
+        float(k.max()),
+        damping,
+        int(run["steps"]),
+        float(run["seconds"]),
+        int(run["version"]),
+    )
 
 
 def rigid_limit(soft: FloatArray, stiff: FloatArray, ratio: float, power: float) -> FloatArray:
@@ -156,17 +168,23 @@ def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, 
     """
     libraries = [str(Path(sys.prefix) / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     surroundings = {
-        **os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "OMP_NUM_THREADS": "1"
-    }  # fmt: skip
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
+        "OMP_NUM_THREADS": "1",
+    }
     with tempfile.TemporaryDirectory() as folder:
         into, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(into, allow_pickle=False, **problem)
         command = [sys.executable, "-P", str(script), str(into), str(out)]
         try:
             done = subprocess.run(
-                command, env=surroundings, capture_output=True, text=True, timeout=seconds,
+                command,
+                env=surroundings,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
                 check=False,
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired as error:
             status = f"no answer in {seconds:g} s"
             raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status) from error

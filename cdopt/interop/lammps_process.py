@@ -21,16 +21,23 @@ def commands(given: Any) -> list[str]:
     high = np.ceil(np.max(given["centres"], axis=0)) + 1.0
     species = given["stiffness"].shape[0]
     script = [
-        "units si", "atom_style sphere", "atom_modify map array", "boundary f f f", "newton off",
+        "units si",
+        "atom_style sphere",
+        "atom_modify map array",
+        "boundary f f f",
+        "newton off",
         "comm_modify vel yes",
         f"region box block -2 {high[0]:g} -2 {high[1]:g} -2 {high[2]:g}",
-        f"create_box {species} box", "atoms", "set group all diameter 1.0",
+        f"create_box {species} box",
+        "atoms",
+        "set group all diameter 1.0",
         f"set group all density {6.0 / np.pi!r}",
-        f"group base id 1:{int(given['fixed'].sum())}", "group free subtract all base",
+        f"group base id 1:{int(given['fixed'].sum())}",
+        "group free subtract all base",
         "neighbor 0.05 bin",
         "neigh_modify exclude group base base delay 0 every 1 check yes",
         "pair_style granular",
-    ]  # fmt: skip
+    ]
     law = "hooke" if float(given["power"]) == 2.0 else "hertz"
     for i in range(species):
         script += [
@@ -42,11 +49,12 @@ def commands(given: Any) -> list[str]:
     return [
         *script,
         f"timestep {float(given['timestep'])!r}",
-        "fix gravity free gravity 1.0 vector 0 0 -1", "fix move free nve",
+        "fix gravity free gravity 1.0 vector 0 0 -1",
+        "fix move free nve",
         "compute pairs all property/local patom1 patom2",
         "compute loads all pair/local dist force",
         "thermo 1000000",
-    ]  # fmt: skip
+    ]
 
 
 def settle(given: Any) -> dict[str, Any]:
@@ -85,10 +93,14 @@ def settle(given: Any) -> dict[str, Any]:
     version = int(engine.version())
     engine.close()
     return {
-        "pairs": np.sort(pairs, axis=1), "forces": loads, "residual": residual,
-        "speed": moving, "steps": steps, "seconds": time.perf_counter() - started,
+        "pairs": np.sort(pairs, axis=1),
+        "forces": loads,
+        "residual": residual,
+        "speed": moving,
+        "steps": steps,
+        "seconds": time.perf_counter() - started,
         "version": version,
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

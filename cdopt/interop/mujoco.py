@@ -111,16 +111,22 @@ def contact_step(
     chosen, limits = _contacts(now, near), _limits(engine, now)
     if np.any(now.contact.dim[chosen] > 1):
         _warn_of_friction()
-    gaps = np.concatenate([
-        (now.contact.dist - now.contact.includemargin)[chosen],
-        (now.efc_pos - now.efc_margin)[limits],
-    ])  # fmt: skip
+    gaps = np.concatenate(
+        [
+            (now.contact.dist - now.contact.includemargin)[chosen],
+            (now.efc_pos - now.efc_margin)[limits],
+        ]
+    )
     pairs = now.contact.geom.reshape(-1, 2)[chosen]
-    where = {} if limits.size else {
-        "bodies": _bodies(model, pairs),
-        "normals": now.contact.frame[chosen, :3],
-        "points": now.contact.pos[chosen],
-    }  # fmt: skip
+    where = (
+        {}
+        if limits.size
+        else {
+            "bodies": _bodies(model, pairs),
+            "normals": now.contact.frame[chosen, :3],
+            "points": now.contact.pos[chosen],
+        }
+    )
     return ContactStep(
         M=_mass(engine, model, now),
         B=_gap_gradient(engine, model, now, chosen, limits),
@@ -273,6 +279,7 @@ def _mass(engine: Any, model: Any, now: Any) -> sp.csr_array:
     """M (nv, nv), a row at a time: its storage in MjData differs between versions."""
 
     def rows() -> Iterator[FloatArray]:
+        """The rows of M, products with unit vectors."""
         row, unit = np.zeros(model.nv), np.zeros(model.nv)
         for j in range(model.nv):
             unit[j] = 1.0
@@ -289,6 +296,7 @@ def _gap_gradient(
     """B (nc, nv): n·(J₂ − J₁) of contacts, and MuJoCo's own constraint rows for limits."""
 
     def rows() -> Iterator[FloatArray]:
+        """The rows of B in the order of the step's contacts; each is valid until the next."""
         first, second = np.zeros((3, model.nv)), np.zeros((3, model.nv))
         bodies = model.geom_bodyid[now.contact.geom.reshape(-1, 2)]
         for k in contacts:

@@ -44,31 +44,33 @@ from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-SOLVERS = MappingProxyType({
-    "LEMKE": "Lemke's pivoting",
-    "PIVOT": "pivoting, Bard's choice by default",
-    "PIVOT_LUMOD": "pivoting with updated factors",
-    "PATHSEARCH": "pivoting along a path",
-    "BARD": "pivoting, Bard's choice",
-    "MURTY": "pivoting, least index",
-    "AVI_CAOFERRIS": "Cao and Ferris' pivoting for affine variational inequalities",
-    "ENUM": "enumeration of active sets",
-    "PGS": "projected Gauss–Seidel",
-    "RPGS": "the same, regularised",
-    "PSOR": "projected successive over-relaxation",
-    "CPG": "projected conjugate gradient",
-    "CONVEXQP_PG": "projected gradient on the quadratic program",
-    "LATIN": "large time increments",
-    "LATIN_W": "the same, relaxed",
-    "NEWTONMIN": "Newton's method on the minimum",
-    "NEWTON_FB_FBLSA": "Newton's method on the Fischer–Burmeister function, line search",
-    "NEWTON_MIN_FBLSA": "Newton's method on the minimum, line search on Fischer–Burmeister",
-    "NSGS_SBM": "block Gauss–Seidel; takes block matrices alone",
-    "NSQP": "a quadratic program by ql0001; not in free builds",
-    "QP": "a quadratic program by ql0001; not in free builds",
-    "PATH": "the PATH solver; needs a licence",
-    "GAMS": "solvers of GAMS; needs a licence",
-})  # fmt: skip
+SOLVERS = MappingProxyType(
+    {
+        "LEMKE": "Lemke's pivoting",
+        "PIVOT": "pivoting, Bard's choice by default",
+        "PIVOT_LUMOD": "pivoting with updated factors",
+        "PATHSEARCH": "pivoting along a path",
+        "BARD": "pivoting, Bard's choice",
+        "MURTY": "pivoting, least index",
+        "AVI_CAOFERRIS": "Cao and Ferris' pivoting for affine variational inequalities",
+        "ENUM": "enumeration of active sets",
+        "PGS": "projected Gauss–Seidel",
+        "RPGS": "the same, regularised",
+        "PSOR": "projected successive over-relaxation",
+        "CPG": "projected conjugate gradient",
+        "CONVEXQP_PG": "projected gradient on the quadratic program",
+        "LATIN": "large time increments",
+        "LATIN_W": "the same, relaxed",
+        "NEWTONMIN": "Newton's method on the minimum",
+        "NEWTON_FB_FBLSA": "Newton's method on the Fischer–Burmeister function, line search",
+        "NEWTON_MIN_FBLSA": "Newton's method on the minimum, line search on Fischer–Burmeister",
+        "NSGS_SBM": "block Gauss–Seidel; takes block matrices alone",
+        "NSQP": "a quadratic program by ql0001; not in free builds",
+        "QP": "a quadratic program by ql0001; not in free builds",
+        "PATH": "the PATH solver; needs a licence",
+        "GAMS": "solvers of GAMS; needs a licence",
+    }
+)
 
 _PROGRAM = Path(__file__).with_name("siconos_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
@@ -80,9 +82,13 @@ _ENUMERATED = 16  # contacts: enumeration tries 2ⁿ active sets
 def _process(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """A process of another Python, ended after ``seconds``."""
     return subprocess.run(
-        command, env={**os.environ, **_SAFE}, capture_output=True, text=True, timeout=seconds,
+        command,
+        env={**os.environ, **_SAFE},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
         check=False,
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -173,19 +179,29 @@ class Siconos:
         limited = "" if time_limit is None else "the end of its process"
         seconds = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
         answer = _call(
-            {"M": 0.5 * (dense + dense.T), "q": step.p, "solver": self.solver,
-             "tolerance": tolerance},
+            {
+                "M": 0.5 * (dense + dense.T),
+                "q": step.p,
+                "solver": self.solver,
+                "tolerance": tolerance,
+            },
             seconds,
             verbose,
-        )  # fmt: skip
+        )
         settings = {} if self.accuracy is None else {"tolerance": self.accuracy}
         timings = {"compile": prepared - started}
         if isinstance(answer, str):
             spent = {**timings, "solve": time.perf_counter() - prepared}
             return RunResult(
-                answer, "failed", None, spent, raw=answer, settings=settings, limited=limited,
+                answer,
+                "failed",
+                None,
+                spent,
+                raw=answer,
+                settings=settings,
+                limited=limited,
                 out_of_time=bool(limited) and answer.startswith("no answer within"),
-            )  # fmt: skip
+            )
         solved = time.perf_counter()
         info = int(answer["info"])
         with np.errstate(all="ignore"):  # answers may overflow

@@ -33,10 +33,14 @@ def solve(given: Any) -> dict[str, Any]:
     started = time.perf_counter()
     info = numerics.linearComplementarity_driver(problem, z, w, options)
     return {
-        "z": z, "w": w, "info": int(info), "seconds": time.perf_counter() - started,
-        "iterations": int(options.iparam[_ITERATIONS]), "error": float(options.dparam[_ERROR]),
+        "z": z,
+        "w": w,
+        "info": int(info),
+        "seconds": time.perf_counter() - started,
+        "iterations": int(options.iparam[_ITERATIONS]),
+        "error": float(options.dparam[_ERROR]),
         "tol": float(options.dparam[_TOLERANCE]),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -190,14 +190,16 @@ class Comparison(SolutionSet):
         if self.compatible is not None and row is not None:
             compatible = row.as_dict(self.compatible, forces)
         dofs = self.step.nv if isinstance(self.step, ContactStep) else None
-        content: dict[str, Any] = formatting.plain({
-            "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
-            "power": self.power,
-            **super().as_dict(forces),
-            "motion_spread": self.motion_spread,
-            "compatible": compatible,
-            "compatible_failure": None if failed is None else failure(failed),
-        })  # fmt: skip
+        content: dict[str, Any] = formatting.plain(
+            {
+                "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
+                "power": self.power,
+                **super().as_dict(forces),
+                "motion_spread": self.motion_spread,
+                "compatible": compatible,
+                "compatible_failure": None if failed is None else failure(failed),
+            }
+        )
         return content
 
 
@@ -257,8 +259,10 @@ def compare(
             compatible = compatible_cd.solve(
                 resolve(compatible_backend),
                 classic=next((solution for solution in solutions if solution.ok), None),
-                tol=tol, verbose=verbose, time_limit=time_limit,
-            )  # fmt: skip
+                tol=tol,
+                verbose=verbose,
+                time_limit=time_limit,
+            )
         except FAILURES as error:
             compatible_failure = error
     dofs = "N and p only"
@@ -328,9 +332,13 @@ def solve_named(
     if isinstance(posed, ClassicCD):
         reference = with_accuracy(compatible_backend) if name == "compare" else None
         solutions = compare(
-            posed.step, settings, problem.power, compatible_backend=reference, progress=progress,
+            posed.step,
+            settings,
+            problem.power,
+            compatible_backend=reference,
+            progress=progress,
             **options,
-        )  # fmt: skip
+        )
     else:
         answers, failures = attempt(
             lambda backend: posed.solve(backend, **options), settings, progress

@@ -18,8 +18,12 @@ from cdopt.study.comparison import REFERENCE_BACKEND
 from cdopt.study.named_problem import ProblemSource, problems
 
 FORMULATIONS = (
-    "classic-force", "classic-velocity", "truss-complementary", "truss-potential", "compatible",
-)  # fmt: skip
+    "classic-force",
+    "classic-velocity",
+    "truss-complementary",
+    "truss-potential",
+    "compatible",
+)
 MODES = ("cold", "warm", "previous")
 CALLS = ("cvxpy", "direct")
 _ID_LENGTH = 16  # hexadecimal digits
@@ -178,15 +182,29 @@ class Plan:
     def runs(self) -> tuple[StudyRun, ...]:
         """The runs, problem by problem; impossible combinations are refused when they run."""
         combinations = itertools.product(
-            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
-            self.calls, self.seeds,
-        )  # fmt: skip
+            self.problems,
+            self.formulations,
+            self.backends,
+            self.tolerances,
+            self.modes,
+            self.calls,
+            self.seeds,
+        )
         runs = [
             StudyRun(
-                problem, formulation, backend, tolerance, mode, call, seed, self.repeats,
-                self.threads, tuple(self.plugins), self.reference_backend,
+                problem,
+                formulation,
+                backend,
+                tolerance,
+                mode,
+                call,
+                seed,
+                self.repeats,
+                self.threads,
+                tuple(self.plugins),
+                self.reference_backend,
             )
             for problem, formulation, backend, tolerance, mode, call, seed in combinations
             if isinstance(problem, ProblemSource)
-        ]  # fmt: skip
+        ]
         return tuple({run.id: run for run in runs}.values())

@@ -32,13 +32,20 @@ _PAUSE = 0.1  # s between checks of a process
 _READ, _KEPT = 1 << 16, 2000  # bytes of stderr that are read, and characters kept
 _FAULT, _MODULES = "Fatal Python error:", "Extension modules:"  # as the fault handler writes
 _NO_MEMORY = (  # what runtimes write when an allocation fails
-    "MemoryError", "bad_alloc", "memory allocation of", "Cannot allocate memory", "out of memory",
-)  # fmt: skip
+    "MemoryError",
+    "bad_alloc",
+    "memory allocation of",
+    "Cannot allocate memory",
+    "out of memory",
+)
 _FROM_OUTSIDE = {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}  # solvers do not end themselves by these
 _THREADS = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
     "RAYON_NUM_THREADS",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -180,8 +187,12 @@ def _started(run: StudyRun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return subprocess.Popen(
         [sys.executable, "-P", "-X", "faulthandler", "-m", "cdopt.study.worker"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, **group,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=environment,
+        **group,
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

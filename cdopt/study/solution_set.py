@@ -63,9 +63,14 @@ class Row:
             if scale > 0.0:
                 distance = float(np.linalg.norm(solution.f - reference)) / scale
         return cls(
-            label, solution.status, solution.ok, verdict(solution), solution.seconds,
-            largest_force(solution), distance,
-        )  # fmt: skip
+            label,
+            solution.status,
+            solution.ok,
+            verdict(solution),
+            solution.seconds,
+            largest_force(solution),
+            distance,
+        )
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -82,9 +87,12 @@ class Row:
     def as_dict(self, solution: StepSolution, forces: bool) -> dict[str, Any]:
         """The row and its ``solution`` as plain values, with its f (nc,) if ``forces``."""
         content = {
-            "label": self.label, **solution.as_dict(), "seconds": self.seconds,
-            "largest_force": self.largest, "distance": self.distance,
-        }  # fmt: skip
+            "label": self.label,
+            **solution.as_dict(),
+            "seconds": self.seconds,
+            "largest_force": self.largest,
+            "distance": self.distance,
+        }
         return {**content, "f": solution.f} if forces else content
 
 
@@ -187,10 +195,14 @@ class SolutionSet(list[StepSolution]):
         claimed, certified = sum(s.claimed for s in self), len(self.certified)
         solvers = formatting.count(claimed, "solver") + (" reports" if claimed <= 1 else " report")
         link = (
-            "and" if certified == claimed else
-            "while" if certified > claimed else
-            "but only" if certified else "but"
-        )  # fmt: skip
+            "and"
+            if certified == claimed
+            else "while"
+            if certified > claimed
+            else "but only"
+            if certified
+            else "but"
+        )
         noun = "certificate holds" if certified <= 1 else "certificates hold"
         text = f"{solvers} success {link} {certified or 'no'} {noun} at {self.tol:g}"
         return text[0].upper() + text[1:]
@@ -204,17 +216,19 @@ class SolutionSet(list[StepSolution]):
         """
         pairs = zip(self.rows(), self, strict=True)
         low, high = self.force_range
-        content: dict[str, Any] = formatting.plain({
-            "title": self.title,
-            "tol": self.tol,
-            "solutions": [row.as_dict(solution, forces) for row, solution in pairs],
-            "failures": {label: _failure_record(e) for label, e in self.failures.items()},
-            "left_out": dict(self.left_out),
-            "certified": len(self.certified),
-            "force_range": {"lowest": low, "highest": high},
-            "force_spread": self.force_spread,
-            "summary": self.summary,
-        })  # fmt: skip
+        content: dict[str, Any] = formatting.plain(
+            {
+                "title": self.title,
+                "tol": self.tol,
+                "solutions": [row.as_dict(solution, forces) for row, solution in pairs],
+                "failures": {label: _failure_record(e) for label, e in self.failures.items()},
+                "left_out": dict(self.left_out),
+                "certified": len(self.certified),
+                "force_range": {"lowest": low, "highest": high},
+                "force_spread": self.force_spread,
+                "summary": self.summary,
+            }
+        )
         return content
 
     def __str__(self) -> str:
