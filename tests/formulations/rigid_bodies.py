@@ -15,20 +15,20 @@ BRICKS = [Material(name=name, stiffness=k) for name, k in (("a", 1.0), ("b", 3.0
 
 
 def solved(
-    made: Scene, backend: str = "newton", **settings: float
+    built: Scene, backend: str = "newton", **settings: float
 ) -> tuple[collision.Contacts, np.ndarray]:
     """Contacts of a scene at rest, and their compatible forces, N."""
-    found = collision.detect(made, made.initial, margin=1e-9)
-    step = collision.step(made, made.initial, found, dt=1e-3)
-    answer = cdopt.CompatibleCD(step, made.power).solve(backend, **settings)
+    contacts = collision.detect(built, built.initial, margin=1e-9)
+    step = collision.step(built, built.initial, contacts, dt=1e-3)
+    answer = cdopt.CompatibleCD(step, built.power).solve(backend, **settings)
     assert answer.ok, answer.certificates
-    return found, answer.f
+    return contacts, answer.f
 
 
-def by_place(found: collision.Contacts, f: np.ndarray) -> np.ndarray:
+def by_place(contacts: collision.Contacts, f: np.ndarray) -> np.ndarray:
     """Forces from left to right, then from front to back."""
-    x = found.points.round(9) + 0.0
-    return f[np.lexsort((found.bodies[:, 0], *x.T[:0:-1], x[:, 0]))]
+    x = contacts.points.round(9) + 0.0
+    return f[np.lexsort((contacts.bodies[:, 0], *x.T[:0:-1], x[:, 0]))]
 
 
 def close(f: np.ndarray, expected: np.ndarray, tol: float = SHARP) -> None:

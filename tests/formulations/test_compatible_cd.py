@@ -49,7 +49,7 @@ def test_compatible_forces_are_admissible_and_cheapest(seed: int, power: float) 
     formulation = cdopt.CompatibleCD(step, power)
     sharp = cdopt.backends.Modelled("clarabel", accuracy=1e-9)
     solution = formulation.solve(sharp, check=False)
-    assume(solution.f is not None)  # Clarabel's own failures are no claim of ours
+    assume(solution.f is not None)  # failures of Clarabel are not cdopt's
     network = formulation.network(solution.classic)
     load, given = network.contact_load, step.B.T @ solution.classic.f
     scale = np.abs(load).max() + 1e-3

@@ -22,10 +22,10 @@ def test_a_ball_on_a_spring_takes_one_step_of_implicit_euler():
     step = cdopt.ContactStep(M=[[m]], B=[[1.0]], phi=[0.0], v=[-0.5], F_ext=[-m * g], dt=dt)
     v = (m * -0.5 - dt * m * g) / (m + dt**2 * k)
     for form in ("force", "velocity"):
-        found = cdopt.CompliantCD(step, kappa=k, form=form).solve("clarabel", accuracy=1e-10)
-        assert found.ok
-        assert found.v_next[0] == pytest.approx(v, rel=1e-7)
-        assert found.f[0] == pytest.approx(-k * dt * v, rel=1e-6)
+        solution = cdopt.CompliantCD(step, kappa=k, form=form).solve("clarabel", accuracy=1e-10)
+        assert solution.ok
+        assert solution.v_next[0] == pytest.approx(v, rel=1e-7)
+        assert solution.f[0] == pytest.approx(-k * dt * v, rel=1e-6)
     exact = cdopt.CompliantCD(step, kappa=k).solve("newton")
     assert exact.v_next[0] == pytest.approx(v, rel=1e-12)
 
@@ -41,13 +41,15 @@ def test_both_forms_and_newton_agree(name, power):
     assert exact.ok
     assert exact.certificate.worst < 1e-10
     for form in ("force", "velocity"):
-        posed = cdopt.CompliantCD(step, power, kappa, form)
-        assert posed.problem.is_dcp()
-        found = posed.solve("clarabel", accuracy=1e-10, check=False)
-        assert found.iterate is not None
+        formulation = cdopt.CompliantCD(step, power, kappa, form)
+        assert formulation.problem.is_dcp()
+        solution = formulation.solve("clarabel", accuracy=1e-10, check=False)
+        assert solution.iterate is not None
         size = max(float(exact.f.max()), 1e-12)
-        np.testing.assert_allclose(found.iterate.forces, exact.f, atol=1e-3 * size)
-        np.testing.assert_allclose(found.objective, posed._objective(exact.iterate), rtol=1e-5)
+        np.testing.assert_allclose(solution.iterate.forces, exact.f, atol=1e-3 * size)
+        np.testing.assert_allclose(
+            solution.objective, formulation._objective(exact.iterate), rtol=1e-5
+        )
     primal = cdopt.CompliantCD(step, power, kappa, "velocity")._objective(exact.iterate)
     dual = cdopt.CompliantCD(step, power, kappa, "force")._objective(exact.iterate)
     assert primal == pytest.approx(-step.dt * dual, rel=1e-9)
@@ -62,17 +64,17 @@ def test_the_rigid_limit_is_compatible_at_first_order_in_epsilon(power):
     errors = []
     for factor in factors:
         kappa = stiffness(step, factor ** (power - 1.0), power)
-        found = cdopt.CompliantCD(step, power, kappa).solve("newton")
-        assert found.ok
-        errors.append(np.abs(found.f - limit).max())
+        solution = cdopt.CompliantCD(step, power, kappa).solve("newton")
+        assert solution.ok
+        errors.append(np.abs(solution.f - limit).max())
     slope = np.polyfit(np.log(1.0 / factors), np.log(errors), 1)[0]
     assert slope == pytest.approx(1.0, abs=0.05)
 
 
-def test_words_and_refusals():
-    posed = cdopt.CompliantCD(BEAM, 2.5, form="velocity")
-    assert "p = 2.5" in posed.name
-    assert r"\min" in posed.latex()
+def test_names_and_bad_arguments():
+    formulation = cdopt.CompliantCD(BEAM, 2.5, form="velocity")
+    assert "p = 2.5" in formulation.name
+    assert r"\min" in formulation.latex()
     assert r"\min" in cdopt.CompliantCD(BEAM).latex()
     with pytest.raises(cdopt.InvalidInput, match="kappa"):
         cdopt.CompliantCD(BEAM, kappa=0.0)

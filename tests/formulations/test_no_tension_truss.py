@@ -52,7 +52,7 @@ def test_both_forms_give_the_same_forces_and_opposite_values(seed: int, power: f
         )
         for form in FORMS
     )
-    assume(one.f is not None and two.f is not None)  # Clarabel's own failures are no claim of ours
+    assume(one.f is not None and two.f is not None)  # failures of Clarabel are not cdopt's
     scale = np.abs(one.f).max()
     np.testing.assert_allclose(one.f, two.f, atol=(3e-4 if power == 2.0 else 3e-3) * scale)
     assert one.objective == pytest.approx(-two.objective, rel=1e-5)

@@ -22,10 +22,10 @@ def test_the_error_is_first_order_in_epsilon(name, power):
     errors = []
     for factor in factors:
         problem = cdopt.CompatibleCD(step, power, method="one-step", epsilon=factor * base)
-        found = problem.solve("newton")
-        assert found.ok
-        assert found.provenance["epsilon"] == factor * base
-        errors.append(np.abs(found.f - limit).max())
+        solution = problem.solve("newton")
+        assert solution.ok
+        assert solution.provenance["epsilon"] == factor * base
+        errors.append(np.abs(solution.f - limit).max())
     slope = np.polyfit(np.log(factors), np.log(errors), 1)[0]
     assert slope == pytest.approx(1.0, abs=0.05)
 
@@ -37,9 +37,9 @@ def test_the_default_is_close(power, backend):
     problem = cdopt.CompatibleCD(
         cdopt.bank.load("beam-stiff-middle").step, power, method="one-step"
     )
-    found = problem.solve(backend, accuracy=1e-11)
-    np.testing.assert_allclose(found.f, [2.0, 6.0, 2.0], atol=1e-4)
-    np.testing.assert_allclose(found.v_next, 0.0, atol=1e-7)
+    solution = problem.solve(backend, accuracy=1e-11)
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], atol=1e-4)
+    np.testing.assert_allclose(solution.v_next, 0.0, atol=1e-7)
     assert "one step" in problem.name
     assert r"\min" in problem.latex()
 
@@ -47,16 +47,16 @@ def test_the_default_is_close(power, backend):
 def test_an_interior_point_is_not_certified_on_a_law_so_stiff():
     """Its overlaps are right to 1e-9, its forces not: the certificate asks for both."""
     step = cdopt.bank.load("beam-stiff-middle").step
-    found = cdopt.CompatibleCD(step, 2.5, method="one-step").solve("clarabel", check=False)
-    assert not found.ok
-    assert found.certificate["law"] > 1e-6
-    np.testing.assert_allclose(found.iterate.forces, [2.0, 6.0, 2.0], atol=0.05)
+    solution = cdopt.CompatibleCD(step, 2.5, method="one-step").solve("clarabel", check=False)
+    assert not solution.ok
+    assert solution.certificate["law"] > 1e-6
+    np.testing.assert_allclose(solution.iterate.forces, [2.0, 6.0, 2.0], atol=0.05)
 
 
 def test_a_contact_that_stays_open_carries_nothing():
     step = cdopt.bank.load("beam-middle-open").step
-    found = cdopt.CompatibleCD(step, method="one-step").solve("newton")
-    np.testing.assert_allclose(found.f, [5.0, 0.0, 5.0], atol=1e-4)
+    solution = cdopt.CompatibleCD(step, method="one-step").solve("newton")
+    np.testing.assert_allclose(solution.f, [5.0, 0.0, 5.0], atol=1e-4)
 
 
 def test_bad_arguments():

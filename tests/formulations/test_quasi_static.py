@@ -19,12 +19,12 @@ def test_a_ball_on_a_spring(form, power, gap):
     """It sinks by the gap and by (W/k)^(1/(p−1))."""
     problem = cdopt.QuasiStatic([[1.0]], [gap], [-3.0], stiffness=6.0, power=power, form=form)
     depth = 0.5 ** (1.0 / (power - 1.0))
-    found = problem.solve("newton")
-    assert found.ok
-    assert found.u.shape == (1,)
-    assert found.u[0] == pytest.approx(-gap - depth, rel=1e-9)
-    assert found.f[0] == pytest.approx(3.0, rel=1e-9)
-    assert found.gap[0] == pytest.approx(-depth, rel=1e-9)
+    solution = problem.solve("newton")
+    assert solution.ok
+    assert solution.u.shape == (1,)
+    assert solution.u[0] == pytest.approx(-gap - depth, rel=1e-9)
+    assert solution.f[0] == pytest.approx(3.0, rel=1e-9)
+    assert solution.gap[0] == pytest.approx(-depth, rel=1e-9)
     modelled = problem.solve("clarabel")
     assert modelled.u[0] == pytest.approx(-gap - depth, rel=1e-3)
 
@@ -34,10 +34,10 @@ def test_the_middle_support_of_a_beam_comes_in_when_the_ends_have_yielded():
     k, gap = 1000.0, 1e-3
     B = [[1, -0.5], [1, 0], [1, 0.5]]
     for load, touching in ((1.0, False), (10.0, True)):
-        found = cdopt.QuasiStatic(B, [0, gap, 0], [-load, 0], stiffness=k).solve("newton")
+        solution = cdopt.QuasiStatic(B, [0, gap, 0], [-load, 0], stiffness=k).solve("newton")
         down = (load + k * gap) / (3 * k) if touching else load / (2 * k)
-        assert found.u[0] == pytest.approx(-down, rel=1e-9)
-        assert found.f[1] == pytest.approx(k * max(down - gap, 0.0), abs=1e-9)
+        assert solution.u[0] == pytest.approx(-down, rel=1e-9)
+        assert solution.f[1] == pytest.approx(k * max(down - gap, 0.0), abs=1e-9)
 
 
 @settings(max_examples=25)
@@ -48,17 +48,19 @@ def test_against_plain_minimisation(seed, power):
     B = random.normal(size=(nc, nv))
     k, phi = random.uniform(0.5, 2.0, nc), random.uniform(-0.2, 0.2, nc)
     applied = -B.T @ random.uniform(0.1, 1.0, nc)
-    found = cdopt.QuasiStatic(B, phi, applied, stiffness=k, power=power).solve("newton")
+    solution = cdopt.QuasiStatic(B, phi, applied, stiffness=k, power=power).solve("newton")
 
     def energy(u):
         c = np.maximum(-phi - B @ u, 0.0)
         return np.sum(k / power * c**power) - applied @ u
 
-    plain = minimize(energy, found.u, method="BFGS", options={"gtol": 1e-12})
-    assert energy(found.u) <= plain.fun + 1e-9 * (1.0 + abs(plain.fun))
-    np.testing.assert_allclose(B.T @ found.f, -applied, atol=1e-8)
-    np.testing.assert_allclose(found.gap, phi + B @ found.u, atol=1e-12)
-    np.testing.assert_allclose(found.f, k * np.maximum(-found.gap, 0.0) ** (power - 1.0), atol=1e-7)
+    plain = minimize(energy, solution.u, method="BFGS", options={"gtol": 1e-12})
+    assert energy(solution.u) <= plain.fun + 1e-9 * (1.0 + abs(plain.fun))
+    np.testing.assert_allclose(B.T @ solution.f, -applied, atol=1e-8)
+    np.testing.assert_allclose(solution.gap, phi + B @ solution.u, atol=1e-12)
+    np.testing.assert_allclose(
+        solution.f, k * np.maximum(-solution.gap, 0.0) ** (power - 1.0), atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5])
@@ -66,10 +68,10 @@ def test_touching_contacts_carry_the_compatible_forces_at_any_stiffness(power):
     step = cdopt.bank.load("pyramid-species").step
     limit = cdopt.CompatibleCD(step, power).solve("newton").f
     for factor in (1.0, 1e6):
-        found = cdopt.QuasiStatic(
+        solution = cdopt.QuasiStatic(
             step.B, np.zeros(step.nc), step.F_ext, factor * step.stiffness, power
         ).solve("newton")
-        np.testing.assert_allclose(found.f, limit, atol=1e-8 * limit.max())
+        np.testing.assert_allclose(solution.f, limit, atol=1e-8 * limit.max())
 
 
 def test_what_nothing_holds_is_named():
@@ -84,7 +86,7 @@ def test_what_nothing_holds_is_named():
         cdopt.QuasiStatic(B, [0.0, 0.0], [-1.0, 0.0, -2.0]).solve("clarabel")
 
 
-def test_words_and_refusals():
+def test_names_and_bad_arguments():
     for form in ("potential", "complementary"):
         problem = cdopt.QuasiStatic([[1.0]], [0.0], [-1.0], form=form)
         assert "QuasiStatic" in problem.name

@@ -34,22 +34,22 @@ def plate(
         steep = (power - 1.0) * k * np.maximum(A @ z, 0.0) ** (power - 2.0)
         return A.T @ (steep[:, None] * A)
 
-    found = root(unbalanced, z, jac=slope, tol=1e-14)
-    assert np.abs(found.fun).max() < 1e-12 * load
-    return k * np.maximum(A @ found.x, 0.0) ** (power - 1.0)
+    balance = root(unbalanced, z, jac=slope, tol=1e-14)
+    assert np.abs(balance.fun).max() < 1e-12 * load
+    return k * np.maximum(A @ balance.x, 0.0) ** (power - 1.0)
 
 
 def _pressed_set(A: np.ndarray, k: np.ndarray, F: np.ndarray) -> np.ndarray:
     for count in range(len(k), A.shape[1] - 1, -1):
         for chosen in itertools.combinations(range(len(k)), count):
-            own = list(chosen)
-            K = A[own].T @ (k[own, None] * A[own])
+            pressed = list(chosen)
+            K = A[pressed].T @ (k[pressed, None] * A[pressed])
             if np.linalg.matrix_rank(K) < A.shape[1]:
                 continue
             z = np.linalg.solve(K, F)
             sinking = A @ z
-            rest = np.delete(sinking, own)
-            if (sinking[own] > -1e-12).all() and (rest < 1e-12).all():
+            others = np.delete(sinking, pressed)
+            if (sinking[pressed] > -1e-12).all() and (others < 1e-12).all():
                 return z
     raise AssertionError("no set of springs holds the plate")
 
@@ -64,8 +64,8 @@ def test_a_rod_on_two_supports_obeys_the_lever_rule(rod: str, dim: int, power: f
         made = scene.rod_on_supports(
             [0.0, 1.0], [1.0, 7.0], load=30.0, load_at=place, rod=rod, dim=dim, power=power
         )
-        found, f = solved(made)
-        each = [f[found.bodies[:, 1] == k].sum() for k in (1, 2)]
+        contacts, f = solved(made)
+        each = [f[contacts.bodies[:, 1] == k].sum() for k in (1, 2)]
         close(np.array(each), np.array([5.0 + 30.0 * (1.0 - place), 5.0 + 30.0 * place]))
 
 
@@ -84,8 +84,8 @@ def test_a_rod_on_more_supports_is_a_beam_on_springs(name: str, power: float, di
     made = scene.rod_on_supports(x, k, load=load, load_at=place, dim=dim, power=power)
     at = (10.0 * 0.5 + load * place) / (10.0 + load)
     expected = plate(np.array(x)[:, None], np.array(k), 10.0 + load, np.array([at]), power)
-    found, f = solved(made)
-    close(np.array([f[found.bodies[:, 1] == i + 1].sum() for i in range(len(x))]), expected)
+    contacts, f = solved(made)
+    close(np.array([f[contacts.bodies[:, 1] == i + 1].sum() for i in range(len(x))]), expected)
     assert (expected.min() == 0.0) == (name == "left end lifted")
 
 
@@ -108,8 +108,8 @@ def test_a_table_is_a_plate_on_springs(name: str, power: float) -> None:
     ends = 0.5 * np.column_stack([np.cos(angle), np.sin(angle)])
     at = load * np.array(place) / (10.0 + load)
     expected = plate(ends, np.array(k), 10.0 + load, at, power)
-    found, f = solved(made)
-    assert found.bodies[:, 1].tolist() == list(range(1, legs + 1))
+    contacts, f = solved(made)
+    assert contacts.bodies[:, 1].tolist() == list(range(1, legs + 1))
     close(f, expected)
     assert (expected.min() == 0.0) == ("lifted" in name)
 
@@ -131,9 +131,9 @@ def test_a_lopsided_table_balances_about_its_own_middle() -> None:
 @pytest.mark.parametrize("power", POWERS)
 def test_a_box_on_a_step_presses_on_the_edge(dim: int, power: float) -> None:
     for share in (0.0, 0.1, 0.25, 0.4):
-        found, f = solved(scene.box_on_step(share, dim=dim, power=power))
+        contacts, f = solved(scene.box_on_step(share, dim=dim, power=power))
         edge = G / (2.0 - 2.0 * share)
-        close(by_place(found, f), np.repeat([G - edge, edge], dim - 1) / (dim - 1))
+        close(by_place(contacts, f), np.repeat([G - edge, edge], dim - 1) / (dim - 1))
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -158,16 +158,16 @@ def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
     n, shift = 4, 0.06
     made = scene.box_stack(n, dim=dim, shift=shift, power=power)
     weight = made.bodies.mass[1] * G
-    found, f = solved(made)
+    contacts, f = solved(made)
     for k in range(n):  # under box k: all above it, from its left end to the right one below
         left = k * shift - 0.2
         right = left + 0.4 if k == 0 else (k - 1) * shift + 0.2
         middle = 0.5 * (k + n - 1) * shift
         above = (n - k) * weight
-        own = np.flatnonzero((found.bodies == [k, k + 1]).all(axis=1))
+        under = np.flatnonzero((contacts.bodies == [k, k + 1]).all(axis=1))
         expected = above * np.array([right - middle, middle - left]) / (right - left)
-        x = found.points[own, 0]
-        ordered = f[own][np.argsort(x, kind="stable")]
+        x = contacts.points[under, 0]
+        ordered = f[under][np.argsort(x, kind="stable")]
         close(ordered, np.repeat(expected, dim - 1) / (dim - 1))
 
 
@@ -176,11 +176,11 @@ def test_a_leaning_stack_obeys_the_lever_rule(dim: int, power: float) -> None:
 def test_an_even_wall_presses_evenly(dim: int, power: float) -> None:
     courses, bricks = 5, 4
     made = scene.brick_wall(courses, bricks, dim=dim, power=power)
-    found, f = solved(made)
+    contacts, f = solved(made)
     brick = made.bodies.mass[1] * G
-    bed = np.abs(found.normals[:, -1]) > 0.5
+    bed = np.abs(contacts.normals[:, -1]) > 0.5
     close(f[~bed] + brick, np.full(np.count_nonzero(~bed), brick))  # head joints carry nothing
-    course = np.rint(found.points[bed, -1] / 0.06)
+    course = np.rint(contacts.points[bed, -1] / 0.06)
     points = np.where(course == 0, 2.0, 4.0) * (dim - 1)
     close(f[bed], (courses - course) * brick / points)
 
@@ -194,7 +194,7 @@ def test_an_even_wall_presses_evenly(dim: int, power: float) -> None:
 def test_an_arch_carries_its_thrust(dim: int, power: float, n: int, angle: float) -> None:
     """T = H / cos β in every joint; the one couple that statics leave open costs least energy."""
     made = scene.arch(n, angle=angle, thrust=1000.0, dim=dim, power=power)
-    found, f = solved(made)
+    contacts, f = solved(made)
     middle = np.cos(angle / n) ** 2 * 2.0 / 3.0 * (1.25**3 - 1.0) / (1.25**2 - 1.0)
     share = (middle - 1.0) / 0.25
     T = 1000.0 / np.cos(np.linspace(-angle, angle, n + 1))
@@ -207,12 +207,12 @@ def test_an_arch_carries_its_thrust(dim: int, power: float, n: int, angle: float
     couple = brentq(slope_of_energy, -share * T.min(), (1.0 - share) * T.min(), xtol=1e-12)
     if power == 2.0:
         assert couple == pytest.approx((0.5 - share) * T.mean(), rel=1e-9)
-    far = np.hypot(found.points[:, 0], found.points[:, -1]) > 1.1
-    own = T[found.bodies[:, 0]]
-    close(f, np.where(far, share * own + couple, (1.0 - share) * own - couple) / (dim - 1))
-    push = f * found.normals[:, 0]
+    far = np.hypot(contacts.points[:, 0], contacts.points[:, -1]) > 1.1
+    thrust = T[contacts.bodies[:, 0]]
+    close(f, np.where(far, share * thrust + couple, (1.0 - share) * thrust - couple) / (dim - 1))
+    push = f * contacts.normals[:, 0]
     for joint in range(n + 1):
-        assert push[found.bodies[:, 0] == joint].sum() == pytest.approx(1000.0, rel=1e-9)
+        assert push[contacts.bodies[:, 0] == joint].sum() == pytest.approx(1000.0, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ def test_space_shares_out_what_the_plane_carries(name: str, power: float) -> Non
     sums = []
     for dim in (2, 3):
         made = AT_REST[name](dim=dim, power=power)
-        found, f = solved(made)
+        contacts, f = solved(made)
         free = ~made.bodies.fixed
         load = made.bodies.mass[free].sum() * G
         shares: dict[tuple, float] = {}
-        for (i, j), x, own in zip(found.bodies, found.points, f / load, strict=True):
+        for (i, j), x, force in zip(contacts.bodies, contacts.points, f / load, strict=True):
             key = (int(i), int(j), *(np.round(x[[0, -1]], 7) + 0.0))
-            shares[key] = shares.get(key, 0.0) + own
+            shares[key] = shares.get(key, 0.0) + force
         sums.append(shares)
     assert sums[0].keys() == sums[1].keys()
     for key, share in sums[0].items():
@@ -46,10 +46,10 @@ def test_what_stands_stays(name: str, dim: int) -> None:
     moved = np.abs(run.final.state.q - made.initial.q).max()
     assert moved < 1e-13
     assert np.abs(run.final.state.v).max() < 1e-11
-    found, f = solved(made)
+    contacts, f = solved(made)
     last = run.final
     carried = last.f > 1e-6 * f.max()
-    ids = found.contact_ids
+    ids = contacts.contact_ids
     known = np.isin(last.contact_ids[carried], ids)
     assert known.all()
     at = np.searchsorted(ids, last.contact_ids[carried])
@@ -65,30 +65,30 @@ def slope_of_compliance(step: cdopt.ContactStep, power: float) -> float:
     f = cdopt.CompatibleCD(step, power).solve("newton").f
     inertia = step.M.diagonal().max() / step.dt**2  # N/m
     size = float(np.abs(f).max())
-    own = size * (inertia / size * np.logspace(3.0, 4.5, 4)) ** (power - 1.0)
+    kappas = size * (inertia / size * np.logspace(3.0, 4.5, 4)) ** (power - 1.0)
     errors = []
-    for kappa in own:
-        found = cdopt.CompliantCD(step, power, kappa=float(kappa)).solve("newton")
-        assert found.ok
-        errors.append(np.linalg.norm(found.f - f) / np.linalg.norm(f))
+    for kappa in kappas:
+        stiff = cdopt.CompliantCD(step, power, kappa=float(kappa)).solve("newton")
+        assert stiff.ok
+        errors.append(np.linalg.norm(stiff.f - f) / np.linalg.norm(f))
     assert 1e-6 < min(errors) < max(errors) < 3e-2, errors
-    return float(np.polyfit(np.log(own), np.log(errors), 1)[0])
+    return float(np.polyfit(np.log(kappas), np.log(errors), 1)[0])
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_elastic_walls_tend_to_compatible_forces_in_exact_geometry(power: float) -> None:
     """Between walls, where no brick can creep. A flush corner may change its name: by place."""
     made = scene.brick_wall(3, 2, materials=BRICKS, walls=True, power=power)
-    found, f = solved(made)
+    contacts, f = solved(made)
     kappas = np.array({2.0: [1e7, 1e8, 1e9], 2.5: [1e8, 1e9, 1e10]}[power])
     errors = []
     for kappa in kappas:
         rest = cdopt.dynamics.equilibrium(made.stiffened(float(kappa)))
         seen = np.zeros(f.size)
         for k in np.flatnonzero(rest.contacts.phi < 0.0):
-            off = np.abs(found.points - rest.contacts.points[k]).max(axis=1)
-            off[(found.bodies != rest.contacts.bodies[k]).any(axis=1)] = np.inf
-            off[found.normals @ rest.contacts.normals[k] < 0.9] = np.inf
+            off = np.abs(contacts.points - rest.contacts.points[k]).max(axis=1)
+            off[(contacts.bodies != rest.contacts.bodies[k]).any(axis=1)] = np.inf
+            off[contacts.normals @ rest.contacts.normals[k] < 0.9] = np.inf
             assert off.min() < 1e-2 * 0.06
             seen[np.argmin(off)] += rest.forces[k]
         errors.append(np.linalg.norm(seen - f) / np.linalg.norm(f))
@@ -124,12 +124,12 @@ def test_polyhedra_that_came_to_rest_tend_to_compatible_forces(power: float) -> 
     state = cdopt.simulate(made, 1e-3, 0.04, "classic-cd", backend="newton").final.state
     assert np.abs(state.v).max() < 1e-9
     still = scene.State(0.0, state.q, np.zeros_like(state.v))
-    found = collision.detect(made, still, margin=1e-6)
-    assert found.nc == 4 * (5 + 8 + 6)
-    step = collision.step(made, still, found, dt=1e-3)
+    contacts = collision.detect(made, still, margin=1e-6)
+    assert contacts.nc == 4 * (5 + 8 + 6)
+    step = collision.step(made, still, contacts, dt=1e-3)
     assert cdopt.indeterminacy(step, contacts=0).nullity == 4 * 19 - 3 * 12
     answer = cdopt.CompatibleCD(step, power).solve("newton")
     weight = made.bodies.mass[1:].sum() * G
-    assert answer.f[found.bodies[:, 0] == 0].sum() == pytest.approx(weight, rel=1e-9)
+    assert answer.f[contacts.bodies[:, 0] == 0].sum() == pytest.approx(weight, rel=1e-9)
     slope = slope_of_compliance(step, power)
     assert slope == pytest.approx(-1.0 / (power - 1.0), rel=0.03)

@@ -64,8 +64,8 @@ def test_a_native_solver_never_asks_for_the_statement(pose) -> None:
 @pytest.mark.usefixtures("no_cvxpy")
 @pytest.mark.parametrize("method", ["two-step", "one-step"])
 def test_nor_do_both_steps_of_compatible_contact_dynamics(method: str) -> None:
-    found = cdopt.CompatibleCD(beam([1.0, 3.0, 1.0]), method=method).solve("newton")
-    np.testing.assert_allclose(found.f, [2.0, 6.0, 2.0], atol=1e-4)
+    solution = cdopt.CompatibleCD(beam([1.0, 3.0, 1.0]), method=method).solve("newton")
+    np.testing.assert_allclose(solution.f, [2.0, 6.0, 2.0], atol=1e-4)
 
 
 @every
@@ -127,16 +127,16 @@ def test_the_class_of_an_extended_problem_is_read_off_it() -> None:
 
 @every
 def test_an_extension_keeps_the_variables_and_earlier_extensions(pose) -> None:
-    posed, x = pose(), cp.Variable()
-    once = posed.with_constraints(x >= 1.0)
+    formulation, x = pose(), cp.Variable()
+    once = formulation.with_constraints(x >= 1.0)
     twice = once.with_constraints(x <= 2.0)
-    own = {v.id for v in posed.problem.variables()}
-    assert {v.id for v in twice.problem.variables()} == own | {x.id}
-    assert len(twice.problem.constraints) == len(posed.problem.constraints) + 2
+    variables = {v.id for v in formulation.problem.variables()}
+    assert {v.id for v in twice.problem.variables()} == variables | {x.id}
+    assert len(twice.problem.constraints) == len(formulation.problem.constraints) + 2
     assert twice.solve("clarabel").claimed
     assert 1.0 - 1e-6 <= x.value <= 2.0 + 1e-6
     for name in ("forces", "velocity", "displacement"):
-        expression = getattr(posed, name, None)
+        expression = getattr(formulation, name, None)
         assert expression is None or expression.value is not None
 
 
@@ -144,5 +144,5 @@ def test_an_extension_keeps_the_variables_and_earlier_extensions(pose) -> None:
 def test_an_iterate_is_none_until_something_is_solved(form: str) -> None:
     cd = cdopt.ClassicCD(random_step(3), form)
     assert cd.iterate() is None
-    found = cd.solve("clarabel")
-    np.testing.assert_array_equal(cd.iterate().forces, found.f)
+    solution = cd.solve("clarabel")
+    np.testing.assert_array_equal(cd.iterate().forces, solution.f)

@@ -54,16 +54,18 @@ def test_both_forms_and_all_backends_agree(power, alpha, split, bonds):
     assert np.count_nonzero(exact.f) > 3
     assert np.any(exact.f == 0.0)
     for form in ("force", "velocity"):
-        posed = case.pose(form)
-        assert posed.problem.is_dcp()
-        assert posed.problem.is_qp() == (power == 2.0)
+        formulation = case.pose(form)
+        assert formulation.problem.is_dcp()
+        assert formulation.problem.is_qp() == (power == 2.0)
         for backend, options in BACKENDS[: 3 if power == 2.0 else 1]:
-            found = posed.solve(backend, **options)
-            assert found.ok
-            np.testing.assert_allclose(found.u, exact.u, atol=1e-5 * np.abs(exact.u).max())
-            np.testing.assert_allclose(found.f, exact.f, atol=1e-4 * exact.f.max())
-            np.testing.assert_allclose(found.mom, exact.mom, atol=1e-5 * np.abs(exact.mom).max())
-            assert found.objective == pytest.approx(posed._objective(exact.iterate), rel=1e-6)
+            solution = formulation.solve(backend, **options)
+            assert solution.ok
+            np.testing.assert_allclose(solution.u, exact.u, atol=1e-5 * np.abs(exact.u).max())
+            np.testing.assert_allclose(solution.f, exact.f, atol=1e-4 * exact.f.max())
+            np.testing.assert_allclose(solution.mom, exact.mom, atol=1e-5 * np.abs(exact.mom).max())
+            assert solution.objective == pytest.approx(
+                formulation._objective(exact.iterate), rel=1e-6
+            )
 
 
 @pytest.mark.parametrize(
@@ -80,16 +82,16 @@ def test_the_answer_minimises_psi_as_it_is_written(power, bonds, alpha, split):
     case = random_case(11, alpha=alpha, power=power, split=split, bonds=bonds)
     u, problem = case.primal()
     problem.solve(**CLARABEL)
-    posed = case.pose()
-    found = posed.solve("newton")
-    assert found.ok
-    np.testing.assert_allclose(found.u, u.value, atol=1e-5 * np.abs(u.value).max())
-    assert posed.potential(found.u) == pytest.approx(problem.value, rel=1e-8)
-    assert posed.potential(u.value) >= posed.potential(found.u) - 1e-14
-    overlap = -case.phi - alpha * case.B @ found.u
+    formulation = case.pose()
+    solution = formulation.solve("newton")
+    assert solution.ok
+    np.testing.assert_allclose(solution.u, u.value, atol=1e-5 * np.abs(u.value).max())
+    assert formulation.potential(solution.u) == pytest.approx(problem.value, rel=1e-8)
+    assert formulation.potential(u.value) >= formulation.potential(solution.u) - 1e-14
+    overlap = -case.phi - alpha * case.B @ solution.u
     law = np.where(case.bonds, case.k * overlap, case.k * np.maximum(overlap, 0.0) ** (power - 1.0))
-    np.testing.assert_allclose(found.f, law, atol=1e-9 * np.abs(law).max())
-    np.testing.assert_allclose(found.gap, -overlap, atol=1e-14)
+    np.testing.assert_allclose(solution.f, law, atol=1e-9 * np.abs(law).max())
+    np.testing.assert_allclose(solution.gap, -overlap, atol=1e-14)
 
 
 @pytest.mark.parametrize("power", [1.7, 2.0, 2.5])
@@ -106,11 +108,11 @@ def test_strong_duality_with_the_dual_as_it_is_written(power):
     assert np.count_nonzero(exact.f) > 3
     np.testing.assert_allclose(exact.f, f.value, atol=1e-5 * exact.f.max())
     assert exact.objective == pytest.approx(dual.value, rel=1e-7)
-    posed = case.pose("velocity")
-    primal = posed.solve("newton").objective
+    formulation = case.pose("velocity")
+    primal = formulation.solve("newton").objective
     assert primal == pytest.approx(-span * exact.objective, rel=1e-10)
     A, b = case.M + 0.5 * case.h * case.C, case.b()
-    psi = posed.potential(exact.u) / case.h**2 + 0.5 * b @ np.linalg.solve(A, b)
+    psi = formulation.potential(exact.u) / case.h**2 + 0.5 * b @ np.linalg.solve(A, b)
     assert primal == pytest.approx(case.alpha / (1.0 - case.alpha) * psi, rel=1e-10)
 
 
@@ -119,10 +121,13 @@ def test_strong_duality_with_the_dual_as_it_is_written(power):
 )
 def test_the_gradient_of_psi_is_minus_h_times_the_residual(alpha, power, split):
     case = random_case(7, alpha=alpha, power=power, split=split, bonds=2)
-    posed = case.pose()
+    formulation = case.pose()
     u, eps = np.linspace(-0.3, 0.2, 5), 1e-6
-    slope = [(posed.potential(u + e) - posed.potential(u - e)) / (2 * eps) for e in eps * np.eye(5)]
-    np.testing.assert_allclose(slope, -case.h * posed.residual(u), rtol=1e-6, atol=1e-7)
+    slope = [
+        (formulation.potential(u + e) - formulation.potential(u - e)) / (2 * eps)
+        for e in eps * np.eye(5)
+    ]
+    np.testing.assert_allclose(slope, -case.h * formulation.residual(u), rtol=1e-6, atol=1e-7)
 
 
 @given(
@@ -139,16 +144,16 @@ def test_every_answer_is_a_root_of_the_residual(seed, alpha, power, split, bonds
     case = random_case(
         seed, alpha=alpha, power=power, split=split, bonds=bonds, h=0.1 * 10.0**exponent
     )
-    posed = case.pose()
-    found = posed.solve("newton")
-    assert found.ok
-    h, u = case.h, found.u
-    size = np.abs(case.mom).max() + h * np.abs(case.B.T @ found.f).max()
-    assert np.abs(posed.residual(u)).max() < 1e-10 * size
+    formulation = case.pose()
+    solution = formulation.solve("newton")
+    assert solution.ok
+    h, u = case.h, solution.u
+    size = np.abs(case.mom).max() + h * np.abs(case.B.T @ solution.f).max()
+    assert np.abs(formulation.residual(u)).max() < 1e-10 * size
     plus = 0.5 * (h * case.drive - case.C @ u) * (split == "forced")
-    mom = case.M @ u / h + h * alpha * (case.B.T @ found.f + case.F) + plus
-    np.testing.assert_allclose(found.mom, mom, atol=1e-10 * size)
-    np.testing.assert_allclose(case.M @ found.v_next, found.mom, atol=1e-12 * size)
+    mom = case.M @ u / h + h * alpha * (case.B.T @ solution.f + case.F) + plus
+    np.testing.assert_allclose(solution.mom, mom, atol=1e-10 * size)
+    np.testing.assert_allclose(case.M @ solution.v_next, solution.mom, atol=1e-12 * size)
 
 
 # --- limits ------------------------------------------------------------------------------------
@@ -163,11 +168,11 @@ def test_alpha_zero_is_a_linear_solve_with_forces_at_the_start(power, split):
     u = case.h * np.linalg.solve(A, case.b() + case.h * case.B.T @ f)
     for form in ("force", "velocity"):
         for backend, options in BACKENDS:
-            found = case.pose(form).solve(backend, **options)
-            assert found.ok
-            np.testing.assert_allclose(found.f, f, rtol=1e-14)
-            np.testing.assert_allclose(found.u, u, atol=1e-9 * np.abs(u).max())
-            np.testing.assert_allclose(found.gap, case.phi, atol=1e-14)
+            solution = case.pose(form).solve(backend, **options)
+            assert solution.ok
+            np.testing.assert_allclose(solution.f, f, rtol=1e-14)
+            np.testing.assert_allclose(solution.u, u, atol=1e-9 * np.abs(u).max())
+            np.testing.assert_allclose(solution.gap, case.phi, atol=1e-14)
 
 
 def test_alpha_tends_to_zero_at_first_order():
@@ -175,7 +180,7 @@ def test_alpha_tends_to_zero_at_first_order():
     limit = case.pose(alpha=0.0).solve("newton")
     alphas = np.array([1e-2, 1e-4, 1e-6])
     near = [case.pose(alpha=a).solve("newton") for a in alphas]
-    assert all(found.ok for found in near)
+    assert all(solution.ok for solution in near)
     for name in ("u", "f", "mom"):
         errors = [np.abs(getattr(s, name) - getattr(limit, name)).max() for s in near]
         assert np.polyfit(np.log(alphas), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.02)
@@ -193,10 +198,10 @@ def test_without_inertia_the_gap_at_alpha_is_that_at_rest(power, alpha):
     rest = cdopt.QuasiStatic(case.B, case.phi, case.F, case.k, power).solve("newton")
     masses, errors = np.array([1e-5, 1e-7]), []
     for mass in masses:
-        found = dataclasses.replace(case, M=mass * case.M).pose().solve("newton")
-        assert found.ok
-        errors.append(np.abs(alpha * found.u - rest.u).max())
-        np.testing.assert_allclose(found.f, rest.f, atol=10.0 * mass * rest.f.max() / case.h**2)
+        solution = dataclasses.replace(case, M=mass * case.M).pose().solve("newton")
+        assert solution.ok
+        errors.append(np.abs(alpha * solution.u - rest.u).max())
+        np.testing.assert_allclose(solution.f, rest.f, atol=10.0 * mass * rest.f.max() / case.h**2)
     assert errors[1] < 1e-5 * np.abs(rest.u).max()
     assert np.polyfit(np.log(masses), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.05)
 
@@ -267,22 +272,24 @@ def test_names_warm_starts_files_and_constraints(tmp_path):
     names = [f"c{i}" for i in range(7)]
     step = case.step(contact_ids=names, dof_body=[0, 0, 1, 1, 1])
     arguments = {"damping": case.damping(), "two_sided": case.bonds}
-    posed = cdopt.VariationalStep(step, case.mom, form="force", **arguments)
-    found = posed.solve("osqp", accuracy=1e-9)
-    assert found.contact_ids.tolist() == names
-    assert found.f.shape == (7,)
-    np.testing.assert_allclose(posed.forces.value, found.f, atol=1e-6 * found.f.max())
-    assert posed.data.contact_ids.tolist() == names[2:]
+    formulation = cdopt.VariationalStep(step, case.mom, form="force", **arguments)
+    solution = formulation.solve("osqp", accuracy=1e-9)
+    assert solution.contact_ids.tolist() == names
+    assert solution.f.shape == (7,)
+    np.testing.assert_allclose(formulation.forces.value, solution.f, atol=1e-6 * solution.f.max())
+    assert formulation.data.contact_ids.tolist() == names[2:]
     fresh = cdopt.VariationalStep(step, case.mom, form="force", **arguments)
-    fresh.seed(found.warm_start())
-    np.testing.assert_allclose(fresh.forces.value, found.f, atol=1e-9 * found.f.max())
-    again = posed.solve("osqp", accuracy=1e-9, warm_start=found)
-    assert again.iterations <= found.iterations
-    np.testing.assert_allclose(again.f, found.f, atol=1e-6 * found.f.max())
-    found.save(tmp_path / "answer.npz")
-    np.testing.assert_array_equal(cdopt.StepSolution.load(tmp_path / "answer.npz").mom, found.mom)
-    assert not found.mom.flags.writeable
-    polished = posed.polish(found)
+    fresh.seed(solution.warm_start())
+    np.testing.assert_allclose(fresh.forces.value, solution.f, atol=1e-9 * solution.f.max())
+    again = formulation.solve("osqp", accuracy=1e-9, warm_start=solution)
+    assert again.iterations <= solution.iterations
+    np.testing.assert_allclose(again.f, solution.f, atol=1e-6 * solution.f.max())
+    solution.save(tmp_path / "answer.npz")
+    np.testing.assert_array_equal(
+        cdopt.StepSolution.load(tmp_path / "answer.npz").mom, solution.mom
+    )
+    assert not solution.mom.flags.writeable
+    polished = formulation.polish(solution)
     assert polished.certificate.worst < 1e-10
     np.testing.assert_allclose(polished.f, case.pose().solve("newton").f, atol=1e-9)
 
@@ -297,12 +304,12 @@ def test_names_warm_starts_files_and_constraints(tmp_path):
 def test_only_bonds_only_explicit_forces_and_no_contacts_at_all():
     bonded = random_case(1, bonds=7)
     for form in ("force", "velocity"):
-        posed = bonded.pose(form)
-        found = posed.solve("clarabel")
-        assert found.ok
-        assert np.any(found.f < 0.0)
+        formulation = bonded.pose(form)
+        solution = formulation.solve("clarabel")
+        assert solution.ok
+        assert np.any(solution.f < 0.0)
         if form == "force":
-            np.testing.assert_allclose(posed.forces.value, found.f, rtol=1e-9)
+            np.testing.assert_allclose(formulation.forces.value, solution.f, rtol=1e-9)
     explicit = bonded.pose("force", alpha=0.0)
     np.testing.assert_allclose(explicit.forces.value, explicit.solve("osqp").f)
     alone = dataclasses.replace(
@@ -325,14 +332,14 @@ def test_a_moving_wall_shifts_the_gap_by_its_way_to_alpha():
 def test_short_steps_are_certified_in_units_of_the_contact_force(h, form):
     """Where contacts yield a little in a step, a force off by 1e-5 of itself is no answer."""
     step = ball(phi=[-1e-3], dt=h, stiffness=1e6)
-    posed = cdopt.VariationalStep(step, [-1.0], form=form)
-    exact = posed.solve("newton")
+    formulation = cdopt.VariationalStep(step, [-1.0], form=form)
+    exact = formulation.solve("newton")
     assert exact.f[0] == pytest.approx(1000.0, rel=0.02)
     assert exact.certificate.worst < 1e-9
-    off = cdopt.certify(posed.data, exact.iterate.motion, exact.iterate.forces * (1.0 + 1e-5))
+    off = cdopt.certify(formulation.data, exact.iterate.motion, exact.iterate.forces * (1.0 + 1e-5))
     assert off["law"] == pytest.approx(1e-5, rel=0.05)
     assert not off.ok
-    modelled = posed.solve("clarabel")
+    modelled = formulation.solve("clarabel")
     assert modelled.ok
     assert modelled.f[0] == pytest.approx(exact.f[0], rel=1e-6)
     assert modelled.mom[0] == pytest.approx(exact.mom[0], rel=1e-8)

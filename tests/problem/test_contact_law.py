@@ -43,11 +43,11 @@ def test_overlap_is_the_derivative_of_the_conjugate(k: float, p: float, c: float
 
 @given(stiffness, powers, overlaps, st.floats(0.0, 1e3))
 def test_fenchel_young(k: float, p: float, c: float, f: float) -> None:
-    one = law(k, p)
-    total = one.energy(np.array([c])) + one.conjugate(np.array([f]))
+    w = law(k, p)
+    total = w.energy(np.array([c])) + w.conjugate(np.array([f]))
     assert total[0] >= c * f - 1e-9 * (1.0 + abs(total[0]))
-    at = one.force(np.array([c]))
-    tight = one.energy(np.array([c])) + one.conjugate(at)
+    at = w.force(np.array([c]))
+    tight = w.energy(np.array([c])) + w.conjugate(at)
     np.testing.assert_allclose(tight, c * at, rtol=1e-9)
 
 
