@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cdopt
 from cdopt.backends import interior_point, rigid_multipliers
 from cdopt.backends.linalg import network
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -169,20 +168,14 @@ def test_masses_that_tie_bodies(seed: int) -> None:
         check_solved(rigid(B, feasible_gaps(seed, B), mass=sp.csr_array(S)))
 
 
-def test_zero_gaps_and_nothing_to_do() -> None:
-    for nb, nc in ((4, 8), (90, 200)):
-        B, body = couples_of(0, nb, nc)
-        run = check_solved(rigid(B, np.zeros(nc), body))
-        np.testing.assert_allclose(run.w, 0.0, atol=1e-10)
-
-
-@pytest.mark.parametrize("away", [1.0, 1e3, 1e6])
-def test_free_flight_needs_no_force(away: float) -> None:
+@pytest.mark.parametrize("away", [0.0, 1.0, 1e3, 1e6])
+def test_rest_and_free_flight_need_no_force(away: float) -> None:
     for nb, nc in ((4, 8), (90, 200)):
         B, body = couples_of(1, nb, nc)
         run = check_solved(rigid(B, away * np.random.default_rng(0).uniform(0.5, 1.0, nc), body))
-        np.testing.assert_allclose(run.f, 0.0, atol=1e-11)
         np.testing.assert_allclose(run.w, 0.0, atol=1e-10)
+        if away > 0.0:
+            np.testing.assert_allclose(run.f, 0.0, atol=1e-11)
 
 
 def test_one_contact_far_beyond_the_others() -> None:
@@ -305,15 +298,6 @@ def test_equal_contacts_share_equally(nb: int, power: float) -> None:
     np.testing.assert_allclose(shares, np.tile(once / 3.0, (3, 1)), atol=1e-8 * once.max())
 
 
-@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-def test_pyramids_as_known_from_elsewhere(material: str) -> None:
-    problem = cdopt.bank.load(f"pyramid-{material}:n=10")
-    step, law = problem.step, PowerLaw(problem.step.stiffness, problem.power)
-    found = forces(truss(sp.csr_array(step.B), -step.F_ext, law, step.dof_body))
-    exact = problem.references["f_compatible"]
-    np.testing.assert_allclose(found, exact, atol=1e-8 * exact.max())
-
-
 @pytest.mark.slow
 def test_a_truss_of_bodies_of_unlike_size() -> None:
     """Spheres with three dofs beside bodies with six."""
@@ -337,12 +321,12 @@ def no_success(posed: NetworkProblem, start: np.ndarray | None = None) -> None:
     assert run.residual > 1e-7
 
 
-@pytest.mark.parametrize("m", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("m", [3, 300])
 @pytest.mark.parametrize("depth", [1e-6, 1.0, 1e6])
 def test_bodies_squeezed_between_walls(m: int, depth: float) -> None:
     """A row of bodies that has no room."""
     B = sp.diags_array([1.0, -1.0], offsets=[0, -1], shape=(m + 1, m))
-    no_success(rigid(sp.csr_array(B), np.full(m + 1, -depth)))
+    no_success(rigid(sp.csr_array(B), np.full(m + 1, -depth), np.arange(m) // 3))
 
 
 def test_contacts_that_contradict_each_other() -> None:
