@@ -100,10 +100,15 @@ class _Piece(NamedTuple):
 
 
 def painted(meshes: Meshes, state: State, camera: Camera) -> list[Face]:
-    """The flat faces that look at the reader, and silhouettes of round pieces; farthest first.
+    """The faces to draw: outlines in the plane; in space the visible flat faces, and silhouettes.
 
-    A piece covers another if a plane of a face says so, and else if it is nearer in the mean.
+    In space the farthest come first. A piece covers another if a plane of a face separates them so,
+    and else if it is nearer in the mean.
     """
+    if state.dim == 2:
+        rings = meshes.faces(meshes.placed(state)[:, :2])
+        outlines = zip(meshes.outlines, meshes.piece_body, strict=True)
+        return [Face(rings[k], 1.0, int(body)) for k, body in outlines]
     corners = meshes.placed(state)
     flat, near, _ = camera.project(corners)
     rings = meshes.faces(flat)

@@ -142,19 +142,15 @@ def _solids(axes: Axes, solids: Solids, frame: Frame, camera: Camera) -> None:
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba_array
 
-    meshes, fixed = solids.meshes, solids.scene.bodies.fixed
-    if solids.scene.dim == 2:
-        outlines = meshes.faces(meshes.placed(frame.state)[:, :2])
-        rings, bodies = [outlines[k] for k in meshes.outlines], meshes.piece_body
-        bright = np.ones(len(rings))
-    else:
-        faces = painted(meshes, frame.state, camera)
-        rings, bodies = [face.ring for face in faces], np.array([face.body for face in faces], int)
-        bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in faces])
-    colours = to_rgba_array(np.where(fixed[bodies], FIXED, BODY).tolist())[:, :3]
+    faces = painted(solids.meshes, frame.state, camera)
+    fixed = solids.scene.bodies.fixed[[face.body for face in faces]]
+    bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in faces])
+    colours = to_rgba_array(np.where(fixed, FIXED, BODY).tolist())[:, :3]
     edges: dict[str, Any] = {"edgecolors": EDGE, "linewidths": 0.6, "joinstyle": "round"}
     shades = bright[:, None] * colours
-    polygons = PolyCollection(rings, facecolors=shades, zorder=0.8, gid="solids", **edges)
+    polygons = PolyCollection(
+        [face.ring for face in faces], facecolors=shades, zorder=0.8, gid="solids", **edges
+    )
     axes.add_collection(polygons, autolim=False)
 
 

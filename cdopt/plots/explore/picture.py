@@ -38,7 +38,7 @@ def of_bodies(
     shapes = [  # fixed balls are supports, and lie below the bodies that rest on them
         *_walls(solids, state, view),
         *(ball for ball in balls if ball["fixed"]),
-        *_solids(solids, state, view),
+        *_solids(solids, state),
         *(ball for ball in balls if not ball["fixed"]),
     ]
     points, normals = np.asarray(posed.points)[contacts], np.asarray(posed.normals)[contacts]
@@ -96,19 +96,12 @@ def _view(dim: int) -> FloatArray:
     return axes.T * np.array([[1.0], [-1.0]])
 
 
-def _solids(solids: Solids, state: State, view: FloatArray) -> list[dict[str, Any]]:
+def _solids(solids: Solids, state: State) -> list[dict[str, Any]]:
     """Outlines of bodies that are no spheres; in space their visible faces, far ones first."""
-    meshes, fixed = solids.meshes, solids.scene.bodies.fixed
-    if solids.scene.dim == 2:
-        rings = meshes.faces(meshes.placed(state)[:, :2] @ view.T)
-        outlines = [rings[face] for face in meshes.outlines]
-        owners = meshes.piece_body.tolist()
-    else:
-        faces = painted(meshes, state, _camera(3))
-        outlines, owners = [f.ring * [1.0, -1.0] for f in faces], [f.body for f in faces]
+    fixed = solids.scene.bodies.fixed
     return [
-        {"outline": outline.tolist(), "fixed": bool(fixed[body])}
-        for outline, body in zip(outlines, owners, strict=True)
+        {"outline": (face.ring * [1.0, -1.0]).tolist(), "fixed": bool(fixed[face.body])}
+        for face in painted(solids.meshes, state, _camera(state.dim))
     ]
 
 
