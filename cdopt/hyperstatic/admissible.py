@@ -3,7 +3,7 @@
 A contact is *closed* when its gap is zero at the end of the step, *loaded* when it carries force
 in the answer at hand, and *loadable* when it carries force in some admissible answer. Only on
 loadable contacts does a self-stress state mean that forces can differ. A closed contact that no
-motion opens or closes, between two fixed bodies, is a self-stress state of its own.
+motion opens or closes, between two fixed bodies, is itself a self-stress state.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Block(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Verdict(Frozen):
-    """What the closed network determines, at given tolerances.
+    """Rank, loadable contacts and unique forces of a closed network.
 
     Attributes
     ----------
@@ -150,23 +150,23 @@ def loadable_of(
     return can, rank.rank_of(sp.csr_array(B[can]), rank_tol)
 
 
-def _opened(shut: sp.csr_array, idle: sp.csr_array) -> BoolArray:
-    """(ni,) idle contacts that some motion opens which keeps ``shut`` closed and closes none.
+def _opened(closed: sp.csr_array, idle: sp.csr_array) -> BoolArray:
+    """(ni,) idle contacts that some motion opens which keeps ``closed`` shut and closes none.
 
-    The linear program max Σ s, 0 ≤ s ≤ 1, shut u = 0, idle u ≥ s has s in {0, 1} at its optimum.
+    The linear program max Σ s, 0 ≤ s ≤ 1, closed u = 0, idle u ≥ s has s in {0, 1} at its optimum.
     """
-    nu, ni = shut.shape[1], idle.shape[0]
+    nu, ni = closed.shape[1], idle.shape[0]
     answer = linprog(
         np.concatenate([np.zeros(nu), -np.ones(ni)]),
         A_ub=sp.hstack([-idle, sp.eye_array(ni)], format="csr"),
         b_ub=np.zeros(ni),
-        A_eq=sp.hstack([shut, sp.csr_array((shut.shape[0], ni))], format="csr"),
-        b_eq=np.zeros(shut.shape[0]),
+        A_eq=sp.hstack([closed, sp.csr_array((closed.shape[0], ni))], format="csr"),
+        b_eq=np.zeros(closed.shape[0]),
         bounds=[(None, None)] * nu + [(0.0, 1.0)] * ni,
     )
     if answer.x is None or answer.status != 0:
         raise SolveFailed(
-            "no verdict on which contacts can carry force",
+            "the linear program for the contacts that can carry force failed",
             backend="highs",
             status=str(answer.message),
         )

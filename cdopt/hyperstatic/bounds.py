@@ -50,7 +50,7 @@ _ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class FreeNetwork(Frozen):
-    """A network of contacts whose forces can differ, in its own units.
+    """A network of contacts whose forces can differ, in units of what acts on it.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ def _equations(
 ) -> tuple[IntArray, sp.csr_array, FloatArray]:
     """Rows of a part to bound, what their forces must keep, and each one's share of the unit.
 
-    Where some take part in the states by very little, the equations are written anew: the loose
-    forces keep the complement of the states, and each tight one follows them.
+    Where some take part in the states by very little, other equations replace those of B: the loose
+    forces change along the states alone, and each tight force is a linear function of them.
     """
     tight = verdict.tight[part.contacts[rows]]
     can = np.flatnonzero(verdict.loadable[part.contacts])
@@ -163,7 +163,7 @@ def _scaled(
     """One network in units of what acts, times the contacts' ``ratio``."""
     gradient = sp.csr_array(gradient)
     B = sp.csr_array(gradient[:, np.unique(gradient.indices)])
-    plain = ratio == 1.0  # the other rows are in shares of their own already
+    plain = ratio == 1.0  # the other rows have a unit already
     top = float(forces[plain].max(initial=0.0))
     unit = np.minimum(acting, top) if top > 0.0 else acting
     unit = np.where(plain, unit, top or float(acting.max()))

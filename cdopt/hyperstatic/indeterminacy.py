@@ -1,4 +1,4 @@
-"""indeterminacy(): which forces of a contact step are determined, and how far the others range."""
+"""indeterminacy(): which forces of a contact step are unique, and the range of the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cdopt.problem.solution import StepSolution
 _BLUR = 10.0  # forces below so many of the classic step's residuals may be zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
-_SOLVER = "newton"  # of cdopt's own backends the sharpest, for forces that only just touch
+_SOLVER = "newton"  # the most accurate of cdopt's backends
 _STAGES = ("classic", "compatible", "rank", "bounds")
 _WIDE = 1e-7  # a narrower interval, over what acts on its contact, is one force
 _ROWS = 12  # contacts that printing a report shows
@@ -119,9 +119,9 @@ class Indeterminacy(Verdict, Bounds):
         self-stress state involves the contact by more than 1e-7 of its other forces.
         """
         certificate = self.classic.certificate
-        blur = _WIDE if certificate is None else max(_WIDE, 100.0 * certificate.worst)
+        share = _WIDE if certificate is None else max(_WIDE, 100.0 * certificate.worst)
         with np.errstate(invalid="ignore"):
-            narrow = self.width <= blur * self.unit
+            narrow = self.width <= share * self.unit
         return read_only(np.where(self.bounded & self.moving, narrow, self.tight))
 
     @cached_property
@@ -473,10 +473,10 @@ def _parts_of(
     exchange = data.exchange(first.v_next, np.asarray(first.f))
     acting = exchange.force
     unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
-    blurred = _BLUR * worst * np.minimum(exchange.speed / data.mobility, largest)
+    uncertain = _BLUR * worst * np.minimum(exchange.speed / data.mobility, largest)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
-    return parts, unit, np.maximum(max(tol, _BLUR * worst) * unit, blurred)
+    return parts, unit, np.maximum(max(tol, _BLUR * worst) * unit, uncertain)
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:

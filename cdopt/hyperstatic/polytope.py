@@ -147,7 +147,7 @@ def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: Flo
     """
     n, m = B.shape
     equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
-    ray = _solved(-np.ones(n), "whether forces are bounded", bounds=(0.0, 1.0), **equations)
+    ray = _solved(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
     ray = np.maximum(ray, 0.0)
     if ray.max(initial=0.0) > _RAY:
         left = float(np.abs(B.T @ ray).max(initial=0.0)) / float(ray.max())
@@ -214,7 +214,9 @@ def _solved(cost: FloatArray, what: str, **program: Any) -> FloatArray:
     """The solution of a linear program that decides ``what``."""
     answer = linprog(cost, **program)
     if answer.x is None or answer.status != 0:
-        raise SolveFailed(f"no verdict on {what}", backend="highs", status=str(answer.message))
+        raise SolveFailed(
+            f"the linear program for {what} failed", backend="highs", status=str(answer.message)
+        )
     return np.asarray(answer.x)
 
 

@@ -176,7 +176,7 @@ def recover_stiffness(
 
 @dataclass(eq=False)
 class _Model:
-    """Forces as a function of θ = log k, compared with measurements; the last θ is kept.
+    """Forces as a function of θ = log k, compared with measurements; the last θ is cached.
 
     Attributes
     ----------

@@ -56,7 +56,7 @@ class Point(NamedTuple):
     error : ‖f − f_limit‖ / ‖f_limit‖ over the contacts of both.
     noise : relative change of the forces when positions change by one in their last digit.
     unrest : relative change of the forces when what is left out of balance is balanced.
-    trouble : why it is not at rest, or says nothing of the limit; "" where all is well.
+    trouble : why it is not at rest, or not comparable with the limit; "" where neither.
     steps : time steps, passes or iterations. seconds : wall-clock time.
     """
 

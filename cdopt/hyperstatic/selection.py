@@ -95,7 +95,7 @@ class Selected:
     label : the backend, numbered where it occurs twice.
     ok : whether its certificate holds.
     largest : its largest force, N.
-    mean_position : mean of its forces' places in their intervals, 0 lower end to 1 upper end;
+    mean_position : mean of its forces' positions in their intervals, 0 lower end to 1 upper end;
         not-a-number where no bounded interval is known.
     at_lower, at_upper : how many forces are at an end of their interval.
     outside : N, how far the worst force is outside its interval.
@@ -139,7 +139,7 @@ class Selection:
 
     @property
     def position(self) -> FloatArray:
-        """(solutions, nc) place of each force in its interval, as ``Indeterminacy.position``."""
+        """(solutions, nc) position of each force in its interval, as ``Indeterminacy.position``."""
         positions = [self.report.position(f) for f in self.forces]
         return np.stack(positions) if positions else np.zeros((0, self.report.nc))
 
@@ -184,7 +184,7 @@ class Selection:
             numbers = f"{r.largest:>11.4g}{r.mean_position:>11.3f}{r.at_lower:>11}{r.at_upper:>11}"
             numbers += "".join(f"{d:>11.1e}" for d in distances)
             lines.append(f"{r.label:<{width}}{numbers}" + ("" if r.ok else "  not certified"))
-        key = "largest force [N]; mean place in the interval; forces at its ends; distance from "
+        key = "largest force [N]; mean position in the interval; forces at its ends; distance from "
         return "\n".join([*lines, "", key + "the compatible, minimum-norm and central forces"])
 
 

@@ -60,9 +60,9 @@ def crossed(name: str, power: float, *methods: str):
 def notch(below: float, kappa_power: float = 2.0) -> Scene:
     """A disc in the notch of two fixed discs; a third fixed one a little lower than it."""
     high = np.sqrt(1.0 - 0.6**2)
-    held = [[-0.6, 0.0], [0.6, 0.0], [0.0, high - 1.0 - below]]
+    fixed = [[-0.6, 0.0], [0.6, 0.0], [0.0, high - 1.0 - below]]
     return Scene(
-        [Spheres(held, 0.5, fixed=True, material="s"),
+        [Spheres(fixed, 0.5, fixed=True, material="s"),
          Body(Sphere(0.5), [0.0, high], mass=1.0, material="s")],
         dim=2, power=kappa_power, materials=[Material(name="s", stiffness=2.0)],
     )  # fmt: skip

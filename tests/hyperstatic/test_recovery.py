@@ -74,14 +74,14 @@ def test_noise_gives_the_error_that_is_reported() -> None:
     """Over many draws the logarithm of a ratio scatters as its standard error says."""
     f = measured(TABLE, LOADS, TRUE)
     rng = np.random.default_rng(11)
-    off, said = [], []
+    errors, reported = [], []
     for _ in range(30):
         result = cdopt.recover_stiffness(TABLE, LOADS, f + 0.01 * rng.standard_normal(f.shape))
         ratio, error = result.ratio(1, 2)
-        off.append(np.log(ratio / (TRUE[1] / TRUE[2])))
-        said.append(error)
-    scatter = float(np.sqrt(np.mean(np.square(off))))
-    assert scatter == pytest.approx(np.mean(said), rel=0.3)
+        errors.append(np.log(ratio / (TRUE[1] / TRUE[2])))
+        reported.append(error)
+    scatter = float(np.sqrt(np.mean(np.square(errors))))
+    assert scatter == pytest.approx(np.mean(reported), rel=0.3)
     assert scatter > 1e-3
 
 
