@@ -334,18 +334,11 @@ def arch(
         _wedge(left, right, inner, outer, None if dim == 2 else deep)
         for left, right in pairwise(joints.tolist())
     ]
+    masses = push * np.diff(np.tan(joints)) / GRAVITY
     names = cycled(materials)
     wedges = [
-        Body(
-            stone,
-            stone.centre,
-            mass=push * float(np.tan(right) - np.tan(left)) / GRAVITY,
-            material=names[k % len(names)],
-            name=f"voussoir {k}",
-        )
-        for k, (stone, left, right) in enumerate(
-            zip(stones[1:-1], joints[1:-2], joints[2:-1], strict=True)
-        )
+        Body(stone, stone.centre, mass=mass, material=names[k % len(names)], name=f"voussoir {k}")
+        for k, (stone, mass) in enumerate(zip(stones[1:-1], masses[1:-1].tolist(), strict=True))
     ]
     abutments = [
         Body(stone, stone.centre, fixed=True, name=f"{side} abutment")
