@@ -82,6 +82,7 @@ class SphereStepper:
         iterations, worst = np.zeros(2), np.zeros(2)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
+            """Up to n steps; linear systems that the compiled loop asks for are solved here."""
             done = 0
             while True:
                 outcome, some = integrate.variational(arrays, n - done, iterations, worst)
@@ -103,6 +104,7 @@ class SphereStepper:
         start, force = force, force.copy()
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
+            """Up to n steps, which carry ``force`` on."""
             outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n)
             return outcome
 
