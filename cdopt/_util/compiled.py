@@ -29,8 +29,16 @@ Result = TypeVar("Result")
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """A loop that Python calls, with numba's options."""
-    make: Callable[[Function], Function] = njit(cache=True, error_model="numpy", **options)
+    """A loop that Python calls, with numba's options; not kept where no folder can be written."""
+
+    def make(function: Function) -> Function:
+        loop: Function
+        try:
+            loop = njit(cache=True, error_model="numpy", **options)(function)
+        except RuntimeError:  # numba's, if it finds no folder for its files
+            loop = njit(error_model="numpy", **options)(function)
+        return loop
+
     return make
 
 

@@ -272,7 +272,7 @@ class Ensemble(Frozen):
         chains, draws, nc = self.samples.shape
         if not self.parts:
             return f"Ensemble({nc} contacts, one point: {self.verdict})"
-        what = f"{chains} chains of {draws:,} draws in {self.dimension} dimensions, {nc} contacts"
+        what = f"{chains} chains of {draws:,} draws, dimension {self.dimension}, {nc} contacts"
         return f"Ensemble({what}; {self.verdict})"
 
 
