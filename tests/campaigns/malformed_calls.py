@@ -32,7 +32,7 @@ from cdopt._util.errors import CdoptError
 from . import specimens
 
 FORBIDDEN = ("escapes", "hangs", "crashes")
-SECONDS = 20  # of processor time, whatever else the machine does
+SECONDS = 60  # of processor time, whatever else the machine does; a first call compiles its loops
 WAIT = 120  # seconds until a call that computes nothing is given up
 MEMORY = 6 * 2**30  # bytes of address space beyond what the process has
 CHUNK = 2000

@@ -19,7 +19,7 @@ def test_the_ensemble_of_the_beam(tmp_path: Path) -> None:
     target = tmp_path / "beam.png"
     result = run("ensemble", "beam-uniform", "--solver", "lcp", "--plot", target)
     assert result.exit_code == 0
-    assert "1 dimensions" in result.stdout
+    assert "dimension 1" in result.stdout
     assert "converged" in result.stdout
     (line,) = [x.split() for x in result.stdout.splitlines() if x.strip().startswith("middle")]
     assert float(line[1]) == pytest.approx(5.0, abs=0.3)
