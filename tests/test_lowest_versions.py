@@ -21,7 +21,7 @@ VERSIONS = {  # of the packages, for each Python
 CHOSEN = (
     "tests/problem/test_mass.py",
     "tests/test_linear_program.py",
-    "tests/cli/test_bounds_command.py::test_picture",
+    "tests/cli/test_bounds_command.py::test_beam_with_solvers_and_a_picture",
     "tests/backends/test_modelled.py",
     "tests/_util/test_hostile_pages.py",
     "tests/hyperstatic/test_weak_couplings.py::test_a_tile_on_four_legs_and_on_three",
