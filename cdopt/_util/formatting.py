@@ -14,8 +14,19 @@ def count(number: int, noun: str) -> str:
 
 
 def short(number: float, digits: int = 4) -> str:
-    """A number with few digits; a dash for a number that is not finite."""
-    return f"{number:.{digits}g}" if math.isfinite(number) else "–"
+    """A number with few digits, thousands in groups; a dash for one that is not finite."""
+    return f"{number:,.{digits}g}" if math.isfinite(number) else "–"
+
+
+def significant(number: float, digits: int = 3) -> str:
+    """A number to so many digits, final zeros too: "2.00", "946", "1,400", "3.1e-05"."""
+    if not math.isfinite(number):
+        return "–"
+    if number != 0.0 and not 1e-3 <= abs(number) < 1e6:
+        return f"{number:.{digits - 1}e}"
+    rounded = float(f"{number:.{digits}g}")
+    before = math.floor(math.log10(abs(rounded))) + 1 if rounded else 1
+    return f"{rounded:,.{max(digits - before, 0)}f}"
 
 
 def seconds(duration: float) -> str:

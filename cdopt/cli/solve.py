@@ -86,7 +86,7 @@ def _draw(named: NamedProblem, solutions: SolutionSet, path: str) -> None:
     compared = _compared(solutions)
     everything = [*solutions, *([compared.compatible] if compared else [])]
     if any(s is not None and s.f is not None and s.f.size for s in everything):
-        output.save_picture(cdopt.plots.story(named.step, solutions), path)
+        output.save_picture(cdopt.plots.story(named.step, solutions, bodies=named.bodies), path)
     else:
         typer.echo("no picture: there are no contact forces", err=True)
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_HEIGHT = 3.9  # inches
+_HEIGHT = 5.0  # inches
+_KEY = 1.9  # inches, of the legends and what stands above and below the panels
 _LOOKS: dict[str, tuple[str, str, float, Any]] = {  # name, colour, marker, its size, dash
     "quasi-static": ("#1a1a1a", "o", 4.0, "-"),
     "variational": ("#0072B2", "s", 8.5, (0, (4, 1.6))),
@@ -70,7 +71,7 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
         if not all(line.used.all() for line in lines):
             style = {"markerfacecolor": "none", "markeredgecolor": QUIET, "markersize": 4.0}
             handles.append(canvas.line_key("not fitted", linestyle="none", marker="o", **style))
-        canvas.legend(axes, handles, "lower left", handlelength=3.0, labelspacing=0.65)
+        canvas.legend_below(axes, handles, _HEIGHT - _KEY, handlelength=3.0)
     _slope_triangle(left, bridge.lines[0], bridge.expected, _exponent(bridge.power))
     _slope_triangle(right, bridge.one_step, 1.0, "1")
     _overlaps(left, bridge)

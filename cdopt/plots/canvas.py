@@ -15,7 +15,7 @@ import numpy as np
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import one_line
+from cdopt._util.formatting import one_line, significant
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
 from cdopt.problem.contact_step import Step
@@ -188,6 +188,12 @@ def legend(target: Any, handles: Iterable[Any], loc: str, **style: Any) -> None:
     target.legend(handles=list(handles), loc=loc, **style)
 
 
+def legend_below(axes: Axes, handles: Iterable[Any], inches: float, **style: Any) -> None:
+    """A legend under the label of a panel that is about so many ``inches`` high."""
+    place = {"bbox_to_anchor": (0.0, -0.48 / inches), "borderaxespad": 0.0}
+    legend(axes, handles, "upper left", **place, **style)
+
+
 # --- texts -----------------------------------------------------------------------------
 
 
@@ -248,7 +254,7 @@ def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None =
     """Three texts over a panel: solver, its status, and a note, by default its largest force."""
     style = COMPATIBLE if strong else look(solution.backend)
     if note is None:
-        note = f"max {largest_force(solution):#.3g} N"
+        note = f"max {significant(largest_force(solution))} N"
     if strong:
         description = "what elastic contacts carry" if solution.ok else "not certified"
     else:

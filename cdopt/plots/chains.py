@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, choice
+from cdopt._util.checks import FloatArray, IntArray, choice
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
-from cdopt.plots.palette import BAND, BODY, EDGE, FIXED, RULE, force_colours
+from cdopt.plots.bodies import box_of, draw_bodies, draw_discs
+from cdopt.plots.palette import BAND, EDGE, RULE, force_colours
 from cdopt.plots.projection import VIEWS, Camera
 from cdopt.plots.segments import ContactSegments, contact_segments
+from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +39,7 @@ def force_chains(
     *,
     report: Indeterminacy | None = None,
     view: str = "side",
+    bodies: tuple[Scene, State] | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -53,6 +57,7 @@ def force_chains(
         admissible force, and dashed edges mark those without end. Forces are scaled to suit.
     view : of steps in space: "side" (x to the right, z up), "isometric" (parallel, from above)
         or "perspective", where nearer lines are larger and pass in front.
+    bodies : the scene of the step and its state, drawn behind the lines.
 
     Raises
     ------
@@ -64,11 +69,17 @@ def force_chains(
     upper = None if report is None else canvas.intervals_of(report, step.nc)[1]
     top = canvas.largest([f for _, f in shown])
     columns = canvas.grid_columns(len(shown))
-    chains = Chains(net, canvas.WIDTH / columns, top, Camera.facing(net.ends, view), upper=upper)
+    camera, box, solids = Camera.facing(net.ends, view), None, None
+    if bodies is not None:
+        solids, state = Solids.of(bodies[0], bodies[1].position), bodies[1]
+        box, net = box_of(solids, state, camera), ContactSegments.bare(net.start, net.end)
+    chains = Chains(net, canvas.WIDTH / columns, top, camera, box=box, upper=upper)
     width, height = np.ptp(chains.box, axis=0)
     height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
     figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5)
     for panel, (solution, f) in zip(axes, shown, strict=True):
+        if solids is not None:
+            draw_bodies(panel, solids, state, camera)
         chains.draw(panel, f)
         canvas.emphasise(panel, solution is compatible)
         canvas.caption(panel, solution, solution is compatible)
@@ -193,14 +204,3 @@ class Chains:
         style = {"capstyle": "butt", "linewidths": width, **style}
         lines = LineCollection(list(self.segments[contacts]), gid=gid, **style)
         axes.add_collection(lines, autolim=False)
-
-
-def draw_discs(
-    axes: Axes, camera: Camera, centres: FloatArray, radii: FloatArray, fixed: BoolArray
-) -> None:
-    """Round bodies: filled discs, fixed ones darker; in perspective faint outlines."""
-    flat, near, larger = camera.project(centres)
-    order = np.argsort(near)
-    colours: Any = np.where(fixed, FIXED, BODY)[order].tolist()
-    style = {"facecolors": "none" if camera.deep else colours, "zorder": 1, "gid": "bodies"}
-    canvas.add_discs(axes, flat[order], (radii * larger)[order], **style)

@@ -100,7 +100,7 @@ def force_histograms(
         canvas.caption(panel, solution, solution is compatible, note)
     axes[0].set_xlim(0.0, 1.02 * top)
     if reference is not None:
-        canvas.legend(axes[0], axes[0].get_legend_handles_labels()[0], "upper right")
+        canvas.legend(figure, axes[0].get_legend_handles_labels()[0][-1:], "outside lower left")
     canvas.axis_labels(figure, "contact force [N]", "number of contacts")
     canvas.headline(figure, title, subtitle)
     return figure

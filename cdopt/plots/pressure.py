@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 
 from cdopt._util.checks import FloatArray, IntArray, vector
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import significant
 from cdopt.plots import canvas
 from cdopt.plots.palette import INK, QUIET, force_colours
 from cdopt.plots.segments import contact_segments, without_walls
@@ -173,7 +174,7 @@ def floor_pressure_grid(
 
 
 def _note(pressure: FloatArray, unit: str) -> str:
-    return f"max {pressure.max(initial=0.0):#.3g} {unit}"
+    return f"max {significant(float(pressure.max(initial=0.0)))} {unit}"
 
 
 def _draw(

@@ -76,13 +76,16 @@ def write(
             save(figure, target / f"{picture.name}{ending}")
         address = documents.picture((target / f"{picture.name}.svg").read_bytes(), "svg+xml")
         embedded.append({"name": picture.name, "caption": picture.caption, "address": address})
-    content = {"tables": every, "limits": limits, "facts": known, "pictures": embedded}
-    write_text(target / PAGE, documents.render("study.html", title=title, **content))
+    filled = [table for table in every if table.rows]
+    contents = [*((table.name, table.title) for table in filled), ("limitations", "Limitations")]
+    content = {"tables": filled, "limits": limits, "facts": known, "pictures": embedded}
+    page = documents.render("study.html", title=title, contents=contents, **content)
+    write_text(target / PAGE, page)
     heading, bullets = markdown_cell(title), [f"- {markdown_cell(limit)}" for limit in limits]
     text = [f"# {heading}", ""]
     for picture in shown:
         text += [f"![{picture.name}]({picture.name}.svg)", "", markdown_cell(picture.caption), ""]
-    text += [table.markdown() for table in every]
+    text += [table.markdown() for table in filled]
     text += ["## Limitations", "", *bullets, "", "## How it was made", ""]
     text += [f"- {markdown_cell(f'{name}: {fact}')}" for name, fact in known.items()]
     write_text(target / TEXT, "\n".join([*text, ""]))

@@ -11,9 +11,10 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.plots import canvas
-from cdopt.plots.chains import Chains, draw_discs
-from cdopt.plots.palette import BODY, EDGE, FIXED, INK, QUIET
-from cdopt.plots.projection import Camera, painted
+from cdopt.plots.bodies import box_of, draw_bodies
+from cdopt.plots.chains import Chains
+from cdopt.plots.palette import EDGE, INK, QUIET
+from cdopt.plots.projection import Camera
 from cdopt.plots.segments import ContactSegments
 from cdopt.plots.solids import Solids
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _WIDE, _TALL = 9.2, 4.6  # inches
 _KINDS = {"compatible": "what elastic contacts carry", "classic": "an admissible answer"}
-_SHADE = 0.78  # of its colour, of a face turned from the light
 _FLOOR = 1e-12  # of a body's half-width: overlaps below it are round-off
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}
 
@@ -103,55 +103,12 @@ def _chains(
     """Bodies and, over them, lines as wide and dark as their forces."""
     dim, state = solids.scene.dim, frame.state
     camera = Camera.facing(np.stack([solids.low, solids.high])[:, :dim], "perspective")
-    box = _box(solids, frame, camera)
-    for patch in solids.patches(state):
-        if dim == 2:
-            axes.plot(*patch[:, :2].T, color=QUIET, linewidth=1.2, zorder=0.9)
-        else:
-            corners = camera.project(patch)[0].T
-            axes.fill(*corners, color=FIXED, alpha=0.35, linewidth=0, zorder=0.5)
-    _solids(axes, solids, frame, camera)
-    fixed = solids.scene.bodies.fixed[solids.balls]
-    draw_discs(axes, camera, state.position[solids.balls], solids.radii, fixed)
+    box = box_of(solids, state, camera)
+    draw_bodies(axes, solids, state, camera)
     lines = solids.lines(frame)[f > 0.0][:, :, :dim]
-    none = np.zeros((0, dim)), np.zeros(0), np.zeros(0, dtype=bool)
-    net = ContactSegments(lines[:, 0], lines[:, 1], *none)
+    net = ContactSegments.bare(lines[:, 0], lines[:, 1])
     Chains(net, inches, top, camera, box=box).draw(axes, f[f > 0.0])
     axes.axis("off")
-
-
-def _box(solids: Solids, frame: Frame, camera: Camera) -> FloatArray:
-    """Lower left and upper right corner of what is drawn, m."""
-    dim = solids.scene.dim
-    reach = solids.scene.bodies.reach
-    bounded = np.isfinite(reach)
-    centres, _, larger = camera.project(frame.state.position[bounded][:, :dim])
-    wide = (reach[bounded] * larger)[:, None]
-    walls = camera.project(solids.patches(frame.state).reshape(-1, 3)[:, :dim])[0]
-    corners = np.concatenate([centres - wide, centres + wide, walls])
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    margin = 0.04 * max(float((high - low).max()), 1e-12)
-    return np.stack([low - margin, high + margin])
-
-
-def _solids(axes: Axes, solids: Solids, frame: Frame, camera: Camera) -> None:
-    """Bodies that are no spheres: outlines in the plane; in space visible faces, far ones first.
-
-    Flat faces have edges and are shaded by how they are turned; round pieces are silhouettes.
-    """
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import to_rgba_array
-
-    faces = painted(solids.meshes, frame.state, camera)
-    fixed = solids.scene.bodies.fixed[[face.body for face in faces]]
-    bright = np.array([_SHADE + (1.0 - _SHADE) * face.light for face in faces])
-    colours = to_rgba_array(np.where(fixed, FIXED, BODY).tolist())[:, :3]
-    edges: dict[str, Any] = {"edgecolors": EDGE, "linewidths": 0.6, "joinstyle": "round"}
-    shades = bright[:, None] * colours
-    polygons = PolyCollection(
-        [face.ring for face in faces], facecolors=shades, zorder=0.8, gid="solids", **edges
-    )
-    axes.add_collection(polygons, autolim=False)
 
 
 # --- over time -------------------------------------------------------------------------

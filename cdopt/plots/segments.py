@@ -39,6 +39,12 @@ class ContactSegments:
         """(2 nc, 2 or 3) both ends of all segments, m."""
         return np.concatenate([self.start, self.end])
 
+    @staticmethod
+    def bare(start: FloatArray, end: FloatArray) -> ContactSegments:
+        """Segments from ``start`` to ``end``, (nc, 2 or 3) m, without bodies."""
+        none = np.zeros((0, start.shape[1])), np.zeros(0), np.zeros(0, dtype=bool)
+        return ContactSegments(start, end, *none)
+
 
 def contact_segments(step: Step) -> ContactSegments:
     """Segments of a step's contacts, along their normals.

@@ -13,6 +13,7 @@ from cdopt.plots.distributions import force_distributions
 from cdopt.plots.intervals import force_intervals
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene, State
 from cdopt.study.comparison import Comparison
 from cdopt.study.solution_set import DISAGREE, SolutionSet
 
@@ -28,6 +29,7 @@ def story(
     comparison: SolutionSet,
     title: str | None = None,
     subtitle: str | None = None,
+    bodies: tuple[Scene, State] | None = None,
 ) -> Figure:
     """The forces of several solvers on one problem, in the picture that suits its size.
 
@@ -39,6 +41,8 @@ def story(
     step : the step; None for a truss.
     comparison : what ``compare`` returned, or another set of solutions.
     title, subtitle : by default a summary of the comparison; empty for none.
+    bodies : the scene of the step and its state, drawn behind force chains; None draws only the
+        discs and spheres that the contacts tell of.
 
     Raises
     ------
@@ -58,7 +62,7 @@ def story(
     if contacts <= BARS_UP_TO:
         return force_bars(comparison, compatible, step, **texts)
     if step is not None and drawable and contacts <= CHAINS_UP_TO:
-        return force_chains(step, comparison, compatible, **texts)
+        return force_chains(step, comparison, compatible, bodies=bodies, **texts)
     return force_distributions(comparison, compatible, **texts)
 
 

@@ -97,7 +97,8 @@ def growth_with_size(
                 label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
             panel.loglog(x, y, label=label, **_style(name))
         _name(panel, family, "contacts", "time of the whole solve [s]")
-        panel.legend(fontsize=canvas.SMALL - 1.5, frameon=False, handlelength=1.6)
+        handles = panel.get_legend_handles_labels()[0]
+        canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
     canvas.headline(figure, title, subtitle)
     return figure
 

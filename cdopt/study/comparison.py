@@ -161,8 +161,9 @@ class Comparison(SolutionSet):
             contact = int(np.argmax(np.ptp(stacked, axis=0)))
             low, high = float(stacked[:, contact].min()), float(stacked[:, contact].max())
             what = f"the force at contact {contact}"
+        least, most = formatting.short(low), formatting.short(high)
         return (
-            f"{text}, yet {what} ranges from {low:.3g} N to {high:.3g} N: the contact forces are "
+            f"{text}, yet {what} ranges from {least} N to {most} N: the contact forces are "
             "not unique."
         )
 

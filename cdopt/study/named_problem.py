@@ -24,6 +24,7 @@ from cdopt.interop import fclib
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.scene import Scene, State
 from cdopt.scene.files import names_scene, open_scene, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
@@ -40,6 +41,7 @@ class NamedProblem:
     power : p of the contact energy.
     step : the contact step; None for a truss.
     truss : the data of a truss; None for a step.
+    bodies : the scene of the step and where its bodies are; None where it has none.
     """
 
     name: str
@@ -47,6 +49,7 @@ class NamedProblem:
     power: float
     step: Step | None = None
     truss: TrussData | None = None
+    bodies: tuple[Scene, State] | None = None
 
     @property
     def nc(self) -> int:
@@ -144,10 +147,11 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         return NamedProblem(text, family.about, chosen or family.power, step)
     if is_scene(text):
         scene = open_scene(text)
-        _, step, _ = at_rest(scene)
+        state, step, _ = at_rest(scene)
         step = step.replace(contact_ids=list(contact_names(scene, step)))
         title = f"{scene.title or scene.name or text}, at rest"
-        return NamedProblem(Path(text).name, title, chosen or scene.power, step)
+        name, exponent = Path(text).name, chosen or scene.power
+        return NamedProblem(name, title, exponent, step, bodies=(scene, state))
     if split(text)[0] not in bank.names():
         names = [*bank.names(), *shipped_scenes()]
         raise InvalidInput("problem", repr(text), f"a file, or {one_of_these(text, names)}")

@@ -84,6 +84,8 @@ def written(cell: Cell) -> str:
         return "–"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
     return short(cell, 3) if isinstance(cell, float) else str(cell)
 
 

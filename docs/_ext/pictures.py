@@ -191,7 +191,7 @@ def rigid_limit() -> Figure:
         forces.semilogx(kappas, [run.f[i] for run in runs], style, color=colour, markersize=4,
                         label=("left", "middle, three times as stiff", "right")[i])  # fmt: skip
     forces.set(xlabel="stiffness κ [N/m]", ylabel="force [N]", title="forces tend to a limit")
-    forces.legend(frameon=False)
+    figure.legend(loc="outside lower left", frameon=False, ncols=3)
     away = [float(np.abs(run.f - limit).max()) for run in runs]
     distance.loglog(kappas, away, "o-", color=palette.INK, markersize=3)
     distance.set(xlabel="stiffness κ [N/m]", ylabel="distance from it [N]",
@@ -210,7 +210,7 @@ def laws() -> Figure:
         force.plot(c, law.force(c), color=colour)
     energy.set(xlabel="overlap c", ylabel="energy w(c)", title="no pull where there is no overlap")
     force.set(xlabel="overlap c", ylabel="force w′(c)", title="Hertz starts soft and stiffens")
-    energy.legend(frameon=False)
+    figure.legend(loc="outside lower left", frameon=False, ncols=3)
     return figure
 
 
@@ -233,5 +233,5 @@ def integrator() -> Figure:
         axes.plot(dt * np.arange(1, 151), energies, color=colour, label=name)
     axes.set(xlabel="time [s]", ylabel="energy [J]", ylim=(0.0, None),
              title="a ball that bounces on an elastic floor, 20 ms a step")  # fmt: skip
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower left", frameon=False, ncols=3)
     return figure

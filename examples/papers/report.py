@@ -107,6 +107,8 @@ class Number:
     reference, ours : values; no reference where the paper gives none.
     kind : "number", "percent" or "count", how it is written.
     note : how it was computed, or its range.
+    comparable : whether the reference belongs to the same problem, so that a difference means
+        something.
     """
 
     group: str
@@ -115,11 +117,14 @@ class Number:
     ours: float
     kind: str = "number"
     note: str = ""
+    comparable: bool = True
 
     @property
     def difference(self) -> float | None:
-        """Ours less the reference."""
-        return None if self.reference is None else self.ours - self.reference
+        """Ours less the reference; None where they cannot be compared."""
+        if self.reference is None or not self.comparable:
+            return None
+        return self.ours - self.reference
 
     def cells(self) -> tuple[str, ...]:
         """Quantity, reference, ours, difference and note, as they stand in the table."""
@@ -146,7 +151,7 @@ def formatted(value: float | None, kind: str, sign: str = "") -> str:
     elif kind == "count":
         text = f"{round(value):{sign},}"
     else:
-        text = f"{value:{sign}.2e}" if 0.0 < abs(value) < 1e-3 else f"{value:{sign}.5g}"
+        text = f"{value:{sign}.2e}" if 0.0 < abs(value) < 1e-3 else f"{value:{sign},.5g}"
     return text.replace("-", "−")
 
 
@@ -228,13 +233,14 @@ class Report:
             size, address = "wide" if wide else "small", picture(content, "png")
             figures.append({"number": number, "caption": text, "size": size, "address": address})
         rows: list[str | tuple[str, ...]] = []
-        groups = [None, *(number.group for number in self.numbers)]
-        for before, number in zip(groups, self.numbers, strict=False):
-            rows += [number.group] if number.group != before else []
-            rows.append(number.cells())
+        for group in dict.fromkeys(number.group for number in self.numbers):
+            rows += [group, *(n.cells() for n in self.numbers if n.group == group)]
+        sections = [("numbers", f"{self.reference.capitalize()} and ours")]
+        sections += [("more", table.heading)] if table else []
         return documents.render(
             "reproduction.html",
             title=heading,
+            contents=sections,
             remarks=remarks,
             wanted=self.reference,
             header=self.columns,

@@ -308,9 +308,15 @@ def test_a_table_is_written_in_full_and_escaped() -> None:
     empty = Table("t", "T", "about", ("x",), ())
     assert "No such runs." in empty.markdown()
     text = documents.render(
-        "study.html", title="T", tables=[made, empty], pictures=[], limits=[], facts={}
+        "study.html",
+        title="T",
+        tables=[made],
+        pictures=[],
+        limits=[],
+        facts={},
+        contents=[("t", "B")],
     )
-    for words in ("a|b&lt;c&gt;", "A &amp; B", '<td class="n">–</td>', "No such runs."):
+    for words in ("a|b&lt;c&gt;", "A &amp; B", '<td class="n">–</td>', '<a href="#t">B</a>'):
         assert words in text
 
 

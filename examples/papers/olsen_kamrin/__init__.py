@@ -17,6 +17,7 @@ from .classic import answers, column
 from .dem import dem, uses_lammps
 from .figures import FIGURES
 from .numbers import classic_summary, classic_table, numbers
+from .pictures import UNIT
 from .pile import MATERIALS, PAPER_N, Pile, Settings
 
 __all__ = ["FIGURES", "Settings", "reproduce"]
@@ -87,7 +88,7 @@ def remarks(pile: Pile) -> list[str]:
     both = " and ".join(column(pile, solver).case.description for solver in ("apgd", "pgs"))
     certified = sum(answer.certified for answer in classic)
     return [
-        f"{size}. Forces and floor pressures are in units of a sphere's weight mg.",
+        f"{size}. Forces and floor pressures are in units of a sphere's weight {UNIT}.",
         f"The DEM columns come from {columns}.",
         f"Classic contact dynamics does not determine its forces. The columns are {both}; notes "
         "give the range over orders (given, reversed, shuffled) and starts (from zero, from the "

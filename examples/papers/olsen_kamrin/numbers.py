@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from cdopt._util.formatting import significant
+
 from ..report import Number
 from .beam import SUPPORTS, beams
 from .classic import Answer, answers, column
 from .dem import DAMPINGS, damping_effect, dem, uses_lammps
 from .figures import TABLE_ORDER, forces
+from .pictures import UNIT
 from .pile import FIRST_BACKENDS, HOOKE, PAPER_N, Pile
 
 NAMES = {"apgd": "APGD", "pgs": "PGS", "compatible": "compatible", "dem": "DEM"}
@@ -51,7 +54,7 @@ def _range(values: list[float], percent: bool = False) -> str:
     low, high = min(values), max(values)
     if percent:
         return f"{100 * low:+.0f} % to {100 * high:+.0f} % over {len(values)} runs"
-    return f"{low:#.2g} to {high:#.2g} over {len(values)} runs"
+    return f"{significant(low, 2)} to {significant(high, 2)} over {len(values)} runs"
 
 
 def _all_of(pile: Pile, solver: str) -> list[Answer]:
@@ -72,7 +75,8 @@ def _table_1(pile: Pile) -> list[Number]:
                 errors = [relative_error(pile.floor_forces(a.f), floor) for a in everything]
                 note = f"{column(pile, method).case.description}; {_range(errors)}"
             text = f"‖F − F_DEM‖ / ‖F_DEM‖ on the floor, {material.title}, {NAMES[method]}"
-            rows.append(Number("Table 1", text, paper, error, note=note))
+            same = pile.settings.n == PAPER_N
+            rows.append(Number("Table 1", text, paper, error, note=note, comparable=same))
     return rows
 
 
@@ -86,7 +90,8 @@ def _largest(pile: Pile) -> list[Number]:
             paper = LARGEST[method] if material is HOOKE else None
             text = f"largest force of {NAMES[method]} above DEM's, {material.title}"
             note = f"{everything[0].case.description}; {_range(above, percent=True)}"
-            rows.append(Number("Largest force", text, paper, above[0], "percent", note))
+            same = pile.settings.n == PAPER_N
+            rows.append(Number("Largest force", text, paper, above[0], "percent", note, same))
     return rows
 
 
@@ -113,7 +118,7 @@ def _reference(pile: Pile) -> list[Number]:
         certified = f"reference certified to {pile.reference_certificate(material):.0e}"
         loaded = int(np.count_nonzero(reference > LOADED * reference.max()))
         group, title = f"Elastic reference, {material.title}", material.title
-        largest = f"largest force [mg], {title}"
+        largest = f"largest force [{UNIT}], {title}"
         rows += [
             Number(group, f"{text}, {title}", None, _worst(f, reference), note=note),
             Number(group, largest, None, float(reference.max()), note=certified),
@@ -129,7 +134,7 @@ def _first_steps(pile: Pile) -> list[Number]:
         for backend in FIRST_BACKENDS:
             error, residual, peak = results[backend]
             text = f"compatible forces, worst, first step by {backend}, {material.title}"
-            note = f"certificate {residual:.0e}; its classic forces reach {peak:.3f} mg"
+            note = f"certificate {residual:.0e}; its classic forces reach {peak:.3f} {UNIT}"
             rows.append(Number("First step by any backend", text, None, error, note=note))
     return rows
 
@@ -149,7 +154,7 @@ def _motion(pile: Pile) -> list[Number]:
         Number("Pile", "contacts at rest", None, pile.settled(HOOKE).nc, "count"),
         Number("Pile", slow_step, steps, rest, "count", f"the paper: {note}"),
         Number("Pile", "deepest overlap at rest [d]", None, overlap),
-        Number("Pile", "weight on the floor [mg]", None, weight),
+        Number("Pile", f"weight on the floor [{UNIT}]", None, weight),
     ]
 
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 import cdopt
+from cdopt._util.formatting import significant
 from cdopt.plots.canvas import (
     SMALL,
     TEXT,
@@ -34,7 +35,7 @@ from cdopt.plots.segments import contact_segments
 
 from .beam import SUPPORTS
 
-UNIT = "mg"
+UNIT = "m g"  # the weight of a sphere; "mg" would be milligrams
 NONZERO = 1e-6  # of the largest force: smaller ones are what solvers leave of zero
 CHAINS_WIDTH = 5.1  # inches, the network beside a histogram
 SUPPORT = 0.13  # radius of a drawn support, where the platform is 2 long
@@ -59,7 +60,7 @@ def chains_and_histogram(step: cdopt.ContactStep, forces: Forces, top: float, ti
     camera = Camera.facing(net.ends, "perspective")
     Chains(net, CHAINS_WIDTH, top, camera).draw(left, forces.f)
     emphasise(left, False)
-    head(left, f"(a) {forces.name}", "", f"max {forces.f.max():#.4g} {UNIT}")
+    head(left, f"(a) {forces.name}", "", f"max {significant(float(forces.f.max()), 4)} {UNIT}")
     colour_bar(figure, [left], top, f"contact force [{UNIT}], as colour and line width")
     loaded = _histogram(right, forces, top)
     head(right, "(b) nonzero forces", "", f"{loaded:,} of {forces.f.size:,} contacts")
@@ -76,7 +77,7 @@ def histograms(methods: Sequence[Forces], title: str) -> Figure:
     for panel, forces in zip(axes, methods, strict=True):
         loaded = _histogram(panel, forces, top)
         words = f"{loaded:,} of {forces.f.size:,} contacts carry force"
-        head(panel, forces.name, words, f"max {forces.f.max():#.6g} {UNIT}")
+        head(panel, forces.name, words, f"max {significant(float(forces.f.max()), 6)} {UNIT}")
     figure.supxlabel(f"contact force [{UNIT}]", fontsize=TEXT, color=INK)
     figure.supylabel("number of contacts", fontsize=TEXT, color=INK)
     headline(figure, title)
@@ -200,7 +201,7 @@ def platform_overlaps(answers: Mapping[str, tuple[np.ndarray, np.ndarray]], titl
             points.setdefault((float(overlap), float(force)), []).append(side)
         for (overlap, force), sides in points.items():
             panel.plot(overlap, force, "o", color=INK, markersize=7.0, zorder=3)
-            label = f"{', '.join(sides)}: {force:#.3g} N"
+            label = f"{', '.join(sides)}: {significant(force)} N"
             panel.annotate(label, (overlap, force), (-8.0, 5.0), ha="right", color=INK, **text)
         panel.set_xlim(0.0, 1.3 * widest)
         panel.set_ylim(0.0, 1.15 * highest)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from papers.de_klerk.curves import Band, Curve, Panel, curve_panels
 from papers.olsen_kamrin.pictures import (
+    UNIT,
     Forces,
     chains_and_histogram,
     histograms,
@@ -36,7 +37,8 @@ def test_chains_and_histogram_count_the_nonzero_forces() -> None:
     words = texts(figure)
     assert "(a) DEM" in words
     assert f"{np.count_nonzero(F)} of {STEP.nc} contacts" in words
-    assert f"max {F.max():#.4g} mg" in words
+    assert f"max {F.max():#.4g} {UNIT}" in words
+    assert "mg" not in words
     heights = sum(bar.get_height() for bar in figure.axes[1].patches)
     assert heights == np.count_nonzero(F)
     lines = next(c for c in figure.axes[0].collections if c.get_gid() == "forces")
