@@ -74,6 +74,17 @@ def scalar(
     return number
 
 
+def whole(name: str, value: object, at_least: int, at_most: int | None = None) -> int:
+    """One integer within the stated range; 3.0 counts as one."""
+    limit = "" if at_most is None else f" and at most {at_most}"
+    expected = f"an integer of at least {at_least}{limit}"
+    array = real(name, value, expected)
+    inside = array.ndim == 0 and array >= at_least and (at_most is None or array <= at_most)
+    if not inside or not float(array).is_integer():
+        raise InvalidInput(name, describe(value), expected)
+    return int(array)
+
+
 def index(name: str, value: object, size: int) -> int:
     """A position in a sequence of ``size``, counted from the end when negative."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)

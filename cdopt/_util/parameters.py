@@ -74,19 +74,6 @@ def canonical(problem: str, defaults: Mapping[str, Value], merged: Mapping[str, 
     return f"{problem}:{','.join(changed)}" if changed else problem
 
 
-def whole(name: str, value: object, at_least: int, at_most: int) -> int:
-    """One integer within a range, for generators.
-
-    Raises
-    ------
-    InvalidInput : not an integer, or out of range.
-    """
-    number = checks.scalar(name, value, at_least=at_least, at_most=at_most)
-    if number != int(number):
-        raise InvalidInput(name, repr(number), "an integer")
-    return int(number)
-
-
 def _typed(key: str, value: object, default: Value, *, is_text: bool) -> Value:
     """The value in the type of the default; integers serve as numbers, nothing else mixes."""
     kind = type(default)

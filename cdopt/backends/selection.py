@@ -57,6 +57,9 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
     InvalidInput : unknown name or setting, or settings beside a settings object.
     BackendUnavailable : known, but not to be had here.
     """
+    if "solver" in options:
+        expected = "the solver's name as backend, the first argument"
+        raise InvalidInput("solver", checks.describe(options["solver"]), expected)
     if isinstance(backend, str):
         if backend in NATIVE:
             return _native(backend, options)
@@ -124,7 +127,7 @@ def _require_known(name: object) -> None:
     known = known_names()
     if isinstance(name, str) and name in known:
         return
-    close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    close = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     names = ", ".join(available())
     raise InvalidInput("backend", checks.describe(name), f"one of these{hint}: {names}")

@@ -17,10 +17,9 @@ from scipy.spatial import cKDTree
 
 from cdopt._util import archive, checks
 from cdopt._util.arguments import guard
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, whole
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
-from cdopt._util.parameters import whole
 from cdopt.bank.matrices import Truss, fan, fan_forces, rank_deficient, unreachable_load
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
@@ -45,7 +44,7 @@ _CORNERS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 def _step(scene: Scene, reach: float = _REACH, **changes: Any) -> ContactStep:
     """The step of a scene as it stands, of contacts with gaps up to ``reach`` m, without names."""
     contacts = detect(scene, scene.initial, reach)
-    step = contact_step(scene, scene.initial, contacts, DT)
+    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve")
     phi = np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi)
     return step.replace(**{"phi": phi, "contact_ids": None, **changes})
 
@@ -492,8 +491,8 @@ def packing(
     spheres = Spheres(centres=centres, radius=radii, mass=(2.0 * radii) ** 3, fixed=fixed)
     scene = Scene([floor(3), spheres], dim=3, gravity=[0.0, 0.0, -1.0], overlap_tol=1.0)
     contacts = _periodic_contacts(scene, radii, along * side)
-    step = contact_step(scene, scene.initial, contacts, DT).replace(contact_ids=None)
-    return uneven(step, stiffness_ratio, seed)
+    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve")
+    return uneven(step.replace(contact_ids=None), stiffness_ratio, seed)
 
 
 def _periodic_contacts(scene: Scene, radii: FloatArray, side: float) -> Contacts:

@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.checks import FloatArray, read_only, whole
 from cdopt._util.frozen import Frozen
-from cdopt._util.parameters import whole
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene.scene import GRAVITY
 

@@ -11,7 +11,8 @@ from cdopt.cli import output
 from cdopt.cli.options import Json
 
 HELP = (
-    "List every known solver: whether it is installed, what it takes, its licence. With "
+    "List every known solver: whether it is installed, what it takes, its licence; with a name, "
+    "describe one. With "
     "--accuracy: the settings that each solver is given for it, what they promise, and which "
     "defaults CVXPY changes when nothing is asked."
 )
@@ -19,6 +20,9 @@ _KINDS = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trus
 
 
 def backends(
+    name: Annotated[
+        str | None, typer.Argument(metavar="BACKEND", help="A solver, such as newton or osqp.")
+    ] = None,
     accuracy: Annotated[
         float | None, typer.Option(help="Accuracy to ask for, such as 1e-6.")
     ] = None,
@@ -26,9 +30,12 @@ def backends(
 ) -> None:
     """List every known solver."""
     with output.errors_in_one_line():
-        known = [record(name, accuracy) for name in cdopt.backends.known_names()]
+        names = cdopt.backends.known_names() if name is None else [name]
+        known = [record(each, accuracy) for each in names]
         if as_json:
-            output.print_json(known)
+            output.print_json(known if name is None else known[0])
+        elif name is not None:
+            _describe(known[0])
         elif accuracy is not None:
             _print_settings(known, accuracy)
         else:
@@ -40,6 +47,22 @@ def record(name: str, accuracy: float | None) -> dict[str, Any]:
     described = cdopt.backends.describe(name)
     settings = {} if accuracy is None else cdopt.backends.settings_for(name, accuracy)
     return {**described, "settings": settings}
+
+
+def _describe(solver: dict[str, Any]) -> None:
+    """Everything that is known of one solver."""
+    here = "installed" if solver["available"] else solver["why_not"]
+    output.say(f"{solver['name']}: {solver['note'] or 'a solver of CVXPY'}", "bold")
+    output.say(f"{here}; licence: {solver['licence'] or 'see its vendor'}")
+    output.say(f"takes: {', '.join(_KINDS.get(kind, kind) for kind in solver['takes'])}")
+    if solver["settings"]:
+        given = ", ".join(f"{key} = {value}" for key, value in solver["settings"].items())
+        output.say(f"settings for this accuracy: {given}")
+    elif solver["accuracy_options"]:
+        options = ", ".join(solver["accuracy_options"])
+        output.say(f"accuracy= sets {options}: {solver['accuracy_meaning']}")
+    if solver["cvxpy_rewrites"]:
+        output.say(f"CVXPY changes its defaults: {solver['cvxpy_rewrites']}")
 
 
 def _print(known: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from cdopt.cli import (
     explore,
     problems,
     report,
+    scenes,
     sensitivity,
     show,
     simulate,
@@ -40,6 +41,7 @@ for command, text in (
     (report.report, report.HELP),
     (backends.backends, backends.HELP),
     (problems.problems, problems.HELP),
+    (scenes.scenes, scenes.HELP),
 ):
     app.command(help=text, short_help=command.__doc__)(command)
 

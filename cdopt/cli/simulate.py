@@ -55,6 +55,14 @@ def simulate(
         bool, typer.Option("--resume", help="Continue the run in --out; begin it if it is new.")
     ] = False,
     every: Annotated[int, typer.Option(help="Record every so many steps.")] = 1,
+    overlaps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Of bodies that overlap at the start: touching, resolve (push them apart) or "
+            "refuse; default what the scene says.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,7 +75,7 @@ def simulate(
             raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
         backends = {"backend": backend, "classic_backend": classic_backend}
         options: dict[str, Any] = {name: value for name, value in backends.items() if value}
-        opened = cdopt.scene.open_scene(scene)
+        opened = cdopt.scene.load(scene, overlaps=overlaps)
         failure, interrupted = None, False
         with output.solvers_kept_quiet(to_stderr=as_json):
             try:
@@ -88,7 +96,7 @@ def simulate(
             typer.echo(f"run: {out}", err=True)
             command = ["cdopt", "simulate", scene, "--dt", repr(dt), "--duration", repr(duration)]
             command += ["--method", method, "--every", str(every)]
-            for name, value in options.items():
+            for name, value in {**options, **({"overlaps": overlaps} if overlaps else {})}.items():
                 command += [f"--{name.replace('_', '-')}", value]
             again = shlex.join([*command, "--out", out, "--resume"])
             if interrupted:

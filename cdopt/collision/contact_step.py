@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
-from cdopt.collision.contacts import Contacts, gap_gradient
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.collision.contacts import Contacts, from_start, gap_gradient
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Dofs, Scene, State
+from cdopt.scene.scene import OVERLAPS, deepest, overlapping
+
+LOG = logging.getLogger("cdopt.collision")
+TOUCHING, PUSHED = "count as touching", "are pushed apart, which takes force"
+_WARNING = (
+    "%d overlaps, the deepest %.3g m, of %s and %s, %s (overlaps='touching', 'resolve' or 'refuse')"
+)
 
 
 def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_array:
@@ -91,6 +102,7 @@ def step(
     v_min: float = 0.0,
     turning: str = MOMENTUM,
     dofs: Dofs | None = None,
+    overlaps: str | None = None,
 ) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
 
@@ -105,11 +117,17 @@ def step(
         step, and restitution acts on the approach B v at that v. "plain" is the paper's: M, v and
         the gyroscopic term at the start. Give ``advance`` the same.
     dofs : the degrees of freedom, by default ``scene.dofs``.
+    overlaps : what is done with bodies that overlap in this state by more than round-off, 1e-6 of
+        the smaller one's half-width. "touching": they count as touching, and the overlap causes no
+        force. "resolve": the step pushes them apart, which takes the force m Φ/Δt². "refuse":
+        raise. None: overlaps of the scene's initial state as ``scene.overlaps`` says, others are
+        pushed apart. What is done by default is logged as a warning, with the number of overlaps
+        and the deepest.
 
     Raises
     ------
-    InvalidInput : dt or v_min out of range, no such turning, or a state, contacts or degrees of
-        freedom of another scene.
+    InvalidInput : dt or v_min out of range, no such turning, a state, contacts or degrees of
+        freedom of another scene, or overlaps that are refused.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()
@@ -124,6 +142,7 @@ def step(
     chosen, h = scene.dofs if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
     scene.check_dofs(chosen)
     scene.check_state(state)
+    contacts = _without_overlaps(scene, contacts, overlaps)
     middle = halfway(scene, state, h, turning, chosen)
     keeps = turning == MOMENTUM
     return ContactStep(
@@ -143,3 +162,41 @@ def step(
         contact_ids=contacts.contact_ids,
         dof_body=chosen.body,
     )
+
+
+def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) -> Contacts:
+    """The contacts with the gaps that a step takes, by the policy of ``overlaps``."""
+    if overlaps is not None:
+        checks.choice("overlaps", overlaps, OVERLAPS)
+    deep = overlapping(scene.bodies, contacts.bodies, contacts.phi)
+    deep = deep[~contacts.bonded[deep]]
+    if overlaps is None:
+        touching = from_start(scene, contacts)
+        pushed = overlapping(scene.bodies, contacts.bodies, touching.phi)
+        for chosen, what in (
+            (np.setdiff1d(deep, pushed), TOUCHING),
+            (np.intersect1d(deep, pushed), PUSHED),
+        ):
+            warn_of_overlaps(scene, contacts.bodies[chosen], contacts.phi[chosen], what)
+        return touching
+    if overlaps == "resolve" or not deep.size:
+        return contacts
+    (i, j), depth = deepest(contacts.bodies[deep], contacts.phi[deep])
+    if overlaps == "refuse":
+        raise InvalidInput(
+            "contacts",
+            f"{deep.size:,} overlaps, the deepest {depth:.3g} m, of bodies {i} and {j}",
+            "bodies apart, or overlaps='touching' (they count as touching) or 'resolve' (they "
+            "are pushed apart)",
+        )
+    phi = contacts.phi.copy()
+    phi[deep] = 0.0
+    return replace(contacts, phi=phi)
+
+
+def warn_of_overlaps(scene: Scene, pairs: IntArray, phi: FloatArray, what: str) -> None:
+    """Say how many pairs (nc, 2) overlap, by how much, and what is done with them."""
+    if phi.size:
+        (i, j), depth = deepest(pairs, phi)
+        first, second = scene.bodies.label(i), scene.bodies.label(j)
+        LOG.warning(_WARNING, phi.size, depth, first, second, what)

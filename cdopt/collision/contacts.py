@@ -7,7 +7,7 @@ its centre to the point; the opposite on body i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ from cdopt.collision.neighbours import VerletList, default_margin
 from cdopt.geometry.polytope import LABELS
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
-from cdopt.scene.pairs import gaps, is_among, ordered
+from cdopt.scene.pairs import Gaps, gaps, is_among, ordered
 
 FEATURES = LABELS**2  # most contact points of a pair of bodies
 _RANK = 1e-6  # relative: points of one face differ in direction by less
@@ -125,18 +125,46 @@ def detect(
         points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])
     else:
         points = gaps(scene.bodies, state, pairs, width)
-    i, j = points.bodies.T
     return Contacts(
         bodies=points.bodies,
         phi=points.phi,
         normals=points.normals,
         points=points.points,
-        contact_ids=(i * scene.nb + j) * FEATURES + points.features @ np.array([LABELS, 1]),
+        contact_ids=_numbers(scene, points),
         stiffness=contact_stiffness(scene, points.bodies),
         restitution=scene.body_restitution[points.bodies].min(axis=1),
         gap_rate=_prescribed_rate(scene, state, points.bodies, points.normals, points.points),
         bonded=is_among(points.bodies, scene.bonds),
     )
+
+
+def from_start(scene: Scene, contacts: Contacts) -> Contacts:
+    """The contacts, those that overlap no more than at the start of the scene with gap zero.
+
+    Deeper ones have the overlap that came since. A new contact point of two bodies that overlap at
+    the start has the deepest overlap of the two. Scenes whose ``overlaps`` are "resolve" leave the
+    contacts as they are.
+    """
+    start = scene.start_overlaps
+    if scene.overlaps == "resolve" or not (start.phi.size and contacts.nc):
+        return contacts
+    known, pairs = _numbers(scene, start), start.bodies @ np.array([scene.nb, 1])
+    numbers, same = np.unique(pairs, return_inverse=True)
+    depth = np.zeros(numbers.size)
+    np.maximum.at(depth, same, -start.phi)
+    pair = contacts.contact_ids // FEATURES
+    place = np.minimum(np.searchsorted(numbers, pair), numbers.size - 1)
+    raised = np.where(numbers[place] == pair, depth[place], 0.0)
+    place = np.minimum(np.searchsorted(known, contacts.contact_ids), known.size - 1)
+    raised = np.where(known[place] == contacts.contact_ids, -start.phi[place], raised)
+    beyond = np.minimum(contacts.phi + raised, 0.0)
+    return replace(contacts, phi=np.where(contacts.phi < 0.0, beyond, contacts.phi))
+
+
+def _numbers(scene: Scene, points: Gaps) -> IntArray:
+    """(nc,) the numbers that contact points keep from step to step."""
+    i, j = points.bodies.T
+    return (i * scene.nb + j) * FEATURES + points.features @ np.array([LABELS, 1])
 
 
 def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:

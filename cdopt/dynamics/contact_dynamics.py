@@ -21,13 +21,14 @@ from cdopt.backends.osqp_session import at_work
 from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision import step as contact_step
+from cdopt.collision.contacts import from_start
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.warm_start import WarmStart
-from cdopt.scene import State
+from cdopt.scene import Scene, State
 
 FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
 
@@ -99,9 +100,7 @@ class _ContactDynamics:
         if run.scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
-        return contact_step(
-            run.scene, state, contacts, run.dt, v_min=self.v_min, turning=self.turning
-        )
+        return rigid_step(run.scene, state, contacts, run.dt, self.v_min, self.turning)
 
     def _ended(self, run: StepContext, state: State, motion: FloatArray) -> State:
         return advance(run.scene, state, motion, run.dt, turning=self.turning)
@@ -248,6 +247,19 @@ class CompatibleSteps(_ContactDynamics):
             seconds_assemble=clock[1] - clock[0],
             solution=second or first,
         )
+
+
+def rigid_step(
+    scene: Scene, state: State, contacts: Contacts, dt: float, v_min: float, turning: str
+) -> ContactStep:
+    """The contact step that a run of contact dynamics solves; arguments as in ``collision.step``.
+
+    ``scene.overlaps`` says what is done with those of the start; later ones are pushed apart.
+    """
+    touching = from_start(scene, contacts)
+    return contact_step(
+        scene, state, touching, dt, v_min=v_min, turning=turning, overlaps="resolve"
+    )
 
 
 def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:

@@ -133,7 +133,7 @@ def equilibrium(
     unknowns = Unknowns.of(scene, pushed)
     accuracy = checks.scalar("tol", tol, above=0.0)
     work = _Work(unknowns, total, resolve(backend), accuracy, float(travel), near)
-    return work.settle(start, int(checks.scalar("limit", limit, at_least=0)), escape)
+    return work.settle(start, checks.whole("limit", limit, 0), escape)
 
 
 class _Work:

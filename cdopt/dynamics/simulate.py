@@ -12,6 +12,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
+from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.method import Integrator, Method, StepContext
@@ -42,6 +43,7 @@ def simulate(
     resume: bool = False,
     every: int = 1,
     on_failure: str = "stop",
+    overlaps: str | None = None,
     progress: bool | ProgressCallback = False,
     **options: Any,
 ) -> Trajectory:
@@ -49,7 +51,8 @@ def simulate(
 
     Parameters
     ----------
-    scene : a Scene, or the path of a scene file. Its ``power`` is that of the contact forces.
+    scene : a Scene, or what ``cdopt.scene.load`` takes: a scene file, the name of a shipped scene,
+        or a generator with parameters, "pyramid:n=8". Its ``power`` is that of the contact forces.
     dt : time step Δt, s.
     duration : s; the last step may pass it.
     method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there. Rigid contacts:
@@ -66,7 +69,10 @@ def simulate(
     on_failure : what a step does whose certificate fails, or that leaves no forces: "stop" raises,
         "continue" goes on with its motion. Either way the diagnostics show it as not ok. A step of
         an elastic method that cannot be taken always ends the run.
-    progress : True for a bar on stderr, or a function of (done, total, text).
+    overlaps : what is done with bodies that overlap at the start, as in ``Scene``: "touching",
+        "resolve" or "refuse"; None takes the scene's own. Overlaps that count as touching are
+        logged as a warning, with their number and the deepest.
+    progress : True for a bar, or a function of (done, total, text).
     options : settings of a method given by name, as its class documents. Both methods of contact
         dynamics have
         ``backend`` and ``classic_backend`` (names or settings objects: by default "newton" for
@@ -97,9 +103,12 @@ def simulate(
     Olsen & Kamrin (2018), Algorithm 1; De Klerk et al. (2021), Algorithm 1.
     """
     if isinstance(scene, str | Path):
-        scene = load(scene)
+        scene = load(scene, overlaps=overlaps)
     elif not isinstance(scene, Scene):
-        raise InvalidInput("scene", checks.describe(scene), "a Scene, or the path of a scene file")
+        expected = "a Scene, the path of a scene file, or the name of a scene"
+        raise InvalidInput("scene", checks.describe(scene), expected)
+    elif overlaps is not None:
+        scene = scene.with_overlaps(overlaps)
     if out is not None and not isinstance(out, str | Path):
         raise InvalidInput("out", checks.describe(out), "the path of a file")
     step = checks.scalar("dt", dt, above=0.0)
@@ -114,6 +123,9 @@ def simulate(
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
         _require_room(scene, chosen, steps, every)
+    if not isinstance(chosen, Integrator):
+        start, what = scene.start_overlaps, PUSHED if scene.overlaps == "resolve" else TOUCHING
+        warn_of_overlaps(scene, start.bodies, start.phi, what)
     with progress_bar(progress, "steps") as report:
         run = Simulation(StepContext(scene, step, strict), steps, chosen, every, report)
         return run.in_memory() if out is None else run.in_file(Path(out), resume)

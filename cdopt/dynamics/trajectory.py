@@ -143,7 +143,7 @@ class Trajectory:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise InvalidInput("k", checks.describe(k), "the number of a frame")
         if not -count <= k < count:
-            raise IndexError(f"frame {k} of {count}")
+            raise IndexError(f"k: found {k}; expected a frame from {-count} to {count - 1}")
         return self._store.frame(int(k) % count)
 
     def __iter__(self) -> Iterator[Frame]:

@@ -94,6 +94,11 @@ class Formulation(ABC):
         return True
 
     @property
+    def _default_backend(self) -> str:
+        """A solver that succeeds: newton, which takes no constraints beyond the formulation's."""
+        return "clarabel" if self.extended else "newton"
+
+    @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts whose forces a solution holds."""
         return self.data.contact_ids
@@ -146,7 +151,7 @@ class Formulation(ABC):
 
     def solve(
         self,
-        backend: str | Backend = "clarabel",
+        backend: str | Backend | None = None,
         *,
         tol: float = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
@@ -159,7 +164,8 @@ class Formulation(ABC):
 
         Parameters
         ----------
-        backend : a name of ``cdopt.backends.available()`` or a settings object.
+        backend : a name of ``cdopt.backends.available()`` or a settings object; by default
+            "newton", or "clarabel" where constraints were added.
         tol : tolerance of the certificate; the solver does not see it.
         warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
@@ -177,7 +183,7 @@ class Formulation(ABC):
         SolveFailed : the solver left no iterate, or infeasibility is proven; after the time limit
             no proof is sought.
         """
-        chosen = resolve(backend, **options)
+        chosen = resolve(backend or self._default_backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
         if start is not None and not isinstance(start, WarmStart):

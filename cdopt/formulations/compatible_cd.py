@@ -143,7 +143,7 @@ class CompatibleCD:
 
     def solve(
         self,
-        backend: str | Backend = "clarabel",
+        backend: str | Backend = "newton",
         classic: str | Backend | StepSolution | None = None,
         *,
         tol: float = TOLERANCE,
@@ -335,6 +335,7 @@ class CompatibleCD:
             "tol": network.tol,
             "projected": network.projected,
         }
+        classic = first.as_dict(forces=False)
         classic_timings = {f"classic {name}": t for name, t in first.timings.items()}
         return dataclasses.replace(
             second,
@@ -349,7 +350,7 @@ class CompatibleCD:
             iterate=iterate,
             classic=first,
             contact_ids=self.step.contact_ids,
-            provenance={**second.provenance, "classic": first.as_dict(), "closed": closed},
+            provenance={**second.provenance, "classic": classic, "closed": closed},
         )
 
     def __repr__(self) -> str:

@@ -268,7 +268,7 @@ def bridge(
     if isinstance(methods, str) or not isinstance(methods, Sequence):
         raise InvalidInput("methods", checks.describe(methods), "a list of methods")
     names = [checks.choice("methods", name, METHODS) for name in methods]
-    most = int(checks.scalar("limit", limit, at_least=1.0))
+    most = checks.whole("limit", limit, 1)
     start = scene.initial if state is None else state
     power, width = scene.power, half_width(scene)
     contacts, rigid = _rigid(scene, start)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
+from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.polytope import ForcePolytope, polytopes, walk
@@ -192,7 +193,7 @@ class Ensemble(Frozen):
         ------
         InvalidInput : a bad number of bins, or no such contact.
         """
-        number = int(checks.scalar("bins", bins, at_least=1.0, at_most=1e4))
+        number = checks.whole("bins", bins, 1, 10_000)
         nc = self.samples.shape[2]
         if contact is not None and not 0 <= contact < nc:
             raise InvalidInput("contact", str(contact), f"0 to {nc - 1}")
@@ -287,6 +288,7 @@ def ensemble(
     *,
     thin: int = 10,
     warm_up: int | None = None,
+    progress: bool | ProgressCallback = False,
 ) -> Ensemble:
     """Draw forces uniformly from all that are admissible.
 
@@ -303,6 +305,7 @@ def ensemble(
     thin : sweeps before each stored point; a sweep of k dimensions is k + 1 directions.
     warm_up : points thrown away at the start of each chain, after the pilot; default half of
         ``draws``.
+    progress : True for a bar, or a function of (done, total), which count chains.
 
     Returns
     -------
@@ -330,10 +333,9 @@ def ensemble(
     (1, True, True)
     """
     for name, value in (("draws", draws), ("chains", chains), ("thin", thin)):
-        checks.scalar(name, value, at_least=1)
-    checks.scalar("seed", seed, at_least=0)
-    skipped = draws // 2 if warm_up is None else warm_up
-    checks.scalar("warm_up", skipped, at_least=0)
+        checks.whole(name, value, 1)
+    checks.whole("seed", seed, 0)
+    skipped = draws // 2 if warm_up is None else checks.whole("warm_up", warm_up, 0)
     times = [time.perf_counter()]
     report = problem if isinstance(problem, Indeterminacy) else indeterminacy(problem, contacts=[])
     parts = tuple(polytopes(report))
@@ -342,9 +344,12 @@ def ensemble(
     samples = np.empty((chains if parts else 1, draws if parts else 1, report.nc))
     samples[:] = report.force
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
-    for part, source in zip(parts, seeds, strict=True):
-        generators = [np.random.default_rng(child) for child in source.spawn(chains)]
-        samples[:, :, part.contacts] = part.unit * _walked(part, generators, draws, thin, skipped)
+    with progress_bar(progress, "chains") as tell:
+        for k, (part, source) in enumerate(zip(parts, seeds, strict=True)):
+            generators = [np.random.default_rng(child) for child in source.spawn(chains)]
+            done = partial(_tell, tell, k * chains, len(parts) * chains)
+            walked = _walked(part, generators, draws, thin, skipped, done)
+            samples[:, :, part.contacts] = part.unit * walked
     times.append(time.perf_counter())
     rhat = np.ones(report.nc)
     bulk, tail = np.full((2, report.nc), np.inf)
@@ -365,23 +370,32 @@ def ensemble(
     )
 
 
+def _tell(progress: ProgressCallback, before: int, total: int, done: int) -> None:
+    """Report ``done`` chains of this part beside the chains of the parts before it."""
+    progress(before + done, total)
+
+
 def _walked(
     part: ForcePolytope,
     generators: list[np.random.Generator],
     draws: int,
     thin: int,
     skipped: int,
+    progress: Callable[[int], None],
 ) -> FloatArray:
     """(chains, draws, n) forces of one polytope, in its units."""
+    progress(0)
     starts = [_TOWARDS * part.corner(rng) for rng in generators]
     shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
     forces = np.empty((len(generators), draws, part.contacts.size))
-    for z, rng, chain in zip(starts, generators, forces, strict=True):
+    chains = zip(starts, generators, forces, strict=True)
+    for done, (z, rng, chain) in enumerate(chains, start=1):
         y = np.linalg.solve(shape, z).astype(np.float64)
         if skipped:
             walk(part.centre, columns, y, 1, skipped * thin, rng)
         np.matmul(walk(part.centre, columns, y, draws, thin, rng), columns, out=chain)
+        progress(done)
     forces += part.centre
     return np.maximum(forces, 0.0, out=forces)
 

@@ -350,7 +350,7 @@ def indeterminacy(
     """
     problem = CompatibleCD(step, closed_tol=closed_tol)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
-    checks.scalar("jobs", jobs, at_least=1, at_most=1024)
+    checks.whole("jobs", jobs, 1, 1024)
     if time_limit is not None:
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)

@@ -127,8 +127,14 @@ class StepSolution(Frozen):
         """Wall-clock time of the whole solve."""
         return float(sum(self.timings.values()))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything but arrays and raw objects, for JSON."""
+    def as_dict(self, forces: bool = True) -> dict[str, Any]:
+        """Plain values for JSON.
+
+        Parameters
+        ----------
+        forces : whether to include the forces f (nc,), N, as a list; None where there are none.
+        """
+        f = {"f": None if self.f is None else self.f.tolist()} if forces else {}
         return {
             "backend": self.backend,
             "formulation": self.formulation,
@@ -140,6 +146,7 @@ class StepSolution(Frozen):
             "timings": dict(self.timings),
             "certificates": {name: c.as_dict() for name, c in self.certificates.items()},
             "provenance": dict(self.provenance),
+            **f,
         }
 
     def warm_start(self) -> WarmStart:

@@ -10,7 +10,7 @@ from typing import Any, Union
 
 import msgspec
 
-from cdopt._util import files
+from cdopt._util import checks, files
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
@@ -18,7 +18,7 @@ from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.material import Material
 from cdopt.scene.pairs import BOND_REACH
-from cdopt.scene.scene import OVERLAP_TOL, Scene
+from cdopt.scene.scene import OVERLAP_TOL, OVERLAPS, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
 
 _WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
@@ -60,6 +60,7 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power: float = 2.0
     restitution: float = 0.0
     overlap_tol: float = OVERLAP_TOL
+    overlaps: str = OVERLAPS[0]
     damping: float = 0.0
     tangential_damping: float | None = None
     bond_stiffness: float | None = None
@@ -69,31 +70,70 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spheres: list[Spheres] = []
 
 
-def load(path: str | Path) -> Scene:
-    """Read a scene file.
+def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
+    """A scene from a file, or by its name.
 
-    A path such as ``problems/beam.toml`` that does not exist is looked for among the scenes
-    that ship with cdopt. In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them,
-    each in their order, whatever their order in the text; ``shape`` names the kind, and the
-    numbers of the shape are fields of the body.
+    Parameters
+    ----------
+    path : a scene file (.toml); the name of a scene that ships with cdopt, ``beam``
+        (``shipped_scenes()`` lists them); or a generator of ``cdopt.scene`` with parameters,
+        ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes before a name. A path such as
+        ``problems/beam.toml`` that does not exist is looked for among the shipped scenes.
+    overlaps : as in ``Scene``; None takes what the file says.
+
+    In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them, each in their order,
+    whatever their order in the text; ``shape`` names the kind, and the numbers of the shape are
+    fields of the body.
 
     Raises
     ------
-    InvalidInput : no such file, not TOML, or a field that is unknown, missing, of the wrong type
-        or out of range, bodies that overlap. Named as ``file, line 12, bodies[3].radius``.
+    InvalidInput : no such file or scene, an unknown parameter, not TOML, or a field that is
+        unknown, missing, of the wrong type or out of range, bodies that overlap. Fields of files
+        are named as ``file, line 12, bodies[3].radius``.
+
+    >>> import cdopt
+    >>> cdopt.scene.load("pyramid:n=3")
+    Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
     """
-    place = _shipped(Path(path))
-    return loads(files.read_text(place, "a scene file", str(path)), str(path))
+    if isinstance(path, Path) or _is_file(path):
+        place = _shipped(Path(path))
+        text = files.read_text(place, "a scene file", str(path))
+        return loads(text, str(path), overlaps=overlaps)
+    shipped = shipped_scenes()
+    if path in shipped:
+        return load(problems_folder() / f"{path}.toml", overlaps=overlaps)
+    name, stated = split(path)
+    name = name.replace("-", "_")
+    if name not in GENERATORS:
+        known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
+        raise InvalidInput("scene", repr(path), f"a .toml file, or {one_of_these(name, known)}")
+    generate: Any = GENERATORS[name]
+    scene: Scene = generate(**merge(name, parameters_of(name), stated, {}))
+    return scene if overlaps is None else scene.with_overlaps(overlaps)
 
 
-def loads(text: str, source: str = "scene") -> Scene:
+def open_scene(text: str) -> Scene:
+    """The same as ``load``, for a text.
+
+    Raises
+    ------
+    InvalidInput : as in ``load``.
+    """
+    return load(text)
+
+
+def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
     """The scene that a text describes; ``source`` names it in messages.
+
+    ``overlaps`` takes the place of what the text says.
 
     Raises
     ------
     InvalidInput : as in ``load``.
     """
     stated = files.parse_toml(text, source)
+    if overlaps is not None:
+        stated = {**stated, "overlaps": overlaps}
     try:
         contents = msgspec.convert(stated, _Contents)
     except msgspec.ValidationError as error:
@@ -106,40 +146,25 @@ def loads(text: str, source: str = "scene") -> Scene:
         raise _placed(path, found, expected, text, source) from error
 
 
-def open_scene(text: str) -> Scene:
-    """A scene by its name.
-
-    Parameters
-    ----------
-    text : a scene file (.toml); the name of a scene that ships with cdopt, ``beam``; or a
-        generator of ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5``.
+def parameters_of(name: str) -> dict[str, Any]:
+    """Parameters of a generator that a text can give, with their defaults.
 
     Raises
     ------
-    InvalidInput : no such scene, an unknown parameter, or a bad file.
-
-    >>> import cdopt
-    >>> cdopt.scene.open_scene("pyramid:n=3")
-    Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
+    InvalidInput : no such generator.
     """
-    if text.endswith(".toml"):
-        return load(text)
-    shipped = shipped_scenes()
-    if text in shipped:
-        return load(problems_folder() / f"{text}.toml")
-    name, given = split(text)
-    name = name.replace("-", "_")
-    if name not in GENERATORS:
-        known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
-        raise InvalidInput("scene", repr(text), f"a .toml file, or {one_of_these(name, known)}")
-    generate: Any = GENERATORS[name]
-    defaults = {
+    generator = GENERATORS[checks.choice("name", name, GENERATORS)]
+    parameters = inspect.signature(generator).parameters
+    return {
         key: parameter.default
-        for key, parameter in inspect.signature(generate).parameters.items()
+        for key, parameter in parameters.items()
         if isinstance(parameter.default, _WRITABLE)
     }
-    scene: Scene = generate(**merge(name, defaults, given, {}))
-    return scene
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text is the path of a file, there or not, and no name of a scene."""
+    return text.endswith(".toml") or Path(text).name != text or Path(text).is_file()
 
 
 def names_scene(text: str) -> bool:

@@ -16,12 +16,13 @@ from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene.bodies import Bodies, Item, assemble
 from cdopt.scene.material import HERTZ, Material, checked, stiffer
-from cdopt.scene.pairs import BOND_REACH, bonded_pairs, gaps, is_among
+from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among
 from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml
 
 GRAVITY = 9.81  # m/s²
 OVERLAP_TOL = 1e-6  # of the smaller body: touching lattices are out by round-off alone
+OVERLAPS = ("refuse", "touching", "resolve")
 
 
 class Scene(Frozen):
@@ -35,7 +36,14 @@ class Scene(Frozen):
     power : exponent p of the contact law, one for the scene: 2 Hooke, 2.5 Hertz.
     restitution : Newton's e of contacts whose materials state none.
     materials : what bodies name; a body that names none is rigid.
-    overlap_tol : overlap that bodies may start with, as a share of the smaller one's half-width.
+    overlap_tol : overlap that "refuse" lets pass, as a share of the smaller one's half-width.
+    overlaps : what is done with bodies that overlap at the start. "refuse" raises where they do by
+        more than ``overlap_tol``; what it lets pass counts as touching. "touching": in contact
+        dynamics, bodies that overlap no more than at the start are just touching, so that the
+        overlap causes no force. "resolve": the first step pushes them apart, which takes the
+        force m Φ/Δt². Overlaps of at most 1e-6
+        of the smaller half-width are round-off and stay as they are. Elastic contacts are
+        compressed by an overlap, whatever this says.
     damping : γ_n of contacts, 1/s. Times the pair's effective mass it is the coefficient of the
         normal dashpot, which methods with finite stiffness use.
     tangential_damping : γ_t likewise, of the tangential dashpot; None is half of γ_n.
@@ -57,7 +65,7 @@ class Scene(Frozen):
     Raises
     ------
     InvalidInput : naming the field, for a body as ``bodies[k].field``; among them bodies that
-        overlap at the start, the deepest pair first.
+        overlap at the start, the deepest pair named.
 
     Notes
     -----
@@ -71,6 +79,7 @@ class Scene(Frozen):
     restitution: float
     materials: tuple[Material, ...]
     overlap_tol: float
+    overlaps: str
     damping: float
     tangential_damping: float | None
     bond_stiffness: float | None
@@ -88,6 +97,7 @@ class Scene(Frozen):
         restitution: float = 0.0,
         materials: Sequence[Material] = (),
         overlap_tol: float = OVERLAP_TOL,
+        overlaps: str = OVERLAPS[0],
         damping: float = 0.0,
         tangential_damping: float | None = None,
         bond_stiffness: float | None = None,
@@ -114,6 +124,7 @@ class Scene(Frozen):
             "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
             "materials": checked(materials),
             "overlap_tol": checks.scalar("overlap_tol", overlap_tol, at_least=0.0),
+            "overlaps": checks.choice("overlaps", overlaps, OVERLAPS),
             "damping": checks.scalar("damping", damping, at_least=0.0),
             "tangential_damping": tangential_damping,
             "bond_stiffness": bond_stiffness,
@@ -128,7 +139,7 @@ class Scene(Frozen):
         _require_stiffness(self.bodies, self.materials)
         if self.power == HERTZ:
             _require_one_curvature(self.bodies)
-        _require_apart(self.bodies, self.initial, self.bonds, self.overlap_tol)
+        self._require_apart()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a Scene is frozen: make a new one")
@@ -162,6 +173,49 @@ class Scene(Frozen):
         if self.bond_stiffness is None:
             return read_only(np.empty((0, 2), dtype=np.int64))
         return read_only(bonded_pairs(self.bodies, self.bodies.position, self.bond_reach))
+
+    @cached_property
+    def start_overlaps(self) -> Gaps:
+        """The contact points at which bodies overlap at the start by more than round-off.
+
+        Bonded pairs are not among them.
+        """
+        bodies, bonds = self.bodies, self.bonds
+        near = near_pairs(self.initial.position, bodies.reach, bodies.fixed, 0.0)
+        pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
+        pairs = pairs[~is_among(pairs, bonds)] if bonds.size else pairs
+        points = gaps(bodies, self.initial, pairs, 0.0)
+        tolerance = min(OVERLAP_TOL, self.overlap_tol)
+        return points.select(overlapping(bodies, points.bodies, points.phi, tolerance))
+
+    def _require_apart(self) -> None:
+        """Refuse bodies that overlap by more than the scene lets pass."""
+        points = self.start_overlaps
+        if self.overlaps != OVERLAPS[0] or not points.phi.size:
+            return
+        deep = points.select(overlapping(self.bodies, points.bodies, points.phi, self.overlap_tol))
+        if deep.phi.size:
+            (i, j), depth = deepest(deep.bodies, deep.phi)
+            many = f", the deepest of {deep.phi.size:,} overlaps" if deep.phi.size > 1 else ""
+            raise InvalidInput(
+                f"bodies[{j}].position",
+                f"{depth:.6g} m inside {self.bodies.label(i)}{many}",
+                "bodies that start apart, or overlaps='touching' (they count as touching) or "
+                "'resolve' (they are pushed apart)",
+            )
+
+    def with_overlaps(self, overlaps: str) -> Scene:
+        """The same scene with another policy of ``overlaps``: "touching", "resolve" or "refuse".
+
+        Raises
+        ------
+        InvalidInput : no such policy, or "refuse" and bodies that overlap.
+        """
+        scene = object.__new__(Scene)
+        policy = checks.choice("overlaps", overlaps, OVERLAPS)
+        scene.__setstate__({**self.__dict__, "overlaps": policy})
+        scene._require_apart()
+        return scene
 
     @property
     def gamma_t(self) -> float:
@@ -251,6 +305,7 @@ class Scene(Frozen):
             "power": self.power,
             "restitution": self.restitution,
             "overlap_tol": self.overlap_tol,
+            "overlaps": self.overlaps if self.overlaps != OVERLAPS[0] else None,
             "damping": self.damping or None,
             "tangential_damping": self.tangential_damping,
             "bond_stiffness": self.bond_stiffness,
@@ -296,19 +351,19 @@ def _require_one_curvature(bodies: Bodies) -> None:
         raise InvalidInput(f"bodies[{mixed[0]}].shape", found, expected)
 
 
-def _require_apart(bodies: Bodies, state: State, bonds: IntArray, tolerance: float) -> None:
-    """Refuse bodies that overlap, except bonded ones."""
-    near = near_pairs(state.position, bodies.reach, bodies.fixed, 0.0)
-    pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
-    contacts = gaps(bodies, state, pairs[~is_among(pairs, bonds)] if bonds.size else pairs, 0.0)
-    excess = -contacts.phi - tolerance * bodies.core[contacts.bodies].min(axis=1)
-    deep = np.flatnonzero(excess > 0.0)
-    if deep.size:
-        worst = deep[np.argmin(contacts.phi[deep])]
-        i, j = (int(k) for k in contacts.bodies[worst])
-        raise InvalidInput(
-            f"bodies[{j}].position",
-            f"{-contacts.phi[worst]:.6g} m inside {bodies.label(i)}"
-            + (f", the deepest of {deep.size} overlaps" if deep.size > 1 else ""),
-            "bodies that start apart",
-        )
+def overlapping(
+    bodies: Bodies, pairs: IntArray, phi: FloatArray, tolerance: float = OVERLAP_TOL
+) -> IntArray:
+    """Which of the contacts overlap by more than a share of the smaller body's half-width.
+
+    Parameters
+    ----------
+    pairs : (nc, 2) body numbers. phi : (nc,) gaps, m.
+    """
+    return np.flatnonzero(-phi > tolerance * bodies.core[pairs].min(axis=1))
+
+
+def deepest(pairs: IntArray, phi: FloatArray) -> tuple[list[int], float]:
+    """The pair among ``pairs`` (nc, 2) with the smallest gap ``phi`` (nc,), and its overlap, m."""
+    worst = int(np.argmin(phi))
+    return pairs[worst].tolist(), -float(phi[worst])

@@ -94,7 +94,7 @@ class BoundedProblem:
             position, outside = (
                 (None, None) if f is None else (report.position(f), report.outside(f))
             )
-            content = {**solution.as_dict(), "f": f, "position": position, "outside": outside}
+            content = {**solution.as_dict(), "position": position, "outside": outside}
             solvers.append({"label": label, **content})
         return {
             "power": self.named.power,

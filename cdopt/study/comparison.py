@@ -213,7 +213,7 @@ def compare(
     *,
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
     verbose: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] | None = None,
     time_limit: float | None = None,
 ) -> Comparison:
     """Solve one classic contact dynamics step with several backends, then resolve its forces.
@@ -230,7 +230,7 @@ def compare(
         when there is none, it solves its own classic step first. Newton's forces are the sharpest,
         also at contacts that only just touch; None: no compatible step.
     verbose : let the solvers print.
-    progress : called with the label of each backend before it runs.
+    progress : True for a bar, or a function of the label of each backend before it runs.
     time_limit : seconds for each solve, as in ``Formulation.solve``; None for no limit.
 
     Raises
@@ -254,7 +254,7 @@ def compare(
     )
     compatible, compatible_failure = None, None
     if compatible_backend is not None:
-        if progress is not None:
+        if callable(progress):
             progress("compatible forces")
         try:
             compatible = compatible_cd.solve(

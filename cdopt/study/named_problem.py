@@ -16,8 +16,8 @@ from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these, split
 from cdopt.collision import detect, safe_margins
-from cdopt.collision import step as contact_step
 from cdopt.dynamics import Trajectory
+from cdopt.dynamics.contact_dynamics import rigid_step
 from cdopt.dynamics.rest import at_rest, contact_names
 from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
@@ -318,6 +318,6 @@ def recorded_step(run: Trajectory, number: int) -> Step:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     step_number(run, str(number))
     state = run[run.steps.tolist().index(number - 1)].state
-    settings = {name: run.settings[name] for name in ("v_min", "turning")}
+    settings = [run.settings[name] for name in ("v_min", "turning")]
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
-    return contact_step(run.scene, state, contacts, run.dt, **settings)
+    return rigid_step(run.scene, state, contacts, run.dt, *settings)

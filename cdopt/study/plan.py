@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from cdopt._util import checks, parameters
+from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.registry import known_names
 from cdopt.study.comparison import REFERENCE_BACKEND
@@ -77,10 +77,10 @@ class StudyRun:
             checked["tolerance"] = checks.scalar(
                 "tolerance", self.tolerance, above=0.0, at_most=1.0
             )
-        checked["repeats"] = parameters.whole("repeats", self.repeats, 1, 10**6)
+        checked["repeats"] = checks.whole("repeats", self.repeats, 1, 10**6)
         for name, least in (("threads", 1), ("seed", 0)):
             if getattr(self, name) is not None:
-                checked[name] = parameters.whole(name, getattr(self, name), least, 2**32 - 1)
+                checked[name] = checks.whole(name, getattr(self, name), least, 2**32 - 1)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

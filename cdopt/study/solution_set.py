@@ -20,6 +20,7 @@ from cdopt._util.errors import (
     SolveFailed,
     Unsupported,
 )
+from cdopt._util.progress import progress_bar
 from cdopt.backends import Backend, available, resolve
 from cdopt.backends.registry import SOLVERS
 from cdopt.problem.certificate import TOLERANCE
@@ -86,14 +87,13 @@ class Row:
 
     def as_dict(self, solution: StepSolution, forces: bool) -> dict[str, Any]:
         """The row and its ``solution`` as plain values, with its f (nc,) if ``forces``."""
-        content = {
+        return {
             "label": self.label,
-            **solution.as_dict(),
+            **solution.as_dict(forces),
             "seconds": self.seconds,
             "largest_force": self.largest,
             "distance": self.distance,
         }
-        return {**content, "f": solution.f} if forces else content
 
 
 class SolutionSet(list[StepSolution]):
@@ -259,7 +259,7 @@ def largest_force(solution: StepSolution) -> float:
 def attempt(
     solve: Callable[[Backend], StepSolution],
     backends: Sequence[str | Backend],
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] | None = None,
 ) -> tuple[list[StepSolution], dict[str, CdoptError]]:
     """Solve with each backend; the failure of a backend is a result too.
 
@@ -267,7 +267,7 @@ def attempt(
     ----------
     solve : solves with one backend.
     backends : names or settings objects.
-    progress : called with the label of each backend before it runs.
+    progress : True for a bar, or a function of the label of each backend before it runs.
 
     Returns
     -------
@@ -288,16 +288,18 @@ def attempt(
         else (b.name, getattr(b, "settings", {}))
         for b in resolved
     ]
-    for backend, label in zip(resolved, _distinct(names), strict=True):
-        if isinstance(backend, BackendUnavailable):
-            failures[label] = backend
-            continue
-        if progress is not None:
-            progress(label)
-        try:
-            solutions.append(solve(backend))
-        except FAILURES as error:
-            failures[label] = error
+    with progress_bar(progress is True, "solvers") as bar:
+        for k, (backend, label) in enumerate(zip(resolved, _distinct(names), strict=True)):
+            bar(k, len(resolved), label)
+            if isinstance(backend, BackendUnavailable):
+                failures[label] = backend
+                continue
+            if callable(progress):
+                progress(label)
+            try:
+                solutions.append(solve(backend))
+            except FAILURES as error:
+                failures[label] = error
     return solutions, failures
 
 

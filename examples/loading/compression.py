@@ -9,7 +9,7 @@ import numpy as np
 
 from cdopt import InvalidInput
 from cdopt._util import checks
-from cdopt._util.parameters import whole
+from cdopt._util.checks import whole
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import VerletList
 from cdopt.dynamics import Equilibrium, equilibrium

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.parameters import whole
+from cdopt._util.checks import whole
 from cdopt.scene import Body, HalfSpace, Material, Scene, Spheres
 
 MOST = 10**6

@@ -35,6 +35,8 @@ def test_a_scene_is_a_file_or_ships_with_cdopt_or_is_generated(tmp_path) -> None
     assert open_scene(str(tmp_path / "mine.toml")).nb == 8
     assert {"beam", "pyramid-5", "table"} <= set(shipped_scenes())
     assert open_scene("pyramid-5").nb == 55
+    assert cdopt.scene.load("pyramid-5").nb == 55
+    assert cdopt.simulate("pyramid:n=3", 1e-3, 1e-3).scene.nb == 14
     assert open_scene("beam").half_stiffness.max() == np.inf
     assert open_scene("pyramid:n=4,power=2.5").power == 2.5
     assert open_scene("random-packing:n=7,walls=false,dim=2").nb == 8

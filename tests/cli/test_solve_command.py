@@ -199,6 +199,21 @@ def test_backends_lists_every_known_solver(monkeypatch) -> None:
     assert all(bool(r["why_not"]) != r["available"] for r in records.values())
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "shown"),
+    [
+        ("backends", "osqp", "operator splitting"),
+        ("problems", "table", "2.5 2.5 2.5 2.5"),
+        ("scenes", "pyramid:n=3", "14 bodies in 3D, 5 of them free"),
+    ],
+)
+def test_what_a_list_names_is_described(command: str, name: str, shown: str) -> None:
+    assert name.partition(":")[0] in run(command).stdout
+    assert shown in run(command, name).stdout
+    assert run_json(command, name)["name"].startswith(name.partition(":")[0])
+    refuses("no-such", command, "no-such")
+
+
 def test_an_accuracy_in_the_settings_of_each_solver() -> None:
     shown = run("backends", "--accuracy", "1e-6", width=500)
     assert "4,000 to 10,000" in shown.stdout

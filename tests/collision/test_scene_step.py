@@ -9,7 +9,7 @@ from random_scenes import mixed, thrown
 import cdopt
 from cdopt import InvalidInput, collision
 from cdopt.geometry.rotations import matrices
-from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 HALF = np.sqrt(0.5)
 
@@ -208,3 +208,68 @@ def test_a_step_without_contacts_falls_freely() -> None:
     step = collision.step(scene, scene.initial, collision.detect(scene, scene.initial), 0.1)
     assert step.nc == 0
     np.testing.assert_allclose(cdopt.ClassicCD(step).solve("newton").v_next, [0.0, 0.0, -0.981])
+
+
+# --- bodies that overlap at the start ----------------------------------------------------
+
+DEPTH, DT = 1e-4, 1e-3
+FLOOR = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0])
+
+
+def sunk_column(overlaps: str, **fields) -> Scene:
+    """Three discs of diameter 1 m on a floor, each 1e-4 m inside the one below."""
+    heights = 0.5 + np.arange(3.0) * (1.0 - DEPTH) - DEPTH
+    discs = Spheres(centres=np.column_stack([np.zeros(3), heights]), radius=0.5, mass=1.0)
+    return Scene([FLOOR, discs], dim=2, overlaps=overlaps, **fields)
+
+
+def forces_of(scene: Scene, **policy) -> np.ndarray:
+    contacts = collision.detect(scene, scene.initial)
+    step = collision.step(scene, scene.initial, contacts, DT, **policy)
+    return cdopt.ClassicCD(step).solve().f
+
+
+@pytest.mark.parametrize(("overlaps", "tolerance"), [("touching", 1e-6), ("refuse", 1.0)])
+def test_overlaps_that_count_as_touching_cause_no_force(overlaps, tolerance, caplog) -> None:
+    scene = sunk_column(overlaps, overlap_tol=tolerance)
+    np.testing.assert_allclose(forces_of(scene), 9.81 * np.array([3.0, 2.0, 1.0]), rtol=1e-9)
+    assert "3 overlaps, the deepest 0.0001 m, of bodies[" in caplog.text
+    caplog.clear()
+    run = cdopt.simulate(scene, DT, 5 * DT)
+    np.testing.assert_allclose(run.final.f, 9.81 * np.array([3.0, 2.0, 1.0]), rtol=1e-6)
+    assert run.diagnostics["overlap"][-1] == pytest.approx(DEPTH, rel=1e-3)
+    assert caplog.text.count("count as touching") == 1
+
+
+def test_overlaps_are_pushed_apart_where_asked_for(caplog) -> None:
+    pushed = 3.0 * DEPTH / DT**2  # N, by which the uppermost disc of 1 kg rises three overlaps
+    assert forces_of(sunk_column("resolve")).min() == pytest.approx(pushed + 9.81, rel=1e-6)
+    forces = forces_of(sunk_column("touching"), overlaps="resolve")
+    assert forces.min() == pytest.approx(pushed + 9.81, rel=1e-6)
+    assert "are pushed apart" in caplog.text
+    run = cdopt.simulate(sunk_column("touching"), DT, 2 * DT, overlaps="resolve")
+    assert run.diagnostics["overlap"][-1] < 1e-9
+
+
+def test_refused_overlaps_name_the_option() -> None:
+    with pytest.raises(InvalidInput, match=r"deepest of 3 overlaps.*overlaps='touching'"):
+        sunk_column("refuse")
+    scene = sunk_column("touching")
+    with pytest.raises(InvalidInput, match=r"3 overlaps.*overlaps='touching'"):
+        forces_of(scene, overlaps="refuse")
+    with pytest.raises(InvalidInput, match="deepest of 3 overlaps"):
+        cdopt.simulate(scene, DT, DT, overlaps="refuse")
+    with pytest.raises(InvalidInput, match="overlaps"):
+        scene.with_overlaps("ignore")
+
+
+def test_a_state_of_another_origin_may_overlap_too(caplog) -> None:
+    apart = Scene([FLOOR, Body(Sphere(0.5), [0.0, 0.6], mass=1.0)], dim=2)
+    q = apart.initial.q.copy()
+    q[1, 1] = 0.5 - DEPTH
+    sunk = State(0.0, q, apart.initial.v)
+    contacts = collision.detect(apart, sunk)
+    touching = collision.step(apart, sunk, contacts, DT, overlaps="touching")
+    assert touching.phi.tolist() == [0.0]
+    assert collision.step(apart, sunk, contacts, DT).phi == pytest.approx([-DEPTH])
+    assert "1 overlaps" in caplog.text

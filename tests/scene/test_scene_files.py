@@ -193,7 +193,7 @@ def same(one: Scene, other: Scene) -> None:
     same_bodies(one, other)
     assert one.to_toml() == other.to_toml()
     assert one.materials == other.materials
-    for name in ("restitution", "overlap_tol", "name", "title", *ELASTIC):
+    for name in ("restitution", "overlap_tol", "overlaps", "name", "title", *ELASTIC):
         assert getattr(one, name) == getattr(other, name)
 
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power
+from cdopt._util.checks import Dim, FloatArray, Power, whole
 from cdopt._util.errors import InvalidInput
-from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
 from cdopt.scene.generators.packings import walls_at
 from cdopt.scene.generators.primitives import cycled, floor, up

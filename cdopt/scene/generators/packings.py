@@ -9,8 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power
-from cdopt._util.parameters import whole
+from cdopt._util.checks import Dim, FloatArray, Power, whole
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators.primitives import cycled, floor
 from cdopt.scene.material import Material

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, IntArray, Power
-from cdopt._util.parameters import whole
+from cdopt._util.checks import Dim, FloatArray, IntArray, Power, whole
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene

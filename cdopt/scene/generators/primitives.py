@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power
+from cdopt._util.checks import Dim, FloatArray, Power, whole
 from cdopt._util.errors import InvalidInput
-from cdopt._util.parameters import whole
 from cdopt.scene.bodies import Body
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
