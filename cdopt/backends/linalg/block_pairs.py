@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
-from cdopt.backends.linalg.iteration import IterationStatistics, conjugate_gradients
+from cdopt.backends.linalg.iteration import IterationStatistics
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
 _SPHERE = 3  # dofs
@@ -90,39 +90,29 @@ class PairSystem:
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
         self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
         side_by_side(_inverse_blocks, self.active, self.inverse, self.shape)
-        self._product = _product_of_three if size == _SPHERE else _product
-        self._sums = np.empty(pairs.start.size - 1)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
         most = 20 * rhs.size if limit is None else limit
-        spent = conjugate_gradients(self, rhs, tol, most)
+        count, size = self.diagonal.shape
+        x, room = np.zeros((count, size)), np.zeros((3, count + 1, size))
+        spent = side_by_side(
+            _conjugate_gradients,
+            self.active,
+            self.diagonal,
+            self.blocks,
+            self.inverse,
+            rhs.reshape(count, size).copy(),
+            x,
+            room,
+            np.empty(self.active.start.size - 1),
+            tol,
+            most,
+            self.shape,
+        )
         self.statistics.iterations += spent
         self.gave_up = spent == most
-        return self._x.ravel()
-
-    # --- the steps of conjugate gradients -------------------------------------------------
-
-    def begin(self, rhs: FloatArray) -> float:
-        """From x = 0; rᵀz."""
-        count, size = self.diagonal.shape
-        self._x, self._z = np.zeros((2, count, size))
-        self._r = rhs.reshape(count, size).copy()
-        self._p, self._image = np.zeros((2, count + 1, size))  # the last block: the fixed world
-        return self.advance(0.0)
-
-    def direction(self, beta: float) -> float:
-        """p = z + β p; pᵀ H p."""
-        side_by_side(_redirect, beta, self.active.start, self._z, self._p, self.shape)
-        system = self.active, self.diagonal, self.blocks
-        return side_by_side(self._product, *system, self._p, self._image, self._sums, self.shape)
-
-    def advance(self, alpha: float) -> float:
-        """x += α p, r −= α H p; rᵀz."""
-        vectors = self._p, self._image, self._x, self._r, self._z
-        return side_by_side(
-            _advance, alpha, self.active.start, self.inverse, *vectors, self._sums, self.shape
-        )
+        return x.ravel()
 
 
 # --- building the layout -----------------------------------------------------------------
@@ -250,7 +240,7 @@ def _inverse_blocks(pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
                             out[a, r, j] -= factor * out[a, i, j]
 
 
-@compiled(parallel=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def _product(
     pairs: BlockPairs,
     diagonal: FloatArray,
@@ -288,7 +278,7 @@ def _product(
     return _total(sums)
 
 
-@compiled(parallel=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def _product_of_three(
     pairs: BlockPairs,
     diagonal: FloatArray,
@@ -335,7 +325,7 @@ def _product_of_three(
     return _total(sums)
 
 
-@compiled(parallel=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def _advance(
     alpha: float,
     start: Indices,
@@ -365,10 +355,47 @@ def _advance(
     return _total(sums)
 
 
-@compiled(parallel=True, fastmath=_MATH)
+@part(parallel=True, fastmath=_MATH)
 def _redirect(beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape) -> None:
     """p = z + β p."""
     for c in prange(start.size - 1):
         for a in range(start[c], start[c + 1]):
             for j in range(len(shape)):
                 p[a, j] = z[a, j] + beta * p[a, j]
+
+
+@compiled()
+def _conjugate_gradients(
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    inverse: FloatArray,
+    r: FloatArray,
+    x: FloatArray,
+    room: FloatArray,
+    sums: FloatArray,
+    tol: float,
+    limit: int,
+    shape: Shape,
+) -> int:
+    """Solve (S + WᵀW) x = r from x = 0, r used up; the iterations spent.
+
+    Ends where rᵀz has fallen by ``tol``², or where the curvature along a direction is lost to
+    round-off. ``room`` (3, blocks + 1, size) is zero; its last block stands for the fixed world.
+    """
+    p, image, z = room[0], room[1], room[2]
+    rz, beta = _advance(0.0, pairs.start, inverse, p, image, x, r, z, sums, shape), 0.0
+    target = rz * tol * tol
+    for iteration in range(limit):
+        if not rz > target:
+            return iteration
+        _redirect(beta, pairs.start, z, p, shape)
+        if len(shape) == _SPHERE:  # decided while compiling
+            curvature = _product_of_three(pairs, diagonal, blocks, p, image, sums, shape)
+        else:
+            curvature = _product(pairs, diagonal, blocks, p, image, sums, shape)
+        if not curvature > 0.0:
+            return iteration
+        following = _advance(rz / curvature, pairs.start, inverse, p, image, x, r, z, sums, shape)
+        beta, rz = following / rz, following
+    return limit

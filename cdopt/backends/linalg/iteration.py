@@ -52,41 +52,6 @@ class System(Protocol):
         """Whether the last solution stopped at the limit of iterations."""
 
 
-class Steps(Protocol):
-    """The three steps of preconditioned conjugate gradients on one layout of the vectors."""
-
-    def begin(self, rhs: FloatArray) -> float:
-        """x = 0, r = rhs, z = P⁻¹ r; returns rᵀz."""
-
-    def direction(self, beta: float) -> float:
-        """p = z + β p; returns its curvature pᵀ H p."""
-
-    def advance(self, alpha: float) -> float:
-        """x += α p, r −= α H p, z = P⁻¹ r; returns rᵀz."""
-
-
-def conjugate_gradients(
-    steps: Steps, rhs: FloatArray, tol: float, limit: int, growth: float = np.inf
-) -> int:
-    """Iterate until rᵀz has fallen by ``tol``²; returns the iterations spent.
-
-    Ends early where the curvature along a direction is lost to round-off, or where rᵀz has grown
-    by ``growth`` over its least value.
-    """
-    rz = steps.begin(rhs)
-    target, least, beta = rz * tol * tol, rz, 0.0
-    for iteration in range(limit):
-        if not rz > target or rz > growth * least:
-            return iteration
-        curvature = steps.direction(beta)
-        if not curvature > 0.0:
-            return iteration
-        following = steps.advance(rz / curvature)
-        beta, rz = following / rz, following
-        least = min(least, rz)
-    return limit
-
-
 class IteratedSystem:
     """A system known by its product and a preconditioner, solved by conjugate gradients.
 
@@ -114,35 +79,37 @@ class IteratedSystem:
         """The best x met, its preconditioned residual reduced by ``tol`` or as far as it goes."""
         most = 20 * rhs.size if self.most is None else self.most
         most = most if limit is None else min(limit, most)
-        spent = conjugate_gradients(self, rhs, tol, most, self.growth)
+        spent = self._iterate(rhs, tol, most)
         if self.statistics is not None:
             self.statistics.iterations += spent
         self.gave_up = not self._least <= max(tol * tol, _ROUND_OFF) * self._first
         return self._best
 
-    def begin(self, rhs: FloatArray) -> float:
-        """From x = 0; rᵀz."""
-        self._x, self._r, self._p = np.zeros_like(rhs), rhs, np.zeros_like(rhs)
-        self._z = self.precondition(rhs)
-        self._best, self._first = self._x, float(rhs @ self._z)
-        self._least = self._first
-        return self._first
+    def _iterate(self, rhs: FloatArray, tol: float, limit: int) -> int:
+        """The best x met, from x = 0; the iterations spent.
 
-    def direction(self, beta: float) -> float:
-        """p = z + β p; pᵀ H p."""
-        self._p = self._z + beta * self._p
-        self._image = self.product(self._p)
-        return float(self._p @ self._image)
-
-    def advance(self, alpha: float) -> float:
-        """x += α p, r −= α H p; rᵀz."""
-        self._x = self._x + alpha * self._p
-        self._r = self._r - alpha * self._image
-        self._z = self.precondition(self._r)
-        rz = float(self._r @ self._z)
-        if rz < self._least:
-            self._least, self._best = rz, self._x
-        return rz
+        Ends early where the curvature along a direction is lost to round-off, or where rᵀz has
+        grown by ``growth`` over its least value.
+        """
+        x, r, p, z = np.zeros_like(rhs), rhs, np.zeros_like(rhs), self.precondition(rhs)
+        rz, beta = float(r @ z), 0.0
+        self._best, self._first, self._least = x, rz, rz
+        for iteration in range(limit):
+            if not rz > self._first * tol * tol or rz > self.growth * self._least:
+                return iteration
+            p = z + beta * p
+            image = self.product(p)
+            curvature = float(p @ image)
+            if not curvature > 0.0:
+                return iteration
+            alpha = rz / curvature
+            x, r = x + alpha * p, r - alpha * image
+            z = self.precondition(r)
+            following = float(r @ z)
+            beta, rz = following / rz, following
+            if rz < self._least:
+                self._least, self._best = rz, x
+        return limit
 
 
 _ROUND_OFF = 1e-24  # of the preconditioned residual squared: no better solution can be told

@@ -29,41 +29,44 @@ class SparseOperator:
     """Products with a CSR matrix (n, m)."""
 
     def __init__(self, matrix: sp.csr_array) -> None:
-        self.parts = matrix.indptr, matrix.indices, matrix.data
-        self.columns = int(matrix.shape[1])
+        self.parts = _unsigned(matrix.indptr), _unsigned(matrix.indices), matrix.data
+        self.shape = int(matrix.shape[0]), int(matrix.shape[1])
 
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x (m,)."""
-        return _times(*self.parts, np.ascontiguousarray(x, dtype=np.float64))
+        out = np.empty(self.shape[0])
+        _times(*self.parts, np.ascontiguousarray(x, dtype=np.float64), out)
+        return out
 
     def transposed_times(self, f: FloatArray) -> FloatArray:
         """The transpose times f (n,)."""
-        return _transposed_times(
-            *self.parts, np.ascontiguousarray(f, dtype=np.float64), self.columns
-        )
+        out = np.zeros(self.shape[1])
+        _add_transposed(*self.parts, np.ascontiguousarray(f, dtype=np.float64), out)
+        return out
+
+
+def _unsigned(indices: IntArray) -> Indices:
+    """The same numbers, none of them negative, read as unsigned."""
+    return indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
 
 
 @compiled()
-def _times(ptr: IntArray, idx: IntArray, val: FloatArray, x: FloatArray) -> FloatArray:
-    out = np.empty(ptr.size - 1)
+def _times(ptr: Indices, idx: Indices, val: FloatArray, x: FloatArray, out: FloatArray) -> None:
     for i in range(out.size):
         total = 0.0
         for k in range(ptr[i], ptr[i + 1]):
             total += val[k] * x[idx[k]]
         out[i] = total
-    return out
 
 
 @compiled()
-def _transposed_times(
-    ptr: IntArray, idx: IntArray, val: FloatArray, f: FloatArray, size: int
-) -> FloatArray:
-    out = np.zeros(size)
+def _add_transposed(
+    ptr: Indices, idx: Indices, val: FloatArray, f: FloatArray, out: FloatArray
+) -> None:
     for i in range(f.size):
         force = f[i]
         for k in range(ptr[i], ptr[i + 1]):
             out[idx[k]] += val[k] * force
-    return out
 
 
 @part()
