@@ -102,7 +102,7 @@ class APGD(NativeBackend):
             np.where(step.diagonal > 0.0, starting_forces(data, start), 0.0),
         )
         prepared = time.perf_counter()
-        with threads_for(data.nc):
+        with threads_for(data.nc) as threads:
             met = descent.minimise(
                 self.accuracy,
                 self.max_iterations,
@@ -120,6 +120,7 @@ class APGD(NativeBackend):
             prepared,
             solved,
             descent.residuals,
+            threads=threads,
         )
 
 

@@ -102,7 +102,7 @@ class AugmentedLagrangian(NativeBackend):
         scaled = data.scaled()
         state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
         prepared = time.perf_counter()
-        with threads_for(data.nc):
+        with threads_for(data.nc) as threads:
             met = self._outer(state, report, deadline)
         status = "solved" if met else "stopped"
         report(f"{status} after {state.steps}: residual {state.worst:.2e}")
@@ -111,7 +111,13 @@ class AugmentedLagrangian(NativeBackend):
         u[scaled.used] = state.u / scaled.unit
         residuals = [np.array(state.residuals)]
         return Outcome(
-            Iterate(u, data.force * state.f), met, state.steps, prepared, solved, residuals
+            Iterate(u, data.force * state.f),
+            met,
+            state.steps,
+            prepared,
+            solved,
+            residuals,
+            threads=threads,
         )
 
     def _rigid(

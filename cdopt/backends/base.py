@@ -74,6 +74,7 @@ class RunResult:
     raw : whatever the solver returned, untouched.
     settings : what was asked of the solver.
     how : the methods used and what they spent, in words, where a backend chooses.
+    threads : of cdopt's own loops; None where another solver ran.
     out_of_time : whether the time limit ended the run.
     limited : what kept to the time limit, in words; empty without one.
     """
@@ -86,6 +87,7 @@ class RunResult:
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     how: str = ""
+    threads: int | None = None
     out_of_time: bool = False
     limited: str = ""
 

@@ -59,6 +59,7 @@ class Outcome:
     solved : when the iteration had ended, on the same clock.
     residuals : of the stopping test, in pieces.
     how : the methods used and what they cost.
+    threads : that the compiled loops had.
     status, claim : where the test was not met.
     """
 
@@ -69,6 +70,7 @@ class Outcome:
     solved: float
     residuals: list[FloatArray] = field(default_factory=list)
     how: str = ""
+    threads: int = 1
     status: str = "iteration limit"
     claim: Claim = "inaccurate"
 
@@ -168,6 +170,7 @@ class NativeBackend(ABC):
             raw=raw,
             settings=self.settings,
             how=outcome.how,
+            threads=outcome.threads,
             out_of_time=late,
             limited="" if deadline == NEVER else _LIMITED_BY,
         )

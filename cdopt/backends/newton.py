@@ -47,7 +47,8 @@ class SecondOrder(NativeBackend):
 
     Notes
     -----
-    ``StepSolution.provenance["how"]`` names the methods and the linear algebra that were used.
+    ``StepSolution.provenance["how"]`` names the methods and the linear algebra that were used,
+    ``provenance["threads"]`` says how many threads ran.
 
     Raises
     ------
@@ -94,7 +95,7 @@ def solve_network(
     if start is not None and problem.law is None:
         forces = starting_forces(data, start)
     prepared = time.perf_counter()
-    with threads_for(net.nc, net.m):
+    with threads_for(net.nc, net.m) as threads:
         run = iterate(problem, forces, problem.scaled_motion(start), deadline)
     solved = time.perf_counter()
     least = min(run.history, default=0.0)
@@ -107,6 +108,7 @@ def solve_network(
         solved,
         [np.array(run.history)],
         str(net.statistics),
+        threads,
         f"stopped at residual {least:.1e}",
     )
 

@@ -136,7 +136,7 @@ class PGS(NativeBackend):
         step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
         prepared = time.perf_counter()
-        with threads_for(data.nc):
+        with threads_for(data.nc) as threads:
             run = self._sweep(step, edges, forces, report, deadline)
         solved = time.perf_counter()
         forces = np.zeros(data.nc)
@@ -148,6 +148,7 @@ class PGS(NativeBackend):
             prepared,
             solved,
             run.residuals,
+            threads=threads if edges.size > 1 else 1,
         )
 
     def _visits(self, data: RigidData) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Threads of the compiled loops: all of them for large problems, one for small ones.
+"""Threads of the compiled loops: all of them for large problems, one for the others.
 
 BLAS is kept to one thread beside them: two pools of threads on the same cores wait for each
 other, and a solve can take twenty times as long.
@@ -16,15 +16,15 @@ from typing import Any
 import numba
 from threadpoolctl import ThreadpoolController
 
-from cdopt._util.compiled import threads_lost
+from cdopt._util.compiled import thread_count
 
-SERIAL = 10_000  # contacts up to which a second thread gains less than it may lose
+SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its thread accord
 
 
 @contextlib.contextmanager
-def threads_for(contacts: int, dofs: int | None = None) -> Iterator[None]:
-    """BLAS on one thread; the compiled loops on all of theirs, or on one for small problems.
+def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
+    """BLAS on one thread; the compiled loops on all of theirs, or on one; how many that are.
 
     On busy cores the threads of a small problem wait for each other and do no work. What was set
     before is set again at the end, of BLAS when the last of several overlapping solves ends. Where
@@ -33,13 +33,13 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[None]:
     several.
     """
     if dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS:
-        yield
+        yield 1
         return
-    before = numba.get_num_threads()
+    before = thread_count()
     _BLAS.limit()
     try:
         numba.set_num_threads(before if contacts > SERIAL else 1)
-        yield
+        yield thread_count()
     finally:
         numba.set_num_threads(before)
         _BLAS.release()
@@ -47,7 +47,7 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[None]:
 
 def several() -> bool:
     """Whether the compiled loops of this thread have more than one."""
-    return bool(numba.get_num_threads() > 1) and not threads_lost()
+    return thread_count() > 1
 
 
 @functools.cache

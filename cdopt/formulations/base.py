@@ -306,6 +306,7 @@ class Formulation(ABC):
             "numpy": np.__version__,
             "settings": {key: _plain(value) for key, value in result.settings.items()},
             "how": result.how,
+            "threads": result.threads,
             "tol": tol,
             "extended": self.extended,
             "warm_start": start if warm else "none",

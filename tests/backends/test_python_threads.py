@@ -114,7 +114,9 @@ PROGRAM = """
     import os, sys, threading
     import numpy as np
     import cdopt
+    from cdopt.backends import threads
 
+    threads.SERIAL = 10_000
     step = cdopt.bank.load(sys.argv[1]).step
     truss = [cdopt.NoTensionTruss(step.B, -step.F_ext, dof_body=step.dof_body) for _ in "ab"]
     rigid = cdopt.ClassicCD(step)

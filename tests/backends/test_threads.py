@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import numba
@@ -10,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import cdopt
+from cdopt._util import compiled
 from cdopt.backends import apgd, threads
 from cdopt.backends.native import natural_residual
 
@@ -125,3 +127,32 @@ def test_a_residual_that_is_no_number_stays_so(position: int) -> None:
     assert natural_residual(np.ones(3), gradient, np.zeros(3)) == 3.0
     gradient[position] = np.nan
     assert np.isnan(natural_residual(np.ones(3), gradient, np.zeros(3)))
+
+
+@pytest.mark.parametrize("said", [None, "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"])
+def test_waiting_threads_give_their_core_away_unless_the_caller_says_otherwise(
+    said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for name in compiled._WAITING:
+        monkeypatch.delenv(name, raising=False)
+    if said is not None:
+        monkeypatch.setenv(said, "ACTIVE")
+    before = dict(os.environ)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: seen.append(dict(os.environ)))
+    compiled._Layer().start()
+    policy = {} if said is not None else {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert seen == [before | policy]
+    assert dict(os.environ) == before
+
+
+@two_threads
+def test_a_solution_says_how_many_threads_ran(on: Callable, crystal: cdopt.ClassicCD) -> None:
+    def threads_of(backend: str) -> int:
+        return crystal.solve(backend, accuracy=1e-3, check=False).provenance["threads"]
+
+    on(2)
+    assert threads_of("apgd") == 2
+    assert threads_of("pgs") == 1  # its order is one after the other
+    on(1)
+    assert threads_of("apgd") == 1
