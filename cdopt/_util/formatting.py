@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -38,6 +40,15 @@ def one_line(text: str, limit: int = 200) -> str:
     """Text on one line, cut at ``limit`` characters."""
     joined = " ".join(text.split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def numbered(labels: Sequence[str]) -> list[str]:
+    """The labels, those that are repeated with a number: "floor–3 (2)"."""
+    total, so_far, names = Counter(labels), Counter[str](), []
+    for label in labels:
+        so_far[label] += 1
+        names.append(f"{label} ({so_far[label]})" if total[label] > 1 else label)
+    return names
 
 
 def plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import metadata
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,16 @@ Data = Mapping[str, Any]  # a problem as CVXPY compiles it for one solver
 Point = tuple[FloatArray, FloatArray]  # x and multipliers y
 Setup = Callable[[Data, Mapping[str, Any], "Point | None"], Callable[[], Any]]
 
+_CVXPY_PAGE = "https://www.cvxpy.org/install/"
+_PAGES = {  # of solvers that no extra of CVXPY brings
+    "cplex": "https://www.ibm.com/products/ilog-cplex-optimization-studio",
+    "nag": "https://nag.com/nag-library/",
+    "sdpa": "https://sdpa-python.github.io",
+    "mpax": "https://github.com/MIT-Lu-Lab/MPAX",
+    "cuclarabel": "https://github.com/oxfordcontrol/Clarabel.jl",
+    "cuopt": "https://docs.nvidia.com/cuopt/",
+    "cosmo": "https://github.com/oxfordcontrol/COSMO.jl",
+}
 _LEAST_SECONDS = 1e-6  # some solvers take zero for no limit
 
 
@@ -424,14 +435,28 @@ def capability(name: str) -> Capability:
     return Capability(frozenset(classes), warm_start=warm)
 
 
+@cache
+def _cvxpy_extras() -> frozenset[str]:
+    """The extras that the installed CVXPY declares, each of which brings one solver."""
+    return frozenset(metadata("cvxpy").get_all("Provides-Extra") or ())
+
+
+def _how_to_install(name: str) -> str:
+    """Where a solver comes from: a package, an extra of CVXPY, or the page of who makes it."""
+    if name in SOLVERS:
+        return f"try: pip install {SOLVERS[name].package}"
+    extra = name.replace("_", "-")
+    if extra in _cvxpy_extras():
+        return f"try: pip install 'cvxpy[{extra}]' (it may need a licence)"
+    return f"see {_PAGES.get(name, _CVXPY_PAGE)}"
+
+
 def why_not(name: str) -> str:
     """Why a known backend cannot run here, with the remedy; empty when it can."""
     if name in NATIVE:
         return ""
     if not installed(name):
-        package = SOLVERS[name].package if name in SOLVERS else name
-        paid = "" if name in SOLVERS else " (CVXPY knows it; it may need a licence)"
-        return f"not installed; try: pip install {package}{paid}"
+        return f"not installed; {_how_to_install(name)}"
     if not capability(name).classes:
         return "installed, but it takes neither quadratic objectives nor second-order cones"
     return ""

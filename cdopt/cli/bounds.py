@@ -12,7 +12,15 @@ import typer
 import cdopt
 from cdopt._util.formatting import count, one_line, short
 from cdopt.cli import output
-from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, ProblemName
+from cdopt.cli.options import (
+    REFERENCE_BACKEND,
+    Force,
+    Json,
+    Picture,
+    ProblemName,
+    solvers,
+    split,
+)
 from cdopt.cli.solve import print_failures
 
 if TYPE_CHECKING:
@@ -43,7 +51,7 @@ def bounds(
     ] = "all",
     solver: Annotated[
         list[str] | None,
-        typer.Option(help="Solver whose forces to place between the bounds; may be repeated."),
+        solvers("Solvers whose forces to place between the bounds."),
     ] = None,
     classic: Annotated[
         str, typer.Option(metavar="NAME", help="Solver of the classic step that gives the load.")
@@ -64,16 +72,19 @@ def bounds(
         float | None,
         typer.Option(help="Seconds for all of it; bounds not found by then are named."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Bound every contact force over all answers of classic contact dynamics."""
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
         if to_csv is not None:
-            cdopt.study.bounds.check_csv(to_csv)
+            with output.replacing(force, to_csv):
+                cdopt.study.bounds.check_csv(to_csv)
         named, step = output.open_step(problem)
         asked = _contacts(contacts, named.contact_names)
-        for name in solver or []:  # misspelt names are refused here, missing solvers reported later
+        chosen = split(solver)
+        for name in chosen:  # misspelt names are refused here, missing solvers reported later
             with contextlib.suppress(cdopt.BackendUnavailable):
                 cdopt.backends.resolve(name)
         threads = (os.cpu_count() or 1) if jobs is None else jobs
@@ -92,7 +103,7 @@ def bounds(
                 time_limit=time_limit,
                 progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
             )
-            bounded = cdopt.study.bounds.BoundedProblem.of(named, report, solver or [])
+            bounded = cdopt.study.bounds.BoundedProblem.of(named, report, chosen)
         if not as_json:
             _print(bounded)
         else:
@@ -168,14 +179,16 @@ def _print(bounded: BoundedProblem) -> None:
     print_failures(bounded.solutions)
     failed = list(report.failures.items())
     for i, why in failed[:WIDEST]:
-        out.print(output.text(f"contact {report.names[i]}: ", "bold").append(why, "not bold red"))
+        label = output.text(f"contact {bounded.named.contact_names[i]}: ", "bold")
+        out.print(label.append(why, "not bold red"))
     if len(failed) > WIDEST:
         output.say(f"and {len(failed) - WIDEST} more that failed")
 
 
 def _table(bounded: BoundedProblem, rows: list[int]) -> Any:
     """A line for each contact."""
-    report, named = bounded.report, bounded.report.step.contact_ids is not None
+    report, contact_names = bounded.report, bounded.named.contact_names
+    named = report.step.contact_ids is not None
     positions = {one_line(label, 14): report.position(f) for label, f in bounded.forces.items()}
     columns = {"lower": report.lower, "upper": report.upper, "compatible": bounded.compatible}
     largest = output.largest_finite(x[i] for x in columns.values() for i in rows)
@@ -185,7 +198,7 @@ def _table(bounded: BoundedProblem, rows: list[int]) -> Any:
         verdict = report.verdict_of(i)
         cells: list[Any] = [str(i)]
         if named:
-            cells.append(output.text(one_line(report.names[i], 16)))
+            cells.append(output.text(one_line(contact_names[i], 16)))
         cells += [output.force(x[i], largest) for x in columns.values()]
         cells.append(output.text(verdict, _STYLES.get(verdict, "")))
         cells += [_percent(float(x[i])) for x in positions.values()]

@@ -13,7 +13,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line, seconds, short
 from cdopt.cli import output
-from cdopt.cli.options import Json, Power, Quiet
+from cdopt.cli.options import Json, Power, Quiet, solvers, split
 
 if TYPE_CHECKING:
     from cdopt.study import Plan, Record
@@ -45,10 +45,7 @@ def compare(
         ),
     ],
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the study.")] = None,
-    solvers: Annotated[
-        list[str] | None,
-        typer.Option(help="Names, with commas between; may be repeated. Default: all that suit."),
-    ] = None,
+    solver: Annotated[list[str] | None, solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
         str,
         typer.Option(help=f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy."),
@@ -97,11 +94,11 @@ def compare(
             raise cdopt.InvalidInput("--out", "none", expected)
         plan = cdopt.study.Plan(
             problems=[p for text in problems for p in cdopt.study.problems(text, power)],
-            backends=_split(",".join(solvers or [])) or cdopt.study.choose_backends(0)[0],
-            formulations=_split(formulations),
+            backends=split(solver) or cdopt.study.choose_backends(0)[0],
+            formulations=split([formulations]),
             tolerances=_numbers("--tolerances", tolerances, float),
-            modes=_split(modes),
-            calls=_split(calls),
+            modes=split([modes]),
+            calls=split([calls]),
             seeds=_numbers("--seeds", seeds, int),
             repeats=repeat,
             threads=threads,
@@ -141,10 +138,24 @@ def run_and_show(
         output.say(f"{len(records)} of {sum(len(plan.runs) for plan in plans)} runs", "bold")
         output.console().print(_table(records))
         output.say(f"made now: {made}; every run: {path}", "dim")
+        _print_errors(records)
         for name, why in lost.items():
             typer.echo(f"lost: {name}: {one_line(why, 200)}", err=True)
     if lost or any(record.outcome == "interrupted" for record in records):
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _print_errors(records: Sequence[Record]) -> None:
+    """Why runs ended with an error, each reason once."""
+    errors: dict[str, list[str]] = {}
+    for record in records:
+        if record.outcome == "error":
+            errors.setdefault(one_line(record.message), []).append(record.run.label)
+    for why, runs in errors.items():
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        typer.echo(f"error: {runs[0]}{more}: {why}", err=True)
+    if errors:
+        typer.echo("the same command makes these runs again", err=True)
 
 
 def _table(records: Sequence[Record]) -> Any:
@@ -173,13 +184,9 @@ def _table(records: Sequence[Record]) -> Any:
     return table
 
 
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
     """Numbers with commas between; None for the default."""
     try:
-        return [None if part == DEFAULT else kind(part) for part in _split(text)]
+        return [None if part == DEFAULT else kind(part) for part in split([text])]
     except ValueError:
         raise cdopt.InvalidInput(option, repr(text), f"numbers, or {DEFAULT}") from None

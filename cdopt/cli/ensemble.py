@@ -9,7 +9,7 @@ import typer
 
 import cdopt
 from cdopt.cli import output
-from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, ProblemName
+from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, ProblemName, solvers, split
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Ensemble, Place
@@ -30,9 +30,7 @@ def ensemble(
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     thin: Annotated[int, typer.Option(help="Sweeps before each kept sample.")] = 10,
-    solver: Annotated[
-        list[str] | None, typer.Option(help="Solver whose forces to place; may be repeated.")
-    ] = None,
+    solver: Annotated[list[str] | None, solvers("Solvers whose forces to place.")] = None,
     plot: Picture = None,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +46,7 @@ def ensemble(
         ):
             samples = cdopt.ensemble(step, draws, chains, seed, thin=thin)
             answers = {"compatible": _forces(named, "compatible", REFERENCE_BACKEND)}
-            answers |= {name: _forces(named, "classic", name) for name in solver or []}
+            answers |= {name: _forces(named, "classic", name) for name in split(solver)}
         known = {name: f for name, f in answers.items() if f is not None}
         places = {name: samples.place(f, named.power) for name, f in known.items()}
         if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,3 +37,15 @@ Power = Annotated[
     float | None,
     typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+
+
+def solvers(about: str) -> Any:
+    """The option ``--solver``, whose help text is ``about``."""
+    return typer.Option("--solver", "--solvers", help=f"{about} With commas between, or repeated.")
+
+
+def split(texts: list[str] | None) -> list[str]:
+    """The names in the values of an option that takes them with commas between, or repeated."""
+    parts = (part.strip() for text in texts or () for part in text.split(","))
+    return [part for part in parts if part]

@@ -20,6 +20,7 @@ import typer
 
 import cdopt
 from cdopt._util.formatting import one_line, plain
+from cdopt.cli import INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cdopt.problem.contact_step import Step
     from cdopt.study import NamedProblem
 
-NO_ANSWER, INFEASIBLE, INTERRUPTED = 1, 2, 130  # exit codes
+NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 PIPE_WIDTH = 100  # columns when the output is no terminal
 PAUSE = 2.0  # s between lines of progress when stderr is no terminal
 
@@ -94,12 +95,41 @@ def print_json(content: Any) -> None:
 
 @contextlib.contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Turn every error of cdopt into one line on stderr and exit code 1."""
+    """Turn every error of cdopt into one line on stderr and exit code 1, and Ctrl-C into 130."""
     try:
         yield
     except cdopt.CdoptError as error:
         typer.echo(f"error: {one_line(str(error), 500)}", err=True)
         raise typer.Exit(NO_ANSWER) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
+    """Name ``--force`` in the refusal of a file that exists; with it, remove such files first.
+
+    Parameters
+    ----------
+    force : whether the files may be replaced. paths : to write to; None for no file.
+
+    Raises
+    ------
+    InvalidInput : as inside, with ``--force`` among what is expected.
+    """
+    there = [Path(path) for path in paths if path is not None and Path(path).is_file()]
+    if force:
+        for path in there:
+            with contextlib.suppress(OSError):  # writing it says why it cannot be written
+                path.unlink()
+    try:
+        yield
+    except cdopt.InvalidInput as error:
+        if force or not any(str(path) in error.found for path in there):
+            raise
+        expected = f"{error.expected}, or --force to replace it"
+        raise cdopt.InvalidInput(error.argument, error.found, expected) from error
 
 
 @contextlib.contextmanager

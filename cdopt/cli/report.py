@@ -9,6 +9,7 @@ import typer
 
 import cdopt
 from cdopt.cli import output
+from cdopt.cli.options import Force
 
 HELP = (
     "Write the report of a study that cdopt compare made: one page that needs no network, "
@@ -30,6 +31,7 @@ def report(
             "<!-- table: overview --> and <!-- end -->. May be repeated."
         ),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write the report of a study."""
     with output.errors_in_one_line():
@@ -38,7 +40,8 @@ def report(
             cdopt.plots.report.check_into(text, results)
         sources = dict.fromkeys(record.run.problem for record in results.records)
         more = [cdopt.study.network_labels.table_of_labels(sources)] if labels else []
-        page = cdopt.plots.report.write(results, out, title, more)
+        with output.replacing(force, *(out / name for name in cdopt.plots.report.FILES)):
+            page = cdopt.plots.report.write(results, out, title, more)
         for text in into or ():
             cdopt.plots.report.write_into(text, results)
     typer.echo(str(page))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import cdopt
-from cdopt._util.formatting import count, seconds, short
+from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
-from cdopt.cli.options import Json
+from cdopt.cli.options import Force, Json
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
@@ -44,17 +44,17 @@ def show(
         typer.Option(
             metavar="FILE.html",
             help="Make one page, to be opened without a network: bodies and force chains in "
-            "space, with a slider over time. Needs pip install 'cdopt[pages]'.",
+            "space, with a slider over time. Needs k3d: pip install 'cdopt[pages]'.",
         ),
     ] = None,
     as_json: Json = False,
+    force: Force = False,
 ) -> None:
     """Summarise a run."""
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        if page is not None:
-            cdopt.plots.page.check_page(page)
+        why_no_page = None if page is None else _why_no_page(page, force)
         trajectory = cdopt.Trajectory.load(run)
         total = len(trajectory)
         if not -total <= frame < total:
@@ -71,9 +71,22 @@ def show(
             output.say(_describe_frame(trajectory, frame))
         if plot is not None:
             output.save_picture(cdopt.plots.run.run_overview(trajectory, frame), plot)
+        if why_no_page is not None:
+            typer.echo(f"no page: {one_line(why_no_page)}", err=True)
+            raise typer.Exit(output.NO_ANSWER)
         if page is not None:
             size = cdopt.plots.page.save_page(trajectory, page, frame).stat().st_size
             typer.echo(f"page: {page} ({size / 1e6:.1f} MB)", err=True)
+
+
+def _why_no_page(page: str, force: bool) -> str | None:
+    """Why what draws pages is not there; None when it is. A path that cannot be is refused."""
+    try:
+        with output.replacing(force, page):
+            cdopt.plots.page.check_page(page)
+    except cdopt.Unsupported as error:
+        return str(error)
+    return None
 
 
 def print_summary(run: Trajectory) -> None:
@@ -157,8 +170,13 @@ def _describe_frame(run: Trajectory, number: int) -> str:
             i, j = frame.bodies[forces.index(largest)]
             carry = sum(force > CARRIES * largest for force in forces)
             text += f"; {_kind(run, name)} forces: {carry} of them carry, "
-            text += f"the largest {short(largest)} N between bodies {i} and {j}"
+            text += f"the largest {short(largest)} N between {_body(run, i)} and {_body(run, j)}"
     return text
+
+
+def _body(run: Trajectory, number: int) -> str:
+    """The name of a body; its number where it has none."""
+    return run.scene.bodies.names[number] or f"body {number}"
 
 
 def _kind(run: Trajectory, name: str) -> str:

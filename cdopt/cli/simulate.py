@@ -11,7 +11,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line
 from cdopt.cli import output, show
-from cdopt.cli.options import Json, Quiet, SceneName
+from cdopt.cli.options import Force, Json, Quiet, SceneName
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
@@ -65,19 +65,19 @@ def simulate(
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
+    force: Force = False,
 ) -> None:
     """Simulate a scene in time."""
     with output.errors_in_one_line():
         if resume and out is None:
             raise cdopt.InvalidInput("--resume", "no --out", "the file of the run to continue")
-        if out is not None and not resume and Path(out).exists():
-            expected = "a new path, or --resume to continue it"
-            raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
+        if out is not None:
+            _check_out(out, resume, force)
         backends = {"backend": backend, "classic_backend": classic_backend}
         options: dict[str, Any] = {name: value for name, value in backends.items() if value}
         opened = cdopt.scene.load(scene, overlaps=overlaps)
         failure, interrupted = None, False
-        with output.solvers_kept_quiet(to_stderr=as_json):
+        with output.solvers_kept_quiet(to_stderr=as_json), output.replacing(force, out):
             try:
                 run = cdopt.simulate(
                     opened, dt, duration, method, out=out, resume=resume, every=every,
@@ -110,6 +110,18 @@ def simulate(
         raise typer.Exit(output.INFEASIBLE)
     if failure is not None or not run.ok:
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _check_out(out: str, resume: bool, force: bool) -> None:
+    """Refuse a path that nothing opens afterwards, and a file that exists."""
+    if Path(out).suffix != cdopt.study.RUN_SUFFIX:
+        expected = f"a name ending in {cdopt.study.RUN_SUFFIX}, which cdopt show and ParaView open"
+        raise cdopt.InvalidInput("--out", repr(out), expected)
+    if resume and force:
+        raise cdopt.InvalidInput("--force", "--resume beside it", "one of them")
+    if Path(out).exists() and not (resume or force):
+        expected = "a new path, --force to replace it, or --resume to continue it"
+        raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
 
 
 def _print_failure(failure: StepFailed | None) -> None:

@@ -9,7 +9,15 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line
 from cdopt.cli import output
-from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, Power, ProblemName
+from cdopt.cli.options import (
+    REFERENCE_BACKEND,
+    Json,
+    Picture,
+    Power,
+    ProblemName,
+    solvers,
+    split,
+)
 
 if TYPE_CHECKING:
     from cdopt.study import Comparison, NamedProblem, SolutionSet
@@ -34,7 +42,7 @@ def solve(
     ] = None,
     solver: Annotated[
         list[str] | None,
-        typer.Option(help="Solver to use; may be repeated. Default: all that suit the problem."),
+        solvers("Solvers to use; default all that suit the problem."),
     ] = None,
     power: Power = None,
     tol: Annotated[float, typer.Option(help="Tolerance of the certificates.")] = 1e-6,
@@ -59,7 +67,7 @@ def solve(
             cdopt.plots.check_path(plot)
         with output.spinner() as tell, output.solvers_kept_quiet(verbose, as_json):
             solutions = cdopt.study.solve_named(
-                named, formulation, solver, tol, accuracy=accuracy,
+                named, formulation, split(solver), tol, accuracy=accuracy,
                 compatible_backend=compatible_solver, verbose=verbose, progress=tell,
                 time_limit=time_limit,
             )  # fmt: skip

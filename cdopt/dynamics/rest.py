@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from cdopt._util.errors import CdoptError, InvalidInput
+from cdopt._util.formatting import numbered
 from cdopt.collision import detect, step
 from cdopt.dynamics.simulate import simulate
 from cdopt.formulations import CompatibleCD
@@ -92,8 +92,5 @@ def contact_names(scene: Scene, posed: ContactStep) -> tuple[str, ...]:
     for pair in pairs:
         shown = [k for k in pair if bodies.fixed[k]] if alone else list(pair)
         labels.append("–".join(bodies.names[k] or str(k) for k in shown))
-    total, so_far, names = Counter(labels), Counter[str](), []
-    for label in labels:
-        so_far[label] += 1
-        names.append(f"{label} ({so_far[label]})" if total[label] > 1 else label)
+    names = numbered(labels)
     return tuple(f"support {name}" if alone and name.isdigit() else name for name in names)

@@ -180,8 +180,8 @@ class Formulation(ABC):
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
-        SolveFailed : the solver left no iterate, or infeasibility is proven; after the time limit
-            no proof is sought.
+        SolveFailed : the solver failed or left no iterate, or infeasibility is proven; after the
+            time limit no proof is sought.
         """
         chosen = resolve(backend or self._default_backend, **options)
         tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
@@ -238,11 +238,11 @@ class Formulation(ABC):
         )
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
-        """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""
+        """Look for a proof of infeasibility; raise if there is one, or no iterate to go by."""
         proof = None if self.extended or result.out_of_time else self.data.prove_infeasible()
-        if proof is None and result.iterate is not None:
+        if proof is None and result.iterate is not None and result.claim != "failed":
             return
-        why = "no iterate, and infeasibility is not proven" if proof is None else self._why(proof)
+        why = "no answer, and infeasibility is not proven" if proof is None else self._why(proof)
         raise SolveFailed(
             f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",
             backend=backend.name,

@@ -101,9 +101,8 @@ class Indeterminacy(Verdict, Bounds):
 
     @property
     def names(self) -> list[str]:
-        """The contacts' names: their ids, or their numbers."""
-        ids = self.step.contact_ids
-        return [str(name) for name in (range(self.nc) if ids is None else ids.tolist())]
+        """The contacts' names, as ``step.contact_names``."""
+        return self.step.contact_names
 
     @property
     def loaded(self) -> BoolArray:

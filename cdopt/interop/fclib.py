@@ -15,8 +15,9 @@ With a time step of one, forces are impulses:
 
 Four things to know of published files. Triplets have columns in ``p`` and rows in ``i``, against
 what fclib.h says. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
-read. Some W are unsymmetric by 1e-3: they are made symmetric, and ``symmetrised`` says by how
-much. Contact stiffness is not stored: it must be stated, and is one unless you state another.
+read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made symmetric, and
+``symmetrised`` says by how much. Contact stiffness is not stored: it must be stated, and is one
+unless you state another.
 
 ``write`` writes what was read back without loss: all its rows, friction coefficients and texts. A
 ContactStep is written as the frictionless problem that it is, in impulses and with a time step of
@@ -66,7 +67,7 @@ _EXPECTED = "an FCLib file (HDF5 with fclib_local or fclib_global)"
 _COMPRESSED_COLUMNS, _COMPRESSED_ROWS = -1, -2
 _LARGEST = 10_000_000  # contacts' components and degrees of freedom
 _MOST_ENTRIES = 2**31 - 1  # of a matrix
-_ASYMMETRY_TOL = 1e-2  # beyond this share of its largest entry, W is no Delassus matrix
+_ASYMMETRY_TOL = 1e-2  # beyond this share of its largest entry, W or M is another matrix
 _Arrays = Mapping[str, NDArray[Any]]  # of a file, by their paths
 
 
@@ -81,7 +82,7 @@ class FclibProblem:
     spacedim : components of each contact, 2 or 3, the normal one first.
     mu : (nc,) friction coefficients; kept and not used.
     symmetrised : largest |W − Wᵀ| relative to the largest |W|, which was averaged away; of M in
-        a global problem, where no more than round-off is accepted.
+        a global problem.
     W, q : (m, m) 1/kg and (m,) m/s of a local problem with all its m = nc · spacedim rows, as
         stored; otherwise None.
     H, w : (nv, m) and (m,) m/s of a global problem, likewise.
@@ -104,7 +105,10 @@ class FclibProblem:
     @property
     def label(self) -> str:
         """What the step is, in one sentence, to stand beside every result from it."""
-        return LABEL
+        if not self.symmetrised:
+            return LABEL
+        name = "W" if self.kind == "local" else "M"
+        return f"{LABEL}; {name} made symmetric, {self.symmetrised:.1g} of its largest entry"
 
     def __repr__(self) -> str:
         return f"FclibProblem({self.kind}, {self.spacedim}D, {self.step!r}; {self.label})"
@@ -153,10 +157,7 @@ def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[st
     size = _integer(arrays, f"{root}/W/m", 0, _LARGEST)
     q, mu = _vectors(arrays, root, "q", size, spacedim)
     W = _matrix(arrays, f"{root}/W", size, size)
-    asymmetry = _asymmetry(W)
-    if asymmetry > _ASYMMETRY_TOL:
-        found = f"asymmetry of {asymmetry:.3g} of its largest entry"
-        raise InvalidInput(f"{root}/W", found, f"a symmetric matrix (to {_ASYMMETRY_TOL:g})")
+    asymmetry = _asymmetry(f"{root}/W", W)
     N = sp.csr_array(W[::spacedim][:, ::spacedim])
     N = sp.csr_array((N + N.T) * 0.5)
     step = DelassusStep(N, q[::spacedim], dt=1.0, stiffness=stiffness)
@@ -171,9 +172,12 @@ def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[s
     w, mu = _vectors(arrays, root, "w", size, spacedim)
     f = _vector(arrays, f"{root}/vectors/f", nv)
     M, H = _matrix(arrays, f"{root}/M", nv, nv), _matrix(arrays, f"{root}/H", nv, size)
+    asymmetry = _asymmetry(f"{root}/M", M)
+    if asymmetry > 0.0:
+        M = sp.csr_array((M + M.T) * 0.5)
     B = sp.csr_array(H.T)[::spacedim]
     step = ContactStep(M, B, w[::spacedim], np.zeros(nv), f, dt=1.0, stiffness=stiffness)
-    return {"step": step, "mu": mu, "symmetrised": _asymmetry(M), "H": H, "w": w}
+    return {"step": step, "mu": mu, "symmetrised": asymmetry, "H": H, "w": w}
 
 
 def _vectors(
@@ -198,11 +202,15 @@ def _refuse_equalities(arrays: _Arrays, root: str, names: tuple[str, ...]) -> No
             raise InvalidInput(name, f"{columns} equality constraints", expected)
 
 
-def _asymmetry(matrix: sp.csr_array) -> float:
-    """Largest |A − Aᵀ| relative to the largest |A|."""
+def _asymmetry(name: str, matrix: sp.csr_array) -> float:
+    """Largest |A − Aᵀ| relative to the largest |A|; refused beyond a limit."""
     scale = float(np.abs(matrix.data).max(initial=0.0))
     worst = float(np.abs((matrix - matrix.T).tocsr().data).max(initial=0.0))
-    return worst / scale if scale > 0.0 else 0.0
+    asymmetry = worst / scale if scale > 0.0 else 0.0
+    if asymmetry > _ASYMMETRY_TOL:
+        found = f"asymmetry of {asymmetry:.3g} of its largest entry"
+        raise InvalidInput(name, found, f"a symmetric matrix (to {_ASYMMETRY_TOL:g})")
+    return asymmetry
 
 
 # --- entries of a file -----------------------------------------------------------------

@@ -104,10 +104,22 @@ def python() -> str | None:
     return None
 
 
-def why_unavailable() -> str | None:
-    """Why Siconos is not available, with the remedy; None when it is."""
+@cache
+def solvers() -> tuple[str, ...]:
+    """The names of ``SOLVERS`` that the installed Siconos has; none without it."""
+    interpreter = python()
+    if interpreter is None:
+        return ()
+    names = _process([interpreter, str(_PROGRAM)], 60.0).stdout.split()
+    return tuple(name for name in SOLVERS if name in names)
+
+
+def why_unavailable(solver: str | None = None) -> str | None:
+    """Why Siconos, or one of its solvers, is not available; None when it is."""
     if python() is None:
         return "Siconos is not installed; on Debian: apt-get install python3-siconos"
+    if solver is not None and solver not in solvers():
+        return f"the installed Siconos has no {solver}; it has {', '.join(solvers())}"
     return None
 
 
@@ -126,7 +138,7 @@ class Siconos:
     Raises
     ------
     InvalidInput : an unknown solver, or a number out of range.
-    BackendUnavailable : Siconos is not installed.
+    BackendUnavailable : Siconos is not installed, or has no such solver.
     """
 
     solver: str
@@ -138,7 +150,7 @@ class Siconos:
         if self.accuracy is not None:
             checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
         checks.scalar("time_limit", self.time_limit, above=0.0)
-        reason = why_unavailable()
+        reason = why_unavailable(self.solver)
         if reason is not None:
             raise BackendUnavailable(self.name, reason)
 
@@ -225,12 +237,12 @@ class Siconos:
 
 
 def makers() -> dict[str, Callable[[float | None], Backend]]:
-    """Its solvers as the plugin of a study: a maker for each, by name."""
+    """The installed solvers as the plugin of a study: a maker for each, by name."""
 
     def maker(solver: str) -> Callable[[float | None], Backend]:
         return lambda accuracy: Siconos(solver, accuracy)
 
-    return {"siconos-" + name.lower().replace("_", "-"): maker(name) for name in SOLVERS}
+    return {"siconos-" + name.lower().replace("_", "-"): maker(name) for name in solvers()}
 
 
 def _call(given: dict[str, Any], time_limit: float, verbose: bool) -> dict[str, Any] | str:

@@ -3,14 +3,16 @@
 ``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN holds ``M`` (n, n),
 ``q`` (n,), ``solver``, the name of one, and ``tolerance``, not a number for the solver's own. OUT
 holds ``z`` and ``w`` (n,), ``info``, ``iterations``, ``error`` as the solver counts them, ``tol``
-it had, and ``seconds``. Siconos ends the process where it has no such solver. Without paths the
-exit code says whether Siconos is installed: 0 if so, 1 if not.
+it had, and ``seconds``. Without paths it prints the names of the solvers that work in this build,
+one a line; the exit code says whether it is installed: 0 if so, 1 if not.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import signal
 import sys
 import time
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 PREFIX = "SICONOS_LCP_"
+_PATIENCE = 5  # s for one solver to solve a problem of one contact
 _TOLERANCE, _ERROR, _ITERATIONS = 0, 1, 1  # places in dparam, dparam and iparam
 
 
@@ -43,9 +46,31 @@ def solve(given: Any) -> dict[str, Any]:
     }
 
 
+def works(solver: str) -> bool:
+    """Whether a solver is in this build: a forked process solves z = 1 with it, and may end."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(_PATIENCE)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        code = 1
+        try:
+            solve({"M": np.eye(1), "q": -np.ones(1), "solver": solver, "tolerance": np.nan})
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        sys.exit(0 if importlib.util.find_spec("siconos") else 1)
+        if importlib.util.find_spec("siconos") is None:
+            sys.exit(1)
+        constants = vars(importlib.import_module("siconos.numerics"))
+        names = [name.removeprefix(PREFIX) for name in constants if name.startswith(PREFIX)]
+        sys.stdout.write("\n".join(filter(works, names)))
+        sys.exit(0)
     with np.load(sys.argv[1], allow_pickle=False) as stored:
         problem = {name: stored[name] for name in stored.files}
     np.savez(sys.argv[2], **solve(problem))

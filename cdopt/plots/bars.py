@@ -40,7 +40,7 @@ def force_bars(
     solutions : solutions of one step; a hollow marker is one whose certificate does not hold.
     compatible : the compatible solution, drawn as columns, or as heavy lines across the
         intervals of a report; None leaves it out.
-    step : names the contacts by their ``contact_ids``, when it has them.
+    step : names the contacts.
     report : what is determined: admissible intervals as pale bands, with an arrow where they
         have no end, and a tick where there is only one force. Names the contacts too.
 
@@ -91,8 +91,8 @@ def _set_limits(
 
 def _name(axes: Axes, step: Step | None, nc: int) -> None:
     """Label the axes and the contacts, by number or by name."""
-    ids = range(nc) if step is None or step.contact_ids is None else step.contact_ids
-    canvas.name_contacts(axes, [str(name) for name in ids])
+    names = [str(i) for i in range(nc)] if step is None else step.contact_names
+    canvas.name_contacts(axes, names)
     axes.tick_params(axis="x", length=0.0, pad=7.0)
     canvas.axis_labels(axes, "contact", "contact force [N]")
 

@@ -21,7 +21,7 @@ from cdopt.study.results import Results
 from cdopt.study.table import Table
 from cdopt.study.tables import growth, profiles_of, tables
 
-PAGE, TEXT, LIMITS = "index.html", "report.md", "limitations.md"
+PAGE, TEXT, LIMITS = FILES = "index.html", "report.md", "limitations.md"
 _FORMATS = (".svg", ".png")
 _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
 _MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)

@@ -20,6 +20,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from cdopt._util import archive, checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import numbered
 from cdopt.problem.mass import MassMatrix
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
@@ -91,6 +92,20 @@ class Step(ABC):
     def nc(self) -> int:
         """Number of contacts."""
         return int(self.stiffness.shape[0])
+
+    @property
+    def contact_names(self) -> list[str]:
+        """Names of the contacts (nc,) for people: their ids, or the numbers of both bodies.
+
+        Ids of detected contacts are long numbers: such a contact is called by its bodies, "3–7",
+        and the second one of a pair "3–7 (2)". Contacts without ids have their number as a name.
+        """
+        if self.contact_ids is None:
+            return [str(i) for i in range(self.nc)]
+        if self.bodies is None or self.contact_ids.dtype.kind not in "iu":
+            return [str(name) for name in self.contact_ids]
+        pairs = self.bodies.tolist()
+        return numbered(["–".join("world" if k < 0 else str(k) for k in pair) for pair in pairs])
 
     @property
     @abstractmethod

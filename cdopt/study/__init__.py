@@ -14,6 +14,7 @@ from cdopt.study.comparison import REFERENCE_BACKEND, Comparison, compare, solve
 from cdopt.study.formatting import failure as failure
 from cdopt.study.formatting import proof_text as proof_text
 from cdopt.study.formatting import verdict as verdict
+from cdopt.study.named_problem import RUN_SUFFIX as RUN_SUFFIX
 from cdopt.study.named_problem import NamedProblem, ProblemSource, open_problem, problems
 from cdopt.study.named_problem import is_scene as is_scene
 from cdopt.study.plan import Plan, StudyRun

@@ -69,7 +69,7 @@ class BoundedProblem:
 
     def table(self) -> Table:
         """A row for each contact asked for; empty where unknown, inf without an upper bound."""
-        report = self.report
+        report, names = self.report, self.named.contact_names
         columns = {
             "lower [N]": report.lower,
             "upper [N]": report.upper,
@@ -80,7 +80,7 @@ class BoundedProblem:
         for label, f in self.forces.items():
             columns |= {f"{label} force [N]": f, f"{label} position [-]": report.position(f)}
         rows = [
-            (i, report.names[i], report.verdict_of(i), *(float(x[i]) for x in columns.values()))
+            (i, names[i], report.verdict_of(i), *(float(x[i]) for x in columns.values()))
             for i in report.contacts.tolist()
         ]
         return Table("bounds", "Bounds", "", (*HEADER, *columns), rows)

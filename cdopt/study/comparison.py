@@ -160,7 +160,7 @@ class Comparison(SolutionSet):
             stacked = np.stack([s.f for s in certified if s.f is not None])
             contact = int(np.argmax(np.ptp(stacked, axis=0)))
             low, high = float(stacked[:, contact].min()), float(stacked[:, contact].max())
-            what = f"the force at contact {contact}"
+            what = f"the force at contact {self.step.contact_names[contact]}"
         least, most = formatting.short(low), formatting.short(high)
         return (
             f"{text}, yet {what} ranges from {least} N to {most} N: the contact forces are "
@@ -172,6 +172,11 @@ class Comparison(SolutionSet):
             return f"There are no compatible forces: {failure(self.compatible_failure)}."
         if self.compatible is None:
             return ""
+        if self.compatible.ok and not self.certified:
+            return (
+                f"The compatible forces, by {self.compatible.backend} alone, are certified; they "
+                "are what elastic contacts would carry."
+            )
         if self.compatible.ok:
             return "The compatible forces are what elastic contacts would carry."
         return (

@@ -66,9 +66,12 @@ class NamedProblem:
 
     @property
     def contact_names(self) -> list[str]:
-        """Names of the contacts; their numbers where they have none."""
-        data = self.step if self.truss is None else self.truss
-        ids = None if data is None else data.contact_ids
+        """Names of the contacts (nc,); their numbers where they have none."""
+        if self.bodies is not None and isinstance(self.step, ContactStep):
+            return list(contact_names(self.bodies[0], self.step))
+        if self.step is not None:
+            return self.step.contact_names
+        ids = self.truss_data.contact_ids
         return [str(name) for name in (range(self.nc) if ids is None else ids)]
 
     @property
@@ -130,8 +133,10 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
     path, _, number = text.partition("#")
     if path.endswith(RUN_SUFFIX):
         run = Trajectory.load(path)
-        step = recorded_step(run, step_number(run, number))
-        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
+        number_of_step = step_number(run, number)
+        step: Step = recorded_step(run, number_of_step)
+        bodies = (run.scene, _state_before(run, number_of_step))
+        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step, bodies=bodies)
     if text.endswith(STEP_SUFFIX):
         step = Step.load(text)
         return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
@@ -302,7 +307,7 @@ def step_number(run: Trajectory, text: str) -> int:
     return int(text)
 
 
-def recorded_step(run: Trajectory, number: int) -> Step:
+def recorded_step(run: Trajectory, number: int) -> ContactStep:
     """The contact step that a run of contact dynamics solved, from the state before it.
 
     Parameters
@@ -317,7 +322,12 @@ def recorded_step(run: Trajectory, number: int) -> Step:
     if run.method not in _METHODS:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     step_number(run, str(number))
-    state = run[run.steps.tolist().index(number - 1)].state
+    state = _state_before(run, number)
     settings = [run.settings[name] for name in ("v_min", "turning")]
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
     return rigid_step(run.scene, state, contacts, run.dt, *settings)
+
+
+def _state_before(run: Trajectory, number: int) -> State:
+    """The state from which a recorded run took a step."""
+    return run[run.steps.tolist().index(number - 1)].state

@@ -3,16 +3,18 @@
 A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
 (``cdopt.backends.base``). It is mapping ``package.module:factory`` or ``path/to/file.py:factory``
-and called only in the process of a run; it is registered nowhere else. That process does not
-import from the working folder: name a file there by its path.
+and called only in the process of a run, and once before the first in one like it; it is registered
+nowhere else. That process does not import from the working folder: name a file there by its path.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +23,11 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import Backend, resolve
 from cdopt.backends.modelled import Direct
+from cdopt.backends.registry import known_names
 from cdopt.study.plan import StudyRun
 
 Maker = Callable[[float | None], Backend]
+_ERROR = "cdopt._util.errors.InvalidInput: "  # before the text, in a traceback
 
 
 def makers(plugins: Iterable[str]) -> dict[str, Maker]:
@@ -46,6 +50,46 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
             raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
         makers_by_name.update(mapping)
     return makers_by_name
+
+
+def check(plugins: Sequence[str], backends: Iterable[str], accuracies: Iterable[Any]) -> None:
+    """Check that plugins can be used, in a process of its own, as the runs will be.
+
+    Parameters
+    ----------
+    plugins : as of a plan. backends : the names that a plan uses. accuracies : that it asks for.
+
+    Raises
+    ------
+    InvalidInput : a plugin that cannot be imported or called, or gives something else than makers
+        of backends; or a name that neither cdopt nor a plugin knows.
+    """
+    if not plugins:
+        return
+    order = json.dumps([list(plugins), list(backends), list(accuracies)])
+    command = [sys.executable, "-P", "-m", "cdopt.study.plugins"]
+    done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        places = [line for line in lines if line.startswith("File ")]
+        reason = lines[-1] if lines else f"the process ended with code {done.returncode}"
+        where = f" ({places[-1].partition(', in ')[0]})" if places else ""
+        found = f"{', '.join(plugins)}: {reason.removeprefix(_ERROR)}{where}"
+        raise InvalidInput("plugins", found, "a factory of backends that works")
+
+
+def _check(plugins: list[str], backends: list[str], accuracies: list[float | None]) -> None:
+    """What ``check`` does, in the process that it starts."""
+    by_name = makers(plugins)
+    for name in backends:
+        if name not in by_name:
+            checks.choice("backends", name, (*by_name, *known_names()))
+            continue
+        for accuracy in accuracies:
+            backend = by_name[name](accuracy)
+            if not isinstance(backend, Backend):
+                found = f"the maker of {name!r} gives {checks.describe(backend)}"
+                raise InvalidInput("plugins", found, "a Backend")
 
 
 def backend_of(run: StudyRun) -> Backend:
@@ -89,3 +133,7 @@ def _module(location: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+if __name__ == "__main__":
+    _check(*json.load(sys.stdin))

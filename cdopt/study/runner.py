@@ -13,6 +13,7 @@ from typing import Any
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
+from cdopt.study import plugins
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.process import make
 from cdopt.study.record import LIMITED, Record
@@ -50,19 +51,22 @@ def run(
     ----------
     plan : the plan.
     out : folder of the study, or its ``.jsonl`` file, to which each record is added when its run
-        ends. Runs that are there already are not repeated, unless they were interrupted or
-        stopped at a limit lower than the present one. Without it, records are only returned.
+        ends. Runs that are there already are not repeated, unless they were interrupted, ended
+        with an error, or stopped at a limit lower than the present one. Without it, records are
+        only returned.
     executor : makes the runs, such as that of ``dask_executor``; None: one at a time, here.
         Two runs at once on one machine disturb each other's times.
     progress : True for a bar on stderr, or a function of (done, total, text).
 
     Raises
     ------
-    InvalidInput : not a plan, or a file that cannot be used, or is not a study's.
+    InvalidInput : not a plan, or a file that cannot be used, or is not a study's; or a plugin that
+        does not work.
     KeyboardInterrupt : all finished runs are on the disk; the same call continues.
     """
     if not isinstance(plan, Plan):
         raise InvalidInput("plan", checks.describe(plan), "a Plan")
+    plugins.check(plan.plugins, plan.backends, plan.tolerances)
     with contextlib.ExitStack() as stack:
         records_by_id: dict[str, Record] = {}
         append = None
@@ -92,7 +96,7 @@ def run(
 
 def _settled(record: Record | None, plan: Plan) -> bool:
     """Whether a run need not be repeated."""
-    if record is None or record.outcome == "interrupted":
+    if record is None or record.outcome in ("interrupted", "error"):
         return False
     if record.outcome not in LIMITED:
         return True

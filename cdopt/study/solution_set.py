@@ -191,21 +191,24 @@ class SolutionSet(list[StepSolution]):
         return text + "."
 
     def _success(self) -> str:
-        """How many solvers claim success, and how many certificates hold."""
-        claimed, certified = sum(s.claimed for s in self), len(self.certified)
-        solvers = formatting.count(claimed, "solver") + (" reports" if claimed <= 1 else " report")
-        link = (
-            "and"
-            if certified == claimed
-            else "while"
-            if certified > claimed
-            else "but only"
-            if certified
-            else "but"
-        )
-        noun = "certificate holds" if certified <= 1 else "certificates hold"
-        text = f"{solvers} success {link} {certified or 'no'} {noun} at {self.tol:g}"
-        return text[0].upper() + text[1:]
+        """How many solvers report success, and which answers are certified."""
+        if not self:
+            return "No solver has an answer"
+        claimed = [s for s in self if s.claimed]
+        number, true = len(claimed), sum(s.ok for s in claimed)
+        modest = len(self.certified) - true
+        text = "No solver reports success"
+        if claimed:
+            which = "all " if number > 1 else ""
+            if true < number:
+                which = f"{true} of them " if true else "none " if number > 1 else "not "
+            text = (
+                f"{formatting.count(number, 'solver')} report{'s' if number == 1 else ''} success, "
+            )
+            text += f"{which}certified at {self.tol:g}"
+        if modest:
+            text += f"; {formatting.count(modest, 'answer')} certified without a report of success"
+        return text
 
     def as_dict(self, forces: bool = False) -> dict[str, Any]:
         """Plain values for JSON; numbers that are not finite become None.

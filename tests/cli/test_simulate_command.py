@@ -251,3 +251,47 @@ def test_show_makes_a_page(dropped, tmp_path) -> None:
     assert result.exit_code == 0
     assert "MB" in result.stderr
     assert "A cannonball pyramid" in page.read_text(encoding="utf-8")
+
+
+def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
+    out = tmp_path / "run.vtkhdf"
+    words = ("simulate", "pyramid:n=2", "--duration", "1e-3", "--out")
+    refuses("a name ending in .vtkhdf", *words, tmp_path / "run.vtk")
+    assert run(*words, out).exit_code == 0
+    refuses("--force to replace it, or --resume", *words, out)
+    first = out.read_bytes()
+    refuses("--resume beside it", *words, out, "--force", "--resume")
+    assert out.read_bytes() == first
+    assert run(*words, out, "--force", "--every", "5").exit_code == 0
+    assert out.read_bytes() != first
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    refuses("or --force to replace it", "explore", "beam", "--out", page)
+    assert page.read_text() == "mine"
+    assert run("explore", "beam", "--out", page, "--force").exit_code == 0
+
+
+def test_without_what_draws_pages_the_plot_is_written(dropped, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "k3d", None)
+    plot, page = tmp_path / "pile.png", tmp_path / "pile.html"
+    result = run("show", dropped, "--plot", plot, "--page", page)
+    assert result.exit_code == 1
+    assert "certificates" in result.stdout
+    assert "k3d is not installed; pip install 'cdopt[pages]'" in result.stderr
+    assert plot.exists()
+    assert not page.exists()
+
+
+def test_explore_names_its_page_after_the_scene(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
+    assert run("explore", "supports:n=3", "--open").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["supports-n-3.html"]
+    assert shown == [(tmp_path / "supports-n-3.html").as_uri()]
+
+
+def test_contacts_of_runs_are_called_by_their_bodies(dropped) -> None:
+    named = cdopt.open_problem(f"{dropped}#2")
+    assert all("–" in name and len(name) < 20 for name in named.contact_names)
+    assert len(set(named.contact_names)) == named.nc

@@ -173,6 +173,16 @@ def test_asymmetry_is_removed_reported_and_bounded(tmp_path: Path) -> None:
     refused(write_local(tmp_path / "b.hdf5", W, q), "asymmetry of 0.02")
 
 
+def test_one_rule_for_asymmetry_of_local_and_global_problems(tmp_path: Path) -> None:
+    M, H, f, w = matrices(3)
+    M = M + np.eye(6, k=1) * 1.5e-7 * np.abs(M).max()
+    read = fclib.read(write_global(tmp_path / "a.hdf5", M, H, f, w))
+    assert read.symmetrised == pytest.approx(np.abs(M - M.T).max() / np.abs(M).max(), rel=1e-9)
+    np.testing.assert_allclose(read.step.M.toarray(), (M + M.T) / 2.0, rtol=1e-14)
+    title = cdopt.open_problem(str(tmp_path / "a.hdf5")).title
+    assert f"M made symmetric, {read.symmetrised:.1g} of its largest entry" in title
+
+
 def test_stiffness_is_stated_by_the_caller(good: Path) -> None:
     np.testing.assert_array_equal(fclib.load_step(good, [1, 2, 3, 4]).stiffness, [1, 2, 3, 4])
     with pytest.raises(cdopt.InvalidInput) as caught:
@@ -366,7 +376,7 @@ def test_wrong_content(good: Path, name: str, value, expected: str) -> None:
     [
         ({"M": np.eye(5)}, r"M: shape \(5, 5\)"),
         ({"M": -np.eye(6)}, "M: diagonal entry -1"),
-        ({"M": np.eye(6) + np.eye(6, k=1) * 1e-3}, "M: asymmetry"),
+        ({"M": np.eye(6) + np.eye(6, k=1) * 2e-2}, "M: asymmetry"),
         ({"f": np.zeros(5)}, "vectors/f: "),
         ({"f": np.full(6, np.inf)}, "f: inf"),
         ({"w": np.zeros(9)}, "vectors/mu: "),

@@ -25,12 +25,28 @@ def pretending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) ->
     path.write_text("import sys, numpy as np\ngiven = np.load(sys.argv[1])\n" + program)
     monkeypatch.setattr(siconos, "python", lambda: sys.executable)
     monkeypatch.setattr(siconos, "_PROGRAM", path)
+    monkeypatch.setattr(siconos, "solvers", lambda: tuple(SOLVERS))
 
 
 ANSWER = (
     "np.savez(sys.argv[2], z={z}, w=given['q'], info={info}, iterations=3, error=0.0, tol=1e-6,"
     " seconds=0.5)\n"
 )
+
+
+NUMERICS = """
+import sys
+from types import SimpleNamespace
+SICONOS_LCP_LEMKE, SICONOS_LCP_QP = 1, 2
+def LCP(M, q):
+    return q
+def SolverOptions(number):
+    return SimpleNamespace(number=number, iparam=[0, 0], dparam=[0.0, 0.0])
+def linearComplementarity_driver(problem, z, w, options):
+    if options.number == SICONOS_LCP_QP:
+        sys.exit("no such solver")
+    return 0
+"""
 
 
 # --- with Siconos ----------------------------------------------------------------------
@@ -73,14 +89,36 @@ def test_scaling_a_problem_changes_no_word() -> None:
 
 @needed
 @pytest.mark.parametrize("solver", ABSENT)
-def test_solvers_that_are_not_there_end_without_an_answer(solver: str) -> None:
-    step = cdopt.bank.load("beam-uniform").step
-    with pytest.raises(cdopt.SolveFailed, match="the process ended with code 1"):
-        cdopt.ClassicCD(step).solve(Siconos(solver))
-    solution = cdopt.ClassicCD(step).solve(Siconos(solver), check=False)
-    assert not solution.claimed
-    assert not solution.ok
-    assert solution.f is None
+def test_solvers_that_are_not_there_are_not_offered(solver: str) -> None:
+    assert solver not in siconos.solvers()
+    with pytest.raises(cdopt.BackendUnavailable, match=f"has no {solver}; it has .*LEMKE"):
+        Siconos(solver)
+
+
+def test_only_solvers_of_this_build_are_offered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "siconos").mkdir()
+    (tmp_path / "siconos" / "__init__.py").touch()
+    (tmp_path / "siconos" / "numerics.py").write_text(NUMERICS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(siconos, "python", lambda: sys.executable)
+    siconos.solvers.cache_clear()
+    try:
+        assert siconos.solvers() == ("LEMKE",)
+        assert list(siconos.makers()) == ["siconos-lemke"]
+        with pytest.raises(cdopt.BackendUnavailable, match="has no QP; it has LEMKE"):
+            Siconos("QP")
+    finally:
+        siconos.solvers.cache_clear()
+
+
+def test_a_solver_that_fails_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pretending(monkeypatch, tmp_path, ANSWER.format(z="0.0 * given['q']", info=1))
+    classic = cdopt.ClassicCD(cdopt.bank.load("table").step)
+    with pytest.raises(cdopt.SolveFailed, match="the solver says 'info 1'"):
+        classic.solve(Siconos("PGS"))
+    assert classic.solve(Siconos("PGS"), check=False).iterate is not None
 
 
 @needed

@@ -47,7 +47,7 @@ def test_spread_and_range_by_hand() -> None:
 
 def test_equal_largest_forces_name_the_contact_that_differs() -> None:
     result = beam_comparison((5, 1, 4), (4, 1, 5))
-    assert "the force at contact 0 ranges from 4 N to 5 N" in result.summary
+    assert "the force at contact left ranges from 4 N to 5 N" in result.summary
 
 
 def test_agreement_among_solvers_is_not_agreement_with_elasticity() -> None:
@@ -223,3 +223,34 @@ def test_sets_of_truss_solutions_say_how_far_they_agree() -> None:
     assert result.force_spread < 1e-6
     assert "the certified forces agree to" in result.summary
     assert result.rows()[0].largest == pytest.approx(10 / 3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ([], "No solver has an answer."),
+        ([(True, True)], "1 solver reports success, certified at 1e-06."),
+        ([(True, True), (True, False)], "2 solvers report success, 1 of them certified at 1e-06."),
+        (
+            [(True, False), (False, True)],
+            "1 solver reports success, not certified at 1e-06; "
+            "1 answer certified without a report of success.",
+        ),
+    ],
+)
+def test_the_sentence_counts_true_claims(answers: list, sentence: str) -> None:
+    solution = cdopt.ClassicCD(bank.load("beam-uniform").step).solve("newton")
+    wrong = {"forces": dataclasses.replace(solution.certificate, tol=1e-300)}
+
+    def answer(claimed: bool, ok: bool) -> cdopt.StepSolution:
+        certificates = solution.certificates if ok else wrong
+        return dataclasses.replace(solution, claimed=claimed, certificates=certificates)
+
+    assert SolutionSet([answer(*one) for one in answers]).summary == sentence
+
+
+def test_hints_to_install_are_looked_up() -> None:
+    reasons = {name: cdopt.backends.why_unavailable(name) for name in cdopt.backends.known_names()}
+    for name in ("glpk", "cbc", "copt", "gurobi", "mosek"):
+        assert f"'cvxpy[{name}]'" in reasons[name] or not reasons[name].startswith("not installed")
+    assert "pip" not in reasons["nag"]

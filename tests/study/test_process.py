@@ -189,3 +189,12 @@ def test_a_backend_of_a_plugin_is_known_nowhere_else() -> None:
 def test_plugins_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="plugins"):
         makers([text])
+
+
+def test_a_plugin_with_a_mistake_is_refused_before_the_first_run(tmp_path) -> None:
+    path, out = tmp_path / "mine.py", tmp_path / "study"
+    path.write_text("def factory():\n    return {'mine': lambda accuracy: Solver(accuracy)}\n")
+    plan_of_mine = Plan(["beam-uniform"], ["mine"], plugins=[f"{path}:factory"])
+    with pytest.raises(InvalidInput, match=r"NameError: name 'Solver'.*mine.py\", line 2"):
+        run(plan_of_mine, out)
+    assert not out.exists()

@@ -252,6 +252,7 @@ def test_a_full_disk_is_reported_and_the_records_before_it_are_kept(tmp_path, mo
         ("memory", {"memory_limit": 2e4}, 8),
         ("memory", {"memory_limit": 5e3}, 0),
         ("interrupted", {}, 8),
+        ("error", {}, 8),
     ],
 )  # fmt: skip
 def test_a_higher_limit_repeats_only_runs_that_it_may_change(
