@@ -55,7 +55,7 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "matrices", "residuals", "scenes", "teaching", "trajectories",
+    "concepts", "explore", "matrices", "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
 
@@ -128,6 +128,12 @@ def test_certificates(said: Any) -> None:
     assert names["honest"].ok
     assert "rigid step infeasible" in printed
     assert "smallest entry: 1.0 | worst load: 0.0" in printed
+
+
+@of("explore")
+def test_explore(said: Any) -> None:
+    assert "'leg" in said[0] or "support" in said[0]
+    assert Path("table.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 @of("matrices")
@@ -308,7 +314,9 @@ def test_the_guide_builds_without_a_warning(built: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("word", ["hyperstatic", "gauss", "seidel", "hertz"])
+@pytest.mark.parametrize(
+    "word", ["hyperstatic", "gauss", "seidel", "hertz", "jupyter", "pandas", "stress"]
+)
 def test_search_finds(built: Path, word: str) -> None:
     index = (built / "searchindex.js").read_text(encoding="utf-8").lower()
     assert re.search(rf'"?\b{word[:7]}\w*"?:', index), word

@@ -16,7 +16,7 @@ from cdopt.cli.options import Force
 HELP = (
     "Write one page for teaching, to be opened without a network: sliders for each contact's "
     "stiffness, the load, the power and the order of projected Gauss-Seidel, and the forces that "
-    "follow, solved in the page. Up to 60 contacts and 60 degrees of freedom. Exit code: 0, or 1 "
+    "follow, solved in the page. Up to 100 contacts and 100 degrees of freedom. Exit code: 0, or 1 "
     "when the input is bad."
 )
 

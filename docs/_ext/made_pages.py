@@ -1,7 +1,8 @@
-"""What is made from the code before pages are read: pictures, lessons, API pages, commands."""
+"""What is made from the code: pictures, pages to explore, lessons, API pages, commands, the gallery."""
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import re
@@ -14,12 +15,18 @@ import nbformat
 import pictures
 import readable_docstrings
 import typer
+from PIL import Image
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
+import cdopt
 from cdopt.cli.main import app
+from cdopt.plots import explore
 
 ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
+EXPLORED = ("beam", "table", "arch", "pyramid:n=3")  # scenes, each a page with sliders
+GALLERY = "<!-- gallery of lessons -->"
+THUMBNAIL = 480, 320  # pixels
 MARK = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
 
 
@@ -27,6 +34,9 @@ def make(app: Sphinx) -> None:
     """Write all of it; files that would not change are left alone."""
     source = Path(app.srcdir)
     pictures.write(source / "_static" / "pictures")
+    for name in EXPLORED:
+        page = explore.page(explore.of_scene(cdopt.scene.open_scene(name)))
+        _write(source / "_static" / "explore" / f"{name.partition(':')[0]}.html", page)
     for lesson in make_notebooks.LESSONS:
         _write(source / "lessons" / f"{lesson.stem}.ipynb", notebook(lesson))
     names = readable_docstrings.public_names()
@@ -103,7 +113,36 @@ def include(app: Sphinx, docname: str, source: list[str]) -> None:
         there = (Path(app.srcdir) / docname).parent / mark[1]
         return f"```{{include}} {mark[1]}\n:relative-images:\n```" if there.is_file() else ABSENT
 
-    source[0] = MARK.sub(found, source[0])
+    source[0] = MARK.sub(found, source[0]).replace(GALLERY, gallery())
+
+
+def gallery() -> str:
+    """Every lesson as a picture that leads to it; ``thumbnails`` makes the pictures."""
+    cards = []
+    for lesson in make_notebooks.LESSONS:
+        title = re.search(r"^# # (.+)$", lesson.read_text(encoding="utf-8"), re.MULTILINE)
+        words = html.escape(title[1] if title else lesson.stem)
+        picture = f'<img src="_static/thumbnails/{lesson.stem}.png" alt="" loading="lazy">'
+        cards.append(f'<a href="lessons/{lesson.stem}.html">{picture}<span>{words}</span></a>')
+    return "\n".join(["```{raw} html", '<div class="gallery">', *cards, "</div>", "```"])
+
+
+def thumbnails(app: Sphinx, failure: Exception | None) -> None:
+    """Small copies of the pictures that the lessons drew while the guide was built."""
+    if failure or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    target = out / "_static" / "thumbnails"
+    target.mkdir(parents=True, exist_ok=True)
+    for lesson in make_notebooks.LESSONS:
+        page = (out / "lessons" / f"{lesson.stem}.html").read_text(encoding="utf-8")
+        shown = re.findall(r'<img[^>]* src="\.\./(_images/[^"]+\.png)"', page)
+        with Image.open(out / shown[-1]) as picture:
+            small = picture.convert("RGB")
+            small.thumbnail((THUMBNAIL[0], 10_000))
+            card = Image.new("RGB", THUMBNAIL, "white")
+            card.paste(small, (0, max((THUMBNAIL[1] - small.height) // 2, 0)))
+            card.save(target / f"{lesson.stem}.png")
 
 
 def _write(path: Path, text: str) -> None:
@@ -116,4 +155,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Before Sphinx looks for pages."""
     app.connect("builder-inited", make)
     app.connect("source-read", include)
+    app.connect("build-finished", thumbnails)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

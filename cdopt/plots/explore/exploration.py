@@ -25,7 +25,7 @@ from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene
 from cdopt.study.named_problem import NamedProblem
 
-MOST = 60  # contacts, and degrees of freedom, that a page solves while a slider moves
+MOST = 100  # contacts, and degrees of freedom, that a page solves while a slider moves
 SOLVER = ("explore_solver.js", "explore_forces.js")  # the page's scripts that compute
 POWERS = (1.2, 3.0)  # the ends of the slider of the power
 

@@ -118,7 +118,7 @@ def test_open_contacts_stay_out() -> None:
 
 def test_scenes_that_no_page_can_show_are_refused() -> None:
     for name, message in (
-        ("pyramid-5", "at most 60 of each; .*cdopt show"),
+        ("pyramid-5", "at most 100 of each; .*cdopt show"),
         ("bouncing-ball", "comes to rest"),
         ("bonded-pair", "bonds"),
     ):
@@ -268,6 +268,39 @@ def test_a_page_answers_to_the_mouse_and_keys(view, tmp_path) -> None:
 
 
 @needs_browser
+def test_gauss_seidel_goes_visit_by_visit_and_loads_and_views_are_dragged(view, tmp_path) -> None:
+    visit(view, tmp_path, exploration("bank/beam-uniform"))
+    B, W, load = (
+        np.array(evaluate(view, what)) for what in ("CDOPT.B", "CDOPT.response", "[10, 0]")
+    )
+    f, N, p = np.zeros(3), W @ B.T, -W @ load
+    forces = []
+    for i in range(3):
+        f[i] = max(0.0, f[i] - (p[i] + N[i] @ f) / N[i, i])
+        forces.append(f.copy())
+    for count, expected in enumerate(forces, 1):
+        view.run("document.getElementById('visit').click()")
+        view.until(f"cdopt.state.visits === {count} && cdopt.found.swept.done === {count}")
+        np.testing.assert_allclose(evaluate(view, "cdopt.found.swept.f"), expected, atol=1e-9)
+    assert "Visit 3, to right" in view.run("document.getElementById('visited').textContent")
+    _drag(view, ".grip", 40)
+    view.until("cdopt.state.load[1] > 0.01")
+    move(view, load=[10.0, 0.6])
+    assert not evaluate(view, "cdopt.found.feasible")
+    left, right = view.run(
+        "(() => { const p = [...document.querySelector('svg .free').points];"
+        " p.sort((a, b) => a.x - b.x);"
+        " return [p[0].y, p[3].y]; })()"
+    )
+    assert right - left > 0.05  # it tips to the right, and its three supports stay
+    assert view.run("document.querySelectorAll('svg .fixed').length") == 3
+    visit(view, tmp_path, exploration("table"))
+    _drag(view, "svg .free", 50)
+    view.until("cdopt.state.angles[0] < 34")
+    assert evaluate(view, "cdopt.state.load") == list(exploration("table").load.start)
+
+
+@needs_browser
 def test_pages_fit_wide_and_narrow_windows(view, tmp_path) -> None:
     for name in ("table-six-legs", "bank/fan"):
         for width, height in ((1280, 900), (400, 800)):
@@ -281,6 +314,16 @@ def test_pages_fit_wide_and_narrow_windows(view, tmp_path) -> None:
                 assert view.run(faults) == 0
             drawn = view.run("document.querySelectorAll('#picture .force').length")
             assert (drawn > 0) == (name != "bank/fan")
+
+
+def _drag(view, selector: str, by: float) -> None:
+    x, y = view.run(
+        f"(() => {{ const r = document.querySelector('{selector}').getBoundingClientRect();"
+        " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+    )
+    for kind, at in (("mousePressed", x), ("mouseMoved", x + by), ("mouseReleased", x + by)):
+        view.call("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="left", buttons=1,
+                  clickCount=1)  # fmt: skip
 
 
 def _press(view, key: str) -> None:

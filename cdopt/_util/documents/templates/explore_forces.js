@@ -78,7 +78,8 @@ const CdoptForces = (() => {
 
   // Projected Gauss–Seidel on ½fᵀNf + pᵀf, f ≥ 0, in an order of visits from given forces: the
   // sweeps of cdopt's backend "pgs". W = Δt B M⁻¹ (nc, nv), so that N = W Bᵀ and p = −W F̃.
-  function gaussSeidel(B, W, load, order, start, accuracy = 1e-12, most = 20000) {
+  // It ends when it has settled, or after so many `stop` visits; `last` is the visit before the end.
+  function gaussSeidel(B, W, load, order, start, accuracy = 1e-12, most = 20000, stop = Infinity) {
     const f = start.slice();
     const own = B.map((row, i) => dot(W[i], row));
     const N = W.map((w) => B.map((row) => dot(w, row)));
@@ -86,21 +87,25 @@ const CdoptForces = (() => {
     const visits = order.filter((i) => own[i] > 0);
     f.forEach((_, i) => { if (!(own[i] > 0)) f[i] = 0; });
     const speed = largest(p) || Math.max(...own.map((x, i) => x * f[i]), 0) || 1;
-    let [sweeps, worst] = [0, Infinity];
-    while (sweeps < most && worst > accuracy * speed) {
+    let [sweeps, worst, done, last] = [0, Infinity, 0, null];
+    while (sweeps < most && worst > accuracy * speed && done < stop) {
       worst = 0;
-      visits.forEach((i) => {
+      const now = visits.slice(0, stop - done);
+      now.forEach((i) => {
         const gap = p[i] + dot(N[i], f);
         worst = Math.max(worst, Math.abs(Math.min(own[i] * f[i], gap)));
+        last = { contact: i, from: f[i] };
         f[i] -= Math.min(f[i], gap / own[i]);
       });
+      done += now.length;
       sweeps += 1;
+      if (now.length < visits.length) worst = Infinity;
     }
-    return { f, sweeps, met: worst <= accuracy * speed };
+    return { f, sweeps, done, last, met: worst <= accuracy * speed };
   }
 
   // Everything that the page shows of one state.
-  function answer({ B, W, load, stiffness, power, order, start, known = CdoptSolver.admissible(B, load) }) {
+  function answer({ B, W, load, stiffness, power, order, start, stop, known = CdoptSolver.admissible(B, load) }) {
     const count = CdoptSolver.rank(B);
     const shared = { known, rank: count, nullity: B.length - count };
     if (!known.feasible) return { ...shared, feasible: false };
@@ -113,7 +118,7 @@ const CdoptForces = (() => {
       feasible: true,
       f,
       least: known.least,
-      swept: gaussSeidel(B, W, load, order, start),
+      swept: gaussSeidel(B, W, load, order, start, undefined, undefined, stop),
       residual: largest(off) / (largest(load.map((x, j) => x / beta[j])) || 1),
       carried: CONSISTENT,
     };

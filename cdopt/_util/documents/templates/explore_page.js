@@ -5,6 +5,7 @@ const LOG = CDOPT.stiffness.map((k) => Math.log10(k));
 const [SOFT, HARD] = [Math.min(-3, Math.floor(Math.min(...LOG))), Math.max(3, Math.ceil(Math.max(...LOG)))];
 const START_UNIT = CdoptSolver.largest(CdoptSolver.units(CDOPT.B, CDOPT.B[0].length)
   .map((b, j) => CdoptLoad.at(CDOPT.load.start)[j] / b)) || 1;  // N: the whole load, about
+const MOST_VISITS = 20000 * N;
 const NUMBERED = [...Array(N).keys()];
 const ORDERS = {
   given: () => NUMBERED,
@@ -23,6 +24,8 @@ const ORDERS = {
 };
 const first = () => ({
   stiffness: LOG.slice(), load: CDOPT.load.start.slice(), power: CDOPT.power, order: ORDERS.given(), start: 0,
+  visits: null,  // of Gauss–Seidel, one by one; null is as many as it needs
+  angles: [35, 25],  // of the view of space: about the vertical, and from above; degrees
 });
 
 let state = first();
@@ -33,13 +36,17 @@ let near = -1;  // the contact that is pointed at
 let changes = 0;
 const rows = [];
 
+const tilted = ([turn, tilt]) => [turn, Math.min(Math.max(tilt, 3), 87)];  // never from below
+
 // --- the address ---------------------------------------------------------------------------
 
 const list = (values) => values.map((x) => Number(x.toPrecision(9))).join(',');
 
 function hash() {
   return `#k=${list(state.stiffness)}&load=${list(state.load)}&p=${state.power}`
-    + `&order=${state.order.join(',')}&start=${state.start}`;
+    + `&order=${state.order.join(',')}&start=${state.start}`
+    + (state.visits === null ? '' : `&visits=${state.visits}`)
+    + (CdoptDrawing.space ? `&angles=${list(state.angles)}` : '');
 }
 
 function read(text) {
@@ -60,6 +67,10 @@ function read(text) {
   if (order && order.slice().sort((a, b) => a - b).every((x, i) => x === i)) made.order = order;
   const start = numbers('start', 1);
   if (start) made.start = clamp(start[0], 0, 1);
+  const visits = numbers('visits', 1);
+  if (visits) made.visits = clamp(Math.round(visits[0]), 0, MOST_VISITS);
+  const angles = numbers('angles', 2);
+  if (angles) made.angles = tilted(angles);
   return made;
 }
 
@@ -90,11 +101,15 @@ function buildLoads() {
     el('loads').append(make('div', { class: 'control' }, make('label', { for: `load${d}` }, name),
       make('input', { type: 'range', id: `load${d}` }), make('output', { id: `load${d}-value`, for: `load${d}` })));
     const step = stepOf(high[d] - low[d]);
-    slider(`load${d}`, low[d], high[d], 'any', (x) => {
-      const near = Math.round(x / step) * step;
-      state.load[d] = Number(Math.min(Math.max(near, low[d]), high[d]).toPrecision(9));
-    }).step = step;
+    slider(`load${d}`, low[d], high[d], 'any', (x) => setLoad(d, x)).step = step;
   });
+}
+
+function setLoad(d, x) {  // on a round step of its slider
+  const { low, high } = CDOPT.load;
+  const step = stepOf(high[d] - low[d]);
+  const round = Math.round(x / step) * step;
+  state.load[d] = Number(Math.min(Math.max(round, low[d]), high[d]).toPrecision(9));
 }
 
 function moved(i, by) {
@@ -150,6 +165,7 @@ function answer(asked) {
   return CdoptForces.answer({
     B: CDOPT.B, W: CDOPT.response, load, stiffness: asked.stiffness.map((x) => 10 ** x), power: asked.power,
     order: asked.order, start: new Array(N).fill(asked.start * START_UNIT), known,
+    stop: asked.visits === null ? Infinity : asked.visits,
   });
 }
 
@@ -220,9 +236,28 @@ function showFacts(found) {
   ];
   el('facts').replaceChildren(...facts.map(([name, value]) => make('div', {}, make('dt', {}, name),
     make('dd', {}, String(value)))));
-  const swept = found.swept || { sweeps: 0, met: true };
+}
+
+function showSweeps(found) {
+  const { swept } = found;
+  const stepped = state.visits !== null;
+  if (stepped && found.feasible) state.visits = Math.min(state.visits, swept.done);
   el('sweeps').textContent = !found.feasible ? '–'
-    : `${swept.sweeps}${swept.met ? '' : '+'} sweep${swept.sweeps === 1 ? '' : 's'}`;
+    : `${CdoptWords.number(swept.sweeps)}${swept.met || stepped ? '' : '+'} sweep${swept.sweeps === 1 ? '' : 's'}`;
+  el('back').setAttribute('aria-disabled', String(!(state.visits > 0)));
+  el('settle').setAttribute('aria-pressed', String(!stepped));
+  const { last } = swept || {};
+  el('visited').textContent = !stepped || !found.feasible ? ''
+    : last === null ? 'Before the first visit: the forces at the start.'
+      : `Visit ${CdoptWords.number(state.visits)}, to ${CDOPT.names[last.contact]}: `
+        + `${CdoptWords.force(last.from)} becomes ${CdoptWords.force(swept.f[last.contact])}`
+        + (swept.met ? '; settled.' : '.');
+  return stepped && last ? last.contact : -1;
+}
+
+function visit(by) {
+  state.visits = Math.min(Math.max((state.visits || 0) + by, 0), MOST_VISITS);
+  ask();
 }
 
 // The largest force, and the largest that any bar or mark shows.
@@ -243,13 +278,18 @@ function show() {
   showControls();
   showContacts(found, top);
   showFacts(found);
+  const visited = showSweeps(found);
   el('whole').textContent = `full width: ${CdoptWords.force(top)}`;
-  const late = found.feasible && !found.swept.met
+  const late = found.feasible && !found.swept.met && state.visits === null
     ? ' Gauss–Seidel has not settled yet: its marks still creep.' : '';
   const words = CdoptWords.summary(found, strong || 1) + late;
   if (el('summary').textContent !== words) el('summary').textContent = words;  // said aloud once
   el('summary').classList.toggle('none', !found.feasible);
-  CdoptDrawing.draw(state.load, found.feasible ? found.f : null, longest, CdoptWords.force, near);
+  CdoptDrawing.draw({
+    values: state.load, angles: state.angles, force: found.feasible ? found.f : null,
+    motion: found.feasible ? null : found.known.motion, top: longest, label: CdoptWords.force,
+    near: near >= 0 ? near : visited,
+  });
   try { window.history.replaceState(null, '', hash()); } catch (error) { /* a page within a page */ }
   changes += 1;
   window.cdopt = { state, found };  // for the console
@@ -282,6 +322,16 @@ el('hertz').addEventListener('click', () => { state.power = 2.5; ask(); });
 el('order').addEventListener('change', () => {
   const order = ORDERS[el('order').value];
   if (order) state.order = order().slice();
+  ask();
+});
+el('back').addEventListener('click', () => visit(-1));
+el('visit').addEventListener('click', () => visit(1));
+el('sweep').addEventListener('click', () => visit(N - ((state.visits || 0) % N)));
+el('settle').addEventListener('click', () => { state.visits = null; ask(); });
+el('turning').hidden = !CdoptDrawing.space;
+CdoptDrawing.listen(() => ({ load: state.load.slice(), angles: state.angles.slice() }), (what, values) => {
+  if (what === 'load') values.forEach((x, d) => setLoad(d, x));
+  else state.angles = tilted(values);
   ask();
 });
 el('reset').addEventListener('click', () => { state = first(); ask(); });

@@ -35,7 +35,9 @@ const CdoptWords = (() => {
   function number(x) {
     if (x === Infinity) return '∞';
     if (Math.abs(x) < 1e-9) return '0';
-    if (Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5) return String(Number(x.toPrecision(4)));
+    if (Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5) {
+      return x.toLocaleString('en', { maximumSignificantDigits: 4 });
+    }
     const [digits, exponent] = x.toExponential(2).split('e');
     return `${Number(digits)}e${Number(exponent)}`;
   }
