@@ -107,6 +107,10 @@ class Formulation(ABC):
     def latex(self) -> str:
         """The problem as mathematics: a LaTeX align environment."""
 
+    def _repr_latex_(self) -> str:
+        """What a notebook shows."""
+        return self.latex()
+
     def iterate(self) -> Iterate | None:
         """The primal–dual pair that the CVXPY variables hold, in physical units."""
         return self.statement.iterate()

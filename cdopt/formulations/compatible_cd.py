@@ -17,12 +17,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
@@ -288,6 +289,24 @@ class CompatibleCD:
             r"f_\mathcal{C} \ge 0, \quad f_i = 0 \text{ for } i \notin \mathcal{C}",
         )
         return self.classic_cd.latex() + "\n" + second
+
+    def _repr_latex_(self) -> str:
+        """What a notebook shows."""
+        return self.latex()
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The cvxpy.Problem of the one-step method.
+
+        Raises
+        ------
+        Unsupported : with two steps there are two problems, the second made from the answer of
+            the first.
+        """
+        if self.epsilon is None:
+            what = ("classic_cd.problem", "truss(network(classic_solution)).problem")
+            raise Unsupported("CompatibleCD.problem", "it solves two problems in turn", what)
+        return self.compliant_cd.problem
 
     # --- pieces ------------------------------------------------------------------------
 

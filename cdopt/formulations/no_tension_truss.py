@@ -223,7 +223,7 @@ class ComplementaryForm(_TrussForm):
     def _declare(self) -> None:
         super()._declare()
         self.f = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
-        self.forces = cp.multiply(self.data.force, self.f[: self.data.nc])
+        self.forces = self.in_newtons(self.f)
         self.load = cp.Constant(self.scaled.load, name="F̃")
 
     @property
@@ -262,7 +262,8 @@ class PotentialForm(_TrussForm):
         self.c = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
         ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
         onto = sp.csr_array(ones, shape=(nv, used.size))
-        self.displacement = onto @ self.u + self.data.prescribed_u
+        prescribed = cp.Constant(self.data.prescribed_u, name="ū")
+        self.displacement = cp.Constant(onto, name="U₀") @ self.u + prescribed
 
     @property
     def elastic_energy(self) -> cp.Expression:

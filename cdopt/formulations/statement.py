@@ -16,6 +16,7 @@ import cvxpy as cp
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt.formulations.printed import PrintedProblem, printed, raised
 from cdopt.problem import ProblemData, WarmStart
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.solution import Iterate
@@ -50,7 +51,7 @@ class Statement(ABC):
         self.weight = np.ones(data.parts.count)
         self._state = state
         self._declare()
-        self.problem = state(self)
+        self.problem = printed(state(self))
 
     @abstractmethod
     def _declare(self) -> None:
@@ -69,7 +70,7 @@ class Statement(ABC):
         other = copy.copy(self)
         other.weight = weight
         objective = self._state(other).objective
-        other.problem = cp.Problem(objective, [*self.problem.constraints, *constraints])
+        other.problem = PrintedProblem(objective, [*self.problem.constraints, *constraints])
         return other
 
     @property
@@ -81,6 +82,12 @@ class Statement(ABC):
     def dof_weight(self) -> FloatArray:
         """(nv,) weight of each dof."""
         return self.weight[self.data.parts.dof]
+
+    def in_newtons(self, f: cp.Variable) -> cp.Expression:
+        """The forces f (nc,) of a variable, N."""
+        nc = self.data.nc
+        f = f if f.size == nc else f[:nc]  # one is added where there is no contact
+        return cp.multiply(cp.Constant(self.data.force, name="f₀"), f)
 
     def forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
         """Forces (nc,) of a previous solution in N, and as values of the variable f."""
@@ -95,14 +102,14 @@ class Statement(ABC):
 
 def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> cp.Expression:
     """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ."""
-    return _power_sum(c, weight * law.stiffness, law.power, "½k", f"k^{1 / law.power:.4g}")
+    return _power_sum(c, weight * law.stiffness, law.power, "½k", f"k{raised(1 / law.power)}")
 
 
 def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> cp.Expression:
     """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
     compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
     return _power_sum(
-        f, weight * compliance, law.conjugate_power, "½k⁻¹", f"k^{-1 / law.power:.4g}"
+        f, weight * compliance, law.conjugate_power, "½k⁻¹", f"k{raised(-1 / law.power)}"
     )
 
 
@@ -132,4 +139,5 @@ def conjugate_latex(power: float, contacts: str = "i", divisor: str = "") -> str
     """Σ w*(f) over a ``divisor``, in LaTeX."""
     q, r = power / (power - 1.0), power - 1.0
     factor = rf"\frac{{1}}{{{q:.6g}{divisor}}}"
-    return rf"{factor} \sum_{{{contacts}}} k_i^{{-1/{r:.6g}}} f_i^{{{q:.6g}}}"
+    root = "-1" if r == 1.0 else f"-1/{r:.6g}"
+    return rf"{factor} \sum_{{{contacts}}} k_i^{{{root}}} f_i^{{{q:.6g}}}"

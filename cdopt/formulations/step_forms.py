@@ -115,7 +115,7 @@ class ForceForm(_StepForm):
         super()._declare()
         step = self.scaled
         self.f = cp.Variable(step.p.size, nonneg=True, name="f")
-        self.forces = cp.multiply(self.data.force, self.f[: self.data.nc])
+        self.forces = self.in_newtons(self.f)
         self.momentum: list[cp.Constraint] = []
         if isinstance(step, ScaledDynamics):
             self.w = cp.Variable(self.data.nv, name="w")
@@ -127,8 +127,8 @@ class ForceForm(_StepForm):
         B = scaled(step.B, None, unit)
         if self.data.mass.is_diagonal:
             return self.w == cp.Constant(B.T, name="M⁻¹Bᵀ") @ self.f
-        M = cp.Constant(scaled(step.M, unit, None), name="diag(M)⁻¹M")
-        return M @ self.w == cp.Constant(B.T, name="diag(M)⁻¹Bᵀ") @ self.f
+        M = cp.Constant(scaled(step.M, unit, None), name="M")
+        return M @ self.w == cp.Constant(B.T, name="Bᵀ") @ self.f
 
     @property
     def fNf(self) -> cp.Expression:
@@ -170,7 +170,10 @@ class VelocityForm(_StepForm):
         super()._declare()
         data = self.data
         self.w = cp.Variable(data.nv, name="w")
-        self.velocity = cp.multiply(data.dof_speed, self.w) + data.free_motion
+        unit, free = (
+            cp.Constant(x, name=n) for x, n in ((data.dof_speed, "v₀"), (data.free_motion, "v*"))
+        )
+        self.velocity = cp.multiply(unit, self.w) + free
         if isinstance(data, ElasticStepData):
             self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
 
