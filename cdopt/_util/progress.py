@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt._util.notebook import NotebookBar, in_notebook
 
 ProgressCallback = Callable[..., None]  # of (done, total), or of (done, total, text)
 
@@ -21,8 +22,8 @@ def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[Progr
 
     Parameters
     ----------
-    progress : True for a bar on stderr, False for nothing, or a function of (done, total) or of
-        (done, total, text); the first kind is not given the text.
+    progress : True for a bar, on stderr or in a notebook's cell, False for nothing, or a function
+        of (done, total) or of (done, total, text); the first kind is not given the text.
     what : what the bar counts.
 
     Raises
@@ -33,6 +34,12 @@ def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[Progr
         yield progress if _takes_text(progress) else lambda done, total, *_: progress(done, total)
     elif progress is False:
         yield lambda done, total, text="": None
+    elif progress is True and in_notebook():
+        shown = NotebookBar(what)
+        try:
+            yield shown.update
+        finally:
+            shown.close()
     elif progress is True:
         texts = TextColumn("{task.fields[text]}", markup=False)
         columns = (

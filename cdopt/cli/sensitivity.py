@@ -55,5 +55,7 @@ def sensitivity(
                 "dim",
             )
         if plot is not None:
-            title = {"title": named.name, "subtitle": named.title}
-            output.save_picture(cdopt.plots.stiffness_influence(result, names, **title), plot)
+            figure = cdopt.plots.stiffness_influence(
+                result, names, title=named.name, subtitle=named.title
+            )
+            output.save_picture(figure, plot)

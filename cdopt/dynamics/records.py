@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.collision.contacts import FEATURES
 from cdopt.scene import Scene, State
@@ -96,8 +97,44 @@ class Frame(Frozen):
             np.add.at(total, self.bodies[:, column], sign * vectors)
         return total
 
+    def to_pyvista(self, scene: Scene | None = None) -> Any:
+        """The frame as a ``pyvista.MultiBlock`` of the points "bodies" and "contacts".
+
+        Bodies have their ``velocity``, m/s, and ``contact_force``, N, and with the ``scene`` also
+        ``radius``, m, infinite for half-spaces, and ``fixed``; contacts have ``gap``, m,
+        ``normals``, ``bodies`` and the forces by name, N. Points in the plane have z = 0.
+
+        Raises
+        ------
+        Unsupported : pyvista is not installed.
+        InvalidInput : another scene.
+        """
+        try:
+            import pyvista
+        except ImportError as error:
+            reason = "pyvista is not installed: pip install pyvista"
+            raise Unsupported("to_pyvista", reason) from error
+        bodies = pyvista.PolyData(_in_space(self.state.position))
+        bodies["velocity"] = _in_space(self.state.velocity)
+        bodies["contact_force"] = _in_space(self.body_forces(next(iter(self.forces))))
+        if scene is not None:
+            scene.check_state(self.state, "scene")
+            bodies["radius"], bodies["fixed"] = scene.bodies.reach, scene.bodies.fixed
+        contacts = pyvista.PolyData()
+        if self.nc:
+            contacts = pyvista.PolyData(_in_space(self.points))
+            arrays = {"gap": self.phi, "normals": _in_space(self.normals), "bodies": self.bodies}
+            for name, values in {**arrays, **self.forces}.items():
+                contacts[name] = values
+        return pyvista.MultiBlock({"bodies": bodies, "contacts": contacts})
+
     def __repr__(self) -> str:
         return f"Frame(step {self.step}, t={self.t:g} s, {self.nc} contacts)"
+
+
+def _in_space(vectors: FloatArray) -> FloatArray:
+    """Vectors (n, 2 or 3) with three components, the third zero in the plane."""
+    return np.pad(vectors, ((0, 0), (0, 3 - vectors.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import checks
+from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
@@ -19,6 +19,9 @@ from cdopt.scene import Scene
 
 _WHOLE = ("step", "contacts", "iterations_")
 _YES_NO = ("ok", "claimed_")
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Diagnostics(Mapping[str, NDArray[Any]]):
@@ -62,6 +65,22 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each step as a pandas.DataFrame, the number of the step its index.
+
+        Vectors have a column for each component, ``momentum.0`` and so on.
+        """
+        columns = {
+            name if values.ndim == 1 else f"{name}.{k}": column
+            for name, values in self.items()
+            for k, column in enumerate(np.atleast_2d(values.T))
+        }
+        return notebook.data_frame(columns, index="step")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(self.to_frame()._repr_html_())
 
     def __repr__(self) -> str:
         return f"Diagnostics({self._table.shape[0]} rows of {', '.join(self._names)})"
@@ -185,6 +204,25 @@ class Trajectory:
     def ok(self) -> bool:
         """Whether every certificate of every step holds."""
         return bool(self.diagnostics["ok"].all())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the run in a few numbers."""
+        rows, final, name = self.diagnostics, self.final, self.scene.title or self.scene.name
+        failed = int(np.count_nonzero(~rows["ok"]))
+        forces = {key: f[np.isfinite(f)].max(initial=0.0) for key, f in final.forces.items()}
+        largest = ", ".join(f"{key} {value:.5g} N" for key, value in forces.items())
+        overlap = np.nan_to_num(rows["overlap"]).max(initial=0.0)
+        lines = [
+            ("scene", f"{name or 'without a name'}, {self.scene.nb} bodies"),
+            ("method", f"{self.method}, Δt = {self.dt:g} s"),
+            ("frames", f"{len(self)}, of {rows['step'][-1]} steps to t = {rows['time'][-1]:g} s"),
+            ("certificates", "all hold" if not failed else f"{failed} steps NOT OK"),
+            ("last frame", f"{final.nc} contacts, largest force: {largest}"),
+            ("deepest overlap", f"{overlap:.3g} m"),
+            ("kinetic energy", f"{rows['kinetic'][-1]:.4g} J at the end"),
+            ("file", self.path or "in memory"),
+        ]
+        return notebook.table("Trajectory", ("", ""), lines, left=2)
 
     def __repr__(self) -> str:
         done = self.diagnostics

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util import checks
+from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -25,6 +25,9 @@ from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BLUR = 10.0  # forces below so many of the classic step's residuals may be zero
 _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
@@ -272,17 +275,43 @@ class Indeterminacy(Verdict, Bounds):
             "residual": float(self.residual[i]),
         }
 
-    def __str__(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each contact as a pandas.DataFrame, its name the index.
+
+        Columns: ``verdict`` (as ``verdict_of``), ``lower``, ``upper`` and ``force`` in N,
+        ``looseness`` and ``residual``; not-a-number where unknown.
+        """
+        names = ("lower", "upper", "force", "looseness", "residual")
+        verdicts = [self.verdict_of(i) for i in range(self.nc)]
+        numbers = {name: getattr(self, name) for name in names}
+        columns = {"contact": self.names, "verdict": verdicts, **numbers}
+        return notebook.data_frame(columns, index="contact")
+
+    def _first(self) -> tuple[list[int], str]:
+        """The contacts that printing shows, the loosest ones, and how many more there are."""
         shown = np.flatnonzero(self.bounded | ~self.unique)
         width = np.where(np.isnan(self.width[shown]), -1.0, self.width[shown])
         first = np.sort(shown[np.argsort(-width, kind="stable")[:_ROWS]])
+        more = f"and {shown.size - first.size} more" if shown.size > first.size else ""
+        return first.tolist(), more
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        first, more = self._first()
+        rows = [
+            (self.names[i], self.verdict_of(i), f"{self.lower[i]:.5g}", f"{self.upper[i]:.5g}")
+            for i in first
+        ]
+        header = ("contact", "verdict", "lower [N]", "upper [N]")
+        return notebook.table("Indeterminacy", header, rows, more, self.summary, left=2)
+
+    def __str__(self) -> str:
+        first, more = self._first()
         lines = [self.summary, "", f"{'contact':<14}{'lower':>12}{'upper':>12}  [N]"]
-        for i in first.tolist():
+        for i in first:
             ends = "".join(f"{x:>12.5g}" for x in (self.lower[i], self.upper[i]))
             lines.append(f"{self.names[i]:<14}{ends}  {self.verdict_of(i)}")
-        if shown.size > first.size:
-            lines.append(f"and {shown.size - first.size} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, more] if more else lines)
 
     def __repr__(self) -> str:
         return f"Indeterminacy({self.summary})"

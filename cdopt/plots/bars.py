@@ -30,6 +30,7 @@ def force_bars(
     step: Step | None = None,
     *,
     report: Indeterminacy | None = None,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -43,6 +44,7 @@ def force_bars(
     step : names the contacts.
     report : what is determined: admissible intervals as pale bands, with an arrow where they
         have no end, and a tick where there is only one force. Names the contacts too.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -54,8 +56,13 @@ def force_bars(
     markers = [(s, f) for s, f in shown if s is not compatible]
     width = min(max(4.6, 0.9 * nc), 7.6)
     entries = len(shown) + (2 if report is not None else 0)
-    figure = canvas.blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
-    axes, beside = figure.subplots(1, 2, width_ratios=(width, _LEGEND))
+    if ax is None:
+        figure = canvas.blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
+        axes, beside = figure.subplots(1, 2, width_ratios=(width, _LEGEND))
+        beside.axis("off")
+    else:
+        figure, (axes,) = canvas.panels(1, 1, width, ax=ax)
+        beside = axes
     canvas.quiet_axes(axes)
     _set_limits(axes, [f for _, f in shown], bounds)
     handles: list[Any] = []
@@ -70,12 +77,12 @@ def force_bars(
         handles += _intervals(axes, report, *bounds)
         step = report.step if step is None else step
     _name(axes, step, nc)
-    beside.axis("off")
+    loc, scale = "upper left" if ax is None else "best", max(1.0, 7.0 / size)
     style = {"borderaxespad": 0.0, "title_fontsize": canvas.SMALL, "alignment": "left"}
-    canvas.legend(beside, handles, "upper left", title="solver, its status, our certificate",
-           labelspacing=0.7, markerscale=max(1.0, 7.0 / size), **style)  # fmt: skip
+    style |= {"title": "solver, its status, our certificate", "markerscale": scale}
+    canvas.legend(beside, handles, loc, labelspacing=0.7, **style)
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def _set_limits(

@@ -5,8 +5,10 @@ matplotlib is imported when a figure is made, not when cdopt is. Its global stat
 
 from __future__ import annotations
 
+import functools
+import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".pdf", ".svg")
 RESOLUTION = 200  # dots per inch of bitmaps
+NOTEBOOK_RESOLUTION = 100  # of those in notebooks
 TITLE, HEAD, TEXT, SMALL = 13.0, 10.5, 9.0, 8.0  # font sizes, points
 WIDTH = 9.2  # inches of pictures made of panels
 IDLE = 1e-3  # forces below this share of the largest count as none
@@ -40,11 +43,28 @@ _CHARACTERS_PER_INCH = 15.5  # of secondary text
 # --- figures ---------------------------------------------------------------------------
 
 
-def blank(width: float, height: float) -> Figure:
-    """An empty white figure of a size in inches."""
+@functools.cache
+def _figure_class() -> type[Figure]:
+    """A matplotlib figure that notebooks show without a magic command."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    class Picture(Figure):
+        """A figure; ``figure, axes = picture`` gives it and the list of its axes."""
+
+        def _repr_png_(self) -> bytes:
+            stream = io.BytesIO()
+            self.savefig(stream, format="png", dpi=NOTEBOOK_RESOLUTION)
+            return stream.getvalue()
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter((self, self.axes))
+
+    return Picture
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty white figure of a size in inches."""
+    figure = _figure_class()(figsize=(width, height), facecolor="white", layout="constrained")
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=0.06, h_pad=0.06, wspace=0.02, hspace=0.03)
     return figure
@@ -58,9 +78,12 @@ def panels(
     foot: float = 0.35,
     caption: float = 0.55,
     width: float = WIDTH,
+    ax: Axes | None = None,
     **shared: Any,
-) -> tuple[Figure, list[Any]]:
+) -> tuple[Any, list[Any]]:
     """A figure of small multiples, and its first ``number`` axes; unused places stay empty.
+
+    With ``ax`` that is the only panel, and also stands for the figure.
 
     Parameters
     ----------
@@ -69,7 +92,17 @@ def panels(
     foot : inches below all panels, for an axis label or a colour bar.
     width : of the figure, inches.
     shared : sharex, sharey, as in ``Figure.subplots``.
+
+    Raises
+    ------
+    InvalidInput : several panels, and ``ax`` for one; or no axes of matplotlib.
     """
+    if ax is not None:
+        if not hasattr(ax, "get_figure"):
+            raise InvalidInput("ax", checks.describe(ax), "axes of matplotlib")
+        if number != 1:
+            raise InvalidInput("ax", f"one, for {number} panels", "one solution, or no ax")
+        return ax, [ax]
     rows = -(-number // columns)
     figure = blank(width, rows * (height + caption) + foot)
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
@@ -80,14 +113,18 @@ def panels(
     return figure, list(axes[:number])
 
 
+def figure_of(host: Any) -> Figure:
+    """The figure that is drawn in: the host itself, or that of the axes it is."""
+    figure: Figure = host.get_figure() if hasattr(host, "get_xlim") else host
+    return figure
+
+
 def grid_columns(panels: int) -> int:
     """Number of columns, at most four, that leaves few places empty."""
     return 3 if panels in (5, 6, 9) else min(max(panels, 1), 4)
 
 
-def colour_bar(
-    figure: Figure, axes: Sequence[Any], top: float, label: str, low: float = 0.0
-) -> None:
+def colour_bar(host: Any, axes: Sequence[Any], top: float, label: str, low: float = 0.0) -> None:
     """A horizontal colour scale of forces, or other values, from ``low`` to ``top``."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -98,7 +135,7 @@ def colour_bar(
         "shrink": 0.55 if len(axes) > 1 else 0.7,
         "aspect": 42,
     }
-    bar = figure.colorbar(scale, ax=list(axes), orientation="horizontal", **size)
+    bar = figure_of(host).colorbar(scale, ax=list(axes), orientation="horizontal", **size)
     plain_bar(bar, label)
 
 
@@ -183,7 +220,12 @@ def line_key(label: str, **style: Any) -> Any:
 
 
 def legend(target: Any, handles: Iterable[Any], loc: str, **style: Any) -> None:
-    """A legend of a panel or a figure, small and without a frame."""
+    """A legend of a panel or a figure, small and without a frame.
+
+    A place outside the panels of a figure becomes the best one within axes.
+    """
+    if hasattr(target, "get_xlim") and loc.startswith("outside"):
+        loc, style = "best", {**style, "ncols": 1}
     style = {"fontsize": SMALL, "frameon": False, "labelcolor": INK, **style}
     target.legend(handles=list(handles), loc=loc, **style)
 
@@ -214,8 +256,18 @@ def literal(text: str) -> str:
     return shown.replace("$", r"\$")
 
 
-def headline(figure: Figure, title: str, subtitle: str = "") -> None:
-    """Title at the top left, a quieter text below it; the figure grows by their height."""
+def headline(figure: Any, title: str, subtitle: str = "") -> None:
+    """Title at the top left, a quieter text below it; the figure grows by their height.
+
+    Axes of the caller's get the title alone, in place of their own.
+    """
+    if hasattr(figure, "get_xlim"):
+        if title:
+            pad = 16.0 if figure.get_title(loc="left") else None  # as in head()
+            figure.set_title(
+                literal(title), fontsize=HEAD, weight="bold", color=INK, loc="left", pad=pad
+            )
+        return
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(subtitle, int((width - 2.0 * _MARGIN) * _CHARACTERS_PER_INCH))
     if not title and not lines:

@@ -40,6 +40,7 @@ def force_chains(
     report: Indeterminacy | None = None,
     view: str = "side",
     bodies: tuple[Scene, State] | None = None,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -58,6 +59,7 @@ def force_chains(
     view : of steps in space: "side" (x to the right, z up), "isometric" (parallel, from above)
         or "perspective", where nearer lines are larger and pass in front.
     bodies : the scene of the step and its state, drawn behind the lines.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def force_chains(
     chains = Chains(net, canvas.WIDTH / columns, top, camera, box=box, upper=upper)
     width, height = np.ptp(chains.box, axis=0)
     height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
-    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5)
+    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5, ax=ax)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         if solids is not None:
             draw_bodies(panel, solids, state, camera)
@@ -86,7 +88,7 @@ def force_chains(
     bands = "; pale: the largest admissible force, dashed where it has no end"
     canvas.colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 class Chains:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, scalar
+from cdopt._util.checks import FloatArray, whole
 from cdopt.plots import canvas
 from cdopt.plots.palette import COMPATIBLE, INK, look
 from cdopt.problem.solution import StepSolution
@@ -23,6 +23,7 @@ def force_distributions(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -34,12 +35,13 @@ def force_distributions(
     ----------
     solutions : solutions of one problem.
     compatible : the compatible solution, a black line in every panel; None leaves it out.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
     InvalidInput : no solution has forces, or lengths differ.
     """
-    figure, axes, shown, reference, top = _panels(solutions, compatible)
+    figure, axes, shown, reference, top = _panels(solutions, compatible, ax)
     everything = [f for _, f in shown] + ([] if reference is None else [reference])
     used = max(int(np.count_nonzero(f > canvas.IDLE * top)) for f in everything)
     rank = np.arange(1.0, everything[0].size + 1.0)
@@ -58,7 +60,7 @@ def force_distributions(
         _point_out(axes[0], np.sort(reference)[::-1], np.sort(shown[0][1])[::-1], used)
     canvas.axis_labels(figure, "contacts, the strongest first", "contact force [N]")
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def force_histograms(
@@ -66,6 +68,7 @@ def force_histograms(
     compatible: StepSolution | None = None,
     *,
     bins: int = 30,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -80,13 +83,14 @@ def force_histograms(
     solutions : solutions of one problem.
     compatible : the compatible solution, a black outline in every panel; None leaves it out.
     bins : bins from zero to the largest force of all, 1 to 1000.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
     InvalidInput : no solution has forces, or lengths differ, or a bad number of bins.
     """
-    number = int(scalar("bins", bins, at_least=1.0, at_most=1000.0))
-    figure, axes, shown, reference, top = _panels(solutions, compatible)
+    number = whole("bins", bins, 1, 1000)
+    figure, axes, shown, reference, top = _panels(solutions, compatible, ax)
     edges = np.linspace(0.0, top, number + 1)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         style = COMPATIBLE if solution is compatible else look(solution.backend)
@@ -103,12 +107,12 @@ def force_histograms(
         canvas.legend(figure, axes[0].get_legend_handles_labels()[0][-1:], "outside lower left")
     canvas.axis_labels(figure, "contact force [N]", "number of contacts")
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def _panels(
-    solutions: Sequence[StepSolution], compatible: StepSolution | None
-) -> tuple[Figure, list[Any], list[tuple[StepSolution, FloatArray]], FloatArray | None, float]:
+    solutions: Sequence[StepSolution], compatible: StepSolution | None, ax: Axes | None
+) -> tuple[Any, list[Any], list[tuple[StepSolution, FloatArray]], FloatArray | None, float]:
     """Empty panels, their answers, the compatible forces to draw in each, the largest force.
 
     If there are only compatible forces, they get a panel of their own.
@@ -118,7 +122,7 @@ def _panels(
     alone = len(shown) == 1 and shown[0][0] is compatible
     reference = None if compatible is None or alone else compatible.f
     columns = canvas.grid_columns(len(shown))
-    figure, axes = canvas.panels(len(shown), columns, _TALL, sharex=True, sharey=True)
+    figure, axes = canvas.panels(len(shown), columns, _TALL, ax=ax, sharex=True, sharey=True)
     for panel in axes:
         canvas.quiet_axes(panel)
     return figure, axes, shown, reference, canvas.largest([f for _, f in everything])

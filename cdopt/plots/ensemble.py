@@ -132,6 +132,7 @@ def stiffness_influence(
     sensitivity: Sensitivity,
     names: Sequence[str] | None = None,
     *,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -144,6 +145,7 @@ def stiffness_influence(
     ----------
     sensitivity : what ``cdopt.sensitivity`` returned.
     names : of the contacts; their numbers by default.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -158,10 +160,9 @@ def stiffness_influence(
         raise InvalidInput("names", f"{len(labels)}", f"{sensitivity.nc}, one per contact")
     matrix = sensitivity.log_stiffness
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0
-    figure = canvas.blank(_SIDE + 1.0, _SIDE)
-    axes = figure.subplots()
+    host, (axes,) = canvas.panels(1, 1, _SIDE, foot=0.0, caption=0.0, width=_SIDE + 1.0, ax=ax)
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=30)
+    bar = canvas.figure_of(host).colorbar(image, ax=axes, shrink=0.8, aspect=30)
     canvas.plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
     for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _NUMBERS else ():
         colour = "white" if abs(matrix[i, j]) > _DARK * top else INK
@@ -180,5 +181,5 @@ def stiffness_influence(
     axes.tick_params(labelsize=canvas.SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
     canvas.axis_labels(axes, "this contact gets stiffer", "change of this force")
-    canvas.headline(figure, title, subtitle)
-    return figure
+    canvas.headline(host, title, subtitle)
+    return canvas.figure_of(host)

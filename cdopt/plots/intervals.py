@@ -30,6 +30,7 @@ def force_intervals(
     compatible: StepSolution | None = None,
     *,
     order: str = "force",
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -47,6 +48,7 @@ def force_intervals(
     compatible : the compatible solution; by default the report's, of Hooke contacts.
     order : of the contacts, "force": by compatible force, then upper bound; "width": by width
         of the interval.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -62,7 +64,8 @@ def force_intervals(
     lower, upper, middle = lower[shown], upper[shown], middle[shown]
     number = max(len(solved), 1)
     columns = 1 if number <= 3 else 2
-    figure, axes = canvas.panels(number, columns, _HEIGHT, foot=0.75, sharex=True, sharey=True)
+    shared = {"sharex": True, "sharey": True}
+    figure, axes = canvas.panels(number, columns, _HEIGHT, foot=0.75, ax=ax, **shared)
     forces = np.concatenate([middle, *(f[shown] for _, f in solved)])
     highest, low = float(forces.max(initial=0.0)), float(forces.min(initial=0.0))
     top = 1.06 * max(highest, float(upper[np.isfinite(upper)].max(initial=0.0))) or 1.0
@@ -84,12 +87,14 @@ def force_intervals(
         for panel in axes:
             canvas.name_contacts(panel, [report.names[i] for i in shown], 90, 10)
     by = "compatible force" if order == "force" else "width of the interval"
-    figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", fontsize=canvas.TEXT, color=INK)
     unit = "contact force [N]" + (", square-root scale" if square_root else "")
-    figure.supylabel(unit, fontsize=canvas.TEXT, color=INK)
+    canvas.axis_labels(figure, f"contacts, by {by}", unit)
+    if ax is None:  # the key is at the right
+        style = {"fontsize": canvas.TEXT, "color": INK}
+        figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", **style)
     _key(figure, bool(solved), bool(np.isposinf(upper).any()))
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def _sorted(

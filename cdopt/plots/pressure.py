@@ -102,6 +102,7 @@ def floor_pressure(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -115,6 +116,7 @@ def floor_pressure(
     step : with points, normals, bodies and dof_body.
     solutions : solutions of the step.
     compatible : the compatible solution, in the last panel.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -123,13 +125,14 @@ def floor_pressure(
     shown = canvas.answers(solutions, compatible, step)
     floor = floor_of(step)
     pressures = [floor.pressure(f) for _, f in shown]
-    figure, axes = _draw([floor] * len(shown), pressures, canvas.grid_columns(len(shown)), "N", "m")
+    columns = canvas.grid_columns(len(shown))
+    figure, axes = _draw([floor] * len(shown), pressures, columns, "N", "m", ax)
     for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
         canvas.caption(panel, solution, solution is compatible, _note(pressure, "N"))
         if floor.positions.shape[1] == 3:
             canvas.emphasise(panel, solution is compatible)
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def floor_pressure_grid(
@@ -178,8 +181,13 @@ def _note(pressure: FloatArray, unit: str) -> str:
 
 
 def _draw(
-    floors: list[Floor], pressures: list[FloatArray], columns: int, unit: str, length: str
-) -> tuple[Figure, list[Any]]:
+    floors: list[Floor],
+    pressures: list[FloatArray],
+    columns: int,
+    unit: str,
+    length: str,
+    ax: Axes | None = None,
+) -> tuple[Any, list[Any]]:
     """Panels of pressures on one scale; maps in space, bars in the plane."""
     from matplotlib.colors import Normalize
 
@@ -187,7 +195,7 @@ def _draw(
     low, top = min(0.0, *(float(p.min(initial=0.0)) for p in pressures)), canvas.largest(pressures)
     style = {"cmap": force_colours(), "norm": Normalize(low, top)}
     if not space:
-        figure, axes = canvas.panels(len(floors), columns, _BARS, sharex=True, sharey=True)
+        figure, axes = canvas.panels(len(floors), columns, _BARS, ax=ax, sharex=True, sharey=True)
         for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
             _bars(panel, floor, pressure, style)
         axes[0].set_ylim(1.08 * low, 1.08 * top)
@@ -196,7 +204,7 @@ def _draw(
     across, up = np.ptp(floors[0].box, axis=0)
     height = min(up / across * canvas.WIDTH / columns, _MAP)
     width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
-    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width)
+    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width, ax=ax)
     for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
         _map(panel, floor, pressure, style)
     canvas.colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)

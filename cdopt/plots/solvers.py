@@ -38,6 +38,7 @@ def complementarity(
     compatible: StepSolution | None = None,
     *,
     tol: float = TOLERANCE,
+    ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
@@ -54,6 +55,7 @@ def complementarity(
     step : the step.
     solutions : solutions of it that have gaps.
     compatible : the compatible solution, in the last panel.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def complementarity(
     edge = 10.0 ** (np.floor(np.log10(smallest)) - 1.0)  # where zero is drawn
     top = 10.0 ** np.ceil(np.log10(1.5 * max(1.0, float(sizes.max(initial=0.0)))))
     columns = canvas.grid_columns(len(shown))
-    figure, axes = canvas.panels(len(shown), columns, 2.2, sharex=True, sharey=True)
+    figure, axes = canvas.panels(len(shown), columns, 2.2, ax=ax, sharex=True, sharey=True)
     for panel, (solution, _, _), (force, gap) in zip(axes, shown, pairs, strict=True):
         _logarithmic_axes(panel, edge, top, tol)
         strong = solution is compatible
@@ -85,7 +87,7 @@ def complementarity(
     x, y = "contact force / load of its part [–]", "gap at the end / closing distance [–]"
     canvas.axis_labels(figure, x, y)
     canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.figure_of(figure)
 
 
 def _logarithmic_axes(axes: Axes, edge: float, top: float, tol: float) -> None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import checks
+from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt.problem.contact_law import PowerLaw
@@ -99,11 +99,20 @@ class Certificate:
             "resolution": self.resolution,
         }
 
-    def __str__(self) -> str:
+    @property
+    def _verdict(self) -> str:
         verdict = "ok" if self.ok else "NOT OK"
         if self.worst <= self.tol < self.resolution:
             verdict += f" (round-off alone may be {self.resolution:.1e})"
-        lines = [f"{self.kind}: {verdict} at {self.tol:g}"]
+        return f"{self.kind}: {verdict} at {self.tol:g}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = [(r.name, f"{r.value:.1e}", f"{r.scale:.3g} {r.unit}") for r in self]
+        return notebook.table(self._verdict, ("residual", "value", "of"), rows)
+
+    def __str__(self) -> str:
+        lines = [self._verdict]
         lines += [f"  {r.name:<16}{r.value:9.1e}  of {r.scale:.3g} {r.unit}" for r in self]
         return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import archive
+from cdopt._util import archive, formatting, notebook
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
@@ -148,6 +148,19 @@ class StepSolution(Frozen):
             "provenance": dict(self.provenance),
             **f,
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the residuals of all certificates."""
+        rows = [
+            (name, r.name, f"{r.value:.1e}", f"{r.scale:.3g} {r.unit}")
+            for name, certificate in self.certificates.items()
+            for r in certificate
+        ]
+        title = f"{self.formulation} by {self.backend}: {'ok' if self.ok else 'NOT OK'}"
+        if self.f is not None:
+            title += f", largest force {self.f.max(initial=0.0):.6g} N"
+        says = f"The solver says “{self.status}” after {formatting.seconds(self.seconds)}."
+        return notebook.table(title, ("certificate", "residual", "value", "of"), rows, says, left=2)
 
     def warm_start(self) -> WarmStart:
         """The forces, motion and contact ids that a later solve can start from.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from cdopt.study.comparison import REFERENCE_BACKEND, solve_named
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.solution_set import SolutionSet
 from cdopt.study.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CLASSES = 6  # of finite widths
 HEADER = ("contact", "name", "verdict")  # first columns of the table
@@ -84,6 +87,10 @@ class BoundedProblem:
             for i in report.contacts.tolist()
         ]
         return Table("bounds", "Bounds", "", (*HEADER, *columns), rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas.DataFrame."""
+        return self.table().to_frame()
 
     def as_dict(self) -> dict[str, Any]:
         """Power, contacts asked for, bounds, compatible forces and those of solvers, by name."""

@@ -72,6 +72,10 @@ class Results:
         frame = pd.DataFrame(rows, columns=[*_TEXTS, *_NUMBERS], dtype=object)
         return frame.astype(dict.fromkeys(_NUMBERS, float) | {"claimed": bool, "near": bool})
 
+    def to_frame(self) -> pd.DataFrame:
+        """A copy of ``frame``: one row for each record, to change at will."""
+        return self.frame.copy()
+
     @cached_property
     def plain(self) -> pd.DataFrame:
         """Cold runs in the problem's own order, by installed solvers, and not interrupted."""

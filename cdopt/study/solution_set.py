@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util import checks, formatting
+from cdopt._util import checks, formatting, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import (
     BackendUnavailable,
@@ -26,6 +26,9 @@ from cdopt.backends.registry import SOLVERS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import agreement, failure, proof_text, verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
 COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
@@ -234,9 +237,36 @@ class SolutionSet(list[StepSolution]):
         )
         return content
 
-    def __str__(self) -> str:
+    @property
+    def _written(self) -> list[tuple[str, ...]]:
+        """The names of the columns and the rows of the printed table."""
         columns = COLUMNS if self.reference is not None else COLUMNS[:-1]
-        table = [columns, *(row.cells[: len(columns)] for row in self.table_rows())]
+        return [columns, *(row.cells[: len(columns)] for row in self.table_rows())]
+
+    @property
+    def _without_answer(self) -> list[str]:
+        """Why each backend without an answer has none."""
+        failed = [f"{label}: {failure(error)}" for label, error in self.failures.items()]
+        return [*failed, *(f"{label}: not asked, {why}" for label, why in self.left_out.items())]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        header, *rows = self._written
+        texts = (*self._without_answer, self.summary)
+        return notebook.table(self.title, header, rows, *texts, left=3)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The printed table as a pandas.DataFrame: a row for each solution, numbers in full.
+
+        Its index is the label. Columns: ``says``, ``ok``, ``verdict``, ``seconds``, ``largest``
+        (N) and ``distance``, as in ``Row``.
+        """
+        rows = [vars(row) for row in self.table_rows()]
+        columns = {name: [row[name] for row in rows] for name in Row.__dataclass_fields__}
+        return notebook.data_frame(columns, index="label")
+
+    def __str__(self) -> str:
+        table = self._written
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [self.title, ""]
         for line in table:
@@ -246,9 +276,7 @@ class SolutionSet(list[StepSolution]):
             ]
             lines.append("  ".join(padded).rstrip())
         lines.append("")
-        lines += [f"{label}: {failure(error)}" for label, error in self.failures.items()]
-        lines += [f"{label}: not asked, {reason}" for label, reason in self.left_out.items()]
-        return "\n".join([*lines, self.summary])
+        return "\n".join([*lines, *self._without_answer, self.summary])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.labels)}; {len(self.failures)} failed)"

@@ -6,13 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util import documents
+from cdopt._util import documents, notebook
 from cdopt._util.files import write_text
 from cdopt._util.formatting import short
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Cell = str | int | float | bool | None
 
@@ -51,6 +54,15 @@ class Table:
         InvalidInput, SaveFailed : the file cannot be written.
         """
         write_text(path, self.csv())
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas.DataFrame, its header the columns, numbers in full."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
+        return notebook.data_frame(dict(zip(self.header, map(list, columns), strict=True)))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return notebook.table(self.title, self.header, self.written, self.about)
 
     def markdown(self, heading: bool = True) -> str:
         """Title, explanation and table as Markdown; without a ``heading`` the table alone."""
