@@ -55,7 +55,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "matrices", "residuals", "scenes", "teaching", "trajectories",
+    "concepts", "explore", "matrices", "notebooks", "residuals", "scenes", "teaching",
+    "trajectories",
 }  # fmt: skip
 
 
@@ -164,6 +165,15 @@ def test_trajectories(said: Any) -> None:
     assert "\nTrue\nstored at its deepest" in printed
     assert names["hit"].diagnostics["elastic"].max() > 0.0
     assert re.search(r"[1-9]\d* self-stress states", printed)
+
+
+@of("notebooks")
+def test_notebooks(said: Any) -> None:
+    _, names = said
+    left, right = names["figure"].axes
+    assert left.collections
+    assert right.patches
+    assert len(names["result"].to_frame()) == 4
 
 
 def test_trajectories_names_every_method() -> None:

@@ -132,6 +132,6 @@ def test_a_frame_as_meshes() -> None:
         return
     meshes = run.final.to_pyvista(run.scene)
     assert isinstance(meshes, pyvista.MultiBlock)
-    np.testing.assert_array_equal(meshes["bodies"].points, np.float32(run.final.state.position))
+    np.testing.assert_allclose(meshes["bodies"].points, run.final.state.position, rtol=1e-6)
     np.testing.assert_array_equal(meshes["contacts"]["f"], run.final.f)
     assert meshes["bodies"]["radius"].shape == (14,)

@@ -32,6 +32,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import one_of_these
 
 Converter = Callable[[Any], Any]  # gives the value in the annotated type, or raises Mismatch
 
@@ -106,7 +107,13 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
         ordered, rest, by_name, others = converters()
         pairs = zip(chain(ordered, repeat(rest)), args, strict=False)
         positional = [_convert(name, convert, value) for (name, convert), value in pairs]
-        keywords = {k: _convert(k, by_name.get(k, others), value) for k, value in kwargs.items()}
+        for name in kwargs.keys() - by_name.keys() if others is None else ():
+            names = [known for known in by_name if known not in ("self", "cls")]
+            raise InvalidInput(name, "no such argument", one_of_these(name, names))
+        keywords = {
+            k: _convert(k, by_name.get(k, others or _anything), value)
+            for k, value in kwargs.items()
+        }
         return function(*positional, **keywords)
 
     call.__guarded__ = True  # type: ignore[attr-defined]
@@ -126,7 +133,7 @@ def _converters(function: Callable[..., Any], owner: type | None) -> Any:
     by_dataclass = code is not None and code.co_filename == "<string>"  # may store not-a-number
     names = _Names.of(function, owner)
     rest: tuple[str, Converter] = ("", _anything)
-    others: Converter = _anything
+    others: Converter | None = None  # None: the function takes no other keywords
     ordered, by_name = [], {}
     for i, parameter in enumerate(inspect.signature(function).parameters.values()):
         convert: Converter = _anything
@@ -300,7 +307,10 @@ _SIMPLE: dict[Any, Converter] = {
 def _instance(cls: type, value: Any) -> Any:
     if not isinstance(value, cls):
         article = "an" if cls.__name__[0] in "AEIOU" else "a"
-        raise Mismatch("a text" if cls is str else f"{article} {cls.__name__}")
+        expected = "a text" if cls is str else f"{article} {cls.__name__}"
+        expected = getattr(cls, "expected", expected)
+        inside = isinstance(getattr(value, "step", None), cls)
+        raise Mismatch(f"{expected} (its .step is one)" if inside else expected)
     return value
 
 

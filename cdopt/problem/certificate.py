@@ -125,6 +125,9 @@ class ProblemData(ABC):
     """
 
     kind: ClassVar[str]
+    expected: ClassVar[str] = (
+        "the data of a formulation, such as ClassicCD(step).data"  # in messages
+    )
 
     @property
     @abstractmethod

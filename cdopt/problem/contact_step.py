@@ -44,6 +44,7 @@ class Step(ABC):
     dof_body : (nv,) the body of each degree of freedom, or None.
     """
 
+    expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
     dt: float
     stiffness: FloatArray
     bodies: IntArray | None

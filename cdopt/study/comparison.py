@@ -19,7 +19,7 @@ from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import agreement, failure, verdict
-from cdopt.study.named_problem import NamedProblem
+from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solution_set import (
     DISAGREE,
     FAILURES,
@@ -210,9 +210,9 @@ class Comparison(SolutionSet):
 
 
 def compare(
-    step: Step,
+    step: Step | NamedProblem | str,
     backends: str | Backend | Sequence[str | Backend] | None = None,
-    power: checks.Power = HOOKE,
+    power: checks.Power | None = None,
     form: str = "force",
     tol: float = TOLERANCE,
     *,
@@ -225,10 +225,11 @@ def compare(
 
     Parameters
     ----------
-    step : the step.
+    step : the step, or the name of a problem, as in ``cdopt.open_problem``.
     backends : names or settings objects; default every available one, except those that are too
         slow for the number of contacts (named in the result's ``left_out``).
-    power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz.
+    power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz; by default
+        that of the named problem, 2 of a step.
     form : statement of the classic problem, "force" or "velocity".
     tol : tolerance of the certificates.
     compatible_backend : solves the compatible step on the first certified classic solution;
@@ -241,15 +242,21 @@ def compare(
     Raises
     ------
     InvalidInput : a bad argument, such as an unknown backend.
-    Unsupported : the velocity form of a step known by N and p alone.
+    Unsupported : the velocity form of a step known by N and p alone; a truss.
 
     >>> from cdopt import bank, study
     >>> result = study.compare(bank.load("beam-stiff-middle").step, ["clarabel", "osqp"])
     >>> len(result), result.compatible.f.round(6)
     (2, array([2., 6., 2.]))
     """
+    step = open_problem(step) if isinstance(step, str) else step
+    exponent = HOOKE
+    if isinstance(step, NamedProblem):
+        if step.step is None:
+            raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
+        exponent, step = step.power, step.step
     classic_cd = ClassicCD(step, form=form)
-    compatible_cd = CompatibleCD(step, power, classic_form=form)
+    compatible_cd = CompatibleCD(step, exponent if power is None else power, classic_form=form)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     backends, left_out = _chosen(backends, classic_cd)
     solutions, failures = attempt(

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from cdopt._util import checks
-from cdopt._util.parameters import whole
+from cdopt._util.checks import whole
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import cdopt
 from cdopt import backends, collision
 from cdopt._util import checks
-from cdopt._util.parameters import whole
+from cdopt._util.checks import whole
 from cdopt.dynamics import Trajectory
 from cdopt.scene.generators import paper
 
