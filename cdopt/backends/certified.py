@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cdopt.backends import watched
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
@@ -43,8 +44,7 @@ def solve_certified(
     The result, native runs joined into one, and the certificate of its iterate, None without one.
     """
     deadline = Deadline.after(time_limit)
-    limit = () if time_limit is None else (time_limit,)  # some backends know none
-    result = backend.run(posed, start, verbose, *limit)
+    result = watched.run(backend, posed, start, verbose, time_limit)
     certificate = _certify(posed, result, tol)
     if not isinstance(backend, NativeBackend) or not backend.limit:
         return result, certificate
@@ -71,7 +71,7 @@ def solve_certified(
             return late, certificate
         iterate = result.iterate
         near = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
-        again = settings.run(posed, near, verbose, deadline.time_limit)
+        again = watched.run(settings, posed, near, verbose, deadline.time_limit)
         if again.claim == "failed":
             break
         result = _joined(backend, result, again)

@@ -85,6 +85,7 @@ class Solver:
     package : the package that brings it; ``bundled`` if cdopt depends on it.
     licence : of the package.
     most_contacts : the largest problem it is offered when no backend is named, with the reason.
+    most_unknowns : the same, counting contacts and degrees of freedom together.
     settings : all setting names it knows, for solvers that ignore unknown ones silently.
     accuracy : its settings for a requested accuracy; None where they are not known.
     direct : sets it up by its own interface and returns what solves; None without one here.
@@ -103,6 +104,7 @@ class Solver:
     bundled: bool = False
     licence: str = ""
     most_contacts: tuple[int, str] | None = None
+    most_unknowns: tuple[int, str] | None = None
     settings: frozenset[str] | None = None
     accuracy: AccuracyWords | None = None
     direct: Setup | None = None
@@ -350,7 +352,7 @@ SOLVERS: dict[str, Solver] = {
     ),
     "proxqp": Solver(
         "ProxQP", "#882255", "<", "proximal augmented Lagrangian; dense by CVXPY's default",
-        package="proxsuite", licence="BSD-2-Clause", most_contacts=(2000, "dense matrices"),
+        package="proxsuite", licence="BSD-2-Clause", most_unknowns=(3000, "dense matrices"),
         settings=_names(
             "backend eps_abs eps_rel max_iter rho mu_eq mu_in"
         ),
@@ -361,7 +363,7 @@ SOLVERS: dict[str, Solver] = {
     ),
     "daqp": Solver(
         "DAQP", "#999933", ">", "dual active set; dense, for small problems",
-        package="daqp", licence="MIT", most_contacts=(2000, "dense matrices"),
+        package="daqp", licence="MIT", most_unknowns=(3000, "dense matrices"),
         settings=_names(
             "primal_tol dual_tol zero_tol pivot_tol progress_tol cycle_tol "
             "iter_limit fval_bound eps_prox eta_prox"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
+from cdopt.backends import watched
 from cdopt.backends.base import Backend, ProblemClass, RunResult
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
@@ -177,8 +178,9 @@ class Formulation(ABC):
         check : when False, a failed solve returns a solution without f instead of raising.
         time_limit : seconds after which the solver returns its last iterate with the status "time
             limit"; None for none. cdopt's own solvers check the clock between iterations; others
-            get what CVXPY left of it as their own setting. ``provenance["time_limit"]`` says
-            which, or that the solver has no such setting.
+            get what CVXPY left of it as their own setting. Solvers without such a setting, and
+            all of them where a large M couples bodies, run in a process that is ended then and
+            leaves no iterate. ``provenance["time_limit"]`` says which.
         options : ``accuracy`` and the solver's own settings.
 
         Raises
@@ -195,6 +197,7 @@ class Formulation(ABC):
         require_capable(chosen, self, self.name)
         if time_limit is not None:
             time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
+        watched.ready(chosen, self, time_limit)
         started = time.perf_counter()
         result, certificate = solve_certified(chosen, self, start, verbose, time_limit, tol)
         warm = start is not None

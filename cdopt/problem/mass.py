@@ -52,6 +52,11 @@ class MassMatrix:
         """Whether M has no entry off its diagonal."""
         return int(self.M.nnz) == self.diagonal.size
 
+    @property
+    def is_coupled(self) -> bool:
+        """Whether M couples more degrees of freedom than a few bodies have; it is factorised."""
+        return self._factor is not None
+
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for a vector x (nv,)."""
         if self._factor is not None:

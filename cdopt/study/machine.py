@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-from cdopt._util.memory import MB, physical_memory
+from cdopt._util.memory import MB, SHARE, physical_memory, resource_limits
 from cdopt.backends.registry import SOLVERS
 from cdopt.study.record import Machine
 
@@ -19,7 +17,6 @@ PACKAGES = (
     *("cdopt", "numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
     *(solver.package for solver in SOLVERS.values() if solver.package),
 )
-_SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
 
 
 @functools.cache
@@ -40,23 +37,7 @@ def machine() -> Machine:
 def default_memory_limit() -> float | None:
     """The limit of a process where none was named: 70 % of the machine's memory, MB."""
     memory = physical_memory()
-    return None if memory is None else _SHARE * memory
-
-
-def limit_memory(limit: float) -> None:
-    """Limit the memory of this process to ``limit`` MB, on systems that can.
-
-    Linux counts all private memory that can be written, other systems addresses.
-    """
-    resource = _resource()
-    if resource is None:
-        return
-    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    size = int(limit * MB)
-    try:
-        resource.setrlimit(kind, (size, size))
-    except (OSError, ValueError):
-        return
+    return None if memory is None else SHARE * memory
 
 
 def peak_memory() -> float | None:
@@ -68,7 +49,7 @@ def peak_memory() -> float | None:
     line = _first_line("/proc/self/status", "VmHWM")
     if line:
         return int(line.split()[1]) / 1024
-    resource = _resource()
+    resource = resource_limits()
     if resource is None:
         return None
     unit = MB if sys.platform == "darwin" else 1024
@@ -92,12 +73,4 @@ def _version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
-
-
-def _resource() -> Any:
-    """Python's module of resource limits; None on Windows."""
-    try:
-        return importlib.import_module("resource")
-    except ImportError:
         return None

@@ -22,7 +22,7 @@ from cdopt._util.errors import (
 )
 from cdopt._util.progress import progress_bar
 from cdopt.backends import Backend, available, resolve
-from cdopt.backends.registry import SOLVERS
+from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
 from cdopt.study.formatting import agreement, failure, proof_text, verdict
@@ -364,7 +364,10 @@ def _failure_record(error: CdoptError) -> dict[str, Any]:
 
 
 def choose_backends(
-    contacts: int, problem_class: str = "QP", kinds: Sequence[str] = ("rigid step",)
+    contacts: int,
+    problem_class: str = "QP",
+    kinds: Sequence[str] = ("rigid step",),
+    dofs: int = 0,
 ) -> tuple[list[str], dict[str, str]]:
     """Available backends that suit a problem, and the others with the reason.
 
@@ -373,12 +376,13 @@ def choose_backends(
     contacts : number of contacts.
     problem_class : what the problem needs of a solver that CVXPY reaches, "QP" or "SOCP".
     kinds : kinds of plain data that one of cdopt's own solvers must take.
+    dofs : number of degrees of freedom, which solvers with dense matrices count too.
     """
     chosen: list[str] = []
     left_out: dict[str, str] = {}
     for name in available():
         known = SOLVERS.get(name)
-        limit, reason = (known and known.most_contacts) or (contacts, "")
+        too_large = "" if known is None else _too_large(known, contacts, dofs)
         capability = resolve(name).capability
         if name == "auto":
             left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
@@ -386,8 +390,21 @@ def choose_backends(
             left_out[name] = f"for {' and '.join(sorted(capability.structured))} problems only"
         elif capability.classes and problem_class not in capability.classes:
             left_out[name] = "no second-order cones, which powers other than 2 need"
-        elif contacts > limit:
-            left_out[name] = f"{reason}; {contacts} contacts exceed {limit}"
+        elif too_large:
+            left_out[name] = too_large
         else:
             chosen.append(name)
     return chosen, left_out
+
+
+def _too_large(solver: Solver, contacts: int, dofs: int) -> str:
+    """Why a problem of this size is too large for a solver; empty when it is not."""
+    unknowns = contacts + dofs
+    sizes = (
+        (solver.most_contacts, contacts, "contacts"),
+        (solver.most_unknowns, unknowns, "contacts and degrees of freedom"),
+    )
+    for most, number, noun in sizes:
+        if most is not None and number > most[0]:
+            return f"{most[1]}; {number} {noun} exceed {most[0]}"
+    return ""

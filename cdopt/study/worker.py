@@ -6,27 +6,22 @@ is done. What solvers print goes to stderr.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 import traceback
 from typing import Any
 
 import msgspec
 
-from cdopt.study.machine import limit_memory
+from cdopt._util.memory import die_with_parent, limit_memory
 from cdopt.study.measure import measure
 from cdopt.study.process import Message, Order
 from cdopt.study.record import Findings
 
-_DIE_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
-
 
 def main() -> None:
     """Make the run that stdin orders."""
-    if sys.platform == "linux":  # let the kernel end this process when its parent ends
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    die_with_parent()
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # solvers print in C too
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)

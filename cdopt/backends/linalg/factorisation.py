@@ -134,7 +134,7 @@ class SuperLU:
         m = B.shape[1]
         self.B, self.mass = B, sp.csr_array((m, m)) if mass is None else mass
         self.mobility = None if mass is None else B.multiply(B) @ (1.0 / mass.diagonal())
-        self.order = _dissection(B, size)
+        self.order = _dissection(B, self.mass, size)
         self.name = "SuperLU" if self.order is None else "SuperLU in METIS's order"
 
     def factorise(self, D: FloatArray, shift: float) -> Solve:
@@ -220,7 +220,7 @@ def _pardiso() -> Any:
         return None
 
 
-def _dissection(B: sp.csr_array, size: int) -> IntArray | None:
+def _dissection(B: sp.csr_array, mass: sp.csr_array, size: int) -> IntArray | None:
     """Nested dissection of the blocks (Karypis & Kumar, SIAM J. Sci. Comput. 20, 1998)."""
     try:
         metis = importlib.import_module("pymetis")
@@ -228,7 +228,9 @@ def _dissection(B: sp.csr_array, size: int) -> IntArray | None:
         return None
     count = B.shape[1] // size
     touched = sp.csr_array((np.ones(B.nnz), B.indices // size, B.indptr), shape=(B.shape[0], count))
-    graph = sp.csr_array(touched.T @ touched)
+    inertia = sp.coo_array(mass)
+    tied = (np.ones(inertia.nnz), (inertia.row // size, inertia.col // size))
+    graph = sp.csr_array(touched.T @ touched + sp.csr_array(tied, shape=(count, count)))
     graph.setdiag(0.0)
     graph.eliminate_zeros()
     order = np.asarray(metis.nested_dissection(metis.CSRAdjacency(graph.indptr, graph.indices))[0])
