@@ -7,7 +7,10 @@ again until a limit ends it. Its memory is limited too. Starting it is in no mea
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -19,7 +22,7 @@ from typing import Any
 
 from cdopt._util.memory import SHARE, physical_memory
 from cdopt.backends.base import Backend, Problem, RunResult
-from cdopt.backends.deadline import TIME_LIMIT
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.native import NativeBackend
 from cdopt.backends.registry import ACCURACY
@@ -112,6 +115,8 @@ def _watched(
     if isinstance(answer, BaseException):
         _give_back(process)
         raise answer
+    if process.alive:
+        _give_back(process)
     settings = getattr(backend, "settings", {})
     late = answer is None
     status = TIME_LIMIT if late else str(answer)
@@ -173,46 +178,63 @@ class _Process:
         seconds: float,
     ) -> RunResult | BaseException | str | None:
         """The result; what the backend raised; how the process ended; None at the time limit."""
-        known = self._posed() is posed
+        deadline, known = Deadline.after(seconds), self._posed() is posed
         order = (backend, None if known else _without_statement(posed), start, verbose)
-        stream = self._process.stdin
+        content, stream = pickle.dumps(order), self._process.stdin
         if stream is None:
             return "its process takes no orders"
+        if deadline.passed:
+            return None
         try:
-            pickle.dump(order, stream)
+            stream.write(content)
             stream.flush()
         except OSError:
-            return self._end()
+            return self.end()
         self._posed = weakref.ref(posed)
-        return self._reply(seconds)
+        return self._reply(deadline.left)
 
     def _reply(self, seconds: float) -> Any:
         """What the process sends within so many seconds."""
         late = threading.Event()
 
-        def end() -> None:
+        def stop() -> None:
             late.set()
             self._process.kill()
 
-        timer = threading.Timer(seconds, end)
+        timer = threading.Timer(seconds, stop)
         timer.daemon = True
         timer.start()
         try:
             return pickle.load(self._process.stdout)  # type: ignore[arg-type]
         except (EOFError, pickle.UnpicklingError):
-            ended = self._end()
+            ended = self.end()
             return None if late.is_set() else ended
         except BaseException:  # Ctrl-C: nobody else would end it
-            self._end()
+            self.end()
             raise
         finally:
             timer.cancel()
 
-    def _end(self) -> str:
+    def end(self) -> str:
         """End it; how it ended."""
         self._process.kill()
         code = self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # half an order is left in it
+                    stream.close()
         return f"its process ended with code {code}"
+
+
+def _end_all() -> None:
+    """End the processes that nobody uses."""
+    while _IDLE:
+        _IDLE.pop().end()
+
+
+atexit.register(_end_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # they answer to the parent
 
 
 def _without_statement(posed: Problem) -> Problem:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +23,7 @@ from cdopt.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cdopt import StepSolution
     from cdopt.study import Comparison, NamedProblem, SolutionSet
 
 HELP = (
@@ -57,19 +61,20 @@ def solve(
     plot: Picture = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")] = False,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for each solver; default no limit.")
-    ] = None,
+        float, typer.Option(help="Seconds for each solver, however it is made; inf for no limit.")
+    ] = 60.0,
 ) -> None:
     """Solve a contact problem."""
     with output.errors_in_one_line():
         named = cdopt.open_problem(problem, power)
         if plot is not None:
             cdopt.plots.check_path(plot)
+        limit = None if math.isinf(time_limit) else time_limit
         with output.spinner() as tell, output.solvers_kept_quiet(verbose, as_json):
             solutions = cdopt.study.solve_named(
                 named, formulation, split(solver), tol, accuracy=accuracy,
                 compatible_backend=compatible_solver, verbose=verbose, progress=tell,
-                time_limit=time_limit,
+                finished=_report_later(), time_limit=limit,
             )  # fmt: skip
         if as_json:
             chosen = formulation or named.formulations[0]
@@ -83,6 +88,22 @@ def solve(
     if not solutions.ok:
         infeasible = solutions.proof is not None
         raise typer.Exit(output.INFEASIBLE if infeasible else output.NO_ANSWER)
+
+
+def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
+    """A function that writes each row to stderr when it is known, once the command takes long."""
+    began = time.monotonic()
+
+    def finished(label: str, outcome: StepSolution | cdopt.CdoptError) -> None:
+        if time.monotonic() - began < output.PAUSE:
+            return
+        if isinstance(outcome, cdopt.CdoptError):
+            cells: tuple[str, ...] = (label, cdopt.study.failure(outcome))
+        else:
+            cells = cdopt.study.Row.of(outcome, label, None).cells[:-1]
+        typer.echo("  ".join(cells), err=True)
+
+    return finished
 
 
 def _compared(solutions: SolutionSet) -> Comparison | None:

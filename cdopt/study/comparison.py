@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -10,8 +11,14 @@ import numpy as np
 
 from cdopt._util import checks, formatting
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
-from cdopt.backends import Backend, resolve
+from cdopt._util.errors import (
+    BackendUnavailable,
+    CdoptError,
+    InfeasibilityProof,
+    SolveFailed,
+    Unsupported,
+)
+from cdopt.backends import Backend, resolve, watched
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
 from cdopt.problem import RigidStepData, rigid_data
 from cdopt.problem.certificate import TOLERANCE
@@ -219,6 +226,7 @@ def compare(
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
     verbose: bool = False,
     progress: bool | Callable[[str], None] | None = None,
+    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
     time_limit: float | None = None,
 ) -> Comparison:
     """Solve one classic contact dynamics step with several backends, then resolve its forces.
@@ -237,6 +245,7 @@ def compare(
         also at contacts that only just touch; None: no compatible step.
     verbose : let the solvers print.
     progress : True for a bar, or a function of the label of each backend before it runs.
+    finished : called with the label of each backend that ran and its solution or failure.
     time_limit : seconds for each solve, as in ``Formulation.solve``; None for no limit.
 
     Raises
@@ -259,10 +268,12 @@ def compare(
     compatible_cd = CompatibleCD(step, exponent if power is None else power, classic_form=form)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     backends, left_out = _chosen(backends, classic_cd)
+    _prepare(backends, classic_cd, time_limit)
     solutions, failures = attempt(
         lambda backend: classic_cd.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
         backends,
         progress,
+        finished,
     )
     compatible, compatible_failure = None, None
     if compatible_backend is not None:
@@ -305,6 +316,7 @@ def solve_named(
     compatible_backend: str = REFERENCE_BACKEND,
     verbose: bool = False,
     progress: Callable[[str], None] | None = None,
+    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
     time_limit: float | None = None,
 ) -> SolutionSet:
     """Solve a named problem with several backends.
@@ -315,7 +327,7 @@ def solve_named(
     formulation : one of ``problem.formulations``; None takes the first.
     backends : names; None or an empty list takes every available one that suits the problem.
     accuracy : asked of every backend; None leaves their own.
-    tol, compatible_backend, verbose, progress, time_limit : as in ``compare``.
+    tol, compatible_backend, verbose, progress, finished, time_limit : as in ``compare``.
 
     Raises
     ------
@@ -350,11 +362,13 @@ def solve_named(
             problem.power,
             compatible_backend=reference,
             progress=progress,
+            finished=finished,
             **options,
         )
     else:
+        _prepare(settings, posed, time_limit)
         answers, failures = attempt(
-            lambda backend: posed.solve(backend, **options), settings, progress
+            lambda backend: posed.solve(backend, **options), settings, progress, finished
         )
         solutions = SolutionSet(answers, title=posed.name, tol=tol, failures=failures)
     solutions.left_out = MappingProxyType(left_out)
@@ -370,8 +384,27 @@ def _chosen(
         return [backends], {}
     if backends is not None:
         return backends, {}
+    dofs = _plain(problem).data.nv
     if isinstance(problem, CompatibleCD):
         conic = problem.power != HOOKE
         kinds = ("rigid step", "truss")
-        return choose_backends(problem.step.nc, "SOCP" if conic else "QP", kinds)
-    return choose_backends(problem.data.nc, problem.problem_class, (problem.data.kind,))
+        return choose_backends(problem.step.nc, "SOCP" if conic else "QP", kinds, dofs)
+    return choose_backends(problem.data.nc, problem.problem_class, (problem.data.kind,), dofs)
+
+
+def _plain(problem: ClassicCD | CompatibleCD | NoTensionTruss) -> ClassicCD | NoTensionTruss:
+    """The problem, or the first of the two that compatible forces need."""
+    return problem.classic_cd if isinstance(problem, CompatibleCD) else problem
+
+
+def _prepare(
+    backends: Sequence[str | Backend],
+    problem: ClassicCD | CompatibleCD | NoTensionTruss,
+    time_limit: float | None,
+) -> None:
+    """Start what some of the backends need to keep to a time limit."""
+    chosen = []
+    for backend in backends:
+        with contextlib.suppress(BackendUnavailable):  # which is a result of ``attempt``
+            chosen.append(resolve(backend))
+    watched.prepare(chosen, _plain(problem), time_limit)

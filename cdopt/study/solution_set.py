@@ -291,6 +291,7 @@ def attempt(
     solve: Callable[[Backend], StepSolution],
     backends: Sequence[str | Backend],
     progress: bool | Callable[[str], None] | None = None,
+    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
 ) -> tuple[list[StepSolution], dict[str, CdoptError]]:
     """Solve with each backend; the failure of a backend is a result too.
 
@@ -299,6 +300,7 @@ def attempt(
     solve : solves with one backend.
     backends : names or settings objects.
     progress : True for a bar, or a function of the label of each backend before it runs.
+    finished : called with the label of each backend that ran and its solution or failure.
 
     Returns
     -------
@@ -327,10 +329,14 @@ def attempt(
                 continue
             if callable(progress):
                 progress(label)
+            outcome: StepSolution | CdoptError
             try:
-                solutions.append(solve(backend))
+                outcome = solve(backend)
+                solutions.append(outcome)
             except FAILURES as error:
-                failures[label] = error
+                outcome = failures[label] = error
+            if finished is not None:
+                finished(label, outcome)
     return solutions, failures
 
 

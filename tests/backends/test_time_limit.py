@@ -66,6 +66,17 @@ def test_who_keeps_the_limit_is_told() -> None:
     assert kept == {"pgs": "the clock, between iterations", "scs": "scs's own time_limit_secs"}
 
 
+def test_a_solver_without_a_clock_is_ended_and_the_next_one_solves() -> None:
+    if "daqp" not in cdopt.backends.available():
+        pytest.skip("daqp is not installed")
+    large = cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=11").step)
+    with pytest.raises(cdopt.SolveFailed, match="the solver says 'time limit'"):
+        large.solve("daqp", time_limit=0.2)  # which takes it tens of seconds
+    solution = PROBLEMS["rigid"].solve("daqp", time_limit=60.0)
+    assert solution.ok
+    assert solution.provenance["time_limit"]["kept_by"] == "the end of its process"
+
+
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf"), "soon"])
 def test_a_limit_that_is_none_is_refused(limit: object) -> None:
     for problem in PROBLEMS.values():

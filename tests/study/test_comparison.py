@@ -161,10 +161,11 @@ def test_default_backends_are_all_available_ones() -> None:
 
 def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     everything = set(cdopt.backends.available())
-    chosen, left_out = choose_backends(2001)
+    chosen, left_out = choose_backends(2001, dofs=1000)
     assert set(left_out) == {"proxqp", "daqp", "lcp", "auto"} & everything
     assert set(chosen) == everything - set(left_out)
-    assert "2001 contacts exceed 2000" in left_out["daqp"]
+    assert "3001 contacts and degrees of freedom exceed 3000" in left_out["daqp"]
+    assert "daqp" in choose_backends(2001)[0]
     assert "2001 contacts exceed 500" in left_out["lcp"]
 
     _, left_out = choose_backends(10, "SOCP")
