@@ -25,7 +25,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return request.param
     monkeypatch.setattr(factorisation, "_pardiso", lambda: None)
     if request.param == "SuperLU":
-        monkeypatch.setattr(factorisation, "_dissection", lambda B, size: None)
+        monkeypatch.setattr(factorisation, "_dissection", lambda B, mass, size: None)
     else:
         pytest.importorskip("pymetis")
     return request.param
