@@ -156,3 +156,20 @@ def test_every_public_callable_takes_hostile_arguments(count: int) -> None:
     table = malformed_calls.run(count, seed=0)
     assert table["calls"] == count
     assert [table[name] for name in malformed_calls.FORBIDDEN] == [0, 0, 0], table
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cdopt.ContactStep(**GOOD_STEP, Fext=[0.0, 0.0]), "Fext: .*mean 'F_ext'"),
+        (lambda: cdopt.ensemble(beam(), 0), "draws: found 0; expected an integer of at least 1"),
+        (lambda: cdopt.ClassicCD(beam()).solve(solver="osqp"), "solver: .*first argument"),
+        (lambda: cdopt.ClassicCD(beam()).solve("OSQP"), "did you mean 'osqp'"),
+        (lambda: cdopt.indeterminacy("table"), "a ContactStep .*open_problem"),
+        (lambda: cdopt.indeterminacy(cdopt.open_problem("table")), "its .step is one"),
+        (lambda: cdopt.compare(beam(), progress=5), "True or False or a function"),
+    ],
+)
+def test_the_message_says_what_to_write_instead(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        call()

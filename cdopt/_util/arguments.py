@@ -309,8 +309,11 @@ def _instance(cls: type, value: Any) -> Any:
         article = "an" if cls.__name__[0] in "AEIOU" else "a"
         expected = "a text" if cls is str else f"{article} {cls.__name__}"
         expected = getattr(cls, "expected", expected)
-        inside = isinstance(getattr(value, "step", None), cls)
-        raise Mismatch(f"{expected} (its .step is one)" if inside else expected)
+        if isinstance(getattr(value, "step", None), cls):
+            expected += " (its .step is one)"
+        elif isinstance(value, str) and hasattr(cls, "by_name"):
+            expected += f" (by name: {cls.by_name})"
+        raise Mismatch(expected)
     return value
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-_RIGHT = ' style="text-align: right"'
-_LEFT = ' style="text-align: left"'
+_RIGHT = ' style="text-align: right; padding: 0.1em 0.6em"'
+_LEFT = ' style="text-align: left; padding: 0.1em 0.6em"'
 _PAUSE = 0.1  # s between updates of a bar
 
 

@@ -45,6 +45,7 @@ class Step(ABC):
     """
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
+    by_name: ClassVar[str] = "cdopt.open_problem(name).step"
     dt: float
     stiffness: FloatArray
     bodies: IntArray | None

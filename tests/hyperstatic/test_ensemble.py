@@ -312,3 +312,10 @@ def test_small_networks_are_sampled_or_refused(drawn) -> None:
     assert np.all(samples.forces[:, closed] <= corners.max(axis=0) + 1e-8 * scale)
     np.testing.assert_allclose(samples.forces @ B, np.tile(forces @ B, (len(samples.forces), 1)),
                                atol=1e-7 * scale)  # fmt: skip
+
+
+def test_progress_counts_every_chain() -> None:
+    reports: list[tuple[int, int]] = []
+    step = cdopt.bank.load("beam-uniform").step
+    cdopt.ensemble(step, 10, 3, progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(0, 3), (1, 3), (2, 3), (3, 3)]
