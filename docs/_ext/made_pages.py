@@ -1,4 +1,4 @@
-"""What is made from the code: pictures, pages to explore, lessons, API pages, commands, the gallery."""
+"""What the build makes from the code: pictures, pages, lessons, reference, commands, gallery."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("python -m examples.papers", description=__doc__)
     papers = top.add_subparsers(dest="paper", required=True)
     kamrin = papers.add_parser("olsen-kamrin", help="figures 1 to 19 and Table 1, arXiv 1805.07437")
-    klerk = papers.add_parser("de-klerk", help="figures 4 and 6 to 11, arXiv 2103.01757")
+    klerk = papers.add_parser("de-klerk", help="figures 2 and 4 to 11, arXiv 2103.01757")
     for paper, name in ((kamrin, "olsen-kamrin"), (klerk, "de-klerk")):
         paper.add_argument("--out", default=name, help="folder of the page and of all runs")
-        paper.add_argument("--figure", type=int, help="draw this figure only")
+        paper.add_argument("--figure", help="draw this figure only, such as 9 or 11(a)")
     kamrin.add_argument("--n", type=int, default=20, help="layers of the pile (20 in the paper)")
     kamrin.add_argument(
-        "--dem", default="auto", help="source of the DEM columns: lammps, elastic or auto"
+        "--dem", default="auto", help="source of the DEM columns: lammps, verlet, elastic or auto"
     )
     klerk.add_argument(
         "--peer", default="auto", help="source of velocity-Verlet: lammps, stored or auto"

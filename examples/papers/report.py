@@ -26,7 +26,7 @@ COLUMNS = ("quantity", "{reference}", "ours", "difference", "note")
 PAGE = "index.html"
 
 Arrays = Mapping[str, Any]
-Figures = Mapping[int, Callable[[Any], tuple[Any, str]]]  # picture and caption, from the runs
+Figures = Mapping[str, Callable[[Any], tuple[Any, str]]]  # picture and caption, from the runs
 
 
 class Store:
@@ -176,14 +176,14 @@ class Report:
 
     Attributes
     ----------
-    figures : by number, the file and its caption.
+    figures : by the paper's number, such as "11(a)", the file and its caption.
     numbers : the table; empty if a single figure was asked for.
     facts : versions, settings and times.
     reference : what our numbers are compared with, in one word.
     """
 
     folder: Path
-    figures: Mapping[int, tuple[Path, str]]
+    figures: Mapping[str, tuple[Path, str]]
     numbers: Sequence[Number]
     facts: Mapping[str, str]
     reference: str = "paper"
@@ -251,27 +251,28 @@ class Report:
         )
 
 
-def check_figure(figure: int | None, figures: Figures) -> None:
+def check_figure(figure: str | None, figures: Figures) -> None:
     """Refuse the number of a figure that is not reproduced."""
     if figure is not None and figure not in figures:
-        known = ", ".join(map(str, figures))
+        known = ", ".join(figures)
         raise InvalidInput("figure", repr(figure), f"one of {known}")
 
 
-def make_folder(folder: Path, figures: Iterable[int]) -> None:
+def make_folder(folder: Path, figures: Iterable[str]) -> None:
     """The folder for a page and its figures; files of others are never overwritten."""
     names = [PAGE, "table.md", "table.csv", "table.json", *map(figure_file, figures)]
     documents.folder_of_documents("out", folder, names)
 
 
-def figure_file(number: int) -> str:
-    """The name of a figure's file."""
-    return f"figure-{number:02d}.png"
+def figure_file(number: str) -> str:
+    """The name of a figure's file: ``figure-09.png``, ``figure-10c.png``."""
+    digits, _, part = number.partition("(")
+    return f"figure-{digits:>02}{''.join(filter(str.isalpha, part))}.png"
 
 
 def draw_figures(
-    runs: Any, figures: Figures, chosen: int | None, folder: Path
-) -> dict[int, tuple[Path, str]]:
+    runs: Any, figures: Figures, chosen: str | None, folder: Path
+) -> dict[str, tuple[Path, str]]:
     """Draw one figure or all of them: by number, the file and its caption."""
     drawn = {}
     for number in figures if chosen is None else [chosen]:

@@ -1,7 +1,7 @@
-"""Figures 4 and 6 to 11 of De Klerk et al. (2021), each with a caption.
+"""Figures 2 and 4 to 11 of De Klerk et al. (2021), each with a caption.
 
-The paper's figures 1 to 3 and 5 are drawings; ours show the same quantities in panels of their
-own and do not copy a layout.
+Figures have the paper's numbers and show what its figures show; layouts are ours. Its figures 1 and
+3 are schemes of methods, without anything to compute.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cdopt.plots.palette import BAND, INK
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 from . import parameters as given
+from . import scenes
 from .curves import Band, Curve, Panel, curve_panels
 from .parameters import COARSE, FINE, PAPER
+from .pictures import configuration_panels, path_panels, scene_states
 from .references import HeadOn, stored
 from .runs import EXACT, FIRST, PEER, SECOND, Runs, Way
 
@@ -82,8 +85,69 @@ def _errors(runs: Runs, cases: Sequence[Case], until: float) -> list[Panel]:
     return shown
 
 
-def small_steps(runs: Runs) -> Drawn:
+def silo(runs: Runs) -> Drawn:
+    """Figure 2."""
+    frames = runs.silo()
+    count = int(np.count_nonzero(~frames[0][0].bodies.fixed))
+    return scene_states(frames, "A silo drains"), (
+        f"A plane silo of {count} discs that drains, without friction (cdopt has none), by "
+        "classic contact dynamics; lengths in d, times in √(d/g)."
+    )
+
+
+def potential(runs: Runs) -> Drawn:
     """Figure 4."""
+    delta = np.linspace(-0.1, 0.1, 201)
+    law = PowerLaw(np.full(1, PAPER.stiffness), HOOKE)
+    energy, force = law.energy(delta), law.force(delta)
+    bond = 0.5 * delta**2
+    label = "overlap $\\delta / d$"
+    shown = [
+        Panel("Potential", "of a contact and of a bond", [
+            Curve("contact", delta, energy / PAPER.stiffness, BLUE),
+            Curve("bond", delta, bond, RED, "dashed"),
+        ], label, "$U / k d^2$"),
+        Panel("Force", "its derivative", [
+            Curve("contact", delta, force / PAPER.stiffness, BLUE),
+            Curve("bond", delta, delta, RED, "dashed"),
+        ], label, "$F / k d$"),
+    ]  # fmt: skip
+    return curve_panels(shown, columns=2, title="Hooke's potential"), (
+        "Hooke's potential and force over the overlap: of a contact, which only pushes, and of a "
+        "bond, which keeps a two-sided spring."
+    )
+
+
+def configurations(runs: Runs) -> Drawn:
+    """Figure 5."""
+    touch = 0.25 * PAPER.diameter
+    drawn = [
+        ("Impact", "section 3.1, Δy/d = 0.3", scenes.impact(0.0, 0.3, touch)),
+        ("Between walls", "section 3.2, 1.01 d apart", scenes.walls()),
+        ("Bonded pair", "section 3.3, Δy/d = 0.1", scenes.bonded(10.0, 0.1, touch)),
+    ]
+    return configuration_panels(drawn, "Configurations at the start"), (
+        "Configurations at the start, with velocities: two spheres that collide, a sphere between "
+        "two walls, and a bonded pair (joined by a line) that a third sphere hits."
+    )
+
+
+def bonded_paths(runs: Runs) -> Drawn:
+    """Figure 10 (a, b)."""
+    ratio = given.BOND_STIFFNESS[0]
+    drawn = [
+        ("collinear" if offset == 0.0 else f"Δy/d = {offset:g}", runs.bonded_paths(ratio, offset))
+        for offset in given.BOND_OFFSETS
+    ]
+    return path_panels(drawn, "A bonded pair before and after"), (
+        "Spheres of a bonded pair (joined by a line) and the third before (pale) and after, and "
+        f"the paths of their centres, k_B/k = {ratio:g}, by the variational integrator with "
+        f"α = 1/2, {drawn_step(FINE)}."
+    )
+
+
+def small_steps(runs: Runs) -> Drawn:
+    """Figure 6."""
     cases = [(gamma, offset, FINE) for gamma, offset in given.SMALL_STEPS]
     shown = [
         *_impacts(runs, cases, "linear", 1.4), *_impacts(runs, cases, "rotational", 1.4),
@@ -98,18 +162,18 @@ def small_steps(runs: Runs) -> Drawn:
 
 
 def large_steps(runs: Runs) -> Drawn:
-    """Figure 6."""
+    """Figure 7."""
     cases = [(*given.LARGE_STEPS, dt) for dt in COARSE]
     shown = [*_impacts(runs, cases, "linear", 2.5), *_impacts(runs, cases, "rotational", 2.5)]
     figure = curve_panels(shown, title="Two spheres collide, large steps")
     return figure, (
-        "As figure 4 with large time steps, every step marked; first touch falls in the middle of "
+        "As figure 6 with large time steps, every step marked; first touch falls in the middle of "
         "a step, for all methods."
     )
 
 
 def head_on(runs: Runs) -> Drawn:
-    """Figure 7."""
+    """Figure 8."""
     energies, errors = [], []
     for gamma, colour in zip(given.ANALYTIC, (BLUE, GREEN, RED), strict=True):
         theory = HeadOn(PAPER.mass, PAPER.stiffness, gamma)
@@ -135,7 +199,7 @@ def head_on(runs: Runs) -> Drawn:
 
 
 def between_walls(runs: Runs) -> Drawn:
-    """Figure 8."""
+    """Figure 9."""
     looks = {PEER: ("velocity-Verlet (LAMMPS)", RED), SECOND: ("variational, α = 1/2", BLUE)}
     shown = []
     for dt in given.WALL_STEPS:
@@ -158,7 +222,7 @@ def between_walls(runs: Runs) -> Drawn:
 
 
 def bonded_pair(runs: Runs) -> Drawn:
-    """Figure 9."""
+    """Figure 10(c)."""
     ways: tuple[tuple[Way, float, str, str], ...] = (
         (EXACT, FINE, "reference", "solid"), (SECOND, FINE, _step(FINE), "dashed"),
         (SECOND, COARSE[0], _step(COARSE[0]), "dotted"),
@@ -183,7 +247,7 @@ def bonded_pair(runs: Runs) -> Drawn:
 
 
 def box(runs: Runs, quantity: str, column: int, label: str, title: str) -> Drawn:
-    """Figures 10 and 11."""
+    """Figures 11(a) and 11(b)."""
     band = stored("box")["band_visc"]
     band = band[band[:, 0] <= runs.settings.box_time]
     mean, wide = band[:, column], 1.0 + 2.0 * band[:, column + 1] / band[:, column]
@@ -206,20 +270,24 @@ def box(runs: Runs, quantity: str, column: int, label: str, title: str) -> Drawn
     )
 
 
-FIGURES: dict[int, Callable[[Runs], Drawn]] = {
-    4: small_steps,
-    6: large_steps,
-    7: head_on,
-    8: between_walls,
-    9: bonded_pair,
-    10: partial(
+FIGURES: dict[str, Callable[[Runs], Drawn]] = {
+    "2": silo,
+    "4": potential,
+    "5": configurations,
+    "6": small_steps,
+    "7": large_steps,
+    "8": head_on,
+    "9": between_walls,
+    "10(ab)": bonded_paths,
+    "10(c)": bonded_pair,
+    "11(a)": partial(
         box,
         quantity="K",
         column=1,
         label="$\\bar{K} / m g d$",
         title="Filling a box: mean kinetic energy (35)",
     ),
-    11: partial(
+    "11(b)": partial(
         box,
         quantity="dv",
         column=3,

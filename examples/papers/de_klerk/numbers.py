@@ -32,19 +32,19 @@ def _small(runs: Runs) -> list[Number]:
             worst = _worst(ours["t"], ours["linear"], exact["t"], exact["linear"])
             note = f"largest difference of K_L over the collision {worst:.1e} K_L(0)"
             pair = float(exact["restitution"]), float(ours["restitution"])
-            group = f"Figure 4: restitution at {drawn_step(FINE)}"
+            group = f"Figure 6: restitution at {drawn_step(FINE)}"
             rows.append(Number(group, what, *pair, note=note))
             if offset > 0.0 and gamma > 0.0:
                 last = float(exact["rotational"][-1]), float(ours["rotational"][-1])
                 words = f"rotation after impact, K_R/K_L(0), {what}"
-                rows.append(Number("Figure 4: rotation", words, *last))
+                rows.append(Number("Figure 6: rotation", words, *last))
     return rows
 
 
 def _large(runs: Runs) -> list[Number]:
     gamma, offset = given.LARGE_STEPS
     exact = float(runs.impact(EXACT, gamma, offset, FINE)["restitution"])
-    group = f"Figure 6: restitution, γ = {gamma:g}, Δy/d = {offset:g}"
+    group = f"Figure 7: restitution, γ = {gamma:g}, Δy/d = {offset:g}"
     rows = []
     for dt in COARSE:
         for way, name in WAYS.items():
@@ -61,7 +61,7 @@ def _analytic(runs: Runs) -> list[Number]:
         off = np.abs(ours["linear"] - theory.kinetic_share(ours["t"] * PAPER.contact_time)).max()
         note = f"largest error of K_L {off:.1e} K_L(0), {drawn_step(FINE)}"
         pair = theory.restitution, float(ours["restitution"])
-        group = "Figure 7: head-on, against the closed form"
+        group = "Figure 8: head-on, against the closed form"
         rows.append(Number(group, f"restitution, γ = {gamma:g}", *pair, note=note))
     return rows
 
@@ -71,7 +71,7 @@ def _walls(runs: Runs) -> list[Number]:
     for dt in given.WALL_STEPS:
         known = runs.walls(PEER, dt)["flights"]
         ours = runs.walls(SECOND, dt)["flights"]
-        group = f"Figure 8: E/E₀ − 1 in free flight, {drawn_step(dt)}; reference: velocity-Verlet"
+        group = f"Figure 9: E/E₀ − 1 in free flight, {drawn_step(dt)}; reference: velocity-Verlet"
         count = min(known.size, ours.size)
         for name, pick in (("largest", np.max), ("smallest", np.min)):
             pair = float(pick(known)), float(pick(ours))
@@ -86,7 +86,7 @@ def _bonded(runs: Runs) -> list[Number]:
         for offset in given.BOND_OFFSETS:
             exact = runs.bonded(EXACT, ratio, offset, FINE)
             ours = runs.bonded(SECOND, ratio, offset, FINE)
-            group = f"Figure 9: largest forces over k d, {drawn_step(FINE)}"
+            group = f"Figure 10(c): largest forces over k d, {drawn_step(FINE)}"
             where = f"k_B/k = {ratio:g}, Δy/d = {offset:g}"
             for name in ("contact", "bond"):
                 off = np.abs(ours[name] - exact[name]).max()
@@ -101,7 +101,7 @@ def _bonded(runs: Runs) -> list[Number]:
 def _box(runs: Runs) -> list[Number]:
     known, ours = runs.box(PEER), runs.box(SECOND)
     band = stored("box")["band_visc"]
-    group = f"Figures 10, 11: filling a box, h = t_c/{runs.settings.box_step}; reference: LAMMPS"
+    group = f"Figure 11: filling a box, h = t_c/{runs.settings.box_step}; reference: LAMMPS"
     rows = []
     for t in BOX_TIMES:
         if t > runs.settings.box_time:

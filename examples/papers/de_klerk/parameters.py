@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 from cdopt._util import checks
-from cdopt._util.checks import whole
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ BOX = Grain(mass=1.0, stiffness=195_000.0, gravity=1.0, damping=30.0)  # units m
 
 SPEED = 1.0  # m/s, of each sphere
 FINE, COARSE = 1e-5, (1e-4, 5e-4, 1e-3)  # time steps, s: t_c/160.7; t_c/16.07, /3.21, /1.61
-SMALL_STEPS = ((0.0, 0.3), (30.0, 0.1), (100.0, 0.0))  # γ, Δy/d of figure 4
-LARGE_STEPS = (30.0, 0.1)  # γ, Δy/d of figure 6
-ANALYTIC = (0.0, 100.0, 300.0)  # γ of figure 7, head-on
+SMALL_STEPS = ((0.0, 0.3), (30.0, 0.1), (100.0, 0.0))  # γ, Δy/d of figure 6
+LARGE_STEPS = (30.0, 0.1)  # γ, Δy/d of figure 7
+ANALYTIC = (0.0, 100.0, 300.0)  # γ of figure 8, head-on
 WALL_STEPS = (1e-5, 5e-5)  # s, t_c/160.7 and t_c/32.1
 WALL_DISTANCE = 1.01  # in diameters
 BOND_STIFFNESS = (10.0, 0.1)  # k_B / k
@@ -60,7 +59,7 @@ class Settings:
     peer : source of the curves of velocity-Verlet: "lammps"; "stored", the series that come with
         cdopt; or "auto", LAMMPS where it is installed.
     damping : how the variational integrator splits dissipation, "paper" or "forced".
-    collisions : with the walls, figure 8.
+    collisions : with the walls, figure 9.
     box_time : of the filling, in √(d/g), at most 16, where the stored series end.
     box_step : of the filling, t_c over "160", "32" or "16.1".
 
@@ -78,6 +77,6 @@ class Settings:
     def __post_init__(self) -> None:
         checks.choice("peer", self.peer, ("auto", "lammps", "stored"))
         checks.choice("damping", self.damping, ("paper", "forced"))
-        whole("collisions", self.collisions, 2, 10_000)
+        checks.whole("collisions", self.collisions, 2, 10_000)
         checks.scalar("box_time", self.box_time, above=0.0, at_most=16.0)
         checks.choice("box_step", self.box_step, BOX_STEPS)

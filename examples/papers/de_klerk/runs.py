@@ -22,16 +22,18 @@ from cdopt.dynamics.analysis import (
     rotational_energy,
     velocity_fluctuation,
 )
-from cdopt.scene import Scene
+from cdopt.scene import Scene, State
 
 from ..report import Arrays, Store
 from . import lammps, ode, scenes
-from .parameters import BOX, PAPER, SPEED, WALL_DISTANCE, Settings
+from .parameters import BOX, FINE, PAPER, SPEED, WALL_DISTANCE, Settings
 from .references import stored
 
 LEAD = 5.5  # steps before first touch, which so falls in the middle of a step
 SPAN = 3.0  # t_c that an impact goes on from first touch
 BOND_LEAD, BOND_SPAN = 0.01, 4.0  # s before first touch, out of the reach of bonds; t_c after it
+PATH_LEAD = 0.3  # s before first touch where paths begin, and half of the time after it
+SILO_STEP, SILO_TIME, SILO_EVERY = 0.02, 9.0, 150  # √(d/g), and steps between pictures
 _BEFORE = 0.5  # t_c before first touch that series of bonds begin with
 _BEYOND = 0.9  # collisions: half a flight comes first, and half a flight ends the run
 LAST = 6  # collisions with the walls that are shown in full
@@ -157,6 +159,35 @@ class Runs:
             return bond_series(self._motion(scene, way, dt, steps), ratio, lead * dt)
 
         return self._stored("bonded", way, compute, ratio=ratio, offset=offset, dt=dt)
+
+    def bonded_paths(self, ratio: float, offset: float) -> Arrays:
+        """Centres ``x`` (frames, 3 spheres, 3), in d, of the bonded pair and the third sphere."""
+
+        def compute() -> Arrays:
+            lead = math.ceil(PATH_LEAD / FINE)
+            scene = scenes.bonded(ratio, offset, lead * FINE * SPEED)
+            motion = self._motion(scene, SECOND, FINE, 3 * lead, lead // 20)
+            return {"x": motion.x / PAPER.diameter}
+
+        return self._stored("bonded-paths", SECOND, compute, ratio=ratio, offset=offset)
+
+    # --- silo --------------------------------------------------------------------------
+
+    def silo(self) -> list[tuple[Scene, State, str]]:
+        """A draining silo: its scene, states and their times."""
+        scene = scenes.silo()
+
+        def compute() -> Arrays:
+            self.store.progress("silo")
+            run = simulate(scene, SILO_STEP, SILO_TIME, "classic-cd", every=SILO_EVERY)
+            return {"q": run.q, "t": run.t}
+
+        kept = self.store.get("silo", {"step": SILO_STEP, "time": SILO_TIME}, compute)
+        still = np.zeros((scene.nb, scene.initial.v.shape[1]))
+        return [
+            (scene, State(float(t), q, still), f"t = {t:.3g} √(d/g)")
+            for t, q in zip(kept["t"], kept["q"], strict=True)
+        ]
 
     # --- box ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cdopt import InvalidInput
 from cdopt._util import checks
-from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere
 
 from .parameters import BOX, BOX_SIDE, PAPER, SPEED, WALL_DISTANCE, Grain
 from .references import stored
@@ -116,6 +116,31 @@ def box(tangential: bool = True) -> Scene:
         name="box",
         title=f"{len(spheres)} spheres fill a box",
     )
+
+
+def silo(columns: int = 10, rows: int = 9) -> Scene:
+    """Discs in a plane silo with an outlet of 3.4 d, above a floor; d = g = 1, no friction."""
+    random = np.random.default_rng(0)
+    slope, half, deep = np.deg2rad(35.0), 0.55 * columns, 0.5
+    long = (half - 1.7) / np.cos(slope)
+    bodies = []
+    for side in (-1.0, 1.0):
+        normal = np.array([-side * np.sin(slope), np.cos(slope)])
+        middle = np.array([side * 0.5 * (half + 1.7), 0.5 * long * np.sin(slope)])
+        plate = {"angle": side * slope, "fixed": True, "material": "grain"}
+        bodies.append(Body(Box([long, deep]), middle - 0.5 * deep * normal, **plate))
+        tall = 1.2 * rows
+        upright = [side * (half + 0.5 * deep), long * np.sin(slope) + 0.5 * tall]
+        bodies.append(Body(Box([deep, tall]), upright, fixed=True, material="grain"))
+    bodies.append(Body(HalfSpace([0.0, 1.0]), [0.0, -5.0], material="grain"))
+    lift = long * np.sin(slope) + 0.6
+    for row in range(rows):
+        for column in range(columns - 1):
+            x = column - 0.5 * (columns - 2) + random.uniform(-0.02, 0.02)
+            shape = Sphere(float(random.uniform(0.42, 0.48)))
+            bodies.append(Body(shape, [1.02 * x, lift + row], mass=1.0, material="grain"))
+    material = Material(name="grain", stiffness=1.0)
+    return Scene(bodies, dim=2, gravity=[0.0, -1.0], materials=[material], name="silo")
 
 
 def _sphere(grain: Grain, place: Any, velocity: Any, name: str, spin: Any = None) -> Body:

@@ -35,7 +35,7 @@ ABOUT = (
 def reproduce(
     folder: str | Path,
     settings: Settings | None = None,
-    figure: int | None = None,
+    figure: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Figures 1 to 19 and Table 1 on one page, with the paper's numbers beside ours.

@@ -1,7 +1,6 @@
 """The figures of Olsen & Kamrin (2018), drawn from cdopt's runs, each with a caption.
 
-Figures 1 to 5 of the paper belong to its schematic parts and to the beam of section 8.1: ours show
-the same matter with cdopt's runs and do not copy a layout.
+Figures have the paper's numbers and show what its figures show; layouts are ours.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from cdopt.plots import PALETTE, floor_pressure_grid
 from cdopt.plots.palette import COMPATIBLE
 
-from .beam import beams
+from .beam import STIFFNESS, beams
 from .classic import column
 from .dem import dem
 from .pictures import (
@@ -23,12 +22,10 @@ from .pictures import (
     Forces,
     chains_and_histogram,
     histograms,
-    law_scatter,
     platform_forces,
-    platform_overlaps,
     sphere_maps,
 )
-from .pile import HERTZ, HOOKE, MATERIALS, SPECIES, Material, Pile
+from .pile import HERTZ, HOOKE, SPECIES, Material, Pile
 
 SPEED_TIMES = (0.0, 0.004, 0.008, 0.016)  # s
 RADIUS = 1.25e-3  # m, of a sphere
@@ -54,58 +51,38 @@ def _named_forces(pile: Pile, material: Material, method: str) -> Forces:
     return Forces(name, forces(pile, material, method), colour)
 
 
-def indeterminacy(pile: Pile) -> Drawn:
+def gauss_seidel(pile: Pile) -> Drawn:
     """Figure 1."""
-    answers = {name: f for name, f in beams(pile.settings)[0].classic.items() if name != "APGD"}
-    return platform_forces(answers, "One motion, many forces"), (
-        "Our figure for the indeterminacy of forces: a platform of 10 N at rest on three supports. "
-        "All three carry the same load and leave it at rest; the order of Gauss–Seidel's visits "
-        "alone sets the forces."
+    answers = beams(pile.settings)[0].classic
+    shown = dict([item for item in answers.items() if item[0] != "APGD"][:2])
+    return platform_forces(shown, "Projected Gauss–Seidel in two orders"), (
+        "The beam at rest after its drop, three equal supports, by projected Gauss–Seidel from "
+        "zero in two orders of visits. Both leave it at rest; the order alone sets the forces."
     )
 
 
-def compatibility(pile: Pile) -> Drawn:
-    """Figure 2."""
-    names = ("equal supports", "middle 3 × as stiff")
-    answers = {n: (b.overlap, b.f) for n, b in zip(names, beams(pile.settings), strict=True)}
-    return platform_overlaps(answers, "Forces that fit one micro-displacement"), (
-        "Our figure for the compatibility conditions: one small motion u of the rigid platform "
-        "overlaps its supports by c = −B u, and every force is k c."
-    )
-
-
-def truss(pile: Pile) -> Drawn:
-    """Figure 3."""
-    piles = {
-        m.title: (pile.overlap(m), pile.reference(m) / pile.settled(m).stiffness, m.power)
-        for m in MATERIALS
-    }
-    return law_scatter(piles, "Compatibility in the pile"), (
-        "Our figure for the no-tension truss: every contact of the settled pile, its force over "
-        "its stiffness against the overlap of the pile's one micro-displacement; contacts that "
-        "come apart carry nothing."
-    )
-
-
-def beam_at_rest(pile: Pile, which: int) -> Drawn:
-    """Figures 4 and 5: equal supports, and the middle one stiffer."""
+def on_the_beam(pile: Pile, which: int, name: str) -> Drawn:
+    """Figures 2 to 5: equal supports, or the middle one stiffer, by one method."""
     beam = beams(pile.settings)[which]
-    answers = {**beam.classic, "Compatible": beam.f, "Elastic supports": beam.elastic}
+    answers = {**beam.classic, "Compatible": beam.f}
+    f = beam.dem if name == "Discrete elements" else answers[name]
     supports = ("three equal supports", "the middle support three times as stiff")[which]
-    return platform_forces(answers, f"The beam at rest, {supports}"), (
-        f"Our figure for section 8.1: the beam at rest after its drop, {supports}, by every "
-        "solver from zero; the last panel is the elastic solution."
-    )
+    how = {
+        "APGD": "classic contact dynamics by APGD from zero",
+        "Compatible": "compatible contact dynamics",
+        "Discrete elements": f"its drop by velocity-Verlet, k = {STIFFNESS:.0e} N/m, γ = 2√(km)",
+    }[name]
+    return platform_forces({name: f}, ""), (f"The beam at rest, {supports}: {how}.")
 
 
 def pyramid(pile: Pile) -> Drawn:
     """Figure 6."""
-    scene = pile.scene(HOOKE)
-    centres = scene.initial.position
-    states = [(f"{scene.nb:,} spheres", "before the drop", centres, 1e3 * centres[:, 2])]
+    frame = pile.drop(HOOKE).final
+    centres = frame.state.position
+    states = [(f"{len(centres):,} spheres", "at rest", centres, 1e3 * centres[:, 2])]
     return sphere_maps(states, RADIUS, "height [mm]", "The cannonball pyramid"), (
-        f"The cannonball pyramid of {pile.settings.n} layers, {scene.nb:,} spheres, layers 5 % of "
-        "a radius apart, its base fixed."
+        f"The static cannonball pyramid of {pile.settings.n} layers, {len(centres):,} spheres, its "
+        f"base fixed, at the end of its drop, t = {1e3 * frame.t:.0f} ms."
     )
 
 
@@ -137,14 +114,18 @@ def distribution(pile: Pile, material: Material, method: str) -> Drawn:
         source = column(pile, method).case.description
     return figure, (
         f"Force distribution (a) and nonzero forces (b), {material.title}: {shown.name} "
-        f"({source}). Scales as in the other figures of this pile."
+        f"({source}). Colours, line widths and the axis of forces as in the other figures of this "
+        "pile."
     )
 
 
 def side_by_side(pile: Pile, material: Material) -> Drawn:
     """Figures 12, 15 and 18."""
     methods = [_named_forces(pile, material, method) for method in ("dem", "compatible")]
-    caption = f"Nonzero contact forces of DEM and compatible contact dynamics, {material.title}."
+    caption = (
+        f"Nonzero contact forces of DEM ({dem(pile, material).source}) and compatible contact "
+        f"dynamics, {material.title}."
+    )
     return histograms(methods, material.title.capitalize()), caption
 
 
@@ -156,29 +137,30 @@ def floor(pile: Pile) -> Drawn:
         for method, name in methods.items()
     }
     return floor_pressure_grid(cells, unit=UNIT, length="d"), (
-        "Downward force on every sphere of the base, one colour scale; classic forces are the same "
-        "for all materials, whose stiffness they do not know."
+        "Downward force on every sphere of the base, one colour scale. In Hooke's pile DEM is "
+        f"{dem(pile, HOOKE).source}. Classic forces are the same for all materials, "
+        "whose stiffness they do not know."
     )
 
 
-FIGURES: dict[int, Callable[[Pile], Drawn]] = {
-    1: indeterminacy,
-    2: compatibility,
-    3: truss,
-    4: partial(beam_at_rest, which=0),
-    5: partial(beam_at_rest, which=1),
-    6: pyramid,
-    7: landing,
-    8: partial(distribution, material=HOOKE, method="dem"),
-    9: partial(distribution, material=HOOKE, method="apgd"),
-    10: partial(distribution, material=HOOKE, method="pgs"),
-    11: partial(distribution, material=HOOKE, method="compatible"),
-    12: partial(side_by_side, material=HOOKE),
-    13: partial(distribution, material=SPECIES, method="dem"),
-    14: partial(distribution, material=SPECIES, method="compatible"),
-    15: partial(side_by_side, material=SPECIES),
-    16: partial(distribution, material=HERTZ, method="dem"),
-    17: partial(distribution, material=HERTZ, method="compatible"),
-    18: partial(side_by_side, material=HERTZ),
-    19: floor,
+FIGURES: dict[str, Callable[[Pile], Drawn]] = {
+    "1": gauss_seidel,
+    "2": partial(on_the_beam, which=0, name="APGD"),
+    "3": partial(on_the_beam, which=0, name="Compatible"),
+    "4": partial(on_the_beam, which=1, name="Discrete elements"),
+    "5": partial(on_the_beam, which=1, name="Compatible"),
+    "6": pyramid,
+    "7": landing,
+    "8": partial(distribution, material=HOOKE, method="dem"),
+    "9": partial(distribution, material=HOOKE, method="apgd"),
+    "10": partial(distribution, material=HOOKE, method="pgs"),
+    "11": partial(distribution, material=HOOKE, method="compatible"),
+    "12": partial(side_by_side, material=HOOKE),
+    "13": partial(distribution, material=SPECIES, method="dem"),
+    "14": partial(distribution, material=SPECIES, method="compatible"),
+    "15": partial(side_by_side, material=SPECIES),
+    "16": partial(distribution, material=HERTZ, method="dem"),
+    "17": partial(distribution, material=HERTZ, method="compatible"),
+    "18": partial(side_by_side, material=HERTZ),
+    "19": floor,
 }

@@ -178,14 +178,16 @@ def _beam(pile: Pile) -> list[Number]:
 
 
 def _dem(pile: Pile) -> list[Number]:
-    if not uses_lammps(pile):
+    if pile.settings.dem == "elastic":
         return []
     rows = []
     for material in TABLE_ORDER:
         column, reference = dem(pile, material), pile.reference(material)
-        text = f"LAMMPS against the elastic reference, worst force, {material.title}"
+        text = f"discrete elements against the elastic reference, worst force, {material.title}"
         note = f"{column.source}; {column.steps:,} time steps in all"
         rows.append(Number("DEM", text, None, _worst(column.f, reference), note=note))
+    if not uses_lammps(pile):
+        return rows
     text = "change of a static force with the viscous damping, worst, Hooke"
     note = f"γ = {DAMPINGS[0]:g} and {DAMPINGS[1]:g} × 2√(km)"
     rows.append(Number("DEM", text, None, damping_effect(pile), note=note))

@@ -29,11 +29,9 @@ from cdopt.plots.canvas import (
     without_ticks,
 )
 from cdopt.plots.chains import Chains
-from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, RULE, force_colours
+from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, force_colours
 from cdopt.plots.projection import Camera
 from cdopt.plots.segments import contact_segments
-
-from .beam import SUPPORTS
 
 UNIT = "m g"  # the weight of a sphere; "mg" would be milligrams
 NONZERO = 1e-6  # of the largest force: smaller ones are what solvers leave of zero
@@ -154,7 +152,8 @@ def _spheres(
 
 def platform_forces(answers: Mapping[str, np.ndarray], title: str) -> Figure:
     """A panel per answer: a platform on supports, and each support's force (ns,) N as an arrow."""
-    figure, axes = panels(len(answers), 3, 2.05, foot=0.05)
+    columns = min(len(answers), 3)
+    figure, axes = panels(len(answers), columns, 2.05, foot=0.05, width=columns * WIDTH / 3.0)
     top = max(float(np.nanmax(f)) for f in answers.values())
     for panel, (name, f) in zip(axes, answers.items(), strict=True):
         style = {"facecolor": BAND, "edgecolor": EDGE, "linewidth": 0.8}
@@ -181,57 +180,3 @@ def _arrow(axes: Axes, x: float, force: float, length: float) -> None:
         axes.annotate("", (x, start), (x, start - length), arrowprops=style)
     text = {"ha": "center", "va": "top", "fontsize": SMALL, "color": INK}
     axes.text(x, start - max(length, 0.0) - 0.05, f"{force:.3g} N", **text)
-
-
-def platform_overlaps(answers: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
-    """A panel per answer (c, f), each (3,): force over overlap, and the law f = k c."""
-    figure, axes = panels(len(answers), len(answers), 2.3, sharey=True)
-    widest = max(float(c.max()) for c, _ in answers.values())
-    highest = max(float(f.max()) for _, f in answers.values())
-    text = {"textcoords": "offset points", "fontsize": SMALL}
-    for panel, (name, (c, f)) in zip(axes, answers.items(), strict=True):
-        quiet_axes(panel)
-        reach = np.array([0.0, 1.3 * widest])
-        for slope in np.unique(np.round(f / c, 9)):
-            panel.plot(reach, slope * reach, color=RULE, linewidth=1.2, zorder=1)
-            middle = (0.45 * widest, slope * 0.45 * widest)
-            panel.annotate(f"k = {slope:.3g}", middle, (4.0, -9.0), color=QUIET, **text)
-        points: dict[tuple[float, float], list[str]] = {}
-        for side, overlap, force in zip(SUPPORTS, c.round(9), f.round(9), strict=True):
-            points.setdefault((float(overlap), float(force)), []).append(side)
-        for (overlap, force), sides in points.items():
-            panel.plot(overlap, force, "o", color=INK, markersize=7.0, zorder=3)
-            label = f"{', '.join(sides)}: {significant(force)} N"
-            panel.annotate(label, (overlap, force), (-8.0, 5.0), ha="right", color=INK, **text)
-        panel.set_xlim(0.0, 1.3 * widest)
-        panel.set_ylim(0.0, 1.15 * highest)
-        head(panel, name, "", "")
-    label = "overlap of the micro-displacement, c = −B u [relative]"
-    figure.supxlabel(label, fontsize=TEXT, color=INK)
-    figure.supylabel("force [N]", fontsize=TEXT, color=INK)
-    headline(figure, title)
-    return figure
-
-
-def law_scatter(piles: Mapping[str, tuple[np.ndarray, np.ndarray, float]], title: str) -> Figure:
-    """A panel per pile (c, f / k, p): every contact's force over its overlap, as shares.
-
-    The law is f / k = c₊^(p−1); c is negative where a contact is open.
-    """
-    figure, axes = panels(len(piles), len(piles), 2.3, sharey=True)
-    for panel, (name, (c, f, power)) in zip(axes, piles.items(), strict=True):
-        quiet_axes(panel)
-        unit = float(c.max())
-        x, y, open_ = c / unit, f / unit ** (power - 1.0), c <= 0.0
-        for chosen, colour in ((open_, EDGE), (~open_, INK)):
-            panel.plot(x[chosen], y[chosen], ".", color=colour, markersize=3.0, rasterized=True)
-        panel.axvline(0.0, color=BAND, linewidth=1.2, zorder=1)
-        law = "f = k c" if power == 2.0 else f"f = k c^{power - 1.0:g}"
-        note = f"{np.count_nonzero(open_):,} of {c.size:,} apart"
-        head(panel, name, f"{law} where pressed, 0 where apart", note)
-        panel.set_xlim(max(-1.2, float(x.min()) - 0.05), 1.08)
-    label = "overlap of the micro-displacement, c = −B u [share of the largest]"
-    figure.supxlabel(label, fontsize=TEXT, color=INK)
-    figure.supylabel("force over stiffness [share]", fontsize=TEXT, color=INK)
-    headline(figure, title)
-    return figure

@@ -10,9 +10,7 @@ from papers.olsen_kamrin.pictures import (
     Forces,
     chains_and_histogram,
     histograms,
-    law_scatter,
     platform_forces,
-    platform_overlaps,
     sphere_maps,
 )
 from pictures import legible
@@ -67,16 +65,6 @@ def test_platforms_name_every_force() -> None:
     words = texts(platform_forces(answers, "Platforms"))
     assert words.count("0 N") == 3  # twice 0, once 10
     assert words.count("3.33 N") == 3
-    c, f = np.full(3, 2.0), np.array([2.0, 6.0, 2.0])
-    assert "middle: 6.00 N" in texts(platform_overlaps({"stiff": (c, f)}, "Overlaps"))
-
-
-def test_the_law_is_drawn_as_shares() -> None:
-    c = np.linspace(-1.0, 2.0, 7)
-    figure = law_scatter({"Hertz": (c, np.maximum(c, 0.0) ** 1.5, 2.5)}, "Law")
-    drawn = figure.axes[0].lines[1].get_xydata()
-    np.testing.assert_allclose(drawn[:, 1], drawn[:, 0] ** 1.5)
-    assert "3 of 7 apart" in texts(figure)
 
 
 # --- curves ----------------------------------------------------------------------------
