@@ -28,8 +28,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 
-def compiled(**options: Any) -> Callable[[Function], Function]:
-    """A loop that Python calls, with numba's options; not kept where no folder can be written."""
+def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
+    """A loop that Python calls, with numba's options; not kept where no folder can be written.
+
+    Unless it ``allocates`` arrays or runs in threads, no references to arrays are counted: that is
+    half of the work of compiling it.
+    """
+    options.setdefault("_nrt", allocates or options.get("parallel", False))
 
     def make(function: Function) -> Function:
         loop: Function
@@ -42,8 +47,9 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     return make
 
 
-def part(**options: Any) -> Callable[[Function], Function]:
-    """A loop that only compiled loops call, with numba's options."""
+def part(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
+    """A loop that only compiled loops call, with numba's options; ``allocates`` as there."""
+    options.setdefault("_nrt", allocates or options.get("parallel", False))
     make: Callable[[Function], Function] = njit(
         no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options
     )

@@ -162,6 +162,7 @@ class ProximalGradient:
     steps: int = 0
     residual: float = np.inf
     residuals: list[FloatArray] = field(default_factory=list)
+    _threads: bool | None = None  # True or None, which are two types: two compiled loops
 
     def minimise(
         self,
@@ -177,14 +178,17 @@ class ProximalGradient:
         """
         terms, nc = self.terms, self.forces.size
         y, best = np.zeros(self.transposed[0].size - 1), self.forces.copy()
-        self._edges, self._threaded = (chunks(nc), chunks(y.size)), several()
+        self._edges = chunks(nc), chunks(y.size)
+        if several() and max(edges.size for edges in self._edges) > 2:
+            self._threads = True
         self.residual = self._fresh(self.forces, y)[1]
         least = _LEAST * float(terms.diagonal.max(initial=0.0)) or 1.0
         scalars = np.empty(4)
         scalars[[_BEST, _LEAST_LIPSCHITZ]] = self.residual, least
         scalars[_LIPSCHITZ] = max(self._estimate(y), least)
         scalars[_THETA] = 1.0
-        state = np.zeros((4, nc))
+        state, trial = np.zeros((4, nc)), np.empty((3, nc))
+        sums = np.zeros((self._edges[0].size - 1, _LINE))
         state[0] = state[1] = self.forces
         taken = 0
         while not self.residual <= tolerance and taken < limit and not deadline.passed:
@@ -193,18 +197,9 @@ class ProximalGradient:
             trace = np.zeros(min(_FRESH_EVERY, limit - taken))
             done = 0
             for piece in in_pieces(trace, terms.columns.size, deadline):
-                stepped = self._loop(
-                    _accelerate,
-                    self._threaded,
-                    terms,
-                    self.transposed,
-                    self._edges,
-                    tolerance,
-                    state,
-                    scalars,
-                    best,
-                    y,
-                    piece,
+                data = self._threads, terms, self.transposed, self._edges, tolerance
+                stepped = self._call(
+                    _accelerate, *data, state, trial, sums, scalars, best, y, piece
                 )
                 done += stepped
                 if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
@@ -221,16 +216,22 @@ class ProximalGradient:
     def _fresh(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
         """H f and the natural residual at f."""
         terms, product = self.terms, np.zeros(f.size)
-        self._loop(_multiply, self._threaded, self._edges[1], self.transposed, f, y)
+        self._multiply(self._edges[1], self.transposed, f, y)
         rows = terms.pointers, terms.columns, terms.values
-        self._loop(_multiply, self._threaded, self._edges[0], rows, y, product)
+        self._multiply(self._edges[0], rows, y, product)
         gradient = product + terms.h
         if terms.compliance.size:
             gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
         return product, natural_residual(terms.diagonal, gradient, f)
 
-    def _loop(self, loop: Callable[..., Any], *arguments: Any) -> Any:
-        return side_by_side(loop, *arguments) if self._threaded else loop(*arguments)
+    def _multiply(self, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+        if self._threads:
+            side_by_side(_multiply, edges, rows, x, out)
+        else:
+            _multiply_chunk(edges[0], edges[-1], rows, x, out)
+
+    def _call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
+        return side_by_side(loop, *arguments) if self._threads else loop(*arguments)
 
     def _estimate(self, y: FloatArray) -> float:
         """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""
@@ -250,7 +251,7 @@ def chunks(n: int) -> Indices:
     return (np.arange(count + 1) * n // count).astype(np.uint32)
 
 
-@part()
+@compiled()
 def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     pointers, columns, values = rows
     for i in range(first, last):
@@ -261,13 +262,10 @@ def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: Float
 
 
 @compiled(parallel=True)
-def _multiply(threaded: bool, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+def _multiply(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
-    if threaded:
-        for c in prange(edges.shape[0] - 1):
-            _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
-    else:
-        _multiply_chunk(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+    for c in prange(edges.shape[0] - 1):
+        _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
 
 
 @compiled()
@@ -346,7 +344,6 @@ def _propose_chunk(
 
 @part(parallel=True)
 def _propose(
-    threaded: bool,
     edges: Indices,
     proposal: Proposal,
     terms: Terms,
@@ -356,12 +353,8 @@ def _propose(
     sums: FloatArray,
 ) -> None:
     """Trial points x and d = x − z, chunk by chunk."""
-    if threaded:
-        for c in prange(edges.shape[0] - 1):
-            _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
-    else:
-        for c in range(edges.shape[0] - 1):
-            _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
+    for c in prange(edges.shape[0] - 1):
+        _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
 
 
 @part()
@@ -394,7 +387,6 @@ def _judge_chunk(
 
 @part(parallel=True)
 def _judge(
-    threaded: bool,
     edges: Indices,
     terms: Terms,
     state: FloatArray,
@@ -403,12 +395,8 @@ def _judge(
     sums: FloatArray,
 ) -> None:
     """H d and the sums of each chunk."""
-    if threaded:
-        for c in prange(edges.shape[0] - 1):
-            _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
-    else:
-        for c in range(edges.shape[0] - 1):
-            _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
+    for c in prange(edges.shape[0] - 1):
+        _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
 
 
 @part()
@@ -422,12 +410,14 @@ def _in_order(sums: FloatArray, place: int) -> float:
 
 @compiled()
 def _accelerate(
-    threaded: bool,
+    threads: bool | None,
     terms: Terms,
     transposed: Rows,
     edges: tuple[Indices, Indices],
     tolerance: float,
     state: FloatArray,
+    trial: FloatArray,
+    sums: FloatArray,
     scalars: FloatArray,
     best: FloatArray,
     y: FloatArray,
@@ -435,8 +425,10 @@ def _accelerate(
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
-    ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the extrapolated
-    point z, H f and H z; ``scalars`` θ, the Lipschitz estimate L, the least residual so far and
+    ``threads`` is None where all chunks are of one thread: the loop is then compiled without
+    loops in threads. ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the
+    extrapolated point z, H f and H z; ``trial`` (3, nc) is room for the trial point, ``sums``
+    (chunks, 8) for the sums of each chunk; ``scalars`` θ, the Lipschitz estimate L, the least residual so far and
     the floor of L; ``best`` the forces of that residual; ``y`` is room for the intermediate
     vector. ``trace`` receives the natural residual of each iterate; the loop ends early when it is
     within ``tolerance``. Returns the number of steps.
@@ -446,17 +438,24 @@ def _accelerate(
     the contacts for R y, whose sums decide what follows.
     """
     contacts, dofs = edges
-    nc = terms.diagonal.shape[0]
-    trial, sums = np.empty((3, nc)), np.zeros((contacts.shape[0] - 1, _LINE))
     accept, keep, beta, taken = False, False, 0.0, 0
     for step in range(trace.shape[0]):
         length = scalars[_LIPSCHITZ]
         for _ in range(_DOUBLINGS):
             proposal = Proposal(accept, keep, beta, length)
-            _propose(threaded, contacts, proposal, terms, state, trial, best, sums)
+            if threads is None:
+                for c in range(sums.shape[0]):
+                    ends = contacts[c], contacts[c + 1]
+                    _propose_chunk(*ends, proposal, terms, state, trial, best, sums[c])
+                _multiply_chunk(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
+                for c in range(sums.shape[0]):
+                    ends = contacts[c], contacts[c + 1]
+                    _judge_chunk(*ends, terms, state, trial, y, sums[c])
+            else:
+                _propose(contacts, proposal, terms, state, trial, best, sums)
+                _multiply(dofs, transposed, trial[1], y)
+                _judge(contacts, terms, state, trial, y, sums)
             accept = False
-            _multiply(threaded, dofs, transposed, trial[1], y)
-            _judge(threaded, contacts, terms, state, trial, y, sums)
             bound = length * _in_order(sums, _SQUARED) * (1.0 + 1e-12)
             if _in_order(sums, _CURVATURE) <= bound:
                 break
@@ -478,5 +477,7 @@ def _accelerate(
             break
     if accept:  # the last step's own: what it would propose is left aside
         proposal = Proposal(accept, keep, beta, scalars[_LIPSCHITZ])
-        _propose(threaded, contacts, proposal, terms, state, trial, best, sums)
+        for c in range(sums.shape[0]):
+            ends = contacts[c], contacts[c + 1]
+            _propose_chunk(*ends, proposal, terms, state, trial, best, sums[c])
     return taken

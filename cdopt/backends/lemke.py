@@ -153,10 +153,10 @@ def lemke(
     position = np.array([_first_row(N, q, table), 2 * n])
     if position[0] < 0:
         return _SOLVED, 0, basis, ray
-    scale, pivots = max(1.0, float(np.abs(N).max())), 0
+    scale, pivots, tied = max(1.0, float(np.abs(N).max())), 0, np.empty(n, dtype=np.int64)
     while pivots < max_pivots:
         most = max_pivots - pivots if deadline == NEVER else min(_PIVOTS, max_pivots - pivots)
-        outcome, done = _pivoted(table, basis, ray, position, scale, most)
+        outcome, done = _pivoted(table, basis, ray, tied, position, scale, most)
         pivots += done
         if outcome != _LIMIT or deadline.passed:
             return outcome, pivots, basis, ray
@@ -179,7 +179,13 @@ def _first_row(N: FloatArray, q: FloatArray, table: FloatArray) -> int:
 
 @compiled()
 def _pivoted(
-    table: FloatArray, basis: IntArray, ray: FloatArray, position: IntArray, scale: float, most: int
+    table: FloatArray,
+    basis: IntArray,
+    ray: FloatArray,
+    tied: IntArray,
+    position: IntArray,
+    scale: float,
+    most: int,
 ) -> tuple[int, int]:
     """At most so many pivots from ``position``, row and column; the outcome and their number."""
     n = table.shape[0]
@@ -191,7 +197,7 @@ def _pivoted(
         if leaving == 2 * n:
             return _SOLVED, pivots
         entering = leaving + n if leaving < n else leaving - n
-        row = leaving_row(table, basis, entering, scale)
+        row = leaving_row(table, basis, tied, entering, scale)
         if row < 0:
             for i in range(n):
                 if basis[i] >= n and basis[i] < 2 * n:
@@ -218,10 +224,14 @@ def pivot(table: FloatArray, row: int, column: int) -> None:
 
 
 @part()
-def leaving_row(table: FloatArray, basis: IntArray, entering: int, scale: float) -> int:
-    """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray."""
+def leaving_row(
+    table: FloatArray, basis: IntArray, tied: IntArray, entering: int, scale: float
+) -> int:
+    """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray.
+
+    ``tied`` (n,) is room for rows.
+    """
     n = table.shape[0]
-    tied = np.empty(n, dtype=np.int64)
     count = 0
     for i in range(n):
         if table[i, entering] > _PIVOT * scale:

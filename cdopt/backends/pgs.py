@@ -47,7 +47,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
@@ -178,7 +178,8 @@ class PGS(NativeBackend):
         spread = rows if step.spread is step.rows else csr_parts(step.spread)
         visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
         gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
-        run, threaded = _Iterate(forces), several() and edges.size > 1
+        run, threaded = _Iterate(forces), several() and _largest(edges) >= 2 * _LEAST_CHUNK
+        errors = np.empty(_CHUNKS)
         while True:
             y = scatter.transposed_times(run.forces)  # anew: round-off does not gather
             gap = gather.times(y) + step.p
@@ -189,11 +190,11 @@ class PGS(NativeBackend):
             trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - run.sweeps))
             done = 0
             for piece in in_pieces(trace, rows[1].size, deadline):
-                arguments = (threaded, edges, visits, self.accuracy, run.forces, y, piece)
+                arguments = (edges, visits, self.accuracy, run.forces, y, piece)
                 if threaded:
-                    swept = side_by_side(gauss_seidel, *arguments)
+                    swept = side_by_side(gauss_seidel, errors, *arguments)
                 else:
-                    swept = gauss_seidel(*arguments)
+                    swept = gauss_seidel(None, *arguments)
                 done += swept
                 if swept < piece.size or piece[-1] <= self.accuracy or deadline.passed:
                     break
@@ -214,6 +215,11 @@ class _Iterate:
     sweeps: int = 0
     met: bool = False
     residuals: list[FloatArray] = field(default_factory=list)
+
+
+def _largest(edges: Indices) -> int:
+    """Contacts of the largest colour."""
+    return int(np.diff(edges.astype(np.int64)).max(initial=0))
 
 
 def _permutation(value: Any) -> tuple[int, ...]:
@@ -254,25 +260,25 @@ def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices
     block = np.arange(step.rows.shape[1]) if body is None else body
     colour = np.empty(step.p.size, dtype=np.int64)
     names = np.unique(block, return_inverse=True)[1].astype(np.uint32)
-    count = _greedy(csr_parts(step.rows), csr_parts(step.spread), names, colour)
+    read, written = np.zeros((2, int(names.max(initial=0)) + 1, _COLOURS), dtype=np.bool_)
+    count = _greedy(csr_parts(step.rows), csr_parts(step.spread), names, read, written, colour)
     order = np.argsort(colour, kind="stable")
     edges = np.searchsorted(colour[order], np.arange(count + 1))
     return order, edges.astype(np.uint32)
 
 
 @compiled()
-def _greedy(rows: Rows, spread: Rows, block: Indices, colour: IntArray) -> int:
+def _greedy(
+    rows: Rows, spread: Rows, block: Indices, read: BoolArray, written: BoolArray, colour: IntArray
+) -> int:
     """The first colour that suits each contact; ``_COLOURS`` where none is left.
 
-    ``block`` (m,) is the body of each entry of y. Contacts of one colour write no body that
+    ``block`` (m,) is the body of each entry of y; ``read`` and ``written`` (bodies, 64) are all
+    false, and tell afterwards which colours each body has met. Contacts of one colour write no body that
     another of them reads or writes. Returns the number of colours.
     """
     pointers, columns, _ = rows
     out_pointers, out_columns, _ = spread
-    bodies = 0
-    for j in range(block.shape[0]):
-        bodies = max(bodies, block[j] + 1)
-    read, written = np.zeros((bodies, _COLOURS), np.bool_), np.zeros((bodies, _COLOURS), np.bool_)
     count = 0
     for i in range(colour.shape[0]):
         chosen = _COLOURS
@@ -359,7 +365,7 @@ def _visit_apart(
 
 @compiled()
 def gauss_seidel(
-    threaded: bool,
+    errors: FloatArray | None,
     edges: Indices,
     visits: Visits,
     tolerance: float,
@@ -369,8 +375,10 @@ def gauss_seidel(
 ) -> int:
     """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.
 
-    ``edges`` are where each colour begins, and where the last one ends; the contacts after it are
-    visited one by one. ``trace`` receives the largest error that a sweep met on its way; sweeps
+    ``errors`` is room for those of the chunks of a colour, which are visited in threads; None where
+    no colour has two chunks: the loop is then compiled without loops in threads. ``edges`` are
+    where each colour begins, and where the last one ends; the contacts after it are visited one by
+    one. ``trace`` receives the largest error that a sweep met on its way; sweeps
     end early when it is within ``tolerance``. Returns the number of sweeps.
     """
     nc, colours = f.shape[0], edges.shape[0] - 1
@@ -379,11 +387,10 @@ def gauss_seidel(
         for c in range(colours):
             first, last = int(np.int64(edges[c])), int(np.int64(edges[c + 1]))
             count = min(_CHUNKS, (last - first) // _LEAST_CHUNK)
-            if threaded and count > 1:
-                errors = np.empty(count)
-                _visit_apart(errors, first, last, visits, f, y)
-                for error in errors:
-                    worst = larger(worst, error)
+            if errors is not None and count > 1:
+                _visit_apart(errors[:count], first, last, visits, f, y)
+                for k in range(count):
+                    worst = larger(worst, errors[k])
             else:
                 worst = larger(worst, _visit(edges[c], edges[c + 1], visits, f, y))
         worst = larger(worst, _visit(edges[colours], np.uint32(nc), visits, f, y))

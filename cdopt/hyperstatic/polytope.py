@@ -223,7 +223,7 @@ def _solved(cost: FloatArray, what: str, **program: Any) -> FloatArray:
 # --- hit-and-run -----------------------------------------------------------------------------
 
 
-@compiled(fastmath={"nnan", "nsz", "reassoc"})
+@compiled(allocates=True, fastmath={"nnan", "nsz", "reassoc"})
 def walk(
     centre: FloatArray,
     columns: FloatArray,

@@ -112,14 +112,14 @@ def matrix_parts(N: sp.csr_array) -> Parts:
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
     """The connected component (nodes,) of each node, and how many there are."""
-    label: IntArray = _labels(left.astype(np.int64), right.astype(np.int64), nodes)
+    parent, label = np.arange(nodes), np.empty(nodes, dtype=np.int64)
+    _label(left.astype(np.int64), right.astype(np.int64), parent, label)
     return label, int(label.max(initial=-1)) + 1
 
 
 @compiled()
-def _labels(left: IntArray, right: IntArray, nodes: int) -> IntArray:
-    """Labels in the order of each component's first node, by union-find."""
-    parent = np.arange(nodes)
+def _label(left: IntArray, right: IntArray, parent: IntArray, label: IntArray) -> None:
+    """Labels in the order of each component's first node, by union-find; each its own parent."""
     for k in range(left.size):
         a, b = left[k], right[k]
         while parent[a] != a:
@@ -129,14 +129,13 @@ def _labels(left: IntArray, right: IntArray, nodes: int) -> IntArray:
             parent[b] = parent[parent[b]]
             b = parent[b]
         parent[max(a, b)] = min(a, b)
-    label, count = np.empty(nodes, np.int64), 0
-    for i in range(nodes):  # a parent stands before its children
+    count = 0
+    for i in range(label.size):  # a parent stands before its children
         if parent[i] == i:
             label[i] = count
             count += 1
         else:
             label[i] = label[parent[i]]
-    return label
 
 
 def rows_of(A: sp.csr_array) -> IntArray:

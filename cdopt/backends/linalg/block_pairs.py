@@ -16,6 +16,7 @@ that loops are compiled for each block size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ _MATH = {"contract", "reassoc", "nsz"}
 
 Indices = NDArray[np.unsignedinteger[Any]]
 Shape = tuple[int, ...]
+Loop = Callable[..., Any]
 
 
 class BlockPairs(NamedTuple):
@@ -85,34 +87,36 @@ class PairSystem:
             second=np.empty_like(pairs.second),
             rows=np.empty_like(pairs.rows),
         )
-        side_by_side(_scaled_rows, pairs, np.sqrt(D), self.active, self.shape)
+        chunks = pairs.start.size - 1
+        self._sums = np.empty(chunks) if chunks > 1 else None
+        self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
         self.diagonal = mass_diagonal.reshape(count, size) + shift
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
         self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
-        side_by_side(_inverse_blocks, self.active, self.inverse, self.shape)
+        self._call(_invert_chunk, _invert, self.active, self.inverse, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
         most = 20 * rhs.size if limit is None else limit
         count, size = self.diagonal.shape
         x, room = np.zeros((count, size)), np.zeros((3, count + 1, size))
-        spent = side_by_side(
-            _conjugate_gradients,
-            self.active,
-            self.diagonal,
-            self.blocks,
-            self.inverse,
-            rhs.reshape(count, size).copy(),
-            x,
-            room,
-            np.empty(self.active.start.size - 1),
-            tol,
-            most,
-            self.shape,
-        )
+        system = self.active, self.diagonal, self.blocks, self.inverse
+        vectors = rhs.reshape(count, size).copy(), x, room
+        arguments = (*system, *vectors, self._sums, tol, most, self.shape)
+        if self._sums is None:
+            spent = _conjugate_gradients(*arguments)
+        else:
+            spent = side_by_side(_conjugate_gradients, *arguments)
         self.statistics.iterations += spent
         self.gave_up = spent == most
         return x.ravel()
+
+    def _call(self, alone: Loop, together: Loop, *arguments: Any) -> None:
+        """A loop over the only chunk, or over all chunks in threads."""
+        if self._sums is None:
+            alone(0, *arguments)
+        else:
+            side_by_side(together, self._sums, *arguments)
 
 
 # --- building the layout -----------------------------------------------------------------
@@ -177,6 +181,9 @@ def _chunk_starts(degree: IntArray) -> IntArray:
 
 
 # --- compiled loops ----------------------------------------------------------------------
+#
+# Loops over one chunk c, and loops over all chunks in threads, which take as long again to compile and
+# are used, and compiled, only where there are several.
 
 
 @part()
@@ -188,145 +195,142 @@ def _total(sums: FloatArray) -> float:
     return total
 
 
-@compiled(parallel=True)
-def _scaled_rows(pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape) -> None:
-    """The entries with ``root`` > 0 moved together in each chunk, their rows times ``root``."""
+@compiled()
+def _scale_chunk(
+    c: Any, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
+    """The entries with ``root`` > 0 moved together, their rows times ``root``."""
     start, begin, middle, end, second, rows, contact = pairs
     _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
-    for c in prange(start.size - 1):
-        at = begin[start[c]]
-        for a in range(start[c], start[c + 1]):
-            begin_out[a] = at
-            for k in range(begin[a], end[a]):
-                if k == middle[a]:
-                    middle_out[a] = at
-                factor = root[contact[k]]
-                if factor > 0.0:
-                    second_out[at] = second[k]
-                    for j in range(2 * len(shape)):
-                        rows_out[at, j] = factor * rows[k, j]
-                    at += np.uint64(1)
-            if middle[a] == end[a]:
+    at = begin[start[c]]
+    for a in range(start[c], start[c + 1]):
+        begin_out[a] = at
+        for k in range(begin[a], end[a]):
+            if k == middle[a]:
                 middle_out[a] = at
-            end_out[a] = at
+            factor = root[contact[k]]
+            if factor > 0.0:
+                second_out[at] = second[k]
+                for j in range(2 * len(shape)):
+                    rows_out[at, j] = factor * rows[k, j]
+                at += np.uint64(1)
+        if middle[a] == end[a]:
+            middle_out[a] = at
+        end_out[a] = at
 
 
-@compiled(parallel=True, fastmath=_MATH)
-def _inverse_blocks(pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
+@compiled(fastmath=_MATH)
+def _invert_chunk(c: Any, pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
     """Add the diagonal blocks of WᵀW to ``out`` (blocks, size, size) and invert each."""
     start, begin, middle, end, second, rows, _ = pairs
-    for c in prange(start.size - 1):
-        for a in range(start[c], start[c + 1]):
-            for k in range(begin[a], end[a]):
-                for i in range(len(shape)):
-                    for j in range(len(shape)):
-                        out[a, i, j] += rows[k, i] * rows[k, j]
-            for k in range(begin[a], middle[a]):
-                b = second[k]
-                for i in range(len(shape)):
-                    for j in range(len(shape)):
-                        out[b, i, j] += rows[k, len(shape) + i] * rows[k, len(shape) + j]
-        for a in range(start[c], start[c + 1]):
-            for i in range(len(shape)):  # Gauss–Jordan in place
-                pivot = 1.0 / out[a, i, i]
-                out[a, i, i] = 1.0
+    for a in range(start[c], start[c + 1]):
+        for k in range(begin[a], end[a]):
+            for i in range(len(shape)):
                 for j in range(len(shape)):
-                    out[a, i, j] *= pivot
-                for r in range(len(shape)):
-                    if r != i:
-                        factor = out[a, r, i]
-                        out[a, r, i] = 0.0
-                        for j in range(len(shape)):
-                            out[a, r, j] -= factor * out[a, i, j]
+                    out[a, i, j] += rows[k, i] * rows[k, j]
+        for k in range(begin[a], middle[a]):
+            b = second[k]
+            for i in range(len(shape)):
+                for j in range(len(shape)):
+                    out[b, i, j] += rows[k, len(shape) + i] * rows[k, len(shape) + j]
+    for a in range(start[c], start[c + 1]):
+        for i in range(len(shape)):  # Gauss–Jordan in place
+            pivot = 1.0 / out[a, i, i]
+            out[a, i, i] = 1.0
+            for j in range(len(shape)):
+                out[a, i, j] *= pivot
+            for r in range(len(shape)):
+                if r != i:
+                    factor = out[a, r, i]
+                    out[a, r, i] = 0.0
+                    for j in range(len(shape)):
+                        out[a, r, j] -= factor * out[a, i, j]
 
 
-@part(parallel=True, fastmath=_MATH)
-def _product(
+@part(fastmath=_MATH)
+def _multiply_chunk(
+    c: Any,
     pairs: BlockPairs,
     diagonal: FloatArray,
     blocks: FloatArray,
     p: FloatArray,
     out: FloatArray,
-    sums: FloatArray,
     shape: Shape,
 ) -> float:
     """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
     start, begin, middle, end, second, rows, _ = pairs
-    for c in prange(sums.size):
-        for a in range(start[c], start[c + 1]):
-            for i in range(len(shape)):
-                value = diagonal[a, i] * p[a, i]
-                if blocks.size > 0:
-                    value = 0.0
-                    for j in range(len(shape)):
-                        value += blocks[a, i, j] * p[a, j]
-                out[a, i] = value
-        total = 0.0
-        for a in range(start[c], start[c + 1]):
-            for k in range(begin[a], end[a]):
-                b, q = second[k], 0.0
+    for a in range(start[c], start[c + 1]):
+        for i in range(len(shape)):
+            value = diagonal[a, i] * p[a, i]
+            if blocks.size > 0:
+                value = 0.0
                 for j in range(len(shape)):
-                    q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
-                for j in range(len(shape)):
-                    out[a, j] += rows[k, j] * q
-                if k < middle[a]:
-                    for j in range(len(shape)):
-                        out[b, j] += rows[k, len(shape) + j] * q
+                    value += blocks[a, i, j] * p[a, j]
+            out[a, i] = value
+    total = 0.0
+    for a in range(start[c], start[c + 1]):
+        for k in range(begin[a], end[a]):
+            b, q = second[k], 0.0
             for j in range(len(shape)):
-                total += out[a, j] * p[a, j]  # nothing is added to body a after this
-        sums[c] = total
-    return _total(sums)
+                q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
+            for j in range(len(shape)):
+                out[a, j] += rows[k, j] * q
+            if k < middle[a]:
+                for j in range(len(shape)):
+                    out[b, j] += rows[k, len(shape) + j] * q
+        for j in range(len(shape)):
+            total += out[a, j] * p[a, j]  # nothing is added to body a after this
+    return total
 
 
-@part(parallel=True, fastmath=_MATH)
-def _product_of_three(
+@part(fastmath=_MATH)
+def _multiply_chunk_of_three(
+    c: Any,
     pairs: BlockPairs,
     diagonal: FloatArray,
     blocks: FloatArray,
     p: FloatArray,
     out: FloatArray,
-    sums: FloatArray,
     shape: Shape,
 ) -> float:
     """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
     start, begin, middle, end, second, rows, _ = pairs
-    for c in prange(sums.size):
-        for a in range(start[c], start[c + 1]):
-            p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
-            if blocks.size > 0:
-                for i in range(3):
-                    out[a, i] = blocks[a, i, 0] * p0 + blocks[a, i, 1] * p1 + blocks[a, i, 2] * p2
-            else:
-                out[a, 0] = diagonal[a, 0] * p0
-                out[a, 1] = diagonal[a, 1] * p1
-                out[a, 2] = diagonal[a, 2] * p2
-        total = 0.0
-        for a in range(start[c], start[c + 1]):
-            p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
-            s0, s1, s2 = 0.0, 0.0, 0.0
-            for k in range(begin[a], end[a]):
-                b = second[k]
-                w0, w1, w2 = rows[k, 0], rows[k, 1], rows[k, 2]
-                w3, w4, w5 = rows[k, 3], rows[k, 4], rows[k, 5]
-                q = (w0 * p0 + w1 * p1 + w2 * p2) + (w3 * p[b, 0] + w4 * p[b, 1] + w5 * p[b, 2])
-                s0 += w0 * q
-                s1 += w1 * q
-                s2 += w2 * q
-                if k < middle[a]:
-                    out[b, 0] += w3 * q
-                    out[b, 1] += w4 * q
-                    out[b, 2] += w5 * q
-            s0 += out[a, 0]
-            s1 += out[a, 1]
-            s2 += out[a, 2]
-            out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
-            total += s0 * p0 + s1 * p1 + s2 * p2
-        sums[c] = total
-    return _total(sums)
+    for a in range(start[c], start[c + 1]):
+        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+        if blocks.size > 0:
+            for i in range(3):
+                out[a, i] = blocks[a, i, 0] * p0 + blocks[a, i, 1] * p1 + blocks[a, i, 2] * p2
+        else:
+            out[a, 0] = diagonal[a, 0] * p0
+            out[a, 1] = diagonal[a, 1] * p1
+            out[a, 2] = diagonal[a, 2] * p2
+    total = 0.0
+    for a in range(start[c], start[c + 1]):
+        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+        s0, s1, s2 = 0.0, 0.0, 0.0
+        for k in range(begin[a], end[a]):
+            b = second[k]
+            w0, w1, w2 = rows[k, 0], rows[k, 1], rows[k, 2]
+            w3, w4, w5 = rows[k, 3], rows[k, 4], rows[k, 5]
+            q = (w0 * p0 + w1 * p1 + w2 * p2) + (w3 * p[b, 0] + w4 * p[b, 1] + w5 * p[b, 2])
+            s0 += w0 * q
+            s1 += w1 * q
+            s2 += w2 * q
+            if k < middle[a]:
+                out[b, 0] += w3 * q
+                out[b, 1] += w4 * q
+                out[b, 2] += w5 * q
+        s0 += out[a, 0]
+        s1 += out[a, 1]
+        s2 += out[a, 2]
+        out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
+        total += s0 * p0 + s1 * p1 + s2 * p2
+    return total
 
 
-@part(parallel=True, fastmath=_MATH)
-def _advance(
+@part(fastmath=_MATH)
+def _advance_chunk(
+    c: Any,
     alpha: float,
     start: Indices,
     inverse: FloatArray,
@@ -335,33 +339,101 @@ def _advance(
     x: FloatArray,
     r: FloatArray,
     z: FloatArray,
-    sums: FloatArray,
     shape: Shape,
 ) -> float:
     """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
-    for c in prange(sums.size):
-        total = 0.0
-        for a in range(start[c], start[c + 1]):
+    total = 0.0
+    for a in range(start[c], start[c + 1]):
+        for j in range(len(shape)):
+            x[a, j] += alpha * p[a, j]
+            r[a, j] -= alpha * image[a, j]
+        for i in range(len(shape)):
+            value = 0.0
             for j in range(len(shape)):
-                x[a, j] += alpha * p[a, j]
-                r[a, j] -= alpha * image[a, j]
-            for i in range(len(shape)):
-                value = 0.0
-                for j in range(len(shape)):
-                    value += inverse[a, i, j] * r[a, j]
-                z[a, i] = value
-                total += value * r[a, i]
-        sums[c] = total
+                value += inverse[a, i, j] * r[a, j]
+            z[a, i] = value
+            total += value * r[a, i]
+    return total
+
+
+@part(fastmath=_MATH)
+def _redirect_chunk(
+    c: Any, beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape
+) -> None:
+    """p = z + β p."""
+    for a in range(start[c], start[c + 1]):
+        for j in range(len(shape)):
+            p[a, j] = z[a, j] + beta * p[a, j]
+
+
+@compiled(parallel=True)
+def _scale(
+    sums: FloatArray, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
+    for c in prange(sums.size):
+        _scale_chunk(np.int64(c), pairs, root, out, shape)
+
+
+@compiled(parallel=True)
+def _invert(sums: FloatArray, pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
+    for c in prange(sums.size):
+        _invert_chunk(np.int64(c), pairs, out, shape)
+
+
+@part(parallel=True)
+def _multiply(
+    sums: FloatArray,
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> float:
+    for c in prange(sums.size):
+        sums[c] = _multiply_chunk(np.int64(c), pairs, diagonal, blocks, p, out, shape)
     return _total(sums)
 
 
-@part(parallel=True, fastmath=_MATH)
-def _redirect(beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape) -> None:
-    """p = z + β p."""
-    for c in prange(start.size - 1):
-        for a in range(start[c], start[c + 1]):
-            for j in range(len(shape)):
-                p[a, j] = z[a, j] + beta * p[a, j]
+@part(parallel=True)
+def _multiply_of_three(
+    sums: FloatArray,
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> float:
+    for c in prange(sums.size):
+        sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, diagonal, blocks, p, out, shape)
+    return _total(sums)
+
+
+@part(parallel=True)
+def _advance(
+    sums: FloatArray,
+    alpha: float,
+    start: Indices,
+    inverse: FloatArray,
+    p: FloatArray,
+    image: FloatArray,
+    x: FloatArray,
+    r: FloatArray,
+    z: FloatArray,
+    shape: Shape,
+) -> float:
+    for c in prange(sums.size):
+        sums[c] = _advance_chunk(np.int64(c), alpha, start, inverse, p, image, x, r, z, shape)
+    return _total(sums)
+
+
+@part(parallel=True)
+def _redirect(
+    sums: FloatArray, beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape
+) -> None:
+    for c in prange(sums.size):
+        _redirect_chunk(np.int64(c), beta, start, z, p, shape)
 
 
 @compiled()
@@ -373,7 +445,7 @@ def _conjugate_gradients(
     r: FloatArray,
     x: FloatArray,
     room: FloatArray,
-    sums: FloatArray,
+    sums: FloatArray | None,
     tol: float,
     limit: int,
     shape: Shape,
@@ -382,20 +454,33 @@ def _conjugate_gradients(
 
     Ends where rᵀz has fallen by ``tol``², or where the curvature along a direction is lost to
     round-off. ``room`` (3, blocks + 1, size) is zero; its last block stands for the fixed world.
+    ``sums`` (chunks,) is room too, and None where there is one chunk.
     """
     p, image, z = room[0], room[1], room[2]
-    rz, beta = _advance(0.0, pairs.start, inverse, p, image, x, r, z, sums, shape), 0.0
-    target = rz * tol * tol
-    for iteration in range(limit):
-        if not rz > target:
-            return iteration
-        _redirect(beta, pairs.start, z, p, shape)
-        if len(shape) == _SPHERE:  # decided while compiling
-            curvature = _product_of_three(pairs, diagonal, blocks, p, image, sums, shape)
+    alpha, rz, target = 0.0, 0.0, 0.0
+    for iteration in range(limit + 1):
+        if sums is None:  # decided while compiling, and so is the size of blocks
+            following = _advance_chunk(0, alpha, pairs.start, inverse, p, image, x, r, z, shape)
         else:
-            curvature = _product(pairs, diagonal, blocks, p, image, sums, shape)
+            following = _advance(sums, alpha, pairs.start, inverse, p, image, x, r, z, shape)
+        beta, rz = following / rz if iteration > 0 else 0.0, following
+        if iteration == 0:
+            target = rz * tol * tol
+        if iteration == limit or not rz > target:
+            return iteration
+        if sums is None:
+            _redirect_chunk(0, beta, pairs.start, z, p, shape)
+            if len(shape) == _SPHERE:
+                curvature = _multiply_chunk_of_three(0, pairs, diagonal, blocks, p, image, shape)
+            else:
+                curvature = _multiply_chunk(0, pairs, diagonal, blocks, p, image, shape)
+        else:
+            _redirect(sums, beta, pairs.start, z, p, shape)
+            if len(shape) == _SPHERE:
+                curvature = _multiply_of_three(sums, pairs, diagonal, blocks, p, image, shape)
+            else:
+                curvature = _multiply(sums, pairs, diagonal, blocks, p, image, shape)
         if not curvature > 0.0:
             return iteration
-        following = _advance(rz / curvature, pairs.start, inverse, p, image, x, r, z, sums, shape)
-        beta, rz = following / rz, following
+        alpha = rz / curvature
     return limit

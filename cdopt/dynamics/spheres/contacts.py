@@ -17,16 +17,13 @@ contact_law = part(inline="always")(force_and_tangent)
 
 
 @compiled()
-def find_active(arrays: SphereArrays, d: FloatArray, a: float, mark: bool) -> int:
+def find_active(arrays: SphereArrays, d: FloatArray, a: float) -> int:
     """Find the pairs that act at x + a d: those that overlap, bonds, and those that damp.
 
-    With ``mark`` the pairs that damp are chosen here: those that overlap, and bonds. Returns the
-    number of active pairs; ``arrays.active`` holds them. d (nb, 6) m and rad.
+    Returns the number of active pairs; ``arrays.active`` holds them. d (nb, 6) m and rad.
     """
     x, neighbors, active = arrays.motion.x, arrays.neighbors, arrays.active
     damped, power = arrays.work.damped, arrays.system.power
-    if mark:
-        damped.fill(False)
     count = 0
     for c in range(neighbors.i.size):
         i, j, reach = neighbors.i[c], neighbors.j[c], neighbors.reach[c]
@@ -53,8 +50,6 @@ def find_active(arrays: SphereArrays, d: FloatArray, a: float, mark: bool) -> in
             force, slope = neighbors.k[c] * overlap, neighbors.k[c]
         else:
             force, slope = contact_law(neighbors.k[c], overlap, power)
-        if mark and (overlap > 0.0 or neighbors.bonded[c]):
-            damped[c] = True
         active.pair[count] = c
         active.n[count, 0], active.n[count, 1], active.n[count, 2] = nx, ny, nz
         active.distance[count] = distance
@@ -64,6 +59,21 @@ def find_active(arrays: SphereArrays, d: FloatArray, a: float, mark: bool) -> in
         active.damping[count, 0] = neighbors.c_n[c] if damped[c] else 0.0
         active.damping[count, 2] = neighbors.c_t[c] if damped[c] else 0.0
         count += 1
+    return count
+
+
+@part()
+def find_damped(arrays: SphereArrays, d: FloatArray, a: float) -> int:
+    """As ``find_active``, once the pairs that damp are chosen: those that overlap, and bonds."""
+    neighbors, active, damped = arrays.neighbors, arrays.active, arrays.work.damped
+    for c in range(damped.size):
+        damped[c] = False
+    count = find_active(arrays, d, a)
+    for s in range(count):
+        c = active.pair[s]
+        damped[c] = active.overlap[s] > 0.0 or neighbors.bonded[c]
+        active.damping[s, 0] = neighbors.c_n[c] if damped[c] else 0.0
+        active.damping[s, 2] = neighbors.c_t[c] if damped[c] else 0.0
     return count
 
 
@@ -81,10 +91,13 @@ def add_elastic(arrays: SphereArrays, count: int, factor: float, out: FloatArray
             out[j, k] -= force * active.n[s, k]
 
 
-@part(inline="always")
+@part()
 def add_pair_product(
-    arrays: SphereArrays,
+    n: FloatArray,
     s: int,
+    lever: float,
+    wall: bool,
+    turning: bool,
     i: int,
     j: int,
     factors: tuple[float, float, float],
@@ -97,8 +110,6 @@ def add_pair_product(
     sliding of the surfaces, spin included.
     """
     along, across, slide = factors
-    n, turning = arrays.active.n, arrays.system.turning
-    wall = arrays.neighbors.wall[arrays.active.pair[s]]
     nx, ny, nz = n[s, 0], n[s, 1], n[s, 2]
     ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
     un = ux * nx + uy * ny + uz * nz
@@ -107,7 +118,6 @@ def add_pair_product(
     fy = along * un * ny + across * ty
     fz = along * un * nz + across * tz
     if slide != 0.0:
-        lever = arrays.active.distance[s] * (1.0 if wall else 0.5)
         if turning:
             wx, wy, wz = z[i, 3], z[i, 4], z[i, 5]
             if not wall:
@@ -146,9 +156,12 @@ def add_products(
     out: FloatArray,
 ) -> None:
     """Add ``factor`` Σ A z of all active pairs to out (nb, 6), A given by ``table`` (np, 3)."""
-    neighbors, pair = arrays.neighbors, arrays.active.pair
+    neighbors, active, turning = arrays.neighbors, arrays.active, arrays.system.turning
     for s in range(count):
         factors = (factor * table[s, 0], factor * table[s, 1], factor * table[s, 2])
         if factors[0] != 0.0 or factors[1] != 0.0 or factors[2] != 0.0:
-            i, j = neighbors.i[pair[s]], neighbors.j[pair[s]]
-            add_pair_product(arrays, s, i, j, factors, z, out)
+            c = active.pair[s]
+            wall = neighbors.wall[c]
+            lever = active.distance[s] * (1.0 if wall else 0.5)
+            i, j = neighbors.i[c], neighbors.j[c]
+            add_pair_product(active.n, s, lever, wall, turning, i, j, factors, z, out)

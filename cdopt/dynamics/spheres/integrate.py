@@ -6,8 +6,8 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
-from cdopt.dynamics.spheres.contacts import add_elastic, add_products, find_active
-from cdopt.dynamics.spheres.newton import CONVERGED, SOLVE, combine, newton, predict
+from cdopt.dynamics.spheres.contacts import add_elastic, add_products, find_active, find_damped
+from cdopt.dynamics.spheres.newton import CONVERGED, SOLVE, combine, copy, newton, predict
 from cdopt.dynamics.spheres.system import (
     FORCED,
     NeighborList,
@@ -105,9 +105,9 @@ def end_step(arrays: SphereArrays, count: int) -> int:
     add_products(arrays, count, damping, -0.5, w.d, impulse)
     if scheme.split == FORCED:
         if scheme.alpha != 0.5:
-            count = find_active(arrays, w.d, 1.0 - scheme.alpha, False)
+            count = find_active(arrays, w.d, 1.0 - scheme.alpha)
         add_products(arrays, count, damping, -0.5, w.d, impulse)
-    count = find_active(arrays, w.d, 1.0, False)
+    count = find_active(arrays, w.d, 1.0)
     if too_deep(arrays, count):
         return TOO_DEEP
     accelerate(g, m.v, impulse, 1.0, m.v)
@@ -150,8 +150,8 @@ def variational(
 @compiled()
 def all_forces(arrays: SphereArrays, out: FloatArray) -> int:
     """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); number of pairs."""
-    count = find_active(arrays, arrays.work.d, 0.0, True)
-    out[:] = arrays.system.load
+    count = find_damped(arrays, arrays.work.d, 0.0)
+    copy(arrays.system.load, out)
     add_elastic(arrays, count, 1.0, out)
     add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, out)
     return count
@@ -169,7 +169,7 @@ def velocity_verlet(arrays: SphereArrays, force: FloatArray, steps: int) -> tupl
         combine(h, w.trial, 0.0, w.trial, w.d)
         if outdated(arrays.neighbors, m.x, w.d):
             return STALE, s
-        m.v[:] = w.trial
+        copy(w.trial, m.v)
         move(g, m, w.d)
         count = all_forces(arrays, force)
         if too_deep(arrays, count):

@@ -24,6 +24,7 @@ from cdopt.dynamics.spheres.contacts import (
     add_pair_product,
     add_products,
     find_active,
+    find_damped,
 )
 from cdopt.dynamics.spheres.system import PAPER, SphereArrays, SphereSystem
 
@@ -45,6 +46,14 @@ def combine(a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray) -
     for i in range(out.shape[0]):
         for k in range(6):
             out[i, k] = a * x[i, k] + b * y[i, k]
+
+
+@part()
+def copy(x: FloatArray, out: FloatArray) -> None:
+    """out = x; ``out[:] = x`` would compile numpy's message about shapes, for seconds."""
+    for i in range(out.shape[0]):
+        for k in range(6):
+            out[i, k] = x[i, k]
 
 
 @part()
@@ -74,10 +83,10 @@ def predict(arrays: SphereArrays) -> None:
     """Predict Δq = h v, choose the pairs that damp, and set Qᵖ (in ``start_damping``)."""
     m, w, scheme = arrays.motion, arrays.work, arrays.scheme
     combine(scheme.h, m.v, 0.0, m.v, w.d)
-    find_active(arrays, w.d, scheme.alpha, True)
+    find_damped(arrays, w.d, scheme.alpha)
     w.start_damping.fill(0.0)
     if scheme.split == PAPER:
-        count = find_active(arrays, w.d, 0.0, False)
+        count = find_active(arrays, w.d, 0.0)
         add_products(arrays, count, arrays.active.damping, -0.5 * scheme.h, m.v, w.start_damping)
 
 
@@ -86,7 +95,7 @@ def residual(arrays: SphereArrays, d: FloatArray, R: FloatArray) -> int:
     """R(d) of free bodies, N s; returns the number of pairs that act at q_α."""
     g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
     share = scheme.h * (1.0 - scheme.alpha)
-    count = find_active(arrays, d, scheme.alpha, False)
+    count = find_active(arrays, d, scheme.alpha)
     for b in range(g.free.size):
         for k in range(6):
             momentum = g.weight[b, k] * (m.v[b, k] - d[b, k] / scheme.h)
@@ -112,7 +121,7 @@ def size(g: SphereSystem, R: FloatArray) -> float:
     return worst
 
 
-@part(inline="always")
+@part()
 def magnitude(arrays: SphereArrays, s: int) -> float:
     """Size of the positions whose difference is the distance of active pair s, m."""
     neighbors, x = arrays.neighbors, arrays.motion.x
@@ -153,7 +162,7 @@ def certificate(arrays: SphereArrays, count: int) -> float:
     """
     g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
     neighbors, active = arrays.neighbors, arrays.active
-    terms, noise, z, pair = w.trial, w.y, np.zeros((2, 6)), np.zeros((2, 6))
+    terms, noise, pair = w.trial, w.y, w.r
     share = scheme.h * (1.0 - scheme.alpha)
     for b in range(g.free.size):
         for k in range(6):
@@ -161,16 +170,18 @@ def certificate(arrays: SphereArrays, count: int) -> float:
             terms[b, k] = moved + share * abs(g.load[b, k]) + abs(w.start_damping[b, k])
             noise[b, k] = 0.0
     for s in range(count):
-        i, j = neighbors.i[active.pair[s]], neighbors.j[active.pair[s]]
+        c = active.pair[s]
+        i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
+        lever = active.distance[s] * (1.0 if wall else 0.5)
         for k in range(6):
-            z[0, k], z[1, k], pair[0, k], pair[1, k] = w.d[i, k], w.d[j, k], 0.0, 0.0
+            pair[i, k] = pair[j, k] = 0.0
         factors = (0.5 * active.damping[s, 0], 0.0, 0.5 * active.damping[s, 2])
-        add_pair_product(arrays, s, 0, 1, factors, z, pair)
+        add_pair_product(active.n, s, lever, wall, g.turning, i, j, factors, w.d, pair)
         blur = _ROUND_OFF * share * active.slope[s] * magnitude(arrays, s)
         for k in range(6):
             push = share * abs(active.force[s] * active.n[s, k]) if k < 3 else 0.0
-            terms[i, k] += abs(pair[0, k]) + push
-            terms[j, k] += abs(pair[1, k]) + push
+            terms[i, k] += abs(pair[i, k]) + push
+            terms[j, k] += abs(pair[j, k]) + push
             noise[i, k] += blur if k < 3 else 0.0
             noise[j, k] += blur if k < 3 else 0.0
     worst = 0.0
@@ -216,20 +227,22 @@ def matrix_product(arrays: SphereArrays, count: int, z: FloatArray, out: FloatAr
 
 
 @compiled()
-def matrix_blocks(arrays: SphereArrays, count: int) -> FloatArray:
+def fill_blocks(arrays: SphereArrays, blocks: FloatArray) -> None:
     """The matrices (count, 12, 12) of all active pairs, for sparse factorisation."""
-    blocks, matrix = np.zeros((count, 12, 12)), arrays.active.matrix
-    z, out = np.zeros((2, 6)), np.zeros((2, 6))
-    for s in range(count):
+    neighbors, active, turning = arrays.neighbors, arrays.active, arrays.system.turning
+    matrix, z, out = active.matrix, arrays.work.p, arrays.work.r
+    for s in range(blocks.shape[0]):
+        c = active.pair[s]
+        i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
+        lever = active.distance[s] * (1.0 if wall else 0.5)
         for column in range(12):
-            z.fill(0.0)
-            out.fill(0.0)
-            z[column // 6, column % 6] = 1.0
+            for k in range(6):
+                z[i, k] = z[j, k] = out[i, k] = out[j, k] = 0.0
+            z[i if column < 6 else j, column % 6] = 1.0
             factors = (matrix[s, 0], matrix[s, 1], matrix[s, 2])
-            add_pair_product(arrays, s, 0, 1, factors, z, out)
+            add_pair_product(active.n, s, lever, wall, turning, i, j, factors, z, out)
             for row in range(12):
-                blocks[s, row, column] = out[row // 6, row % 6]
-    return blocks
+                blocks[s, row, column] = out[i if row < 6 else j, row % 6]
 
 
 @part()
@@ -272,7 +285,7 @@ def conjugate_gradients(arrays: SphereArrays, count: int, accuracy: float) -> in
     w = arrays.work
     fill_diagonal(arrays, count)
     w.z.fill(0.0)
-    w.r[:] = w.R
+    copy(w.R, w.r)
     rho = start = precondition(w.r, w.diagonal, w.p)
     iterations = 0
     while iterations < _CG_MOST and rho > accuracy * accuracy * start:
@@ -302,8 +315,8 @@ def line_search(arrays: SphereArrays) -> int:
         if product(w.R_new, w.z) >= -0.5 * slope:
             break
         length *= 0.5
-    w.d[:] = w.trial
-    w.R[:] = w.R_new
+    copy(w.trial, w.d)
+    copy(w.R_new, w.R)
     return count
 
 

@@ -15,7 +15,7 @@ from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import integrate
 from cdopt.dynamics.spheres.contacts import find_active
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
-from cdopt.dynamics.spheres.newton import matrix_blocks
+from cdopt.dynamics.spheres.newton import fill_blocks
 from cdopt.dynamics.spheres.system import (
     NeighborList,
     Scheme,
@@ -131,7 +131,7 @@ class SphereStepper:
         arrays = self._arrays(m, neighbors, Scheme(1.0))
         active, power = arrays.active, self.system.power
         arrays.work.damped[:] = False
-        count = find_active(arrays, still, 0.0, False)
+        count = find_active(arrays, still, 0.0)
         c, n = active.pair[:count], active.n[:count]
         overlap, force = active.overlap[:count], active.force[:count]
         i, j = neighbors.i[c], neighbors.j[c]
@@ -185,7 +185,8 @@ def _solve(arrays: SphereArrays) -> bool:
     """Solve a linear system of Newton's method by sparse factorisation, if it is regular."""
     g, _, neighbors, active, w, scheme = arrays
     count = int(w.pending[3])
-    blocks = matrix_blocks(arrays, count)
+    blocks = np.empty((count, 12, 12))
+    fill_blocks(arrays, blocks)
     c = active.pair[:count]
     bodies = np.stack([neighbors.i[c], neighbors.j[c]], axis=1)
     dofs = (6 * bodies[:, :, None] + np.arange(6)).reshape(count, 12)
