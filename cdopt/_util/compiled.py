@@ -10,22 +10,30 @@ for infinities and not-a-number.
 A loop with ``prange`` needs one of numba's threading layers, and no layer takes everything: with
 "workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
 child does. So Python calls these loops through ``side_by_side``.
+
+A loop is compiled when it is first called, once per installation. ``clock``, which measures times,
+stands still meanwhile.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 from numba import njit
+from numba.core.event import Listener, register
 
 from cdopt._util.errors import Unsupported
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
+
+_LOADING, _COMPILING = "numba:compiler_lock", "numba:compile"  # numba's events
 
 
 def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
@@ -42,6 +50,7 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
             loop = njit(cache=True, error_model="numpy", **options)(function)
         except RuntimeError:  # numba's, if it finds no folder for its files
             loop = njit(error_model="numpy", **options)(function)
+            _STOPPED.kept = False
         return loop
 
     return make
@@ -57,6 +66,59 @@ def part(*, allocates: bool = False, **options: Any) -> Callable[[Function], Fun
 
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+
+
+class _Stopped(Listener):  # type: ignore[misc]
+    """The time in which loops are compiled or loaded from disk, which no clock counts.
+
+    Attributes
+    ----------
+    thread : of each Python thread ``depth``, how many loops within loops are being compiled;
+        ``since``, when that began; ``seconds``, spent so far.
+    compiled : seconds spent so far in all Python threads; zero if all loops were on disk.
+    kept : whether loops are stored on disk.
+    """
+
+    def __init__(self) -> None:
+        self.thread = threading.local()
+        self.announced, self.compiled, self.kept = False, 0.0, True
+
+    def on_start(self, event: Any) -> None:
+        """A loop is compiled, or the first of several is loaded."""
+        if event.kind == _LOADING:
+            depth = getattr(self.thread, "depth", 0)
+            if depth == 0:
+                self.thread.since = time.perf_counter()
+            self.thread.depth = depth + 1
+        elif not self.announced:
+            self.announced = True
+            how_often = "once per installation" if self.kept else "which cannot be stored here"
+            logging.getLogger("cdopt").warning("compiling loops, %s", how_often)
+
+    def on_end(self, event: Any) -> None:
+        """The loop is ready."""
+        if event.kind != _LOADING:
+            return
+        self.thread.depth -= 1
+        if self.thread.depth == 0:
+            spent = time.perf_counter() - self.thread.since
+            self.thread.seconds = getattr(self.thread, "seconds", 0.0) + spent
+            self.compiled += spent if self.announced else 0.0
+
+
+_STOPPED = _Stopped()
+for _kind in (_LOADING, _COMPILING):
+    register(_kind, _STOPPED)
+
+
+def clock() -> float:
+    """Seconds on a clock of this Python thread that stands still while loops are compiled."""
+    return time.perf_counter() - getattr(_STOPPED.thread, "seconds", 0.0)
+
+
+def seconds_compiling() -> float:
+    """Seconds that this process has spent on compiling loops; zero if all were on disk."""
+    return _STOPPED.compiled
 
 
 class _Layer:

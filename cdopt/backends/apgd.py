@@ -23,7 +23,6 @@ depends on the problem alone, added in order.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -33,7 +32,7 @@ import scipy.sparse as sp
 from numba import prange
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt._util.compiled import clock, compiled, part, side_by_side
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
@@ -101,7 +100,7 @@ class APGD(NativeBackend):
             csr_parts(sp.csr_array(step.spread.T)),
             np.where(step.diagonal > 0.0, starting_forces(data, start), 0.0),
         )
-        prepared = time.perf_counter()
+        prepared = clock()
         with threads_for(data.nc) as threads:
             met = descent.minimise(
                 self.accuracy,
@@ -111,7 +110,7 @@ class APGD(NativeBackend):
             )
         status = "solved" if met else "stopped"
         report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
-        solved = time.perf_counter()
+        solved = clock()
         forces = step.force * descent.forces
         return Outcome(
             Iterate(data.velocity(forces), forces),
@@ -427,11 +426,11 @@ def _accelerate(
 
     ``threads`` is None where all chunks are of one thread: the loop is then compiled without
     loops in threads. ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the
-    extrapolated point z, H f and H z; ``trial`` (3, nc) is room for the trial point, ``sums``
-    (chunks, 8) for the sums of each chunk; ``scalars`` θ, the Lipschitz estimate L, the least residual so far and
-    the floor of L; ``best`` the forces of that residual; ``y`` is room for the intermediate
-    vector. ``trace`` receives the natural residual of each iterate; the loop ends early when it is
-    within ``tolerance``. Returns the number of steps.
+    extrapolated point z, H f and H z; ``trial`` (3, nc) and ``sums`` (chunks, 8) are room for the
+    trial point and for the sums of each chunk. ``scalars`` are θ, the Lipschitz estimate L, the
+    least residual so far and the floor of L; ``best`` the forces of that residual; ``y`` is room
+    for the intermediate vector. ``trace`` receives the natural residual of each iterate; the loop
+    ends early when it is within ``tolerance``. Returns the number of steps.
 
     A step passes three times over its data: over the contacts to take over the last trial point
     x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over

@@ -23,7 +23,6 @@ A rigid step is solved by the augmented Lagrangian of ``rigid_multipliers``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -31,6 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt.backends import rigid_multipliers
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
@@ -101,12 +101,12 @@ class AugmentedLagrangian(NativeBackend):
             return solve_network(data, start, report, deadline, self._rigid)
         scaled = data.scaled()
         state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
-        prepared = time.perf_counter()
+        prepared = clock()
         with threads_for(data.nc) as threads:
             met = self._outer(state, report, deadline)
         status = "solved" if met else "stopped"
         report(f"{status} after {state.steps}: residual {state.worst:.2e}")
-        solved = time.perf_counter()
+        solved = clock()
         u = np.array(data.prescribed_u)
         u[scaled.used] = state.u / scaled.unit
         residuals = [np.array(state.residuals)]

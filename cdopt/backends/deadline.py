@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+
+from cdopt._util.compiled import clock
 
 TIME_LIMIT = "time limit"  # the status of a run that its limit ended
 
@@ -14,7 +15,7 @@ class Deadline:
 
     Attributes
     ----------
-    at : seconds on the clock of ``time.perf_counter``; infinite for none.
+    at : seconds on the clock of ``cdopt._util.compiled.clock``; infinite for none.
     """
 
     at: float = float("inf")
@@ -22,12 +23,12 @@ class Deadline:
     @staticmethod
     def after(seconds: float | None) -> Deadline:
         """So many seconds from now; None for none."""
-        return Deadline() if seconds is None else Deadline(time.perf_counter() + seconds)
+        return Deadline() if seconds is None else Deadline(clock() + seconds)
 
     @property
     def left(self) -> float:
         """Seconds left, zero once it has passed; infinite without a limit."""
-        return max(self.at - time.perf_counter(), 0.0)
+        return max(self.at - clock(), 0.0)
 
     @property
     def time_limit(self) -> float | None:
@@ -37,7 +38,7 @@ class Deadline:
     @property
     def passed(self) -> bool:
         """Whether no time is left."""
-        return time.perf_counter() >= self.at
+        return clock() >= self.at
 
 
 NEVER = Deadline()

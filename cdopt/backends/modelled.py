@@ -7,7 +7,6 @@ each solver works on data of its own.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import cvxpy as cp
 import cvxpy.settings as keys
 
 from cdopt._util import checks
+from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.backends import registry, warm
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
@@ -233,12 +233,12 @@ def run_compiled(
     """
     deadline, timings = Deadline.after(time_limit), dict[str, float]()
     limited = "" if time_limit is None else limited_by(name)
-    stage, started = "compile", time.perf_counter()
+    stage, started = "compile", clock()
     try:
         with POSING:
             compiled = compiled_for(posed.problem, name, compile_options)
             prepared = prepare(compiled)
-        timings[stage] = time.perf_counter() - started
+        timings[stage] = clock() - started
         if deadline.passed:
             return RunResult(
                 TIME_LIMIT,
@@ -252,19 +252,19 @@ def run_compiled(
         options = dict(settings)
         if time_limit is not None:
             options |= time_limit_for(name, settings, deadline.left)
-        stage, started = "solve", time.perf_counter()
+        stage, started = "solve", clock()
         raw = call(compiled, prepared, options)
-        timings[stage] = time.perf_counter() - started
-        stage, started = "read", time.perf_counter()
+        timings[stage] = clock() - started
+        stage, started = "read", clock()
         with POSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
             result = compiled[1].invert(raw, compiled[2])
             iterate = _read_back(posed, result)
-        timings[stage] = time.perf_counter() - started
+        timings[stage] = clock() - started
     except InvalidInput:
         raise
     except FOREIGN_ERRORS as error:
-        timings[stage] = time.perf_counter() - started
+        timings[stage] = clock() - started
         status = f"{type(error).__name__}: {error}"
         return RunResult(
             status, "failed", None, timings, raw=error, settings=settings, limited=limited

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
@@ -55,7 +55,7 @@ class Outcome:
     iterate : motion and forces in physical units.
     met : whether its stopping test was met.
     iterations : spent.
-    prepared : when the set-up had ended, on the clock of ``time.perf_counter``.
+    prepared : when the set-up had ended, on the clock of ``cdopt._util.compiled.clock``.
     solved : when the iteration had ended, on the same clock.
     residuals : of the stopping test, in pieces.
     how : the methods used and what they cost.
@@ -143,7 +143,7 @@ class NativeBackend(ABC):
             if verbose:
                 print(f"{self.name}: {text}")
 
-        started = time.perf_counter()
+        started = clock()
         raw: Any = None
         with np.errstate(all="ignore"):
             if deadline.passed:
@@ -164,7 +164,7 @@ class NativeBackend(ABC):
             timings={
                 "compile": outcome.prepared - started,
                 "solve": outcome.solved - outcome.prepared,
-                "read": time.perf_counter() - outcome.solved,
+                "read": clock() - outcome.solved,
             },
             iterations=outcome.iterations,
             raw=raw,
@@ -185,7 +185,7 @@ class NativeBackend(ABC):
 def _without_forces(data: ProblemData, started: float, status: str, claim: Claim) -> Outcome:
     """No forces, and the motion without them."""
     iterate = Iterate(data.free_motion, np.zeros(data.nc))
-    return Outcome(iterate, False, 0, started, time.perf_counter(), status=status, claim=claim)
+    return Outcome(iterate, False, 0, started, clock(), status=status, claim=claim)
 
 
 def starting_forces(data: ProblemData, start: WarmStart | None) -> FloatArray:

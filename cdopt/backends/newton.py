@@ -9,7 +9,6 @@ reach the accuracy.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt.backends import interior_point, potential_newton, rigid_multipliers
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import (
@@ -94,10 +94,10 @@ def solve_network(
     forces = None
     if start is not None and problem.law is None:
         forces = starting_forces(data, start)
-    prepared = time.perf_counter()
+    prepared = clock()
     with threads_for(net.nc, net.m) as threads:
         run = iterate(problem, forces, problem.scaled_motion(start), deadline)
-    solved = time.perf_counter()
+    solved = clock()
     least = min(run.history, default=0.0)
     report(f"{run.steps} steps, {net.statistics}, residual {least:.1e}")
     return Outcome(

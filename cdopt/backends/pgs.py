@@ -38,7 +38,6 @@ threads. The pyramid has 12 colours, as many as a sphere has neighbours.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,7 +47,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt._util.compiled import clock, compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr_parts, larger
@@ -135,10 +134,10 @@ class PGS(NativeBackend):
             order, edges = self._visits(data), np.zeros(1, dtype=np.uint32)
         step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
-        prepared = time.perf_counter()
+        prepared = clock()
         with threads_for(data.nc) as threads:
             run = self._sweep(step, edges, forces, report, deadline)
-        solved = time.perf_counter()
+        solved = clock()
         forces = np.zeros(data.nc)
         forces[order] = step.force * run.forces
         return Outcome(
@@ -274,8 +273,8 @@ def _greedy(
     """The first colour that suits each contact; ``_COLOURS`` where none is left.
 
     ``block`` (m,) is the body of each entry of y; ``read`` and ``written`` (bodies, 64) are all
-    false, and tell afterwards which colours each body has met. Contacts of one colour write no body that
-    another of them reads or writes. Returns the number of colours.
+    false, and tell afterwards which colours each body has met. Contacts of one colour write no
+    body that another of them reads or writes. Returns the number of colours.
     """
     pointers, columns, _ = rows
     out_pointers, out_columns, _ = spread

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -20,6 +22,7 @@ from cdopt.cli import (
     show,
     simulate,
     solve,
+    warmup,
 )
 
 app = typer.Typer(
@@ -42,6 +45,7 @@ for command, text in (
     (backends.backends, backends.HELP),
     (problems.problems, problems.HELP),
     (scenes.scenes, scenes.HELP),
+    (warmup.warmup, warmup.HELP),
 ):
     app.command(help=text, short_help=command.__doc__)(command)
 
@@ -52,8 +56,17 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit()
 
 
+def _report_compiling() -> None:
+    """Say how long loops were compiled, which no time that was printed counts."""
+    if "cdopt._util.compiled" in sys.modules:
+        seconds = sys.modules["cdopt._util.compiled"].seconds_compiling()
+        if seconds and logging.getLogger("cdopt").isEnabledFor(logging.WARNING):
+            typer.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
+
+
 @app.callback()
 def main(
+    context: typer.Context,
     show_version: Annotated[
         bool,
         typer.Option(
@@ -62,3 +75,4 @@ def main(
     ] = False,
 ) -> None:
     """Rigid-body contact posed as convex optimisation: solve, compare, certify."""
+    context.call_on_close(_report_compiling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Any
 
 import typer
@@ -28,7 +29,18 @@ SceneName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+
+def _log_errors_only(quiet: bool) -> bool:
+    if quiet:
+        logging.getLogger("cdopt").setLevel(logging.ERROR)
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr."),
+]
 Picture = Annotated[
     str | None,
     typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),

@@ -7,7 +7,6 @@ a setting; by default, unlike the paper, their angular momentum is kept.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.backends.osqp_session import at_work
@@ -153,19 +153,19 @@ class ClassicSteps(_ContactDynamics):
         ------
         SolveFailed : no iterate, or a step proven infeasible.
         """
-        clock = [time.perf_counter()]
+        times = [clock()]
         problem = self._step(run, state, contacts)
-        clock.append(time.perf_counter())
+        times.append(clock())
         solution = self._solve(run, "f", ClassicCD(problem), self._first(run, self._solver))
         motion, forces = answer(solution)
-        clock.append(time.perf_counter())
+        times.append(clock())
         self._remember(run, contacts, f=forces)
         return StepTaken(
             state=self._ended(run, state, motion),
             forces={"f": forces},
-            stages={"classic": stage(solution, clock[2] - clock[1])},
+            stages={"classic": stage(solution, times[2] - times[1])},
             measures={},
-            seconds_assemble=clock[1] - clock[0],
+            seconds_assemble=times[1] - times[0],
             solution=solution,
         )
 
@@ -217,19 +217,19 @@ class CompatibleSteps(_ContactDynamics):
         ------
         SolveFailed : no iterate, or a step proven infeasible.
         """
-        clock = [time.perf_counter()]
+        times = [clock()]
         problem = self._step(run, state, contacts)
-        clock.append(time.perf_counter())
+        times.append(clock())
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
         backend = self._first(run, resolve(self.classic_backend))
         first = self._solve(run, "f_classic", both.classic_cd, backend)
         motion, classic = answer(first)
-        clock.append(time.perf_counter())
+        times.append(clock())
         second = None
         if first.f is not None:
             second = self._solve(run, "f", both, resolve(self.backend), classic=first)
         forces = np.full(contacts.nc, np.nan) if second is None or second.f is None else second.f
-        clock.append(time.perf_counter())
+        times.append(clock())
         self._remember(run, contacts, f=forces, f_classic=classic)
         closed = {} if second is None else second.provenance["closed"]
         keys = ("contacts", "tol", "projected")
@@ -237,14 +237,14 @@ class CompatibleSteps(_ContactDynamics):
             state=self._ended(run, state, motion),
             forces={"f": forces, "f_classic": classic},
             stages={
-                "classic": stage(first, clock[2] - clock[1]),
-                "forces": stage(second, clock[3] - clock[2]),
+                "classic": stage(first, times[2] - times[1]),
+                "forces": stage(second, times[3] - times[2]),
             },
             measures={
                 name: float(closed.get(key, np.nan))
                 for name, key in zip(self.measures, keys, strict=True)
             },
-            seconds_assemble=clock[1] - clock[0],
+            seconds_assemble=times[1] - times[0],
             solution=second or first,
         )
 

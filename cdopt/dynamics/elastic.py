@@ -7,7 +7,6 @@ has neither inertia nor damping.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cdopt._util import checks
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
 from cdopt.collision import VerletList, detect, move
@@ -140,11 +140,11 @@ class VariationalSteps(_ElasticSteps):
         if self.path == "cvxpy":
             return self._linearise(run, state, steps)
         spheres, accept = stepper(run), max(self.tol, TOLERANCE)
-        started = time.perf_counter()
+        started = clock()
         direct, split = self.solver == "direct", SPLITS[self.damping]
         scheme = Scheme(run.dt, self.alpha, split, self.tol, _LIMIT, direct, accept, run.strict)
         ended = spheres.variational(state, steps, scheme)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
         return _taken(ended.state, contacts, stage, ended.done, failure)
@@ -152,7 +152,7 @@ class VariationalSteps(_ElasticSteps):
     def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
         work, neighbours = self._linearised(run)
-        started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
+        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
         ok = claimed = True
         evidence: object = None
         while done < steps:
@@ -172,7 +172,7 @@ class VariationalSteps(_ElasticSteps):
                 break
             state, done, passes = taken.state, done + 1, passes + taken.passes
             worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
-        stage = Stage(worst, ok, claimed, passes, time.perf_counter() - started, "")
+        stage = Stage(worst, ok, claimed, passes, clock() - started, "")
         contacts = contact_state(run.scene, state, neighbours)
         return _taken(state, contacts, stage, done, failure, evidence if failure else None)
 
@@ -279,7 +279,7 @@ class QuasiStaticSteps(_ElasticSteps):
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many equilibria."""
         scene, neighbours, accept = run.scene, self._neighbours(run), max(self.tol, TOLERANCE)
-        started, worst, passes, done, failure = time.perf_counter(), 0.0, 0, 0, ""
+        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
         cause: SolveFailed | None = None
         while done < steps:
             prescribed = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
@@ -303,7 +303,7 @@ class QuasiStaticSteps(_ElasticSteps):
                 break
             state, done = rest.state, done + 1
             worst, passes = max(worst, residual), passes + rest.passes
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         stage = Stage(worst, worst <= accept, True, passes, seconds, "")
         contacts = contact_state(scene, state, neighbours)
         return _taken(state, contacts, stage, done, failure, cause)

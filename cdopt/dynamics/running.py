@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cdopt._util.compiled import clock
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, VerletList, detect, safe_margins
@@ -198,11 +198,11 @@ class Simulation:
     def _record(self, k: int, state: State, row: list[float], frame: Frame | None) -> None:
         """Record a step, and save it if it is time to; a Ctrl-C waits."""
         with _uninterrupted():
-            started = time.perf_counter()
+            started = clock()
             self._store.add(row, frame)
             self._last = Checkpoint(k, state, dict(self.run.memory))
             self._store.commit(self._last)
-            self._output = time.perf_counter() - started
+            self._output = clock() - started
 
     def _take(self, method: Method, k: int, state: State, contacts: Contacts) -> StepTaken:
         """One step; one that fails is recorded before anything is raised."""
@@ -238,10 +238,10 @@ class Simulation:
 
     def _detect(self, state: State) -> tuple[Contacts, float]:
         """Contacts for a step from this state, and how long it took."""
-        started = time.perf_counter()
+        started = clock()
         margin = safe_margins(self.run.scene, state, self.run.dt)
         contacts = detect(self.run.scene, state, margin, self._neighbours)
-        return contacts, time.perf_counter() - started
+        return contacts, clock() - started
 
     # --- what is recorded --------------------------------------------------------------
 

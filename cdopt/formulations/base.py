@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import time
 from abc import ABC, abstractmethod
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt.backends import watched
 from cdopt.backends.base import Backend, ProblemClass, RunResult
@@ -198,7 +198,7 @@ class Formulation(ABC):
         if time_limit is not None:
             time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         watched.ready(chosen, self, time_limit)
-        started = time.perf_counter()
+        started = clock()
         result, certificate = solve_certified(chosen, self, start, verbose, time_limit, tol)
         warm = start is not None
         solution = self._solution(chosen, result, certificate, tol, warm, started, time_limit)
@@ -226,7 +226,7 @@ class Formulation(ABC):
         iterate = solution.iterate
         start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
         tol = checks.scalar("tol", tol, above=0.0)
-        started = time.perf_counter()
+        started = clock()
         result, certificate = solve_certified(newton, self, start, False, None, tol)
         better = self._solution(newton, result, certificate, tol, True, started)
         before = np.inf if solution.certificate is None else solution.certificate.worst
@@ -275,7 +275,7 @@ class Formulation(ABC):
         time_limit: float | None = None,
     ) -> StepSolution:
         """The result as a solution with its certificate."""
-        certifying = time.perf_counter() - started - sum(result.timings.values())
+        certifying = clock() - started - sum(result.timings.values())
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
         claimed = result.claim == "solved"
         iterate = result.iterate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -336,10 +336,10 @@ def ensemble(
         checks.whole(name, value, 1)
     checks.whole("seed", seed, 0)
     skipped = draws // 2 if warm_up is None else checks.whole("warm_up", warm_up, 0)
-    times = [time.perf_counter()]
+    times = [clock()]
     report = problem if isinstance(problem, Indeterminacy) else indeterminacy(problem, contacts=[])
     parts = tuple(polytopes(report))
-    times.append(time.perf_counter())
+    times.append(clock())
     # where every force is determined, one draw of one chain
     samples = np.empty((chains if parts else 1, draws if parts else 1, report.nc))
     samples[:] = report.force
@@ -350,12 +350,12 @@ def ensemble(
             done = partial(_tell, tell, k * chains, len(parts) * chains)
             walked = _walked(part, generators, draws, thin, skipped, done)
             samples[:, :, part.contacts] = part.unit * walked
-    times.append(time.perf_counter())
+    times.append(clock())
     rhat = np.ones(report.nc)
     bulk, tail = np.full((2, report.nc), np.inf)
     for contact in np.concatenate([np.zeros(0, int), *(part.contacts for part in parts)]):
         rhat[contact], bulk[contact], tail[contact] = mixing(samples[:, :, contact])
-    times.append(time.perf_counter())
+    times.append(clock())
     return Ensemble(
         report=report,
         samples=read_only(samples),

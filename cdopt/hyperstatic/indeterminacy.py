@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
@@ -382,23 +382,23 @@ def indeterminacy(
     if time_limit is not None:
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
-    times = [time.perf_counter()]
+    times = [clock()]
     first = _certified(problem, classic, deadline)
-    times.append(time.perf_counter())
+    times.append(clock())
     network = problem.network(first)
     forces = _admissible(problem, first, network, deadline)
-    times.append(time.perf_counter())
+    times.append(clock())
     parts, unit, floor = _parts_of(problem, first, network, tol)
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
-    times.append(time.perf_counter())
+    times.append(clock())
     networks = free_networks(parts, verdict, forces, unit)
     asked = _asked(contacts, ~verdict.tight)
     mask = np.zeros(step.nc, dtype=bool)
     mask[asked] = True
     with progress_bar(progress, "forces bounded") as update:
         bounds = bounds_of(networks, forces, mask, jobs, update, deadline)
-    times.append(time.perf_counter())
+    times.append(clock())
     return Indeterminacy(
         **vars(verdict),
         **vars(bounds),

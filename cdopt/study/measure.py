@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt import bank
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.backends import Backend
 from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
@@ -236,9 +236,9 @@ class _Question:
         """One solve, and its times."""
         # a copy, which has no cached properties of an earlier solve
         copy = replace(self, problem=self.problem.in_order(np.arange(self.problem.nc)))
-        began = time.perf_counter()
+        began = clock()
         solution = copy.state().solve(backend, tol=tol, warm_start=start, check=False)
-        return solution, _times(solution, time.perf_counter() - began)
+        return solution, _times(solution, clock() - began)
 
 
 def _times(solution: StepSolution, total: float) -> Times:

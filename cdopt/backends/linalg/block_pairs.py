@@ -28,6 +28,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt.backends.linalg.iteration import IterationStatistics
+from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
 _SPHERE = 3  # dofs
@@ -87,8 +88,8 @@ class PairSystem:
             second=np.empty_like(pairs.second),
             rows=np.empty_like(pairs.rows),
         )
-        chunks = pairs.start.size - 1
-        self._sums = np.empty(chunks) if chunks > 1 else None
+        self._sums = np.empty(pairs.start.size - 1)
+        self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
         self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
         self.diagonal = mass_diagonal.reshape(count, size) + shift
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
@@ -102,8 +103,8 @@ class PairSystem:
         x, room = np.zeros((count, size)), np.zeros((3, count + 1, size))
         system = self.active, self.diagonal, self.blocks, self.inverse
         vectors = rhs.reshape(count, size).copy(), x, room
-        arguments = (*system, *vectors, self._sums, tol, most, self.shape)
-        if self._sums is None:
+        arguments = (self._threads, *system, *vectors, self._sums, tol, most, self.shape)
+        if self._threads is None:
             spent = _conjugate_gradients(*arguments)
         else:
             spent = side_by_side(_conjugate_gradients, *arguments)
@@ -112,9 +113,10 @@ class PairSystem:
         return x.ravel()
 
     def _call(self, alone: Loop, together: Loop, *arguments: Any) -> None:
-        """A loop over the only chunk, or over all chunks in threads."""
-        if self._sums is None:
-            alone(0, *arguments)
+        """A loop over chunk after chunk, or over all of them in threads."""
+        if self._threads is None:
+            for c in range(self._sums.size):
+                alone(c, *arguments)
         else:
             side_by_side(together, self._sums, *arguments)
 
@@ -182,8 +184,8 @@ def _chunk_starts(degree: IntArray) -> IntArray:
 
 # --- compiled loops ----------------------------------------------------------------------
 #
-# Loops over one chunk c, and loops over all chunks in threads, which take as long again to compile and
-# are used, and compiled, only where there are several.
+# Loops over one chunk c, and over all chunks in threads, which take as long again to compile and
+# are compiled only for problems large enough for several threads.
 
 
 @part()
@@ -389,10 +391,9 @@ def _multiply(
     p: FloatArray,
     out: FloatArray,
     shape: Shape,
-) -> float:
+) -> None:
     for c in prange(sums.size):
         sums[c] = _multiply_chunk(np.int64(c), pairs, diagonal, blocks, p, out, shape)
-    return _total(sums)
 
 
 @part(parallel=True)
@@ -404,10 +405,9 @@ def _multiply_of_three(
     p: FloatArray,
     out: FloatArray,
     shape: Shape,
-) -> float:
+) -> None:
     for c in prange(sums.size):
         sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, diagonal, blocks, p, out, shape)
-    return _total(sums)
 
 
 @part(parallel=True)
@@ -422,10 +422,9 @@ def _advance(
     r: FloatArray,
     z: FloatArray,
     shape: Shape,
-) -> float:
+) -> None:
     for c in prange(sums.size):
         sums[c] = _advance_chunk(np.int64(c), alpha, start, inverse, p, image, x, r, z, shape)
-    return _total(sums)
 
 
 @part(parallel=True)
@@ -438,6 +437,7 @@ def _redirect(
 
 @compiled()
 def _conjugate_gradients(
+    threads: bool | None,
     pairs: BlockPairs,
     diagonal: FloatArray,
     blocks: FloatArray,
@@ -445,7 +445,7 @@ def _conjugate_gradients(
     r: FloatArray,
     x: FloatArray,
     room: FloatArray,
-    sums: FloatArray | None,
+    sums: FloatArray,
     tol: float,
     limit: int,
     shape: Shape,
@@ -454,32 +454,39 @@ def _conjugate_gradients(
 
     Ends where rᵀz has fallen by ``tol``², or where the curvature along a direction is lost to
     round-off. ``room`` (3, blocks + 1, size) is zero; its last block stands for the fixed world.
-    ``sums`` (chunks,) is room too, and None where there is one chunk.
+    ``sums`` (chunks,) is room too. ``threads`` is None where one thread goes from chunk to chunk.
     """
     p, image, z = room[0], room[1], room[2]
     alpha, rz, target = 0.0, 0.0, 0.0
     for iteration in range(limit + 1):
-        if sums is None:  # decided while compiling, and so is the size of blocks
-            following = _advance_chunk(0, alpha, pairs.start, inverse, p, image, x, r, z, shape)
+        if threads is None:  # decided while compiling, and so is the size of blocks
+            for c in range(sums.size):
+                vectors = p, image, x, r, z
+                sums[c] = _advance_chunk(c, alpha, pairs.start, inverse, *vectors, shape)
         else:
-            following = _advance(sums, alpha, pairs.start, inverse, p, image, x, r, z, shape)
+            _advance(sums, alpha, pairs.start, inverse, p, image, x, r, z, shape)
+        following = _total(sums)
         beta, rz = following / rz if iteration > 0 else 0.0, following
         if iteration == 0:
             target = rz * tol * tol
         if iteration == limit or not rz > target:
             return iteration
-        if sums is None:
-            _redirect_chunk(0, beta, pairs.start, z, p, shape)
-            if len(shape) == _SPHERE:
-                curvature = _multiply_chunk_of_three(0, pairs, diagonal, blocks, p, image, shape)
-            else:
-                curvature = _multiply_chunk(0, pairs, diagonal, blocks, p, image, shape)
+        system = pairs, diagonal, blocks, p, image, shape
+        if threads is None:
+            for c in range(sums.size):
+                _redirect_chunk(c, beta, pairs.start, z, p, shape)
+            for c in range(sums.size):
+                if len(shape) == _SPHERE:
+                    sums[c] = _multiply_chunk_of_three(c, *system)
+                else:
+                    sums[c] = _multiply_chunk(c, *system)
         else:
             _redirect(sums, beta, pairs.start, z, p, shape)
             if len(shape) == _SPHERE:
-                curvature = _multiply_of_three(sums, pairs, diagonal, blocks, p, image, shape)
+                _multiply_of_three(sums, *system)
             else:
-                curvature = _multiply(sums, pairs, diagonal, blocks, p, image, shape)
+                _multiply(sums, *system)
+        curvature = _total(sums)
         if not curvature > 0.0:
             return iteration
         alpha = rz / curvature
