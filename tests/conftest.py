@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import cdopt
+from cdopt.cli.warmup import compile_all
+
+KEY = "cdopt/compiled"  # in pytest's cache: the date of the source that was compiled last
 
 settings.register_profile("default", deadline=None)  # timing never decides a test
 settings.register_profile("ci", deadline=None, derandomize=True)  # the same examples every time
@@ -17,6 +21,18 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes that share the cores: waiting threads cost all
     threadpool_limits(limits=1, user_api="blas")
+
+
+def pytest_configure(config) -> None:
+    """With ``-n``, compile all loops first: each worker would compile the same ones."""
+    sources = Path(cdopt.__file__).parent.rglob("*.py")
+    newest = max(source.stat().st_mtime for source in sources)
+    if not getattr(config.option, "numprocesses", None) or newest == config.cache.get(KEY, None):
+        return
+    for _ in compile_all():
+        pass
+    config.cache.set(KEY, newest)
+
 
 WEIGHT = 10.0
 DT = 1e-3

@@ -267,7 +267,7 @@ def _multiply(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> Non
         _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
 
 
-@compiled()
+@part()
 def _proximal(z: float, a: float, s: float) -> float:
     """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0: the minimiser of ½(x − z)² + e(x).
 
