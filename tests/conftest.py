@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import cdopt
-from cdopt.cli.warmup import compile_all
+from cdopt.study.warmup import compile_all
 
 KEY = "cdopt/compiled"  # in pytest's cache: the date of the source that was compiled last
+
+logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)  # on stderr if compiled anew
 
 settings.register_profile("default", deadline=None)  # timing never decides a test
 settings.register_profile("ci", deadline=None, derandomize=True)  # the same examples every time

@@ -33,6 +33,7 @@ from cdopt._util.errors import Unsupported
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
+LOGGER = logging.getLogger("cdopt.compiling")
 _LOADING, _COMPILING = "numba:compiler_lock", "numba:compile"  # numba's events
 
 
@@ -74,7 +75,8 @@ class _Stopped(Listener):  # type: ignore[misc]
     Attributes
     ----------
     thread : of each Python thread ``depth``, how many loops within loops are being compiled;
-        ``since``, when that began; ``seconds``, spent so far.
+        ``since``, when that began; ``compiles``, whether not all were on disk; ``seconds``, spent
+        so far.
     compiled : seconds spent so far in all Python threads; zero if all loops were on disk.
     kept : whether loops are stored on disk.
     """
@@ -90,10 +92,12 @@ class _Stopped(Listener):  # type: ignore[misc]
             if depth == 0:
                 self.thread.since = time.perf_counter()
             self.thread.depth = depth + 1
-        elif not self.announced:
+            return
+        self.thread.compiles = True
+        if not self.announced:
             self.announced = True
             how_often = "once per installation" if self.kept else "which cannot be stored here"
-            logging.getLogger("cdopt").warning("compiling loops, %s", how_often)
+            LOGGER.warning("compiling loops, %s", how_often)
 
     def on_end(self, event: Any) -> None:
         """The loop is ready."""
@@ -103,7 +107,9 @@ class _Stopped(Listener):  # type: ignore[misc]
         if self.thread.depth == 0:
             spent = time.perf_counter() - self.thread.since
             self.thread.seconds = getattr(self.thread, "seconds", 0.0) + spent
-            self.compiled += spent if self.announced else 0.0
+            if getattr(self.thread, "compiles", False):
+                self.compiled += spent
+            self.thread.compiles = False
 
 
 _STOPPED = _Stopped()

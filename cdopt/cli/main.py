@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated
 
@@ -56,12 +57,17 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit()
 
 
-def _report_compiling() -> None:
-    """Say how long loops were compiled, which no time that was printed counts."""
-    if "cdopt._util.compiled" in sys.modules:
-        seconds = sys.modules["cdopt._util.compiled"].seconds_compiling()
-        if seconds and logging.getLogger("cdopt").isEnabledFor(logging.WARNING):
-            typer.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
+def _seconds_compiling() -> float:
+    """Seconds that this process has spent on compiling loops."""
+    compiled = sys.modules.get("cdopt._util.compiled")
+    return compiled.seconds_compiling() if compiled else 0.0
+
+
+def _report_compiling(before: float) -> None:
+    """Say how long loops were compiled since then, which no time that was printed counts."""
+    seconds = _seconds_compiling() - before
+    if seconds and logging.getLogger("cdopt.compiling").isEnabledFor(logging.WARNING):
+        typer.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
 
 
 @app.callback()
@@ -75,4 +81,4 @@ def main(
     ] = False,
 ) -> None:
     """Rigid-body contact posed as convex optimisation: solve, compare, certify."""
-    context.call_on_close(_report_compiling)
+    context.call_on_close(partial(_report_compiling, _seconds_compiling()))

@@ -33,7 +33,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.
 
 def _log_errors_only(quiet: bool) -> bool:
     if quiet:
-        logging.getLogger("cdopt").setLevel(logging.ERROR)
+        logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)
     return quiet
 
 

@@ -7,7 +7,7 @@ import sys
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
-from cdopt.cli.warmup import SHARES
+from cdopt.study.warmup import SHARES
 
 
 def test_every_loop_is_compiled() -> None:

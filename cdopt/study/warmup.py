@@ -1,0 +1,106 @@
+"""Small problems that need every compiled loop, to compile them before they are used."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import cdopt
+from cdopt._util.compiled import LOGGER, seconds_compiling
+from cdopt.backends.linalg.factorisation import UpperPattern
+from cdopt.backends.linalg.network import network
+from cdopt.backends.threads import SERIAL, threads_for
+from cdopt.dynamics.elastic import SOLVERS
+
+_BEAM: dict[str, Any] = {
+    "M": np.eye(2),
+    "B": [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]],
+    "phi": np.zeros(3),
+    "v": np.zeros(2),
+    "F_ext": [-10.0, 0.0],
+    "dt": 1e-3,
+}
+
+
+def compile_all(processes: int | None = None) -> Iterator[tuple[str, float]]:
+    """Compile in so many processes; each share's name and seconds, as they end."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+        pending = {pool.submit(_compile, name): name for name in SHARES}
+        for done in as_completed(pending):
+            yield pending[done], done.result()
+
+
+def _compile(name: str) -> float:
+    """Compile a share in this process; seconds."""
+    LOGGER.setLevel(logging.ERROR)
+    before = seconds_compiling()
+    SHARES[name]()
+    return seconds_compiling() - before
+
+
+# --- what is compiled, the longest first -------------------------------------------------
+
+
+def _spheres() -> None:
+    scene = cdopt.scene.load("elastic-impact")
+    for solver in SOLVERS:
+        cdopt.simulate(scene, dt=1e-5, duration=2e-3, method="variational", solver=solver)
+    cdopt.simulate(scene, dt=1e-5, duration=2e-5, method="velocity-verlet")
+
+
+def _faces() -> None:
+    wall = cdopt.scene.brick_wall(2, 2)
+    cdopt.collision.detect(wall, wall.initial)
+
+
+def _systems(size: int) -> None:
+    """Systems of bodies with ``size`` dofs in a row: dense, iterated in threads or not, sparse."""
+    for bodies in (8, 600):  # 600 are enough for two chunks
+        pairs = sp.diags_array([np.ones(bodies), -np.ones(bodies - 1)], offsets=[0, -1])
+        B, m = sp.csr_array(sp.kron(pairs, np.ones((1, size)))), bodies * size
+        net = network(B, np.repeat(np.arange(bodies), size), sp.csr_array(sp.eye_array(m)))
+        for contacts in (SERIAL, SERIAL + 1):
+            with threads_for(contacts):
+                net.system(np.ones(bodies)).solve(np.ones(m), 1e-2)
+        UpperPattern(B, net.mass).filled(np.ones(bodies), 0.0)  # of PARDISO, where it is installed
+
+
+def _steps() -> None:
+    beam = cdopt.ContactStep(**_BEAM)
+    for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
+        cdopt.ClassicCD(beam).solve(name)
+    cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
+    cdopt.ensemble(beam, draws=4)
+
+
+def _large_steps() -> None:
+    nc = SERIAL + 1
+    step = cdopt.ContactStep(
+        M=sp.eye_array(nc),
+        B=sp.csr_array(sp.eye_array(nc)),
+        phi=np.zeros(nc),
+        v=np.zeros(nc),
+        F_ext=-np.ones(nc),
+        dt=1e-3,
+    )
+    cdopt.ClassicCD(step).solve("apgd", max_iterations=2, check=False)
+    cdopt.ClassicCD(step).solve("pgs", order="coloured", max_sweeps=2, check=False)
+
+
+SHARES: dict[str, Callable[[], None]] = {
+    "elastic spheres in time": _spheres,
+    "contacts of faces and edges": _faces,
+    "systems of bodies with six degrees of freedom": partial(_systems, 6),
+    "systems of bodies with three": partial(_systems, 3),
+    "solvers": _steps,
+    "solvers of large problems": _large_steps,
+}
