@@ -176,7 +176,7 @@ def test_discrete_elements_drop_the_pile_and_share_no_solver(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_floor_carries_the_pile(made: Report) -> None:
-    (row,) = rows_of(made, "weight on the floor [mg]")
+    (row,) = rows_of(made, "weight on the floor [m g]")
     free = sum(k * k for k in range(1, N))
     assert row.ours == pytest.approx(free, rel=1e-9)
     assert rows_of(made, "spheres")[0].ours == free + N * N
@@ -200,7 +200,7 @@ def test_the_papers_pile(tmp_path: Path) -> None:
     assert by_name["contacts at rest"] == 14440
     paper = {"Hooke": (4.3970, 9784), "Hertz": (4.5213, 9840), "two species": (7.1747, 10253)}
     for title, (largest, count) in paper.items():
-        assert by_name[f"largest force [mg], {title}"] == pytest.approx(largest, abs=5e-5)
+        assert by_name[f"largest force [m g], {title}"] == pytest.approx(largest, abs=5e-5)
         assert by_name[f"contacts that carry force, {title}"] == count
         words = f"compatible forces, worst of 14,440, against the elastic reference, {title}"
         assert by_name[words] <= 1e-6
@@ -221,7 +221,7 @@ def test_the_command_draws_a_figure_of_kept_runs(made: Report, capsys) -> None:
     assert shown.err.split("\n") == ["figure 11", ""]  # nothing is computed again
     main(command)
     shown = capsys.readouterr()
-    assert "largest force [mg], Hooke" in shown.out
+    assert "largest force [m g], Hooke" in shown.out
     assert "index.html" in shown.out
 
 
