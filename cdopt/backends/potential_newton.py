@@ -33,6 +33,9 @@ _WINDOW, _NO_PROGRESS, _CLOSE = 6, 0.5, 1e4  # round-off reached: steps, gain, o
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
 _REFINABLE, _REFINEMENTS = 1e-5, 4
 _NEARLY = 10.0  # times the residual, to which refined forces are those of the overlaps
+_FACTORISED = 8  # first steps by factors: a wall converges in four, and later steps change little
+_PULLED = 1e-4  # share of the forces that may pull at the start of a solution in few steps
+_UNDERWAY, _ARRIVING = 0.1, 1e-3  # of the first residual, from which few systems are left
 _ALL_NEWTON = 20  # steps allowed below which Newton's method has them all
 
 
@@ -45,13 +48,20 @@ def minimise(
 ) -> IterationResult:
     """Newton's method from ``start``, or from the network that can also pull.
 
-    Where conjugate gradients give up, or Newton's method does not arrive, the interior point
-    takes over, and Newton's method ends what it began.
+    Systems are factorised where that takes few operations, and iterated where it does not. Where
+    conjugate gradients then give up, or Newton's method does not arrive, the interior point takes
+    over, and Newton's method ends what it began.
     """
     net, law = problem.net, law_of(problem)
+    before = net.statistics.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
-    run = _newton(problem, law, first, tol, share, False, deadline)
+    spent = net.statistics.iterations - before
+    soon = spent < net.patience and _hardly_pulls(law, problem.overlap(first))
+    direct = soon and net.cheaply_factorised(spent)
+    if direct:
+        first = _bilateral(problem, law, direct)
+    run = _newton(problem, law, first, tol, share, _FACTORISED if direct else 0, deadline)
     left = limit - run.steps
     if not (run.converged or left <= 0 or not net.factorisable or deadline.passed):
         overlap = np.abs(problem.overlap(first))
@@ -61,7 +71,8 @@ def minimise(
             float(overlap.max(initial=0.0)),
         )
         inside = interior_point.solve(problem, begin, _HANDED_OVER, left, deadline)
-        last = _newton(problem, law, inside.w, tol, left - inside.steps, True, deadline)
+        left -= inside.steps
+        last = _newton(problem, law, inside.w, tol, left, left, deadline)
         steps = run.steps + inside.steps + last.steps
         run = min(run, last, key=lambda candidate: candidate.residual)
         run.steps = steps
@@ -116,10 +127,10 @@ def _newton(
     u: FloatArray,
     tol: float,
     limit: int,
-    direct: bool,
+    factorised: int,
     deadline: Deadline,
 ) -> IterationResult:
-    """Newton's method from u, its systems factorised if ``direct``, else iterated with patience."""
+    """Newton's method from u, systems up to the step ``factorised`` by factors, then iterated."""
     net = problem.net
     net.statistics.methods.append("Newton's method")
     c = problem.overlap(u)
@@ -133,14 +144,20 @@ def _newton(
             return IterationResult(u, f, history[-1], step - 1, history, True)
         if deadline.passed:
             break
+        direct = step <= factorised
+        arriving = history[-1] <= _ARRIVING * history[0]
+        patience = 2 * net.patience if history[-1] <= _UNDERWAY * history[0] else net.patience
         D = _secant(law, c) if cautious else _tangent(law, c)
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
         last = law.power == HOOKE and np.array_equal(D, before)
         forcing, before = _forcing(norms, history[-1], tol, last, loosest), D
-        direction = _direction(net, D, shift * typical, -gradient, forcing, direct)
+        direction = _direction(net, D, shift * typical, -gradient, forcing, direct, patience)
         if direction is None:
             if not direct:
-                break
+                if not arriving or not net.cheaply_factorised(patience):
+                    break
+                factorised = limit
+                continue
             shift *= 100.0
             if shift > _SHIFT_MOST:
                 break
@@ -172,13 +189,19 @@ def _newton(
 
 
 def _direction(
-    net: ContactNetwork, D: FloatArray, shift: float, rhs: FloatArray, tol: float, direct: bool
+    net: ContactNetwork,
+    D: FloatArray,
+    shift: float,
+    rhs: FloatArray,
+    tol: float,
+    direct: bool,
+    patience: int = 0,
 ) -> FloatArray | None:
     """The Newton direction; None where the matrix cannot be factorised, or iterating is dear."""
     try:
         if not direct:
             system = net.system(D, shift)
-            x = system.solve(rhs, tol, net.patience if net.factorisable else None)
+            x = system.solve(rhs, tol, patience or net.patience if net.factorisable else None)
             return None if system.gave_up and net.factorisable else x
         return net.factored(D, shift).solve(rhs, tol)
     except ArithmeticError:
@@ -215,7 +238,7 @@ def _stalled(history: list[float], tol: float) -> bool:
     return stuck and recent[-1] < _CLOSE * tol
 
 
-def _bilateral(problem: NetworkProblem, law: PowerLaw) -> FloatArray:
+def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> FloatArray:
     """Start: the displacement of a linear network of the same stiffness that can also pull.
 
     For other powers each overlap is then of the right order: scaled forces are near one.
@@ -225,9 +248,17 @@ def _bilateral(problem: NetworkProblem, law: PowerLaw) -> FloatArray:
     typical = float(k.mean()) if k.size else 1.0
     pulled = -(problem.load + net.load(k * problem.p))
     try:
+        if direct:
+            return net.factored(k, _GROUND * typical).solve(pulled, _SHARPEST)
         return net.system(k, _GROUND * typical).solve(pulled, 1e-2, net.patience)
     except ArithmeticError:
         return np.zeros(net.m)
+
+
+def _hardly_pulls(law: PowerLaw, c: FloatArray) -> bool:
+    """Whether almost all force of the network that can also pull is pressure: few contacts open."""
+    pulled, pushed = law.force(-c).sum(), law.force(c).sum()
+    return bool(pulled <= _PULLED * pushed)
 
 
 def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:

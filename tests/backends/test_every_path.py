@@ -32,7 +32,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if name == "METIS":
         pytest.importorskip("pymetis")
     if name == "SuperLU":
-        monkeypatch.setattr(factorisation, "_dissection", lambda B, mass, size: None)
+        monkeypatch.setattr(factorisation, "_dissection", lambda graph: None)
     return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
+from cdopt.backends.linalg import ContactNetwork
 
 
 def settled(name: str, **changes) -> tuple[cdopt.bank.BankProblem, cdopt.NoTensionTruss]:
@@ -169,3 +171,18 @@ def test_what_was_used_is_told() -> None:
     large = cdopt.ClassicCD(problem.step).solve("newton").provenance["how"]
     assert large.startswith("interior point, ")
     assert "conjugate gradient iterations" in large
+
+
+def test_walls_are_factorised_and_forces_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = cdopt.scene.brick_wall(10, 10)
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    step = cdopt.collision.step(scene, scene.initial, contacts, 1e-3)
+    truss = cdopt.NoTensionTruss(step.B, -step.F_ext, dof_body=step.dof_body)
+    iterated = truss.solve("newton")
+    monkeypatch.setattr(sys.modules[ContactNetwork.__module__], "_EASY", 1)  # as of a large wall
+    factorised = truss.solve("newton")
+    assert "factorisations" not in iterated.provenance["how"]
+    assert "factorisations" in factorised.provenance["how"]
+    assert factorised.iterations <= iterated.iterations
+    assert factorised.ok
+    np.testing.assert_allclose(factorised.f, iterated.f, atol=1e-8 * iterated.f.max())

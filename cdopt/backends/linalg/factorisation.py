@@ -26,6 +26,8 @@ from cdopt.backends.linalg.iteration import IterationStatistics
 
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
+_SEPARATED = 10.0  # operations for the cube of the widest level, of networks in the plane
+_FAR_ABOVE = 10.0
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
 
 Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
@@ -130,11 +132,13 @@ class Library(Protocol):
 class SuperLU:
     """SciPy's SuperLU on symmetric matrices: no pivots off the diagonal."""
 
-    def __init__(self, B: sp.csr_array, mass: sp.csr_array | None, size: int) -> None:
+    def __init__(
+        self, B: sp.csr_array, mass: sp.csr_array | None, elimination: Elimination
+    ) -> None:
         m = B.shape[1]
         self.B, self.mass = B, sp.csr_array((m, m)) if mass is None else mass
         self.mobility = None if mass is None else B.multiply(B) @ (1.0 / mass.diagonal())
-        self.order = _dissection(B, self.mass, size)
+        self.order = elimination.dof_order
         self.name = "SuperLU" if self.order is None else "SuperLU in METIS's order"
 
     def factorise(self, D: FloatArray, shift: float) -> Solve:
@@ -206,9 +210,9 @@ def _release(solver: Any, upper: Any) -> None:
     solver._call_pardiso(upper, np.zeros((upper.shape[0], 1)))
 
 
-def library(B: sp.csr_array, mass: sp.csr_array | None, size: int) -> Library:
-    """The best library at hand for the network's matrices, ``size`` dofs to a block."""
-    return SuperLU(B, mass, size) if _pardiso() is None else Pardiso(B, mass)
+def library(B: sp.csr_array, mass: sp.csr_array | None, elimination: Elimination) -> Library:
+    """The best library at hand for the network's matrices."""
+    return SuperLU(B, mass, elimination) if _pardiso() is None else Pardiso(B, mass)
 
 
 @functools.cache
@@ -220,21 +224,109 @@ def _pardiso() -> Any:
         return None
 
 
-def _dissection(B: sp.csr_array, mass: sp.csr_array, size: int) -> IntArray | None:
-    """Nested dissection of the blocks (Karypis & Kumar, SIAM J. Sci. Comput. 20, 1998)."""
+class Elimination:
+    """The order in which the bodies of a network are eliminated, and what a factorisation costs."""
+
+    def __init__(self, B: sp.csr_array, mass: sp.csr_array | None, size: int) -> None:
+        """For B (nc, m) and the inertia (m, m), with ``size`` dofs to a block."""
+        self.size, count = size, B.shape[1] // size
+        entries = (np.ones(B.nnz), B.indices // size, B.indptr)
+        touched = sp.csr_array(entries, shape=(B.shape[0], count))
+        graph = sp.csr_array(touched.T @ touched)
+        if mass is not None:
+            inertia = sp.coo_array(mass)
+            tied = (np.ones(inertia.nnz), (inertia.row // size, inertia.col // size))
+            graph = sp.csr_array(graph + sp.csr_array(tied, shape=graph.shape))
+        graph.setdiag(0.0)
+        graph.eliminate_zeros()
+        self.graph = graph
+
+    @functools.cached_property
+    def order(self) -> IntArray | None:
+        """(blocks,) nested dissection, where METIS is installed."""
+        return _dissection(self.graph)
+
+    @property
+    def dof_order(self) -> IntArray | None:
+        """(m,) the same of the dofs."""
+        if self.order is None:
+            return None
+        return np.asarray(self.size * self.order[:, None] + np.arange(self.size)).ravel()
+
+    def cheap(self, most: float) -> bool:
+        """Whether factors take ``most`` operations or less.
+
+        Where a guess from the widest level of neighbours is far above, that is the answer. In the
+        order by METIS they are counted, without it the guess decides.
+        """
+        size, graph = float(self.size), self.graph
+        guess = _SEPARATED * (size * widest_level(graph.indptr, graph.indices)) ** 3
+        if self.order is None or guess > _FAR_ABOVE * most:
+            return guess <= most
+        ordered = sp.csr_array(graph[self.order][:, self.order])
+        return bool(operations(ordered.indptr, ordered.indices, most / size**3) * size**3 <= most)
+
+
+def _dissection(graph: sp.csr_array) -> IntArray | None:
+    """Nested dissection of a graph (Karypis & Kumar, SIAM J. Sci. Comput. 20, 1998)."""
     try:
         metis = importlib.import_module("pymetis")
     except ImportError:
         return None
-    count = B.shape[1] // size
-    touched = sp.csr_array((np.ones(B.nnz), B.indices // size, B.indptr), shape=(B.shape[0], count))
-    inertia = sp.coo_array(mass)
-    tied = (np.ones(inertia.nnz), (inertia.row // size, inertia.col // size))
-    graph = sp.csr_array(touched.T @ touched + sp.csr_array(tied, shape=(count, count)))
-    graph.setdiag(0.0)
-    graph.eliminate_zeros()
-    order = np.asarray(metis.nested_dissection(metis.CSRAdjacency(graph.indptr, graph.indices))[0])
-    return np.asarray(size * order[:, None] + np.arange(size)).ravel()
+    return np.asarray(metis.nested_dissection(metis.CSRAdjacency(graph.indptr, graph.indices))[0])
+
+
+@compiled(allocates=True)
+def widest_level(pointers: IntArray, neighbours: IntArray) -> int:
+    """The most nodes at one distance from a node at the edge of a graph, of all its parts."""
+    count, widest = pointers.size - 1, 0
+    queue, visited = np.empty(count, np.int64), np.zeros(count, np.int8)
+    for seed in range(count):
+        source = seed
+        for sweep in range(1, 3):  # from any node, then from the last one reached
+            if visited[source] >= sweep:
+                break
+            queue[0], begin, end = source, 0, 1
+            visited[source] = sweep
+            while begin < end:
+                level = end
+                if sweep == 2:
+                    widest = max(widest, level - begin)
+                for at in range(begin, level):
+                    for k in range(pointers[queue[at]], pointers[queue[at] + 1]):
+                        if visited[neighbours[k]] < sweep:
+                            visited[neighbours[k]] = sweep
+                            queue[end] = neighbours[k]
+                            end += 1
+                begin = level
+            source = queue[end - 1]
+    return widest
+
+
+@compiled(allocates=True)
+def operations(pointers: IntArray, neighbours: IntArray, most: float) -> float:
+    """Σ (entries of a column)² of the Cholesky factor of a graph; ends beyond ``most``.
+
+    Row by row along the elimination tree: T. Davis, *Direct Methods for Sparse Linear Systems*
+    (SIAM, 2006), section 4.4.
+    """
+    count = pointers.size - 1
+    parent, mark = np.full(count, -1), np.full(count, -1)
+    entries, total = np.ones(count), float(count)
+    for row in range(count):
+        mark[row] = row
+        for k in range(pointers[row], pointers[row + 1]):
+            node = neighbours[k]
+            while node < row and mark[node] != row:
+                if parent[node] == -1:
+                    parent[node] = row
+                mark[node] = row
+                total += 2.0 * entries[node] + 1.0
+                entries[node] += 1.0
+                node = parent[node]
+        if total > most:
+            break
+    return total
 
 
 class UpperPattern:

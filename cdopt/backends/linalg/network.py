@@ -20,7 +20,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.factorisation import DenseSystem, Library
+from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
 from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
 from cdopt.backends.linalg.sparse_rows import SparseOperator
 
@@ -29,6 +29,8 @@ _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space
 _FULL = 0.25  # share of entries that are not zero from which B is treated as dense
 _DENSE_AT_MOST = 5_000
 _FEWEST = 200
+_EASY = 80  # iterations of a loose solution up to which all are cheap
+_WORTH = 25.0  # a factorisation may take the operations of as many times the iterations
 _ROUND_OFF = 1e-15
 _REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix; growth at the end
 
@@ -185,7 +187,22 @@ class ContactNetwork:
     @cached_property
     def library(self) -> Library:
         """What factorises the sparse systems of this network."""
-        return factorisation.library(self.B, self.mass, self.size)
+        return factorisation.library(self.B, self.mass, self.elimination)
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """What a factorisation costs, and in which order."""
+        return Elimination(self.B, self.mass, self.size)
+
+    def cheaply_factorised(self, iterations: int) -> bool:
+        """Whether to factorise where a loose solution took so many iterations.
+
+        By operations counted: low for walls and crystals, whose factors are sparse and which need
+        many iterations; high for random packings in space.
+        """
+        if self.small or not self.factorisable or iterations < _EASY:
+            return False
+        return self.elimination.cheap(_WORTH * iterations * 2.0 * self.B.nnz)
 
     def _product(self, D: FloatArray, shift: float) -> Callable[[FloatArray], FloatArray]:
         def product(x: FloatArray) -> FloatArray:

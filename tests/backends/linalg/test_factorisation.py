@@ -25,7 +25,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return request.param
     monkeypatch.setattr(factorisation, "_pardiso", lambda: None)
     if request.param == "SuperLU":
-        monkeypatch.setattr(factorisation, "_dissection", lambda B, mass, size: None)
+        monkeypatch.setattr(factorisation, "_dissection", lambda graph: None)
     else:
         pytest.importorskip("pymetis")
     return request.param
@@ -155,3 +155,24 @@ def test_the_upper_triangle(seed: int, nc: int, m: int, kind: str) -> None:
         np.testing.assert_allclose(upper.toarray(), expected, atol=1e-13)
         assert upper.has_canonical_format
         assert np.all(np.isin(np.arange(m) * (m + 1), sp.coo_array(upper).row * m + upper.indices))
+
+
+def test_operations_counted_are_those_of_the_cholesky_factor() -> None:
+    pattern = sp.random_array((60, 60), density=0.04, rng=np.random.default_rng(3))
+    graph = sp.csr_array(abs(pattern) + abs(pattern).T)
+    graph.setdiag(0.0)
+    graph.eliminate_zeros()
+    factor = np.linalg.cholesky(graph.toarray() + 10.0 * np.eye(60))
+    operations = ((factor != 0.0).sum(axis=0) ** 2).sum()
+    counted = factorisation.operations(graph.indptr, graph.indices, np.inf)
+    assert counted == operations > 60
+    assert 50.0 < factorisation.operations(graph.indptr, graph.indices, 50.0) < counted
+
+
+def test_the_widest_level_of_a_grid_is_its_side() -> None:
+    path = sp.diags_array([np.ones(6)], offsets=[1], shape=(7, 7))
+    grid = sp.kron(path + path.T, sp.eye_array(7)) + sp.kron(sp.eye_array(7), path + path.T)
+    grid = sp.csr_array(grid)
+    assert factorisation.widest_level(grid.indptr, grid.indices) == 7
+    twice = sp.csr_array(sp.block_diag([path + path.T, grid]))
+    assert factorisation.widest_level(twice.indptr, twice.indices) == 7
