@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,13 +38,14 @@ Dask = Annotated[
 
 def compare(
     problems: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="PROBLEMS...",
+            metavar="[PROBLEMS...]",
             help="As in cdopt solve; also families of growing size, family:chains, and runs that "
-            "cdopt simulate recorded, drop.vtkhdf: every step.",
+            "cdopt simulate recorded, drop.vtkhdf: every step. With --mine: none, the stored "
+            "study has its own.",
         ),
-    ],
+    ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the study.")] = None,
     solver: Annotated[list[str] | None, solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
@@ -83,12 +85,29 @@ def compare(
         list[str] | None,
         typer.Option(help="Further solvers: module:factory or file.py:factory."),
     ] = None,
+    mine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py[:FACTORY]",
+            help="Set the solvers of this file beside the stored results of the standard study, "
+            "and write a page of where they win and where they claim falsely.",
+        ),
+    ] = None,
     dask: Dask = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare solvers in a study."""
     with output.errors_in_one_line():
+        if mine is not None:
+            if problems or solver or plugin:
+                expected = "no problems, --solver or --plugin: the stored study has its own"
+                raise cdopt.InvalidInput("--mine", "others beside it", expected)
+            limits = {"repeats": repeat, "threads": threads, "memory_limit": memory_limit}
+            set_beside(mine, out, {**limits, "time_limit": time_limit}, dask, as_json, quiet)
+            return
+        if not problems:
+            raise cdopt.InvalidInput("PROBLEMS", "none", "at least one, or --mine FILE.py")
         if out is None:
             expected = "a folder for the study (cdopt solve prints one table of one problem)"
             raise cdopt.InvalidInput("--out", "none", expected)
@@ -107,6 +126,41 @@ def compare(
             memory_limit=memory_limit,
         )
         run_and_show([plan], out, dask, as_json, quiet)
+
+
+def set_beside(
+    mine: str,
+    out: str | None,
+    limits: dict[str, Any],
+    dask: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Make the runs of the stored study with new solvers, and a page from both."""
+    leaderboard = cdopt.study.leaderboard
+    where, colon, factory = mine.rpartition(":")
+    path = Path(where if colon and where.endswith(".py") else mine)
+    plugin = f"{path}:{factory if colon and where.endswith('.py') else 'factory'}"
+    folder = f"study-{path.stem}" if out is None else out
+    names = cdopt.study.plugins.check([plugin])
+    run_and_show([leaderboard.plan_of(names, [plugin], **limits)], folder, dask, as_json, quiet)
+    records = [r for r in cdopt.study.read(folder) if r.run.backend in names]
+    results = cdopt.study.Results.of([*leaderboard.stored().records, *records])
+    title = f"{', '.join(names)} beside the standard study"
+    tables = leaderboard.tables(results, names)
+    page = cdopt.plots.report.write(results, Path(folder) / "page", title, first=tables)
+    if not as_json:
+        _print_standing(tables[1])
+    typer.echo(f"page: {page}", err=True)
+
+
+def _print_standing(by_problem: Any) -> None:
+    """How often new solvers win, and where they claim falsely."""
+    verdicts = Counter(row[3] for row in by_problem.rows)
+    output.say(f"wins on {verdicts['wins']} of {len(by_problem.rows)} problems", "bold")
+    false = [row[0] for row in by_problem.rows if row[3] == "claims falsely"]
+    if false:
+        output.say(f"claims falsely on {', '.join(false)}", "bold red")
 
 
 def run_and_show(

@@ -45,6 +45,7 @@ def write(
     folder: str | Path,
     title: str = "Solvers on contact problems",
     more: Sequence[Table] = (),
+    first: Sequence[Table] = (),
 ) -> Path:
     """Write the report of a study; returns its page.
 
@@ -55,6 +56,7 @@ def write(
         file for each table, an SVG and a PNG for each picture.
     title : of the page.
     more : further tables, such as ``cdopt.study.network_labels.table_of_labels`` makes.
+    first : tables that stand before all others.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def write(
     results = study if isinstance(study, Results) else Results.read(study)
     if not results.records:
         raise InvalidInput("study", checks.describe(study), "a study with records")
-    every = (*tables(results), settings(results), *more)
+    every = (*first, *tables(results), settings(results), *more)
     limits, known, shown = limitations(results), facts(results), pictures(results)
     names = [PAGE, TEXT, LIMITS, *(f"{table.name}.csv" for table in every)]
     names += [f"{picture.name}{ending}" for picture in shown for ending in _FORMATS]

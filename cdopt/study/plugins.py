@@ -52,8 +52,12 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     return makers_by_name
 
 
-def check(plugins: Sequence[str], backends: Iterable[str], accuracies: Iterable[Any]) -> None:
+def check(
+    plugins: Sequence[str], backends: Iterable[str] = (), accuracies: Iterable[Any] = ()
+) -> list[str]:
     """Check that plugins can be used, in a process of its own, as the runs will be.
+
+    Returns the names of the backends that they bring.
 
     Parameters
     ----------
@@ -65,7 +69,7 @@ def check(plugins: Sequence[str], backends: Iterable[str], accuracies: Iterable[
         of backends; or a name that neither cdopt nor a plugin knows.
     """
     if not plugins:
-        return
+        return []
     order = json.dumps([list(plugins), list(backends), list(accuracies)])
     command = [sys.executable, "-P", "-m", "cdopt.study.plugins"]
     done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
@@ -76,6 +80,8 @@ def check(plugins: Sequence[str], backends: Iterable[str], accuracies: Iterable[
         where = f" ({places[-1].partition(', in ')[0]})" if places else ""
         found = f"{', '.join(plugins)}: {reason.removeprefix(_ERROR)}{where}"
         raise InvalidInput("plugins", found, "a factory of backends that works")
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return names
 
 
 def _check(plugins: list[str], backends: list[str], accuracies: list[float | None]) -> None:
@@ -90,6 +96,7 @@ def _check(plugins: list[str], backends: list[str], accuracies: list[float | Non
             if not isinstance(backend, Backend):
                 found = f"the maker of {name!r} gives {checks.describe(backend)}"
                 raise InvalidInput("plugins", found, "a Backend")
+    print(json.dumps(list(by_name)))
 
 
 def backend_of(run: StudyRun) -> Backend:

@@ -1,0 +1,122 @@
+"""A new solver beside the stored results of the standard study.
+
+``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
+study, and a page from both. The stored results are records as ``cdopt compare`` writes them, each
+solver at an accuracy of 1e-6.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from cdopt._util import files
+from cdopt.study.plan import Plan
+from cdopt.study.record import parse
+from cdopt.study.results import Results
+from cdopt.study.table import Table
+
+STORED = "standard-study.jsonl.xz"  # beside the problems
+
+
+def stored() -> Results:
+    """The stored results of the standard study.
+
+    Raises
+    ------
+    CdoptError : the problem bank is missing from this installation.
+    """
+    content = files.read_bytes(files.problems_folder() / STORED, "the stored study")
+    return Results.of(parse(line) for line in lzma.decompress(content).splitlines())
+
+
+def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Plan:
+    """The runs that set these solvers beside the stored ones.
+
+    Parameters
+    ----------
+    solvers, plugins : names of the new solvers, and where they come from.
+    limits : ``time_limit``, ``memory_limit``, ``threads`` and ``repeats`` of the plan.
+    """
+    runs = [record.run for record in stored().records]
+    problems = dict.fromkeys(run.problem for run in runs)
+    tolerances = dict.fromkeys(run.tolerance for run in runs)
+    return Plan(list(problems), solvers, tolerances=list(tolerances), plugins=plugins, **limits)
+
+
+def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
+    """Where new solvers stand, and what each of them does problem by problem.
+
+    Parameters
+    ----------
+    results : the stored ones and those of the new ``solvers``.
+    """
+    return _standing(results.plain, solvers), _by_problem(results.plain, solvers)
+
+
+def _standing(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
+    """Every solver, those that solve most first."""
+    best = _solved(runs).groupby(["question", "tolerance"])["seconds"].min()
+    rows = []
+    for name, own in runs.groupby("solver", sort=False):
+        solved = _solved(own).set_index(["question", "tolerance"])["seconds"]
+        ratio = (solved / best.reindex(solved.index)).astype(float)
+        label = f"{name} (new)" if name in solvers else str(name)
+        false = int(_false(own).sum())
+        rows.append(
+            (label, len(own), len(solved), false, int((ratio <= 1.0).sum()), ratio.median())
+        )
+    return Table(
+        "standing",
+        "Where the new solver stands",
+        "Problems solved by certificate, claims of success that are false by more than ten times "
+        "the accuracy, problems on which it is the fastest, and its time over that of the fastest, "
+        "median. Stored times are of another machine, and of the day on which they were measured.",
+        ("solver", "problems", "solved", "false claims", "fastest", "time over the fastest"),
+        sorted(rows, key=lambda row: (-row[2], row[3])),
+    )
+
+
+def _by_problem(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
+    """Each run of the new solvers beside the fastest stored one."""
+    mine = runs["solver"].isin(solvers)
+    rows = []
+    for run in runs[mine].itertuples():
+        same = (runs["question"] == run.question) & (runs["tolerance"] == run.tolerance)
+        others = _solved(runs[same & ~mine]).sort_values("seconds")
+        fastest = others.iloc[0] if len(others) else None
+        rows.append((
+            run.question, run.solver, run.tolerance, _verdict(run, others), run.worst, run.seconds,
+            None if fastest is None else fastest["solver"],
+            None if fastest is None else fastest["seconds"],
+        ))  # fmt: skip
+    return Table(
+        "wins",
+        "Where it wins, and where it claims falsely",
+        "It wins where its answer is certified and no stored solver is faster; it claims falsely "
+        "where it reports success and a residual is above ten times the accuracy.",
+        ("problem", "solver", "accuracy", "verdict", "worst residual", "time [s]", "fastest stored",
+         "its time [s]"),
+        rows,
+    )  # fmt: skip
+
+
+def _verdict(run: Any, others: pd.DataFrame) -> str:
+    """What a run of a new solver amounts to; ``others`` are the stored solvers that solved it."""
+    if run.outcome == "solved":
+        faster = int((others["seconds"] < run.seconds).sum())
+        return "wins" if not faster else f"certified, {faster} of {len(others)} faster"
+    if run.outcome == "wrong":
+        return "nearly certified" if run.near else "claims falsely"
+    return f"{run.outcome}: {run.message}" if run.message else str(run.outcome)
+
+
+def _solved(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs[runs["outcome"] == "solved"]
+
+
+def _false(runs: pd.DataFrame) -> Any:
+    return (runs["outcome"] == "wrong") & ~runs["near"]
