@@ -138,7 +138,8 @@ class LoadingPath:
         """The contact step of the contacts that carry in equilibrium ``k``."""
         rest, numbers = self.equilibria[k], self.carrying[k]
         kept = {f.name: getattr(rest.contacts, f.name)[numbers] for f in fields(rest.contacts)}
-        return collision.step(self.scene, rest.state, collision.Contacts(**kept), 1.0)
+        contacts = collision.Contacts(**kept)
+        return collision.step(self.scene, rest.state, contacts, 1.0, overlaps="resolve")
 
     def forces(self, k: int) -> np.ndarray:
         """(nc,) of ``step(k)``, N."""
