@@ -59,10 +59,10 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [  # what stands in annotations and has no page here
     (
         r"py:.*",
-        r"(numpy|np|scipy|sp|cvxpy|cp|matplotlib|msgspec|pathlib|collections|typing)\..*",
+        r"(numpy|np|scipy|sp|cvxpy|cp|matplotlib|msgspec|pathlib|collections|typing|pd)\..*",
     ),
     (r"py:.*", r"(numpy\.typing\.)?(ArrayLike|NDArray)"),
-    (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Path|PathLike|Executor|Any|Self"),
+    (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Axes|Path|PathLike|Executor|Any|Self"),
     (r"py:class", r"Cell|dict\[str"),
     (r"py:.*", r"(cdopt\.problem\.\w+\.)?Scaled\w+"),  # records that only cdopt makes
     (r"py:.*", r"(concurrent|dask|mujoco|h5py|pandas|rich|types|fractions|os|abc|enum)\..*"),
