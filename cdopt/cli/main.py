@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from functools import partial
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+import cdopt
 from cdopt.cli import (
     backends,
     bounds,
@@ -53,7 +53,7 @@ for command, text in (
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"cdopt {version('cdopt')}")
+        typer.echo(f"cdopt {cdopt.__version__}")
         raise typer.Exit()
 
 
