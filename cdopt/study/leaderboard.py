@@ -2,8 +2,8 @@
 
 ``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
 study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
-solver at an accuracy of 1e-6. They were made in forks of one process on a busy machine: verdicts can
-be compared, times only roughly.
+solver at an accuracy of 1e-6. They were made in forks of one process on a busy machine: verdicts
+can be compared, times only roughly.
 """
 
 from __future__ import annotations
