@@ -105,8 +105,13 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         ordered, rest, by_name, others = converters()
-        pairs = zip(chain(ordered, repeat(rest)), args, strict=False)
-        positional = [_convert(name, convert, value) for (name, convert), value in pairs]
+        known = ordered if len(args) <= len(ordered) else chain(ordered, repeat(rest))
+        positional = [
+            value if convert is _anything else _convert(name, convert, value)
+            for (name, convert), value in zip(known, args, strict=False)
+        ]
+        if not kwargs:
+            return function(*positional)
         for name in kwargs.keys() - by_name.keys() if others is None else ():
             names = [known for known in by_name if known not in ("self", "cls")]
             raise InvalidInput(name, "no such argument", one_of_these(name, names))
