@@ -62,7 +62,8 @@ nitpick_ignore_regex = [  # what stands in annotations and has no page here
         r"(numpy|np|scipy|sp|cvxpy|cp|matplotlib|msgspec|pathlib|collections|typing|pd)\..*",
     ),
     (r"py:.*", r"(numpy\.typing\.)?(ArrayLike|NDArray)"),
-    (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Axes|Path(Like)?|Executor|Any|Self"),
+    (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Axes|Path(Like)?"),
+    (r"py:.*", r"Executor|Any|Self"),
     (r"py:class", r"Cell|dict\[str"),
     (r"py:.*", r"(cdopt\.problem\.\w+\.)?Scaled\w+"),  # records that only cdopt makes
     (r"py:.*", r"(concurrent|dask|mujoco|h5py|pandas|rich|types|fractions|os|abc|enum)\..*"),
