@@ -188,11 +188,17 @@ def _without_forces(data: ProblemData, started: float, status: str, claim: Claim
     return Outcome(iterate, False, 0, started, clock(), status=status, claim=claim)
 
 
-def starting_forces(data: ProblemData, start: WarmStart | None) -> FloatArray:
-    """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name."""
+def starting_forces(
+    data: ProblemData, start: WarmStart | None, signed: bool = False
+) -> FloatArray:
+    """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name.
+
+    They are at least zero, unless ``signed`` says that some are tangential.
+    """
     if start is None:
         return np.zeros(data.nc)
-    return np.maximum(start.forces_on(data.contact_ids, data.nc) / data.force, 0.0)
+    forces = start.forces_on(data.contact_ids, data.nc) / data.force
+    return forces if signed else np.maximum(forces, 0.0)
 
 
 def check_settings(backend: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt.backends import interior_point, potential_newton, rigid_multipliers
+from cdopt.backends import frictional_newton, interior_point, potential_newton, rigid_multipliers
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import (
     NativeBackend,
@@ -29,7 +29,7 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
 from cdopt.backends.threads import threads_for
-from cdopt.problem import ProblemData
+from cdopt.problem import FrictionalData, ProblemData
 from cdopt.problem.warm_start import WarmStart
 
 
@@ -133,12 +133,22 @@ class InteriorPoint(SecondOrder):
 
 
 class Newton(SecondOrder):
-    """Settings of Newton's method for trusses and elastic steps.
+    """Settings of Newton's method for trusses, elastic steps and steps with friction.
 
     Rigid steps, which have no smooth potential, are solved as by ``auto``.
     """
 
     name: ClassVar[str] = "newton"
+    kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
+
+    def _solve(
+        self, data: ProblemData, start: WarmStart | None, report: Report, deadline: Deadline
+    ) -> Outcome:
+        if isinstance(data, FrictionalData):
+            return frictional_newton.solve_step(
+                data, start, report, deadline, self.accuracy, self.max_steps
+            )
+        return super()._solve(data, start, report, deadline)
 
     def _iterate(
         self,

@@ -5,6 +5,7 @@ from cdopt.formulations.base import Formulation
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
 from cdopt.formulations.compliant_cd import CompliantCD
+from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.step_damping import StepDamping
@@ -16,6 +17,7 @@ __all__ = [
     "CompatibleCD",
     "CompliantCD",
     "Formulation",
+    "FrictionalCD",
     "NoTensionTruss",
     "QuasiStatic",
     "StepDamping",

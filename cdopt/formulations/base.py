@@ -104,6 +104,10 @@ class Formulation(ABC):
         """Names of the contacts whose forces a solution holds."""
         return self.data.contact_ids
 
+    def _row_names(self, contact_ids: NDArray[Any] | None) -> NDArray[Any] | None:
+        """Names of the forces of an iterate, from those of the contacts."""
+        return contact_ids
+
     @abstractmethod
     def latex(self) -> str:
         """The problem as mathematics: a LaTeX align environment."""
@@ -199,12 +203,23 @@ class Formulation(ABC):
             time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         watched.ready(chosen, self, time_limit)
         started = clock()
-        result, certificate = solve_certified(chosen, self, start, verbose, time_limit, tol)
+        result, certificate = self._run(chosen, start, verbose, time_limit, tol)
         warm = start is not None
         solution = self._solution(chosen, result, certificate, tol, warm, started, time_limit)
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
+
+    def _run(
+        self,
+        backend: Backend,
+        start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None,
+        tol: float,
+    ) -> tuple[RunResult, Certificate | None]:
+        """Run a backend and certify its answer."""
+        return solve_certified(backend, self, start, verbose, time_limit, tol)
 
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.
@@ -224,7 +239,7 @@ class Formulation(ABC):
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
         iterate = solution.iterate
-        start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
+        start = WarmStart(iterate.forces, iterate.motion, self._row_names(solution.contact_ids))
         tol = checks.scalar("tol", tol, above=0.0)
         started = clock()
         result, certificate = solve_certified(newton, self, start, False, None, tol)

@@ -16,6 +16,14 @@ from cdopt._util.errors import (
 from cdopt.problem.certificate import Certificate, ProblemData, Residual, certify
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.elastic import ElasticStepData
+from cdopt.problem.friction import Friction
+from cdopt.problem.frictional import (
+    LAWS,
+    FrictionalData,
+    FrictionalDelassusData,
+    FrictionalStepData,
+    frictional_data,
+)
 from cdopt.problem.rigid import (
     DelassusStepData,
     MatrixStepData,
@@ -29,6 +37,7 @@ from cdopt.problem.truss import TrussData
 from cdopt.problem.warm_start import WarmStart
 
 __all__ = [
+    "LAWS",
     "BackendUnavailable",
     "CdoptError",
     "Certificate",
@@ -36,6 +45,10 @@ __all__ = [
     "DelassusStep",
     "DelassusStepData",
     "ElasticStepData",
+    "Friction",
+    "FrictionalData",
+    "FrictionalDelassusData",
+    "FrictionalStepData",
     "InvalidInput",
     "MatrixStepData",
     "ProblemData",
@@ -51,6 +64,7 @@ __all__ = [
     "Unsupported",
     "WarmStart",
     "certify",
+    "frictional_data",
     "rigid_data",
 ]
 

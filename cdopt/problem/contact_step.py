@@ -21,10 +21,12 @@ from cdopt._util import archive, checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import numbered
+from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
+_FRICTION_PSD_TOL = 1e-6  # files of steps with friction hold gyroscopic terms and rounded numbers
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
 _SHARED = ("stiffness", "bodies", "normals", "points", "contact_ids")
 
@@ -42,6 +44,7 @@ class Step(ABC):
     normals, points : (nc, 2) or (nc, 3) unit vectors, and contact points in m; or None.
     contact_ids : (nc,) names of the contacts, or None.
     dof_body : (nv,) the body of each degree of freedom, or None.
+    friction : Friction of the contacts, or None; the frictionless formulations ignore it.
     """
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
@@ -53,6 +56,7 @@ class Step(ABC):
     points: FloatArray | None
     contact_ids: NDArray[Any] | None
     dof_body: IntArray | None = None
+    friction: Friction | None = None
 
     _KIND: ClassVar[str]  # in files
     _ARGUMENTS: ClassVar[tuple[str, ...]]  # of the constructor
@@ -186,10 +190,11 @@ class Step(ABC):
     def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
         """The arguments that differ between contacts, for these contacts."""
         values = {name: getattr(self, name) for name in (*self._PER_CONTACT, *_SHARED)}
-        return {name: value[index] for name, value in values.items() if value is not None}
+        rows = {name: value[index] for name, value in values.items() if value is not None}
+        return rows if self.friction is None else {**rows, "friction": self.friction.rows(index)}
 
     def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED)}
+        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED, "friction")}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._arguments())
@@ -198,7 +203,9 @@ class Step(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the step to an ``.npz`` file, without loss."""
-        archive.save(path, self._KIND, self._arguments())
+        content = self._arguments()
+        friction: Friction | None = content.pop("friction")
+        archive.save(path, self._KIND, content | ({} if friction is None else friction.stored()))
 
     @classmethod
     def load(cls: type[AnyStep], path: str | Path) -> AnyStep:
@@ -213,6 +220,7 @@ class Step(ABC):
         }
         name, content = archive.load(path, tuple(kinds))
         kind = kinds[name]
+        friction = Friction.restored(content)
         known = (*kind._ARGUMENTS, *_SHARED)
         missing = [key for key in known[:3] if key not in content]
         unknown = sorted(set(content) - set(known))
@@ -223,7 +231,7 @@ class Step(ABC):
                 f"a {name} with " + ", ".join(known),
             )
         try:
-            return kind(**content)
+            return kind(**content, friction=friction)
         except TypeError as error:
             raise InvalidInput("path", str(error), f"a complete {name}") from error
 
@@ -234,7 +242,7 @@ def _rebuild(kind: type[AnyStep], arguments: dict[str, Any]) -> AnyStep:
 
 
 class ContactStep(Step):
-    """One time step of rigid bodies in frictionless contact.
+    """One time step of rigid bodies in contact.
 
     Parameters
     ----------
@@ -254,6 +262,7 @@ class ContactStep(Step):
     points : (nc, 2) or (nc, 3) contact points, m.
     contact_ids : (nc,) distinct names of the contacts, integers or strings.
     dof_body : (nv,) the body that each degree of freedom belongs to.
+    friction : coefficients and tangential rows, for ``FrictionalCD``.
 
     Raises
     ------
@@ -297,6 +306,7 @@ class ContactStep(Step):
         points: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
+        friction: Friction | None = None,
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
@@ -314,6 +324,8 @@ class ContactStep(Step):
         self.v_min = checks.scalar("v_min", v_min, at_least=0.0)
         if dof_body is not None:
             self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        if friction is not None:
+            self.friction = _friction(friction).on(nc, nv)
         self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
 
     @staticmethod
@@ -377,10 +389,16 @@ class DelassusStep(Step):
 
     Parameters
     ----------
-    N : (nc, nc) Delassus matrix Δt B M⁻¹ Bᵀ, m/(s·N), symmetric positive semidefinite.
-    p_vec : (nc,) gap rate of the free motion, m/s.
+    N : (nc, nc) Delassus matrix Δt B M⁻¹ Bᵀ, m/(s·N), symmetric positive semidefinite. With
+        friction (nc d, nc d): the normal row of a contact, then its tangential rows.
+    p_vec : (nc,) gap rate of the free motion, m/s; with friction (nc d,).
     dt : time step Δt, s. With the default of one, forces are impulses.
     stiffness, bodies, normals, points, contact_ids : as in ``ContactStep``.
+    friction : coefficients, without tangential rows: N holds them.
+
+    Attributes
+    ----------
+    N, p_vec : of the normal rows alone; ``N_rows`` and ``p_rows`` hold all d rows a contact.
 
     Raises
     ------
@@ -403,33 +421,57 @@ class DelassusStep(Step):
         normals: Any = None,
         points: Any = None,
         contact_ids: Any = None,
+        friction: Friction | None = None,
     ) -> None:
         matrix = checks.matrix("N", N, None, None)
-        nc = matrix.shape[0]
+        rows = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
-        _require_semidefinite(matrix)
+        _require_semidefinite(matrix, _DELASSUS_PSD_TOL if friction is None else _FRICTION_PSD_TOL)
         self.dt = checks.scalar("dt", dt, above=0.0)
-        self._N, self._p_vec = matrix, checks.vector("p_vec", p_vec, nc, "m/s")
+        self.N_rows, self.p_rows = matrix, checks.vector("p_vec", p_vec, rows, "m/s")
+        nc, self._d = rows, 1
+        if friction is not None:
+            nc = _friction(friction).contacts(rows)
+            self.friction = friction.on(nc, None, rows)
+            self._d = self.friction.d
         self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
 
-    @property
+    @cached_property
     def N(self) -> sp.csr_array:
-        """Delassus matrix (nc, nc), m/(s·N)."""
-        return self._N
+        """Delassus matrix of the normal rows (nc, nc), m/(s·N)."""
+        d = self._d
+        return self.N_rows if d == 1 else checks.freeze(sp.csr_array(self.N_rows[::d][:, ::d]))
 
-    @property
+    @cached_property
     def p_vec(self) -> FloatArray:
-        """p (nc,), m/s: gap rate of the free motion."""
-        return self._p_vec
+        """p of the normal rows (nc,), m/s: gap rate of the free motion."""
+        return read_only(self.p_rows[:: self._d])
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "N": self.N_rows, "p_vec": self.p_rows}
 
     def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
-        return {**super()._rows(index), "N": self.N[index][:, index]}
+        rows = (index[:, None] * self._d + np.arange(self._d)).ravel()
+        matrix = self.N_rows[rows][:, rows]
+        return {**super()._rows(index), "N": matrix, "p_vec": self.p_rows[rows]}
 
     def __repr__(self) -> str:
         return f"DelassusStep({self.nc} contacts, dt={self.dt:g} s)"
 
 
-def _require_semidefinite(N: sp.csr_array) -> None:
+def _friction(value: object) -> Friction:
+    """The same object.
+
+    Raises
+    ------
+    InvalidInput : it is no Friction.
+    """
+    if not isinstance(value, Friction):
+        raise InvalidInput("friction", checks.describe(value), "a cdopt.Friction or None")
+    return value
+
+
+def _require_semidefinite(N: sp.csr_array, tol: float) -> None:
     """Refuse an N with an eigenvalue below −tol ‖N‖."""
     nc = N.shape[0]
     if nc == 0:
@@ -448,7 +490,7 @@ def _require_semidefinite(N: sp.csr_array) -> None:
             raise InvalidInput("N", "eigenvalues that cannot be found", "a Delassus matrix") from (
                 error
             )
-    if smallest < -_DELASSUS_PSD_TOL:
+    if smallest < -tol:
         raise InvalidInput(
             "N",
             f"an eigenvalue of {smallest * scale:.3g} beside a norm of {scale:.3g}",

@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is r
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 _NEIGHBOUR = 1e-2  # a body on which nothing acts takes this share of what acts next to it,
-_BACKGROUND = 1e-6  # or this share of the speed of its part, where nothing acts next to it either
+BACKGROUND = 1e-6  # or this share of the speed of its part, where nothing acts next to it either
 _RESOLVED = 1e7  # times round-off: the least scale where nothing acts, so that noise is none
 
 
@@ -117,6 +117,10 @@ class StepData(ProblemData):
     @abstractmethod
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
+
+    def normal(self, rows: FloatArray) -> FloatArray:
+        """(nc,) the value of each row's normal row; here every row is one."""
+        return rows
 
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """The optimality conditions (20)–(22) of Olsen & Kamrin (2018): f ≥ 0, g ≥ 0, fᵀg = 0.
@@ -360,8 +364,8 @@ class MatrixStepData(StepData):
         """
         idle = self.idle_parts[self.parts.contact]
         most = np.where(idle, np.maximum(self.speed, _RESOLVED * gap_round_off), self.speed)
-        closing = np.maximum(-self.step.p_vec, 0.0)
-        background = np.where(idle, 1.0, _BACKGROUND) * most
+        closing = np.maximum(-self.normal(self.step.p_vec), 0.0)
+        background = np.where(idle, 1.0, BACKGROUND) * most
         energy = self.contact_bodies.least_energies(
             energy, self.idle_bodies, closing, _NEIGHBOUR, background
         )
@@ -372,7 +376,7 @@ class MatrixStepData(StepData):
     @cached_property
     def _closing(self) -> BoolArray:
         """(nc,) contacts that close in free motion, by more than round-off."""
-        return self.step.p_vec < -EPS * self._free_terms
+        return self.normal(self.step.p_vec) < -EPS * self._free_terms
 
     @cached_property
     def _free_terms(self) -> FloatArray:
@@ -395,7 +399,7 @@ class MatrixStepData(StepData):
     # --- scales ------------------------------------------------------------------------
 
     def _closing_speeds(self) -> FloatArray:
-        p, bias, parts = self.step.p_vec, self.step.bias, self.parts
+        p, bias, parts = self.normal(self.step.p_vec), self.normal(self.step.bias), self.parts
         each = (-p, np.abs(p), np.abs(p - bias), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
         opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
@@ -456,7 +460,7 @@ class RigidStepData(MatrixStepData):
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
-        return _squeezed(self, sp.csr_array(self.B.T), self.step.bias)
+        return squeezed(self, sp.csr_array(self.B.T), self.step.bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,7 +476,7 @@ class DelassusStepData(StepData):
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """Multipliers g ≥ 0 with N g = 0 and gᵀp < 0, if there are any."""
-        return _squeezed(self, self.step.N, self.step.p_vec)
+        return squeezed(self, self.step.N, self.step.p_vec)
 
     @property
     def nv(self) -> int:
@@ -510,7 +514,8 @@ class DelassusStepData(StepData):
         summed, work = Entries(N).times_size(f), f * (N @ f)
         of_part = parts.total(parts.contact, work)[parts.contact]
         bound = np.sqrt(positive(N.diagonal() * of_part))
-        speed = np.maximum(positive(-p), np.minimum(np.minimum(summed, bound), self.speed))
+        closing = positive(-self.normal(p))
+        speed = np.maximum(closing, np.minimum(np.minimum(summed, bound), self.speed))
         speed = np.where(self.idle_parts[parts.contact], self.speed, speed)
         without = self.dt * speed**2 / self.mobility  # in parts that forces move nothing of
         energy = np.where(self.dt * of_part > 0.0, self.dt * work, without)
@@ -529,11 +534,11 @@ class DelassusStepData(StepData):
     @cached_property
     def idle_parts(self) -> BoolArray:
         """(parts,) those in which no contact closes in free motion."""
-        closing = (self.step.p_vec < 0.0).astype(np.float64)
+        closing = (self.normal(self.step.p_vec) < 0.0).astype(np.float64)
         return self.parts.largest(self.parts.contact, closing) == 0.0
 
     def _closing_speeds(self) -> FloatArray:
-        p, parts = self.step.p_vec, self.parts
+        p, parts = self.normal(self.step.p_vec), self.parts
         closing = parts.largest(parts.contact, -p)
         largest = parts.largest(parts.contact, np.abs(p))
         return np.where(closing > _NEGLIGIBLE * largest, closing, largest)
@@ -557,16 +562,28 @@ def rigid_data(step: Step) -> RigidData:
     return RigidStepData(cast(ContactStep, step))
 
 
-def _squeezed(data: StepData, rows: sp.csr_array, bias: FloatArray) -> InfeasibilityProof | None:
-    """Multipliers g ≥ 0 of zero product with the rows and gᵀ bias < 0, if there are any."""
-    if data.nc == 0 or not np.any(bias < 0.0):
+def squeezed(
+    data: StepData,
+    rows: sp.csr_array,
+    bias: FloatArray,
+    directions: sp.csr_array | None = None,
+) -> InfeasibilityProof | None:
+    """Forces of zero product with the rows and forceᵀ bias < 0, if there are any.
+
+    Forces are g ≥ 0 on each contact, or g ≥ 0 times the ``directions`` (k, nc), one a row; ``rows``
+    (m, nc) or (m, k) multiply g.
+    """
+    along = bias if directions is None else directions @ bias
+    if data.nc == 0 or not np.any(along < 0.0):
         return None
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
-    height = data.parts.largest(data.parts.contact, positive(-bias))[data.parts.contact]
+    parts = data.parts
+    height = parts.largest(parts.contact, positive(-bias))[parts.contact]
+    unit = np.where(height > 0.0, height, 1.0)
     ray = descending_ray(
-        bias / np.where(height > 0.0, height, 1.0),
+        bias / unit if directions is None else directions @ (bias / unit),
         balance,
         np.abs,
         A_eq=balance,
@@ -576,4 +593,5 @@ def _squeezed(data: StepData, rows: sp.csr_array, bias: FloatArray) -> Infeasibi
     if ray is None:
         return None
     g, violation = ray
-    return InfeasibilityProof(data.kind, read_only(g), float(bias @ g), violation)
+    forces = g if directions is None else np.asarray(directions.T @ g)
+    return InfeasibilityProof(data.kind, read_only(forces), float(bias @ forces), violation)

@@ -17,10 +17,10 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
 from cdopt.problem.certificate import Certificate, Residual
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.warm_start import WarmStart, row_ids
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-_ARRAYS = ("f", "v_next", "u", "mom", "gap", "dual")
+_ARRAYS = ("f", "f_t", "v_next", "u", "mom", "gap", "slip", "dual")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
 _KIND = "solution"  # in files
 
@@ -58,6 +58,8 @@ class StepSolution(Frozen):
         known by N and p alone.
     u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic
         contact dynamics.
+    f_t, slip : (nc, d − 1) tangential forces on body j in N, and sliding rates in m/s, of a step
+        with friction, along its tangents; None for others.
     mom : (nv,) generalised momentum at the end of a variational step, kg m/s; None for others.
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
         restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
@@ -99,6 +101,8 @@ class StepSolution(Frozen):
     contact_ids: NDArray[Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     mom: FloatArray | None = None
+    f_t: FloatArray | None = None
+    slip: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -171,7 +175,10 @@ class StepSolution(Frozen):
         """
         if self.f is None:
             raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
-        return WarmStart(self.f, self.u, self.contact_ids)
+        if self.f_t is None:
+            return WarmStart(self.f, self.u, self.contact_ids)
+        rows = np.column_stack([self.f, self.f_t])
+        return WarmStart(rows.ravel(), None, row_ids(self.contact_ids, rows.shape[1]))
 
     def save(self, path: str | Path) -> None:
         """Write the solution to an ``.npz`` file, all but ``raw``."""

@@ -48,3 +48,12 @@ class WarmStart(Frozen):
         earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
         index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)
         return np.where(index >= 0, self.forces[index] if self.forces.size else 0.0, 0.0)
+
+
+def row_ids(contact_ids: NDArray[Any] | None, d: int) -> NDArray[Any] | None:
+    """Names of the rows from those of the contacts."""
+    if contact_ids is None:
+        return None
+    if contact_ids.dtype.kind in "iu":
+        return np.asarray((contact_ids[:, None] * d + np.arange(d)).ravel())
+    return np.array([f"{name}:{k}" for name in contact_ids.tolist() for k in range(d)])

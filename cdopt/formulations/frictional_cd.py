@@ -1,0 +1,375 @@
+"""Contact dynamics with friction: the associated law, and the law of Coulomb.
+
+Contacts have d rows, the normal one first; rates g = B v⁺ + b, forces f = (f_n, f_T). The
+*associated* law is a second-order cone problem. Force form::
+
+    minimise over f ∈ K_μ    ½ fᵀN f + pᵀf
+
+Velocity form, its dual::
+
+    minimise over v⁺    ½ ‖v⁺ − v*‖²_M    subject to    B v⁺ + b ∈ K*_μ
+
+Its sliding contacts separate at the rate μ‖g_T‖. The law of *Coulomb* does not have this defect: it
+is K_μ ∋ f ⟂ g + μ‖g_T‖e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, 1998), which is not the optimality
+condition of any convex problem. It is a fixed point of one: the same problem with b_n + s in place
+of b_n, where s = μ‖g_T‖ at its own solution (V. Acary & F. Cadoux 2013; V. Acary, F. Cadoux, C.
+Lemaréchal & J. Malick, ZAMM 91, 2011). Its solutions need not be unique, nor exist.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.certified import solve_certified
+from cdopt.formulations.base import Formulation
+from cdopt.formulations.statement import Statement, align
+from cdopt.problem import (
+    LAWS,
+    DelassusStep,
+    FrictionalData,
+    FrictionalDelassusData,
+    Step,
+    WarmStart,
+    frictional_data,
+)
+from cdopt.problem.certificate import Certificate
+from cdopt.problem.scaling import ScaledDelassus, scaled
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import row_ids
+
+FORMS = ("force", "velocity")
+_PASSES = 200  # of the fixed point at most
+_SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
+
+
+class FrictionalCD(Formulation):
+    """One step of contact dynamics with friction.
+
+    Parameters
+    ----------
+    step : a step with ``friction``.
+    law : "coulomb", or "associated" for the convex law.
+    form : "velocity" or "force"; a step known by N and p has the force form alone. Default: the
+        velocity form where the step has matrices.
+
+    Attributes
+    ----------
+    problem : the convex problem; for the law of Coulomb with the normal rates shifted by
+        ``shift`` (nc,), m/s, zero at first.
+
+    Raises
+    ------
+    InvalidInput : not a step with friction, or no such law or form.
+    Unsupported : the velocity form of a step known only by N and p.
+
+    Notes
+    -----
+    The law of Coulomb is solved by a native backend directly, and by any conic solver as a fixed
+    point over ``problem``. With μ = 0 both laws are ``ClassicCD``. A solution of the law of Coulomb
+    is *a* solution: others may have other velocities.
+
+    >>> import cdopt, numpy as np
+    >>> step = cdopt.ContactStep(M=np.eye(2), B=[[0, 1]], phi=[0], v=[1, 0], F_ext=[0, -9.81],
+    ...     dt=1e-3, friction=cdopt.Friction(0.5, B_t=[[1, 0]]))
+    >>> solution = cdopt.FrictionalCD(step).solve("newton")
+    >>> solution.ok, solution.f.round(6), solution.f_t.round(6)
+    (True, array([9.81]), array([[-4.905]]))
+    """
+
+    data: FrictionalData
+
+    def __init__(self, step: Step, law: str = "coulomb", form: str | None = None) -> None:
+        if not isinstance(step, Step):
+            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
+        if step.friction is None:
+            raise InvalidInput(
+                "step", "a step without friction", "ContactStep(..., friction=cdopt.Friction(...))"
+            )
+        matrices = not isinstance(step, DelassusStep)
+        if form is None:
+            form = "velocity" if matrices else "force"
+        self.law = checks.choice("law", law, LAWS)
+        self.form = checks.choice("form", form, FORMS)
+        self.step = step
+        self.data = frictional_data(step, law)
+        self.shift = np.zeros(step.nc)
+        if form == "velocity" and not matrices:
+            raise Unsupported(
+                "velocity form",
+                "the step is known by N and p alone, which hold no velocity",
+                ("form='force'",),
+            )
+
+    @property
+    def name(self) -> str:
+        """Name, law and form."""
+        return f"FrictionalCD ({self.law}, {self.form} form)"
+
+    @property
+    def _quadratic(self) -> bool:
+        return not self.step.nc
+
+    @property
+    def contact_ids(self) -> Any:
+        """Names of the contacts."""
+        return self.step.contact_ids
+
+    def _row_names(self, contact_ids: Any) -> Any:
+        return row_ids(contact_ids, self.data.d)
+
+    def _stated(self) -> Statement:
+        state = _force_form if self.form == "force" else _velocity_form
+        kind = ConeForces if self.form == "force" else ConeVelocities
+        return kind(self.data, state, self.shift)
+
+    def shifted(self, shift: FloatArray) -> FrictionalCD:
+        """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
+        other = copy.copy(self)
+        vars(other).pop("statement", None)
+        for name in ("forces", "velocity", "displacement"):
+            vars(other).pop(name, None)
+        other.shift = checks.vector("shift", shift, self.step.nc, "m/s")
+        return other
+
+    def _run(
+        self,
+        backend: Backend,
+        start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None,
+        tol: float,
+    ) -> tuple[RunResult, Certificate | None]:
+        """One run; of a conic solver on the law of Coulomb, one for each pass."""
+        direct = self.law == "associated" or self.data.kind in backend.capability.structured
+        if direct or self.extended:
+            return solve_certified(backend, self, start, verbose, time_limit, tol)
+        return self._fixed_point(backend, start, verbose, time_limit, tol)
+
+    def _fixed_point(
+        self,
+        backend: Backend,
+        start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None,
+        tol: float,
+    ) -> tuple[RunResult, Certificate | None]:
+        """Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
+
+        It ends when the shift has settled or the best certificate has not improved for ten
+        passes, and returns the answer with the best certificate.
+        """
+        data, began = self.data, time.perf_counter()
+        best: tuple[RunResult, Certificate | None] | None = None
+        posed, since, timings, steps = self, 0, dict[str, float](), 0
+        last = np.zeros(data.contacts)
+        if start is not None:
+            forces = start.forces_on(data.contact_ids, data.nc)
+            last = data.shift(data.table(data.gap(None, forces)))
+            posed = self.shifted(last)
+        passes = 0
+        for passes in range(1, _PASSES + 1):
+            left = None if time_limit is None else time_limit - (time.perf_counter() - began)
+            if left is not None and left <= 0.0 and best is not None:
+                break
+            result, certificate = solve_certified(backend, posed, start, verbose, left, tol)
+            steps += result.iterations or 0
+            for name, seconds in result.timings.items():
+                timings[name] = timings.get(name, 0.0) + seconds
+            if best is None or _worst(certificate) < _worst(best[1]):
+                best, since = (result, certificate), 0
+            else:
+                since += 1
+            if result.iterate is None or since >= 10:
+                break
+            iterate = result.iterate
+            shift = data.shift(data.table(data.gap(iterate.motion, iterate.forces)))
+            if not np.isfinite(shift).all():
+                break
+            change = np.abs(shift - last).max(initial=0.0)
+            if change <= _SETTLED * float(data.part_speed.max(initial=0.0)):
+                break
+            posed, last = self.shifted(shift), shift
+        assert best is not None
+        how = f"fixed point of the law of Coulomb, {passes} convex problems"
+        run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
+        return run, best[1]
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        data = self.data
+        forces, rates = data.table(iterate.forces), data.table(
+            data.gap(iterate.motion, iterate.forces)
+        )
+        dual = rates.ravel() if self.form == "force" else iterate.forces * data.dt
+        return {
+            "f": forces[:, 0].copy(),
+            "f_t": forces[:, 1:].copy(),
+            "v_next": iterate.motion,
+            "gap": rates[:, 0].copy(),
+            "slip": rates[:, 1:].copy(),
+            "dual": dual,
+        }
+
+    def _objective(self, iterate: Iterate) -> float:
+        """Of the convex problem with the shift of the answer, in the form that is stated."""
+        data = self.data
+        if self.form == "velocity":
+            return float(data.velocity_objective(iterate.motion, iterate.forces).sum())
+        shift = data.shift(data.table(data.gap(iterate.motion, iterate.forces)))
+        work = float(shift @ data.table(iterate.forces)[:, 0])
+        return float(data.force_objective(iterate.forces).sum()) + work
+
+    def _provenance(self, *arguments: Any) -> dict[str, Any]:
+        record = {**super()._provenance(*arguments), "law": self.law}
+        if self.law == "coulomb":
+            record["uniqueness"] = "a solution: those of the law of Coulomb need not be unique"
+        return record
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        shift = "" if self.law == "associated" else r" + \mu \lVert g_T \rVert e_n"
+        if self.form == "force":
+            extra = "" if self.law == "associated" else r" + (\mu \lVert g_T \rVert)^\mathsf{T} f_n"
+            return align(
+                r"\min_{f}\quad & \tfrac12 f^\mathsf{T} N f + p^\mathsf{T} f" + extra,
+                r"\text{s.t.}\quad & \lVert f_{T,i} \rVert \le \mu_i f_{n,i}",
+            )
+        return align(
+            r"\min_{v^+}\quad & \tfrac12 \lVert v^+ - v^* \rVert_M^2",
+            r"\text{s.t.}\quad & g" + shift + r" \in K^*_\mu, \qquad g = B v^+ + b",
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.step.nc} contacts, {self.problem_class})"
+
+
+def _worst(certificate: Certificate | None) -> float:
+    return np.inf if certificate is None else certificate.worst
+
+
+class _ConeStatement(Statement):
+    """What both forms share: the scaled rows, and the shift in scaled units.
+
+    Attributes
+    ----------
+    s : (contacts,) shift of the normal rates over the part's speed.
+    mu : (contacts,) friction coefficients.
+    """
+
+    data: FrictionalData
+
+    def __init__(self, data: FrictionalData, state: Any, shift: FloatArray) -> None:
+        d = data.d
+        self.s = shift / data.speed[::d]
+        self.mu = data.friction.mu
+        self.scaled = data.scaled()
+        super().__init__(data, state)
+
+    def _table(self, rows: cp.Expression) -> cp.Expression:
+        return cp.reshape(rows, (self.data.contacts, self.data.d), order="C")
+
+
+class ConeForces(_ConeStatement):
+    """Variables f ∈ K_μ of a step, with w = v⁺ − v* where the step has matrices."""
+
+    def _declare(self) -> None:
+        data = self.data
+        self.f = cp.Variable(max(data.nc, 1), name="f")
+        self.forces = cp.multiply(data.force, self.f[: data.nc]) if data.nc else None
+        self.constraints: list[cp.Constraint] = []
+        if isinstance(self.scaled, ScaledDelassus):
+            N = cp.Constant(self.scaled.N, name="N")
+            self.fNf = cp.quad_form(self.f, N, assume_PSD=True) if data.nc else cp.Constant(0.0)
+            return
+        step = self.scaled
+        self.w = cp.Variable(data.nv, name="w")
+        self.fNf = cp.quad_form(self.w, cp.Constant(step.M, name="M"), assume_PSD=True)
+        unit = 1.0 / step.M.diagonal()
+        left = cp.Constant(scaled(step.M, unit, None), name="diag(M)⁻¹M") @ self.w
+        if data.nc:
+            Bt = sp.csr_array(scaled(step.B, None, unit).T)
+            self.constraints.append(left == cp.Constant(Bt, name="diag(M)⁻¹Bᵀ") @ self.f)
+        else:
+            self.constraints.append(self.w == 0.0)
+
+    def iterate(self) -> Iterate | None:
+        """f, and the v⁺ that follows from it."""
+        if self.f.value is None:
+            return None
+        forces = self.physical_forces(self.f.value)
+        return Iterate(self.data.velocity(forces), forces)
+
+    def seed(self, start: WarmStart) -> None:
+        """Write forces, and the motion that they cause."""
+        data = self.data
+        forces = start.forces_on(data.contact_ids, data.nc)
+        if data.nc:
+            self.f.value = forces / data.force
+        if not isinstance(data, FrictionalDelassusData):
+            self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+
+
+class ConeVelocities(_ConeStatement):
+    """Variables w = v⁺ − v* of a step with rates in K*_μ."""
+
+    def _declare(self) -> None:
+        data = self.data
+        self.w = cp.Variable(data.nv, name="w")
+        self.velocity = cp.multiply(data.dof_speed, self.w) + data.free_motion
+        self.wMw = cp.quad_form(self.w, cp.Constant(self.scaled.M, name="M"), assume_PSD=True)
+
+    def iterate(self) -> Iterate | None:
+        """v⁺, and f from the multipliers (f_n, f_T/μ) of the cones."""
+        data = self.data
+        if self.w.value is None:
+            return None
+        motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
+        if not data.nc:
+            return Iterate(motion, np.zeros(0))
+        normal, tangential = self.problem.constraints[0].dual_value or (None, None)
+        if normal is None:
+            return None
+        rows = np.empty((data.contacts, data.d))
+        rows[:, 0] = np.ravel(normal)
+        rows[:, 1:] = self.mu[:, None] * np.reshape(tangential, (data.contacts, data.d - 1))
+        return Iterate(motion, self.physical_forces(rows.ravel()))
+
+    def seed(self, start: WarmStart) -> None:
+        """Write the motion that forces cause."""
+        data = self.data
+        forces = start.forces_on(data.contact_ids, data.nc)
+        self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+
+
+def _force_form(x: ConeForces) -> cp.Problem:
+    """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
+    if not x.data.nc:
+        return cp.Problem(cp.Minimize(0.5 * x.fNf), [x.f == 0, *x.constraints])
+    f, p = x._table(x.f), cp.Constant(x.scaled.p, name="p")
+    cones = cp.SOC(cp.multiply(x.mu, f[:, 0]), f[:, 1:], axis=1)
+    objective = 0.5 * x.fNf + p @ x.f
+    if x.s.any():
+        objective += cp.Constant(x.s, name="s") @ f[:, 0]
+    return cp.Problem(cp.Minimize(objective), [cones, f[:, 0] >= 0, *x.constraints])
+
+
+def _velocity_form(x: ConeVelocities) -> cp.Problem:
+    """½ ‖v⁺ − v*‖²_M subject to B v⁺ + b + s e_n ∈ K*_μ."""
+    objective = cp.Minimize(0.5 * x.wMw)
+    if not x.data.nc:
+        return cp.Problem(objective)
+    step = x.scaled
+    rates = x._table(cp.Constant(step.B, name="B") @ x.w + cp.Constant(step.p, name="p"))
+    normal = rates[:, 0] + cp.Constant(x.s, name="s") if x.s.any() else rates[:, 0]
+    cones = cp.SOC(normal, cp.multiply(cp.Constant(x.mu[:, None], name="μ"), rates[:, 1:]), axis=1)
+    return cp.Problem(objective, [cones])

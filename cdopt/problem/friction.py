@@ -1,0 +1,150 @@
+"""Friction of a contact step as data: coefficients, tangential rows, prescribed sliding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
+
+_UNIT = 1e-6  # tangents may differ from unit vectors, and from each other's normals, by this
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """Friction of the contacts of a step.
+
+    Parameters
+    ----------
+    mu : friction coefficients μ ≥ 0, one number or (nc,).
+    B_t : (nc (d − 1), nv) tangential rows, those of one contact together, d = 2 in the plane and
+        3 in space: ``B_t @ v`` is the sliding rate of the contact, m/s, and ``B_t.T @ f_t`` what
+        tangential forces do to the bodies. None for a step known by N and p, whose N has d
+        rows a contact.
+    rate : prescribed sliding rate (a conveyor), m/s, one number or (nc, d − 1).
+    stiffness_ratio : tangential over normal contact stiffness k_t/k_n, one number or (nc,).
+    tangents : (nc, d − 1, d) unit tangents in space, or None; for pictures and vectors.
+
+    Attributes
+    ----------
+    The parameters, as arrays: mu (nc,), rate (nc, d − 1), stiffness_ratio (nc,).
+
+    Raises
+    ------
+    InvalidInput : by the step that it is given to, which knows the number of contacts; by
+        itself where a value has no meaning for any step.
+    """
+
+    mu: Any
+    B_t: Any = None
+    rate: Any = 0.0
+    stiffness_ratio: Any = 1.0
+    tangents: Any = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mu, bool) or np.ndim(self.mu) > 1:
+            raise InvalidInput("mu", checks.describe(self.mu), "one number or one for each contact")
+
+    def on(self, nc: int, nv: int | None, rows: int | None = None) -> Friction:
+        """The same friction, validated for a step of nc contacts; arrays are read-only.
+
+        Parameters
+        ----------
+        nv : degrees of freedom of the step; None for a step known by N and p.
+        rows : rows of N, where nv is None.
+
+        Raises
+        ------
+        InvalidInput : naming the argument.
+        """
+        mu = checks.per_contact("mu", self.mu, nc, at_least=0.0)
+        if nv is None:
+            if self.B_t is not None:
+                raise InvalidInput("B_t", "tangential rows", "None beside N, which holds them")
+            B_t, d = None, (rows or 0) // max(nc, 1)
+            if nc and (rows != nc * d or d not in (2, 3)):
+                raise InvalidInput("N", f"{rows} rows for {nc} contacts", "2 or 3 rows a contact")
+        else:
+            if self.B_t is None:
+                raise InvalidInput("B_t", "None", "the tangential rows (nc·(d − 1), nv)")
+            B_t = checks.freeze(checks.matrix("B_t", self.B_t, None, nv))
+            d = 1 + B_t.shape[0] // max(nc, 1)
+            if B_t.shape[0] != nc * (d - 1) or (nc and d not in (2, 3)):
+                expected = f"{nc} in the plane or {2 * nc} in space"
+                raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
+        d = d if nc else 2
+        rate = checks.real("rate", self.rate, f"one number or an array of shape ({nc}, {d - 1})")
+        if rate.ndim == 0:
+            rate = np.full((nc, d - 1), float(rate))
+        elif rate.ndim == 1 and d == 2:
+            rate = rate[:, None]
+        return Friction(
+            mu,
+            B_t,
+            checks.numbers("rate", rate, (nc, d - 1), "m/s"),
+            checks.per_contact("stiffness_ratio", self.stiffness_ratio, nc, positive=True),
+            _unit_tangents(self.tangents, nc, d),
+        )
+
+    def contacts(self, rows: int) -> int:
+        """Number of contacts of a step known by N with so many rows.
+
+        Raises
+        ------
+        InvalidInput : mu is one number, which leaves the rows of a contact open.
+        """
+        if np.ndim(self.mu) != 1:
+            expected = "one for each contact: it tells 2 from 3 rows a contact"
+            raise InvalidInput("mu", checks.describe(self.mu), expected)
+        return int(np.size(self.mu))
+
+    @property
+    def d(self) -> int:
+        """Rows a contact: 2 in the plane, 3 in space."""
+        return 1 + int(self.rate.shape[1])
+
+    def rows(self, contacts: Any) -> Friction:
+        """The friction of these contacts, as indices (n,)."""
+        B_t = self.B_t
+        if B_t is not None:
+            picked = (contacts[:, None] * (self.d - 1) + np.arange(self.d - 1)).ravel()
+            B_t = sp.csr_array(B_t[picked])
+        tangents = None if self.tangents is None else self.tangents[contacts]
+        return Friction(
+            self.mu[contacts], B_t, self.rate[contacts], self.stiffness_ratio[contacts], tangents
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """Arrays by their names in files."""
+        return {f"friction_{name}": value for name, value in self.__dict__.items()}
+
+    @staticmethod
+    def restored(content: dict[str, Any]) -> Friction | None:
+        """The friction that ``stored`` wrote, taken out of ``content``; None where there is none."""
+        names = ("mu", "B_t", "rate", "stiffness_ratio", "tangents")
+        values = {name: content.pop(f"friction_{name}", None) for name in names}
+        return None if values["mu"] is None else Friction(**values)
+
+    def __repr__(self) -> str:
+        mu = np.atleast_1d(np.asarray(self.mu))
+        spread = f"{mu.min():g}" if mu.size and mu.min() == mu.max() else f"{mu.size} values"
+        return f"Friction(mu={spread})"
+
+
+def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
+    """Tangents (nc, d − 1, d), orthonormal at each contact."""
+    if tangents is None:
+        return None
+    values = checks.real("tangents", tangents, f"an array of shape ({nc}, {d - 1}, {d})")
+    if values.ndim == 2 and d == 2:
+        values = values[:, None, :]
+    values = checks.numbers("tangents", values, (nc, d - 1, d))
+    products = values @ values.transpose(0, 2, 1)
+    if np.abs(products - np.eye(d - 1)).max(initial=0.0) > _UNIT:
+        raise InvalidInput("tangents", "vectors of other lengths or directions", "orthonormal ones")
+    return values

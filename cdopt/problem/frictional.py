@@ -1,0 +1,299 @@
+"""Steps with friction as data: rows, law, residuals and infeasibility.
+
+A contact has d rows, the normal one first. The rows are handled as those of a ``ContactStep`` with
+nc·d contacts, so that products, energies and scales are those of rigid steps; what differs is the
+cone: K_μ ∋ f ⟂ g̃ ∈ K*_μ, with g̃ = g for the associated law and de Saxcé's shifted rates for the
+law of Coulomb (``friction_cone``).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt._util.checks import FloatArray, freeze, read_only
+from cdopt._util.errors import InfeasibilityProof
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
+from cdopt.problem.certificate import Residual, worst
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.friction import Friction
+from cdopt.problem.rigid import (
+    BACKGROUND,
+    DelassusStepData,
+    Exchange,
+    RigidStepData,
+    StepData,
+    squeezed,
+)
+from cdopt.problem.scaling import Parts, components, network_parts, rows_of
+from cdopt.problem.warm_start import row_ids
+
+LAWS = ("coulomb", "associated")
+_DIRECTIONS = 16  # tangential directions of a cone in space in which proofs are sought
+
+
+class FrictionalData(StepData):
+    """A step with friction, however it is known.
+
+    Attributes
+    ----------
+    step : the step of the rows, each as a contact.
+    friction : of the contacts.
+    law : "coulomb" or "associated".
+    """
+
+    step: Any
+    friction: Friction
+    law: str
+
+    kind = "frictional step"
+
+    @property
+    def contacts(self) -> int:
+        """Number of contacts; ``nc`` counts their rows."""
+        return int(self.friction.mu.size)
+
+    @property
+    def d(self) -> int:
+        """Rows a contact."""
+        return self.friction.d
+
+    def table(self, rows: FloatArray) -> FloatArray:
+        """Values of the rows (nc,) as one row a contact (contacts, d)."""
+        return rows.reshape(self.contacts, self.d)
+
+    def normal(self, rows: FloatArray) -> FloatArray:
+        """(nc,) m/s, by how much each row's contact opens; it closes where that is negative.
+
+        Of the associated law it is g_n − μ‖g_T‖: there sliding opens contacts.
+        """
+        rates = self.table(rows)
+        opening = rates[:, 0]
+        if self.law == "associated":
+            opening = 2.0 * opening - cone.shifted(rates, self.friction.mu)[:, 0]
+        return np.repeat(opening, self.d)
+
+    def shift(self, rates: FloatArray) -> FloatArray:
+        """(contacts,) m/s: what the law adds to the normal rates; ``rates`` is (contacts, d)."""
+        if self.law == "associated":
+            return np.zeros(self.contacts)
+        return cone.shifted(rates, self.friction.mu)[:, 0] - rates[:, 0]
+
+    def shifted(self, rates: FloatArray) -> FloatArray:
+        """g̃ (contacts, d), m/s: the rates that the law sets orthogonal to the forces."""
+        return cone.shifted(rates, self.friction.mu) if self.law == "coulomb" else rates
+
+    @cached_property
+    def mobility(self) -> FloatArray:
+        """(nc,) m/(s·N), w = tr(N_ii)/d of each row's contact, the same in every basis."""
+        diagonal = self.table(self._diagonal()).mean(axis=1)
+        of_part = self.parts.contact[:: self.d]
+        mean = Parts(of_part, np.zeros(0, np.int64), self.parts.count).geometric_mean(diagonal)
+        w = np.where(diagonal > 0.0, diagonal, mean[of_part])
+        return read_only(np.repeat(w, self.d))
+
+    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
+        """The conditions K ∋ f ⟂ g̃ ∈ K*, for v⁺ (nv,) and the forces of the rows (nc,).
+
+        With w = tr(N_ii)/d and S_i the gap speed of what acts at contact i:
+
+        - ``penetration``    distance of g̃_i from K*, over S_i
+        - ``friction cone``  w_i times the distance of f_i from K, over S_i
+        - ``natural map``    ‖w_i f_i − P_K(w_i f_i − g̃_i)‖ / S_i
+        - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
+        """
+        exchange, mu = self.exchange(motion, f), self.friction.mu
+        forces, w = self.table(f), self.mobility[:: self.d]
+        rates = self.table(self.gap(motion, f))
+        law_rates = self.shifted(rates)
+        speed = self.table(exchange.speed).max(axis=1, initial=0.0)
+        sizes = np.linalg.norm(self.table(exchange.gap_round_off), axis=1)
+        round_off = (1.0 + mu) * sizes
+        outside = np.linalg.norm(cone.project(-law_rates, mu), axis=1)
+        natural = np.linalg.norm(cone.natural_map(forces, law_rates, mu, w), axis=1)
+        work = self.dt * np.repeat(np.sum(forces * law_rates, axis=1) / self.d, self.d)
+        size = self.dt * np.repeat(np.linalg.norm(forces, axis=1) * round_off / self.d, self.d)
+        return (
+            worst("penetration", outside, speed, round_off, "m/s"),
+            worst("friction cone", w * cone.distance(forces, mu), speed, 0.0 * speed, "m/s"),
+            worst("natural map", natural, speed, round_off, "m/s"),
+            *exchange.momentum,
+            self.duality_gap(exchange, work, size, np.zeros(self.nc)),
+        )
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Forces f in the cone with Bᵀf = 0 (or N f = 0) and fᵀb < 0, if some are found.
+
+        Of the associated law the whole cone is searched, in space at 16 tangential directions;
+        of the law of Coulomb normal forces alone, whose proof excludes every law.
+        """
+        if not self.contacts:
+            return None
+        spread = self._cone_directions()
+        return squeezed(self, sp.csr_array(self._products() @ spread.T), self._bias(), spread)
+
+    def _cone_directions(self) -> sp.csr_array:
+        """(k, nc) forces on the edges of the cones, one a row."""
+        d, mu = self.d, self.friction.mu
+        edges = np.zeros((1, d))
+        if self.law == "associated" and d == 2:
+            edges = np.array([[0.0, 1.0], [0.0, -1.0]])
+        elif self.law == "associated":
+            angle = 2.0 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
+            edges = np.stack([np.zeros(_DIRECTIONS), np.cos(angle), np.sin(angle)], axis=1)
+        values = mu[:, None, None] * edges[None]
+        values[:, :, 0] = 1.0
+        count = self.contacts * edges.shape[0]
+        columns = np.arange(self.contacts)[:, None, None] * d + np.arange(d)
+        columns = np.broadcast_to(columns, values.shape).ravel()
+        pointers = np.arange(count + 1) * d
+        return sp.csr_array((values.ravel(), columns, pointers), shape=(count, self.nc))
+
+    def _products(self) -> sp.csr_array:
+        """Bᵀ (nv, nc), or N: what admissible self-stress keeps at zero."""
+        raise NotImplementedError
+
+    def _bias(self) -> FloatArray:
+        """b (nc,), or p, m/s."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionalStepData(FrictionalData, RigidStepData):
+    """A step with matrices: M (v⁺ − v*) = Δt Bᵀf, rates g = B v⁺ + b, d rows a contact."""
+
+    step: ContactStep
+    friction: Friction
+    law: str
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network; the rows of a contact are in one."""
+        return network_parts(_reach(self.step.B, self.d, repeat=True), self.mass.M)
+
+    @cached_property
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the degrees of freedom belong to."""
+        coupling = None if self.mass.is_diagonal else self.mass.M
+        reach = _reach(self.B, self.d)
+        return bodies_of(reach, self.mass.diagonal, coupling, self.step.dof_body)
+
+    @cached_property
+    def contact_bodies(self) -> ContactBodies:
+        """The bodies of each row, with the mobility of its contact in all directions."""
+        reach = _reach(self.B, self.d, repeat=True)
+        return self.bodies.at_contacts(reach, self.mass.diagonal)
+
+    def _products(self) -> sp.csr_array:
+        return sp.csr_array(self.step.B.T)
+
+    def _bias(self) -> FloatArray:
+        return self.step.bias
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionalDelassusData(FrictionalData, DelassusStepData):
+    """A step known by N and p, d rows a contact: g = N f + p."""
+
+    step: DelassusStep
+    friction: Friction
+    law: str
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network; the rows of a contact are in one."""
+        N, nc = self.step.N, self.step.nc
+        first = np.arange(nc) // self.d * self.d
+        left = np.concatenate([rows_of(N), np.arange(nc)])
+        label, count = components(left, np.concatenate([N.indices, first]), nc)
+        return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
+
+    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
+        """What acts at the contacts; at least a small share of the speed of the part.
+
+        Forces of round-off on an open contact must not be measured by themselves.
+        """
+        exchange = super().exchange(v_next, f)
+        least = np.maximum(exchange.speed, BACKGROUND * self.speed)
+        return dataclasses.replace(exchange, speed=least)
+
+    def _products(self) -> sp.csr_array:
+        return self.step.N
+
+    def _bias(self) -> FloatArray:
+        return self.step.p_vec
+
+
+def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDelassusData:
+    """The problem of a step with friction under a law of ``LAWS``."""
+    friction = step.friction
+    if friction is None:
+        raise ValueError("a step without friction")
+    ids = row_ids(step.contact_ids, friction.d)
+    if isinstance(step, DelassusStep):
+        rows = copy.copy(step)  # N was validated: the same matrix, each row as a contact
+        for name in ("N", "p_vec"):
+            rows.__dict__.pop(name, None)
+        rows.__dict__.update(_d=1, friction=None, contact_ids=ids, stiffness=np.ones(rows_count(step)))
+        return FrictionalDelassusData(rows, friction, law)
+    if not isinstance(step, ContactStep):
+        raise TypeError(type(step).__name__)
+    zero = np.zeros(friction.rate.shape)
+    return FrictionalStepData(
+        ContactStep(
+            step.M,
+            interleaved(step.B, friction),
+            _rows(step.phi, zero),
+            step.v,
+            step.F_ext,
+            step.dt,
+            restitution=_rows(step.restitution, zero),
+            gap_rate=_rows(step.gap_rate, friction.rate),
+            v_min=step.v_min,
+            contact_ids=ids,
+            dof_body=step.dof_body,
+        ),
+        friction,
+        law,
+    )
+
+
+def rows_count(step: Step) -> int:
+    """nc·d of a step with friction."""
+    return step.nc * (1 if step.friction is None else step.friction.d)
+
+
+def interleaved(B: sp.csr_array, friction: Friction) -> sp.csr_array:
+    """Normal rows B (nc, nv) and tangential rows, those of a contact together (nc d, nv)."""
+    nc, d = B.shape[0], friction.d
+    order = np.empty((nc, d), dtype=np.int64)
+    order[:, 0] = np.arange(nc)
+    order[:, 1:] = nc + np.arange(nc * (d - 1)).reshape(nc, d - 1)
+    return freeze(sp.csr_array(sp.vstack([B, friction.B_t]).tocsr()[order.ravel()]))
+
+
+def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
+    return np.column_stack([normal, tangential]).ravel()
+
+
+def _reach(B: sp.csr_array, d: int, repeat: bool = False) -> sp.csr_array:
+    """√Σ B² over the rows of each contact: how far a dof moves it in any direction.
+
+    ``repeat`` gives each row of a contact that of the contact.
+    """
+    squares = sp.csr_array((B.data**2, B.indices // 1, B.indptr), shape=B.shape)
+    nc = B.shape[0] // d
+    gather = sp.csr_array(
+        (np.ones(nc * d), np.arange(nc * d), np.arange(nc + 1) * d), shape=(nc, nc * d)
+    )
+    reach = sp.csr_array(gather @ squares)
+    reach.data = np.sqrt(reach.data)
+    return reach if not repeat else sp.csr_array(gather.T @ reach)
