@@ -22,12 +22,12 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, bicgstab, cg, splu
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import Outcome, Report, starting_forces
-from cdopt.problem import FrictionalData
+from cdopt.problem import FrictionalData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.certificate import EPS
 from cdopt.problem.scaling import Entries, ScaledDelassus, ScaledDynamics
@@ -40,6 +40,10 @@ _INNER = 20  # Newton steps of one outer step
 _TRIALS = 4  # of Newton on the law of Coulomb, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
+_BLOCK = 6  # dofs of a body at most, for a block of the preconditioner
+_LINEAR = 1e-6  # relative residual of iterative solves
+_ITERATIONS = 500  # of them; then a factorisation
+_REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
 _DENSE = 250  # unknowns up to which systems are dense
 _ROUND_OFF = EPS  # times r w: what round-off leaves in an inner problem
 _NOISE = 1e5  # times that: natural maps which may stall for round-off
@@ -67,7 +71,7 @@ class System(Protocol):
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         """Derivative of the convex function of the inner problem along dx."""
 
-    def newton_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
         """dx that balances the residual to first order, with −∂f/∂g = H (contacts, d, d)."""
 
     def caused_by(self, f: FloatArray) -> FloatArray:
@@ -77,7 +81,8 @@ class System(Protocol):
 class Motions:
     """A step with matrices: x = w = v − v*, M w = Bᵀf."""
 
-    def __init__(self, step: ScaledDynamics, d: int) -> None:
+    def __init__(self, step: ScaledDynamics, d: int, body: IntArray) -> None:
+        """``body`` (nv,) is the body of each dof."""
         self.M, self.B, self.p, self.d = step.M, step.B, step.p.reshape(-1, d), d
         self.mass = step.M.diagonal()
         self.entries = Entries(step.B)
@@ -85,6 +90,7 @@ class Motions:
         self.dense = step.M.shape[0] <= _DENSE
         full = step.B.toarray() if self.dense else np.zeros((0, 0))
         self.full_B, self.full_M = full, step.M.toarray() if self.dense else full
+        self.blocks = DiagonalBlocks(body)
 
     def rates(self, x: FloatArray) -> FloatArray:
         return self.entries.times(x).reshape(self.p.shape) + self.p
@@ -101,13 +107,13 @@ class Motions:
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         return float(residual @ dx)
 
-    def newton_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
         if self.dense:
             HB = H @ self.full_B.reshape(H.shape[0], self.d, -1)
             J = self.full_M + self.full_B.T @ HB.reshape(self.full_B.shape)
             return np.asarray(np.linalg.solve(J, -residual))
-        J = sp.csc_array(self.M + self.B.T @ (_blocks(H) @ self.B))
-        return _solve_sparse(J, -residual)
+        J = sp.csr_array(self.M + self.B.T @ (_blocks(H) @ self.B))
+        return _iterate(J, -residual, self.blocks.inverse(J), symmetric)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         load = self.entries.load(f.ravel())
@@ -140,14 +146,13 @@ class Reactions:
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         return float(residual @ self._times(dx))
 
-    def newton_step(self, H: FloatArray, residual: FloatArray) -> FloatArray:
+    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
         nc, n = H.shape[0], residual.size
         if self.dense:
             J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
             J.flat[:: n + 1] += 1.0
             return np.asarray(np.linalg.solve(J, -residual))
-        J = sp.csc_array(sp.eye_array(n) + _blocks(H) @ self.N)
-        return _solve_sparse(J, -residual)
+        return _factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N), -residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         return f.ravel().copy()
@@ -164,8 +169,60 @@ def _blocks(H: FloatArray) -> sp.csr_array:
     )
 
 
-def _solve_sparse(J: sp.csc_array, rhs: FloatArray) -> FloatArray:
-    """J⁻¹ rhs by SuperLU; its pattern is symmetric.
+class DiagonalBlocks:
+    """The diagonal blocks of matrices on dofs, one for each body of at most six dofs.
+
+    Dofs of larger bodies are blocks of their own.
+    """
+
+    def __init__(self, body: IntArray) -> None:
+        count = np.bincount(body, minlength=1)
+        alone = count[body] > _BLOCK
+        label = np.where(alone, count.size + np.arange(body.size), body)
+        _, self.label = np.unique(label, return_inverse=True)
+        order = np.argsort(self.label, kind="stable")
+        first = np.searchsorted(self.label[order], self.label[order])
+        self.position = np.empty(body.size, dtype=np.int64)
+        self.position[order] = np.arange(body.size) - first
+        self.shape = (int(self.label.max(initial=-1)) + 1, int(self.position.max(initial=0)) + 1)
+
+    def inverse(self, J: sp.csr_array) -> LinearOperator:
+        """The inverse of the blocks of J, as a preconditioner."""
+        rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
+        label, position = self.label, self.position
+        inside = label[rows] == label[J.indices]
+        rows, columns = rows[inside], J.indices[inside]
+        count, size = self.shape
+        blocks = np.zeros((count, size, size))
+        unused = np.ones((count, size), dtype=bool)
+        unused[label, position] = False
+        blocks[:, np.arange(size), np.arange(size)] = unused
+        blocks[label[rows], position[rows], position[columns]] = J.data[inside]
+        inverse = np.linalg.inv(blocks)
+
+        def times(r: FloatArray) -> FloatArray:
+            padded = np.zeros(self.shape)
+            padded[label, position] = r.ravel()
+            return np.asarray((inverse @ padded[:, :, None])[label, position, 0])
+
+        return LinearOperator(J.shape, matvec=times, dtype=np.float64)
+
+
+def _iterate(
+    J: sp.csr_array, rhs: FloatArray, inverse: LinearOperator, symmetric: bool
+) -> FloatArray:
+    """J⁻¹ rhs by conjugate gradients, or BiCGSTAB; by SuperLU where that does not converge."""
+    if not np.isfinite(J.data).all():
+        raise ArithmeticError("a number beyond what a double holds")
+    solve = cg if symmetric else bicgstab
+    x, info = solve(J, rhs, rtol=_LINEAR, atol=0.0, maxiter=_ITERATIONS, M=inverse)
+    if info == 0 and np.isfinite(x).all():
+        return np.asarray(x)
+    return _factorised(J, rhs)
+
+
+def _factorised(J: sp.csr_array, rhs: FloatArray) -> FloatArray:
+    """J⁻¹ rhs by SuperLU; the pattern of J is symmetric.
 
     Raises
     ------
@@ -174,9 +231,10 @@ def _solve_sparse(J: sp.csc_array, rhs: FloatArray) -> FloatArray:
     if not np.isfinite(J.data).all():
         raise ArithmeticError("a number beyond what a double holds")
     try:
-        return np.asarray(splu(J, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01).solve(rhs))
+        factors = splu(sp.csc_array(J), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
     except RuntimeError as error:
         raise ArithmeticError(str(error)) from error
+    return np.asarray(factors.solve(rhs))
 
 
 @dataclass
@@ -237,7 +295,7 @@ class Iteration:
             if size <= tol:
                 return x, True
             H = cone.projection_derivative(y, mu) @ cone.shift_derivative(rates, mu)
-            dx = system.newton_step(r[:, None, None] * H, residual)
+            dx = system.newton_step(r[:, None, None] * H, residual, symmetric=False)
             self.spent.newton += 1
             share = 1.0
             while True:
@@ -271,7 +329,7 @@ class Iteration:
             if size <= tol:
                 break
             H = r[:, None, None] * cone.projection_derivative(y, mu)
-            dx = system.newton_step(H, residual)
+            dx = system.newton_step(H, residual, symmetric=True)
             self.spent.newton += 1
             slope, share = system.slope(residual, dx), 1.0
             while True:
@@ -296,12 +354,12 @@ def solve_step(
     max_steps: int,
 ) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
-    scaled, mu, d = data.scaled(), data.friction.mu, data.d
+    mu, d = data.friction.mu, data.d
     system: System
-    if isinstance(scaled, ScaledDelassus):
-        system = Reactions(scaled, d)
+    if isinstance(data, FrictionalStepData):
+        system = Motions(data.scaled(), d, data.bodies.label)
     else:
-        system = Motions(scaled, d)
+        system = Reactions(data.scaled(), d)
     w = (data.mobility * data.force / data.speed)[::d]
     f = cone.project(starting_forces(data, start, signed=True).reshape(-1, d), mu)
     iteration = Iteration(system, mu, data.law == "coulomb", deadline)
@@ -309,7 +367,7 @@ def solve_step(
     f, residuals = _outer(iteration, f, w, accuracy, max_steps)
     solved = time.perf_counter()
     least = min(residuals, default=0.0)
-    met = least <= max(accuracy, _floor(system, f))
+    met = least <= max(accuracy, _REACHABLE)
     spent = iteration.spent
     how = f"{len(residuals)} proximal steps, {spent.newton} Newton steps"
     how += f", {spent.lagged} convex steps" if spent.lagged else ""
@@ -325,13 +383,6 @@ def solve_step(
         how,
         f"stopped at natural map {least:.1e}",
     )
-
-
-def _floor(system: System, f: FloatArray) -> float:
-    """Round-off of the natural map at forces f: what double precision can meet."""
-    rates = system.rates(system.caused_by(f))
-    terms = np.abs(rates - system.rates(np.zeros_like(system.caused_by(f)))).max(initial=0.0)
-    return 100.0 * EPS * float(terms + 1.0)
 
 
 def _outer(

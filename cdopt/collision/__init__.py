@@ -10,6 +10,7 @@ from cdopt._util.arguments import guard
 from cdopt.collision.contact_step import applied_loads, external_forces, mass_matrix, step
 from cdopt.collision.contacts import Contacts, detect, effective_mass, gap_gradient
 from cdopt.collision.dissipation import damping_drive, damping_matrix
+from cdopt.collision.friction import friction, tangents
 from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
 from cdopt.collision.neighbours import VerletList, default_margin, safe_margin, safe_margins
 
@@ -26,12 +27,14 @@ __all__ = [
     "detect",
     "effective_mass",
     "external_forces",
+    "friction",
     "gap_gradient",
     "mass_matrix",
     "move",
     "safe_margin",
     "safe_margins",
     "step",
+    "tangents",
 ]
 
 guard(globals())

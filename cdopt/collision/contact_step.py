@@ -12,6 +12,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.collision.contacts import Contacts, from_start, gap_gradient
+from cdopt.collision.friction import friction as friction_rows
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Dofs, Scene, State
@@ -103,6 +104,7 @@ def step(
     turning: str = MOMENTUM,
     dofs: Dofs | None = None,
     overlaps: str | None = None,
+    friction: float | FloatArray | None = None,
 ) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
 
@@ -116,17 +118,19 @@ def step(
         moments of inertia and the v of their turns are those of free motion in the middle of the
         step, and restitution acts on the approach B v at that v. "plain" is the paper's: M, v and
         the gyroscopic term at the start. Give ``advance`` the same.
-    dofs : the degrees of freedom, by default ``scene.dofs``.
+    dofs : the degrees of freedom, by default ``scene.dofs``; with friction ``scene.full_dofs``.
     overlaps : what is done with bodies that overlap in this state by more than round-off, 1e-6 of
         the smaller one's half-width. "touching": they count as touching, and the overlap causes no
         force. "resolve": the step pushes them apart, which takes the force m Φ/Δt². "refuse":
         raise. None: overlaps of the scene's initial state as ``scene.overlaps`` says, others are
         pushed apart. What is done by default is logged as a warning, with the number of overlaps
         and the deepest.
+    friction : friction coefficient μ of the contacts, one number or (nc,), for ``FrictionalCD``;
+        None for none.
 
     Raises
     ------
-    InvalidInput : dt or v_min out of range, no such turning, a state, contacts or degrees of
+    InvalidInput : dt, v_min or friction out of range, no such turning, a state, contacts or degrees of
         freedom of another scene, or overlaps that are refused.
 
     >>> import cdopt
@@ -139,7 +143,8 @@ def step(
     -----
     Olsen & Kamrin (2018), section 3.
     """
-    chosen, h = scene.dofs if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
+    usual = scene.dofs if friction is None else scene.full_dofs
+    chosen, h = usual if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
     scene.check_dofs(chosen)
     scene.check_state(state)
     contacts = _without_overlaps(scene, contacts, overlaps)
@@ -161,6 +166,9 @@ def step(
         points=contacts.points,
         contact_ids=contacts.contact_ids,
         dof_body=chosen.body,
+        friction=None
+        if friction is None
+        else friction_rows(scene, state, contacts, friction, chosen),
     )
 
 

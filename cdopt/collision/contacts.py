@@ -133,7 +133,7 @@ def detect(
         contact_ids=_numbers(scene, points),
         stiffness=contact_stiffness(scene, points.bodies),
         restitution=scene.body_restitution[points.bodies].min(axis=1),
-        gap_rate=_prescribed_rate(scene, state, points.bodies, points.normals, points.points),
+        gap_rate=prescribed_rate(scene, state, points.bodies, points.normals, points.points),
         bonded=is_among(points.bodies, scene.bonds),
     )
 
@@ -273,7 +273,7 @@ def approach_rows(
     return entries[used], columns[used], indptr
 
 
-def _prescribed_rate(
+def prescribed_rate(
     scene: Scene, state: State, pairs: IntArray, normals: FloatArray, points: FloatArray
 ) -> FloatArray:
     """Rate (nc,) of the gaps from the velocities that fixed bodies have in this state, m/s."""

@@ -1,0 +1,65 @@
+"""Tangents of contacts, and the friction of a contact step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt.collision.contacts import Contacts, approach_rows, prescribed_rate
+from cdopt.problem.friction import Friction
+from cdopt.scene import Dofs, Scene, State
+
+
+def tangents(normals: FloatArray) -> FloatArray:
+    """Orthonormal tangents (nc, dim − 1, dim) of unit normals (nc, dim).
+
+    In the plane the normal turned by a quarter counterclockwise. In space the first tangent is
+    that coordinate axis, made orthogonal, which is farthest from the normal.
+
+    Raises
+    ------
+    InvalidInput : other shapes.
+    """
+    n = checks.table("normals", normals, len(normals))
+    if n.shape[1] == 2:
+        return np.stack([-n[:, 1], n[:, 0]], axis=1)[:, None, :]
+    axis = np.zeros_like(n)
+    axis[np.arange(len(n)), np.argmin(np.abs(n), axis=1)] = 1.0
+    first = axis - np.sum(axis * n, axis=1)[:, None] * n
+    first /= np.linalg.norm(first, axis=1)[:, None]
+    return np.stack([first, np.cross(n, first)], axis=1)
+
+
+def friction(
+    scene: Scene, state: State, contacts: Contacts, mu: Any, dofs: Dofs | None = None
+) -> Friction:
+    """Friction of contacts that were detected in this state.
+
+    Parameters
+    ----------
+    mu : friction coefficient μ ≥ 0, one number or (nc,).
+    dofs : the degrees of freedom, by default ``scene.full_dofs``: friction turns spheres.
+
+    Raises
+    ------
+    InvalidInput : μ negative, or a state, contacts or degrees of freedom of another scene.
+    """
+    scene.check_state(state)
+    contacts.check_scene(scene)
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    directions = tangents(contacts.normals)
+    many = scene.dim - 1
+    flat = directions.reshape(-1, scene.dim)
+    pairs = np.repeat(contacts.bodies, many, axis=0)
+    points = np.repeat(contacts.points, many, axis=0)
+    rows = approach_rows(state, pairs, flat, points, chosen.number)
+    return Friction(
+        checks.per_contact("friction", mu, contacts.nc, at_least=0.0),
+        sp.csr_array(rows, shape=(contacts.nc * many, chosen.nv)),
+        prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many),
+        tangents=directions,
+    )
