@@ -41,7 +41,7 @@ _TRIALS = 4  # of Newton on the law of Coulomb, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
 _BLOCK = 6  # dofs of a body at most, for a block of the preconditioner
-_LINEAR = 1e-6  # relative residual of iterative solves
+_LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
 _ITERATIONS = 500  # of them; then a factorisation
 _REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
 _DENSE = 250  # unknowns up to which systems are dense
@@ -71,8 +71,13 @@ class System(Protocol):
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         """Derivative of the convex function of the inner problem along dx."""
 
-    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
-        """dx that balances the residual to first order, with −∂f/∂g = H (contacts, d, d)."""
+    def newton_step(
+        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+    ) -> FloatArray:
+        """dx that balances the residual to first order, with −∂f/∂g = H (contacts, d, d).
+
+        ``rtol`` is the relative residual of iterative solves.
+        """
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """x in balance with forces f (contacts, d)."""
@@ -107,13 +112,15 @@ class Motions:
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         return float(residual @ dx)
 
-    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
+    def newton_step(
+        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+    ) -> FloatArray:
         if self.dense:
             HB = H @ self.full_B.reshape(H.shape[0], self.d, -1)
             J = self.full_M + self.full_B.T @ HB.reshape(self.full_B.shape)
             return np.asarray(np.linalg.solve(J, -residual))
         J = sp.csr_array(self.M + self.B.T @ (_blocks(H) @ self.B))
-        return _iterate(J, -residual, self.blocks.inverse(J), symmetric)
+        return _iterate(J, -residual, self.blocks.inverse(J), rtol, symmetric)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         load = self.entries.load(f.ravel())
@@ -146,7 +153,9 @@ class Reactions:
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
         return float(residual @ self._times(dx))
 
-    def newton_step(self, H: FloatArray, residual: FloatArray, symmetric: bool) -> FloatArray:
+    def newton_step(
+        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+    ) -> FloatArray:
         nc, n = H.shape[0], residual.size
         if self.dense:
             J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
@@ -161,12 +170,15 @@ class Reactions:
         return np.asarray(self.full @ x) if self.dense else self.entries.times(x)
 
 
+def _forcing(tol: float, size: float) -> float:
+    """Relative residual of a Newton step that need not go below ``tol`` from ``size``."""
+    return float(np.clip(0.1 * tol / size, *_LINEAR))
+
+
 def _blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
-    return sp.csr_array(
-        sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d))
-    )
+    return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
 
 
 class DiagonalBlocks:
@@ -209,13 +221,13 @@ class DiagonalBlocks:
 
 
 def _iterate(
-    J: sp.csr_array, rhs: FloatArray, inverse: LinearOperator, symmetric: bool
+    J: sp.csr_array, rhs: FloatArray, inverse: LinearOperator, rtol: float, symmetric: bool
 ) -> FloatArray:
     """J⁻¹ rhs by conjugate gradients, or BiCGSTAB; by SuperLU where that does not converge."""
     if not np.isfinite(J.data).all():
         raise ArithmeticError("a number beyond what a double holds")
     solve = cg if symmetric else bicgstab
-    x, info = solve(J, rhs, rtol=_LINEAR, atol=0.0, maxiter=_ITERATIONS, M=inverse)
+    x, info = solve(J, rhs, rtol=rtol, atol=0.0, maxiter=_ITERATIONS, M=inverse)
     if info == 0 and np.isfinite(x).all():
         return np.asarray(x)
     return _factorised(J, rhs)
@@ -295,7 +307,7 @@ class Iteration:
             if size <= tol:
                 return x, True
             H = cone.projection_derivative(y, mu) @ cone.shift_derivative(rates, mu)
-            dx = system.newton_step(r[:, None, None] * H, residual, symmetric=False)
+            dx = system.newton_step(r[:, None, None] * H, residual, _forcing(tol, size), False)
             self.spent.newton += 1
             share = 1.0
             while True:
@@ -329,7 +341,7 @@ class Iteration:
             if size <= tol:
                 break
             H = r[:, None, None] * cone.projection_derivative(y, mu)
-            dx = system.newton_step(H, residual, symmetric=True)
+            dx = system.newton_step(H, residual, _forcing(tol, size), True)
             self.spent.newton += 1
             slope, share = system.slope(residual, dx), 1.0
             while True:

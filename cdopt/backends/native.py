@@ -188,9 +188,7 @@ def _without_forces(data: ProblemData, started: float, status: str, claim: Claim
     return Outcome(iterate, False, 0, started, clock(), status=status, claim=claim)
 
 
-def starting_forces(
-    data: ProblemData, start: WarmStart | None, signed: bool = False
-) -> FloatArray:
+def starting_forces(data: ProblemData, start: WarmStart | None, signed: bool = False) -> FloatArray:
     """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name.
 
     They are at least zero, unless ``signed`` says that some are tangential.

@@ -207,8 +207,9 @@ class FrictionalCD(Formulation):
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         data = self.data
-        forces, rates = data.table(iterate.forces), data.table(
-            data.gap(iterate.motion, iterate.forces)
+        forces, rates = (
+            data.table(iterate.forces),
+            data.table(data.gap(iterate.motion, iterate.forces)),
         )
         dual = rates.ravel() if self.form == "force" else iterate.forces * data.dt
         return {

@@ -242,7 +242,9 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
         rows = copy.copy(step)  # N was validated: the same matrix, each row as a contact
         for name in ("N", "p_vec"):
             rows.__dict__.pop(name, None)
-        rows.__dict__.update(_d=1, friction=None, contact_ids=ids, stiffness=np.ones(rows_count(step)))
+        rows.__dict__.update(
+            _d=1, friction=None, contact_ids=ids, stiffness=np.ones(rows_count(step))
+        )
         return FrictionalDelassusData(rows, friction, law)
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
