@@ -12,6 +12,7 @@ from cdopt.backends.base import Backend, Capability, RunResult
 from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.newton import Auto, InteriorPoint, Newton
+from cdopt.backends.nsgs import NSGS
 from cdopt.backends.osqp_session import OSQPSession, osqp_session
 from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import ACCURACY, AccuracyWords, known_names
@@ -27,6 +28,7 @@ __all__ = [
     "ACCURACY",
     "APGD",
     "LCP",
+    "NSGS",
     "PGS",
     "AccuracyWords",
     "AugmentedLagrangian",

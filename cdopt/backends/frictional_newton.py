@@ -98,23 +98,29 @@ class Motions:
         self.blocks = DiagonalBlocks(body)
 
     def rates(self, x: FloatArray) -> FloatArray:
+        """Rates g = R x + p (contacts, d)."""
         return self.entries.times(x).reshape(self.p.shape) + self.p
 
     def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
+        """Imbalance of x with forces f (contacts, d)."""
         return np.asarray(self.M @ x - self.entries.load(f.ravel()))
 
     def size(self, residual: FloatArray) -> float:
+        """Norm of an imbalance."""
         return float(np.sqrt(np.sum(residual**2 / self.mass)))
 
     def energy(self, x: FloatArray) -> float:
+        """Kinetic energy."""
         return float(0.5 * x @ (self.M @ x))
 
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
+        """Derivative of the convex function along dx."""
         return float(residual @ dx)
 
     def newton_step(
         self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
     ) -> FloatArray:
+        """Newton's step."""
         if self.dense:
             HB = H @ self.full_B.reshape(H.shape[0], self.d, -1)
             J = self.full_M + self.full_B.T @ HB.reshape(self.full_B.shape)
@@ -123,6 +129,7 @@ class Motions:
         return _iterate(J, -residual, self.blocks.inverse(J), rtol, symmetric)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
+        """The unknowns in balance with forces f (contacts, d)."""
         load = self.entries.load(f.ravel())
         if self.diagonal:
             return load / self.mass
@@ -139,23 +146,29 @@ class Reactions:
         self.full = step.N.toarray() if self.dense else np.zeros((0, 0))
 
     def rates(self, x: FloatArray) -> FloatArray:
+        """Rates g = R x + p (contacts, d)."""
         return self._times(x).reshape(self.p.shape) + self.p
 
     def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
+        """Imbalance of x with forces f (contacts, d)."""
         return x - f.ravel()
 
     def size(self, residual: FloatArray) -> float:
+        """Norm of an imbalance."""
         return float(np.sqrt(np.sum(self.diagonal * residual**2)))
 
     def energy(self, x: FloatArray) -> float:
+        """Kinetic energy."""
         return float(0.5 * x @ self._times(x))
 
     def slope(self, residual: FloatArray, dx: FloatArray) -> float:
+        """Derivative of the convex function along dx."""
         return float(residual @ self._times(dx))
 
     def newton_step(
         self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
     ) -> FloatArray:
+        """Newton's step."""
         nc, n = H.shape[0], residual.size
         if self.dense:
             J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
@@ -164,6 +177,7 @@ class Reactions:
         return _factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N), -residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
+        """The unknowns in balance with forces f (contacts, d)."""
         return f.ravel().copy()
 
     def _times(self, x: FloatArray) -> FloatArray:
@@ -393,7 +407,7 @@ def solve_step(
         solved,
         [np.array(residuals)],
         how,
-        f"stopped at natural map {least:.1e}",
+        status=f"stopped at natural map {least:.1e}",
     )
 
 

@@ -63,7 +63,7 @@ from cdopt.backends.native import (
     starting_forces,
 )
 from cdopt.backends.threads import several, threads_for
-from cdopt.problem import DelassusStepData, RigidData, RigidStepData
+from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -100,6 +100,7 @@ class PGS(NativeBackend):
     name: ClassVar[str] = "pgs"
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
     limit: ClassVar[str] = "max_sweeps"
+    _orders: ClassVar[tuple[str, ...]] = ORDERS
 
     order: Any = "given"
     seed: int = 0
@@ -110,7 +111,7 @@ class PGS(NativeBackend):
 
     def __post_init__(self) -> None:
         if isinstance(self.order, str):
-            checks.choice("order", self.order, ORDERS)
+            checks.choice("order", self.order, self._orders)
         else:
             object.__setattr__(self, "order", _permutation(self.order))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
@@ -131,7 +132,7 @@ class PGS(NativeBackend):
             body = data.step.dof_body if isinstance(data, RigidStepData) else None
             order, edges = coloured(scaled, body)
         else:
-            order, edges = self._visits(data), np.zeros(1, dtype=np.uint32)
+            order, edges = self._visits(data.nc), np.zeros(1, dtype=np.uint32)
         step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
         prepared = clock()
@@ -150,16 +151,17 @@ class PGS(NativeBackend):
             threads=threads if edges.size > 1 else 1,
         )
 
-    def _visits(self, data: RigidData) -> NDArray[np.intp]:
+    def _visits(self, count: int) -> NDArray[np.intp]:
+        """The order in which so many contacts are visited."""
         if self.order == "given":
-            return np.arange(data.nc)
+            return np.arange(count)
         if self.order == "reversed":
-            return np.arange(data.nc)[::-1]
+            return np.arange(count)[::-1]
         if self.order == "shuffled":
-            return np.random.default_rng(self.seed).permutation(data.nc)
-        if len(self.order) != data.nc:
+            return np.random.default_rng(self.seed).permutation(count)
+        if len(self.order) != count:
             raise InvalidInput(
-                "order", f"a permutation of {len(self.order)}", f"one of {data.nc} contacts"
+                "order", f"a permutation of {len(self.order)}", f"one of {count} contacts"
             )
         return np.array(self.order, dtype=np.intp)
 

@@ -30,6 +30,7 @@ from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability
 from cdopt.backends.lemke import LCP
 from cdopt.backends.newton import Auto, InteriorPoint, Newton
+from cdopt.backends.nsgs import NSGS
 from cdopt.backends.pgs import PGS
 
 Data = Mapping[str, Any]  # a problem as CVXPY compiles it for one solver
@@ -252,6 +253,10 @@ SOLVERS: dict[str, Solver] = {
     "pgs": Solver(
         "PGS", "#AA4499", "d",
         "projected Gauss–Seidel: its forces depend on the order of the contacts", PGS,
+    ),
+    "nsgs": Solver(
+        "NSGS", "#993366", (5, 1, 36),
+        "block Gauss–Seidel for friction: its forces depend on the order of the contacts", NSGS,
     ),
     "apgd": Solver(
         "APGD", "#117733", "8",

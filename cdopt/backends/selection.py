@@ -110,7 +110,10 @@ def require_capable(backend: Backend, posed: Problem, what: str) -> None:
         reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
         reason += " problems only, and takes no constraints beyond those of the formulation"
     else:
-        need = {"QP": "a quadratic program", "SOCP": "second-order cones (power p is not 2)"}
+        need = {
+            "QP": "a quadratic program",
+            "SOCP": "second-order cones (of friction, or of a power p other than 2)",
+        }
         reason = f"{what} needs {need[posed.problem_class]}, which {backend.name} cannot take"
     able = tuple(name for name in available() if _takes(resolve(name), posed))
     raise Unsupported(f"{backend.name} for {what}", reason, able)

@@ -25,12 +25,11 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.certified import solve_certified
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import Statement, align
@@ -49,6 +48,7 @@ from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import row_ids
 
 FORMS = ("force", "velocity")
+_B = ("B_n", "B_T")  # names of the normal and the tangential rows
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
 
@@ -129,9 +129,9 @@ class FrictionalCD(Formulation):
         return row_ids(contact_ids, self.data.d)
 
     def _stated(self) -> Statement:
-        state = _force_form if self.form == "force" else _velocity_form
-        kind = ConeForces if self.form == "force" else ConeVelocities
-        return kind(self.data, state, self.shift)
+        if self.form == "force":
+            return ConeForces(self.data, _force_form, self.shift)
+        return ConeVelocities(self.data, _velocity_form, self.shift)
 
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
@@ -178,7 +178,8 @@ class FrictionalCD(Formulation):
             last = data.shift(data.table(data.gap(None, forces)))
             posed = self.shifted(last)
         passes = 0
-        for passes in range(1, _PASSES + 1):
+        while passes < _PASSES:
+            passes += 1
             left = None if time_limit is None else time_limit - (time.perf_counter() - began)
             if left is not None and left <= 0.0 and best is not None:
                 break
@@ -200,7 +201,8 @@ class FrictionalCD(Formulation):
             if change <= _SETTLED * float(data.part_speed.max(initial=0.0)):
                 break
             posed, last = self.shifted(shift), shift
-        assert best is not None
+        if best is None:
+            raise RuntimeError("the fixed point made no pass")
         how = f"fixed point of the law of Coulomb, {passes} convex problems"
         run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
         return run, best[1]
@@ -267,56 +269,98 @@ class _ConeStatement(Statement):
     mu : (contacts,) friction coefficients.
     """
 
-    data: FrictionalData
+    data: Any  # FrictionalStepData or FrictionalDelassusData
+    scaled: Any  # ScaledDynamics or ScaledDelassus
 
     def __init__(self, data: FrictionalData, state: Any, shift: FloatArray) -> None:
-        d = data.d
-        self.s = shift / data.speed[::d]
+        self.s = shift / data.speed[:: data.d]
         self.mu = data.friction.mu
         self.scaled = data.scaled()
         super().__init__(data, state)
 
-    def _table(self, rows: cp.Expression) -> cp.Expression:
-        return cp.reshape(rows, (self.data.contacts, self.data.d), order="C")
+    def _split(self, rows: Any) -> tuple[Any, Any]:
+        """The normal rows and the tangential rows of an array with nc·d rows."""
+        tangential = np.arange(self.data.nc) % self.data.d > 0
+        return rows[~tangential], rows[tangential]
+
+    def _joined(self, normal: Any, tangential: Any) -> FloatArray:
+        """Values of the normal rows (contacts,) and the others, as rows (nc,)."""
+        many = self.data.d - 1
+        tangents = np.reshape(np.asarray(tangential, dtype=float), (self.data.contacts, many))
+        return np.column_stack([np.ravel(normal), tangents]).ravel()
 
 
 class ConeForces(_ConeStatement):
-    """Variables f ∈ K_μ of a step, with w = v⁺ − v* where the step has matrices."""
+    """Variables f ∈ K_μ of a step, with w = v⁺ − v* where the step has matrices.
+
+    Attributes
+    ----------
+    f_n, f_T : (contacts,) and (contacts, d − 1), in units of each part's force.
+    f : both, for the products of a step known by N and p: (nc,) rows.
+    """
 
     def _declare(self) -> None:
         data = self.data
-        self.f = cp.Variable(max(data.nc, 1), name="f")
-        self.forces = cp.multiply(data.force, self.f[: data.nc]) if data.nc else None
-        self.constraints: list[cp.Constraint] = []
+        count, many = max(data.contacts, 1), data.d - 1
+        self.f_n = cp.Variable(count, name="f_n")
+        self.f_T = cp.Variable((count, many), name="f_T")
+        self.balance: list[cp.Constraint] = []
+        if not data.nc:
+            self.fNf = cp.Constant(0.0)
+            self.balance = [self.f_n == 0, self.f_T == 0]
+            if not isinstance(data, FrictionalDelassusData):
+                self.w = cp.Variable(data.nv, name="w")
+                self.balance.append(self.w == 0)
+            return
+        units = (cp.Constant(part, name="f₀") for part in self._split(data.force))
+        self.forces = cp.multiply(next(units), self.f_n)
         if isinstance(self.scaled, ScaledDelassus):
+            self.f = cp.Variable(data.nc, name="f")
             N = cp.Constant(self.scaled.N, name="N")
-            self.fNf = cp.quad_form(self.f, N, assume_PSD=True) if data.nc else cp.Constant(0.0)
+            self.fNf = cp.quad_form(self.f, N, assume_PSD=True)
+            columns = cp.hstack([cp.reshape(self.f_n, (count, 1), order="C"), self.f_T])
+            self.balance = [self.f == cp.vec(columns, order="C")]
             return
         step = self.scaled
         self.w = cp.Variable(data.nv, name="w")
         self.fNf = cp.quad_form(self.w, cp.Constant(step.M, name="M"), assume_PSD=True)
         unit = 1.0 / step.M.diagonal()
-        left = cp.Constant(scaled(step.M, unit, None), name="diag(M)⁻¹M") @ self.w
-        if data.nc:
-            Bt = sp.csr_array(scaled(step.B, None, unit).T)
-            self.constraints.append(left == cp.Constant(Bt, name="diag(M)⁻¹Bᵀ") @ self.f)
-        else:
-            self.constraints.append(self.w == 0.0)
+        rows = self._split(scaled(step.B, None, unit))
+        B_n, B_T = (
+            cp.Constant(part.T, name=f"{name}ᵀ") for part, name in zip(rows, _B, strict=True)
+        )
+        load = B_n @ self.f_n + B_T @ cp.vec(self.f_T, order="C")
+        self.balance = [cp.Constant(scaled(step.M, unit, None), name="M") @ self.w == load]
+
+    @property
+    def work(self) -> cp.Expression:
+        """pᵀf + sᵀf_n."""
+        p_n, p_T = self._split(self.scaled.p)
+        work = cp.Constant(p_n, name="p_n") @ self.f_n
+        work += cp.Constant(p_T, name="p_T") @ cp.vec(self.f_T, order="C")
+        return work + cp.Constant(self.s, name="s") @ self.f_n if self.s.any() else work
 
     def iterate(self) -> Iterate | None:
         """f, and the v⁺ that follows from it."""
-        if self.f.value is None:
+        data = self.data
+        if self.f_n.value is None or self.f_T.value is None:
             return None
-        forces = self.physical_forces(self.f.value)
-        return Iterate(self.data.velocity(forces), forces)
+        forces = np.zeros(0)
+        if data.nc:
+            forces = data.force * self._joined(self.f_n.value, self.f_T.value)
+        return Iterate(data.velocity(forces), forces)
 
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the motion that they cause."""
         data = self.data
+        if not data.nc:
+            return
         forces = start.forces_on(data.contact_ids, data.nc)
-        if data.nc:
-            self.f.value = forces / data.force
-        if not isinstance(data, FrictionalDelassusData):
+        values = data.table(forces / data.force)
+        self.f_n.value, self.f_T.value = values[:, 0], values[:, 1:]
+        if isinstance(data, FrictionalDelassusData):
+            self.f.value = values.ravel()
+        else:
             self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
 
 
@@ -326,8 +370,19 @@ class ConeVelocities(_ConeStatement):
     def _declare(self) -> None:
         data = self.data
         self.w = cp.Variable(data.nv, name="w")
-        self.velocity = cp.multiply(data.dof_speed, self.w) + data.free_motion
+        unit = cp.Constant(data.dof_speed, name="v₀")
+        self.velocity = cp.multiply(unit, self.w) + cp.Constant(data.free_motion, name="v*")
         self.wMw = cp.quad_form(self.w, cp.Constant(self.scaled.M, name="M"), assume_PSD=True)
+
+    def rates(self) -> tuple[cp.Expression, cp.Expression]:
+        """Shifted normal rates (contacts,) and sliding rates (contacts, d − 1)."""
+        data, step = self.data, self.scaled
+        (B_n, B_T), (p_n, p_T) = self._split(step.B), self._split(step.p)
+        normal = cp.Constant(B_n, name="B_n") @ self.w + cp.Constant(p_n, name="p_n")
+        sliding = cp.Constant(B_T, name="B_T") @ self.w + cp.Constant(p_T, name="p_T")
+        if self.s.any():
+            normal = normal + cp.Constant(self.s, name="s")
+        return normal, cp.reshape(sliding, (data.contacts, data.d - 1), order="C")
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f from the multipliers (f_n, f_T/μ) of the cones."""
@@ -337,13 +392,12 @@ class ConeVelocities(_ConeStatement):
         motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
         if not data.nc:
             return Iterate(motion, np.zeros(0))
-        normal, tangential = self.problem.constraints[0].dual_value or (None, None)
-        if normal is None:
+        multipliers = self.problem.constraints[0].dual_value
+        if multipliers is None or multipliers[0] is None:
             return None
-        rows = np.empty((data.contacts, data.d))
-        rows[:, 0] = np.ravel(normal)
-        rows[:, 1:] = self.mu[:, None] * np.reshape(tangential, (data.contacts, data.d - 1))
-        return Iterate(motion, self.physical_forces(rows.ravel()))
+        normal, tangential = multipliers
+        sliding = self.mu[:, None] * np.reshape(tangential, (data.contacts, data.d - 1))
+        return Iterate(motion, data.force * self._joined(normal, sliding))
 
     def seed(self, start: WarmStart) -> None:
         """Write the motion that forces cause."""
@@ -355,13 +409,9 @@ class ConeVelocities(_ConeStatement):
 def _force_form(x: ConeForces) -> cp.Problem:
     """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
     if not x.data.nc:
-        return cp.Problem(cp.Minimize(0.5 * x.fNf), [x.f == 0, *x.constraints])
-    f, p = x._table(x.f), cp.Constant(x.scaled.p, name="p")
-    cones = cp.SOC(cp.multiply(x.mu, f[:, 0]), f[:, 1:], axis=1)
-    objective = 0.5 * x.fNf + p @ x.f
-    if x.s.any():
-        objective += cp.Constant(x.s, name="s") @ f[:, 0]
-    return cp.Problem(cp.Minimize(objective), [cones, f[:, 0] >= 0, *x.constraints])
+        return cp.Problem(cp.Minimize(0.5 * x.fNf), x.balance)
+    cones = cp.SOC(cp.multiply(cp.Constant(x.mu, name="μ"), x.f_n), x.f_T, axis=1)
+    return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, *x.balance])
 
 
 def _velocity_form(x: ConeVelocities) -> cp.Problem:
@@ -369,8 +419,6 @@ def _velocity_form(x: ConeVelocities) -> cp.Problem:
     objective = cp.Minimize(0.5 * x.wMw)
     if not x.data.nc:
         return cp.Problem(objective)
-    step = x.scaled
-    rates = x._table(cp.Constant(step.B, name="B") @ x.w + cp.Constant(step.p, name="p"))
-    normal = rates[:, 0] + cp.Constant(x.s, name="s") if x.s.any() else rates[:, 0]
-    cones = cp.SOC(normal, cp.multiply(cp.Constant(x.mu[:, None], name="μ"), rates[:, 1:]), axis=1)
-    return cp.Problem(objective, [cones])
+    normal, sliding = x.rates()
+    mu = cp.Constant(x.mu[:, None], name="μ")
+    return cp.Problem(objective, [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)])

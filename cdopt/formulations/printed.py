@@ -9,6 +9,9 @@ import cvxpy as cp
 _SUPERSCRIPT = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹·⁻")
 _NAME = r"[^\s()*,@\[\]]+"  # of a constant or a variable
 _RULES = (  # what CVXPY prints, and what stands for it
+    (r"reshape\(([^()]*), \(\d+, \d+\), C\)", r"(\1)"),
+    (rf"(?:vec|reshape)\(({_NAME}), (?:C|\(\d+,\), C)\)", r"\1"),
+    (r"SOC\((.*), (.*)\)$", r"‖\2‖ <= \1"),
     (rf"QuadForm\((\w+), psd_wrap\(({_NAME})\)\)", r"\1ᵀ \2 \1"),
     (rf"({_NAME})\.T\b", r"\1ᵀ"),
     (r"Sum\((.*?), None, False\) / (\d+\.\d{1,3})\d*", r"Σ \1 / \2"),
@@ -23,6 +26,7 @@ _CAPITAL_VECTORS = ("F̃", "Bū")
 _MEANING = {
     "w": "w the velocity less v*",
     "f": "f the contact forces",
+    "f_n": "f_n and f_T the contact forces",
     "u": "u the displacement",
     "c": "c the overlaps",
     "f₀": "f₀ the units of the forces, N",

@@ -125,7 +125,7 @@ class Friction:
 
     @staticmethod
     def restored(content: dict[str, Any]) -> Friction | None:
-        """The friction that ``stored`` wrote, taken out of ``content``; None where there is none."""
+        """The friction that ``stored`` wrote, taken out of ``content``, or None."""
         names = ("mu", "B_t", "rate", "stiffness_ratio", "tangents")
         values = {name: content.pop(f"friction_{name}", None) for name in names}
         return None if values["mu"] is None else Friction(**values)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from cdopt._util.checks import FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
@@ -242,9 +241,8 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
         rows = copy.copy(step)  # N was validated: the same matrix, each row as a contact
         for name in ("N", "p_vec"):
             rows.__dict__.pop(name, None)
-        rows.__dict__.update(
-            _d=1, friction=None, contact_ids=ids, stiffness=np.ones(rows_count(step))
-        )
+        ones = np.ones(step.nc * friction.d)
+        rows.__dict__.update(_d=1, friction=None, contact_ids=ids, stiffness=ones)
         return FrictionalDelassusData(rows, friction, law)
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
@@ -268,11 +266,6 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
     )
 
 
-def rows_count(step: Step) -> int:
-    """nc·d of a step with friction."""
-    return step.nc * (1 if step.friction is None else step.friction.d)
-
-
 def interleaved(B: sp.csr_array, friction: Friction) -> sp.csr_array:
     """Normal rows B (nc, nv) and tangential rows, those of a contact together (nc d, nv)."""
     nc, d = B.shape[0], friction.d
@@ -291,7 +284,7 @@ def _reach(B: sp.csr_array, d: int, repeat: bool = False) -> sp.csr_array:
 
     ``repeat`` gives each row of a contact that of the contact.
     """
-    squares = sp.csr_array((B.data**2, B.indices // 1, B.indptr), shape=B.shape)
+    squares = sp.csr_array((B.data**2, B.indices, B.indptr), shape=B.shape)
     nc = B.shape[0] // d
     gather = sp.csr_array(
         (np.ones(nc * d), np.arange(nc * d), np.arange(nc + 1) * d), shape=(nc, nc * d)

@@ -1,0 +1,228 @@
+"""Block Gauss–Seidel for steps with friction: "NSGS" of contact dynamics.
+
+Contact after contact, in a fixed order, the d forces of a contact become those that solve its own
+law while all others stay as they are. The small problem of one contact is solved by projection,
+
+    f_i ← P_K(f_i − ρ g̃_i),    ρ = 1 / ‖N_ii‖,
+
+repeated until it settles. M. Jean, *The non-smooth contact dynamics method*, Comput. Methods Appl.
+Mech. Engrg. 177 (1999). Nothing guarantees that it converges; where forces are indeterminate the
+answer depends on the order of the visits.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
+from cdopt._util.errors import InvalidInput
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.native import (
+    Outcome,
+    Report,
+    ScaledStep,
+    in_pieces,
+    scaled_step,
+    starting_forces,
+)
+from cdopt.backends.pgs import PGS
+from cdopt.problem import FrictionalDelassusData, FrictionalStepData
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+_AGAIN = 50  # sweeps between two fresh sums of what the forces do
+_INNER = 200  # projections of one contact's problem at most
+_SETTLED = 1e-3  # it ends when a projection changes by this share of the first one
+
+
+@dataclass(frozen=True)
+class NSGS(PGS):
+    """Settings of block Gauss–Seidel for steps with friction, of both laws.
+
+    Parameters
+    ----------
+    order : "given", "reversed", "shuffled" (with ``seed``), or a permutation of the contacts.
+    seed, max_sweeps, history : as in ``PGS``; ``relaxation`` must be one.
+    accuracy : the run is solved when the natural map of every contact, over the closing speed of
+        its part, is at most this; and, down to 1e-10, when the certificate is.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    name: ClassVar[str] = "nsgs"
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relaxation != 1.0:
+            raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
+
+    def _solve(  # type: ignore[override]  # another kind of problem
+        self,
+        data: FrictionalStepData | FrictionalDelassusData,
+        start: WarmStart | None,
+        report: Report,
+        deadline: Deadline,
+    ) -> Outcome:
+        step, d, mu = scaled_step(data), data.d, data.friction.mu
+        f = cone.project(data.table(starting_forces(data, start, signed=True)), mu)
+        order = np.asarray(self._visits(data.contacts), dtype=np.int64)
+        blocks = _diagonal_blocks(step, d)
+        prepared = time.perf_counter()
+        f, sweeps, met, residuals = self._sweeps(data, step, blocks, order, f, deadline)
+        solved = time.perf_counter()
+        last = residuals[-1] if residuals else 0.0
+        report(f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}")
+        forces = step.force * f.ravel()
+        iterate = Iterate(data.velocity(forces), forces)
+        return Outcome(iterate, met, sweeps, prepared, solved, [np.array(residuals)])
+
+    def _sweeps(
+        self,
+        data: FrictionalStepData | FrictionalDelassusData,
+        step: ScaledStep,
+        blocks: FloatArray,
+        order: IntArray,
+        f: FloatArray,
+        deadline: Deadline,
+    ) -> tuple[FloatArray, int, bool, list[float]]:
+        """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
+        mu, d = data.friction.mu, data.d
+        rows, spread = (_arrays(part) for part in (step.rows, step.spread))
+        w = np.trace(blocks, axis1=1, axis2=2) / d
+        coulomb, residuals, sweeps = data.law == "coulomb", list[float](), 0
+        f = np.where((w > 0.0)[:, None], f, 0.0)
+        while True:
+            y = np.asarray(step.spread.T @ f.ravel())  # anew: round-off does not gather
+            rates = (step.rows @ y + step.p).reshape(-1, d)
+            law_rates = cone.shifted(rates, mu) if coulomb else rates
+            safe = np.where(w > 0.0, w, 1.0)
+            sizes = np.linalg.norm(cone.natural_map(f, law_rates, mu, safe), axis=1)
+            residuals.append(float(sizes.max(initial=0.0)))
+            met = residuals[-1] <= self.accuracy
+            if met or sweeps >= self.max_sweeps or deadline.passed:
+                return f, sweeps, met, residuals
+            trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
+            for piece in in_pieces(trace, rows[1].size, deadline):
+                block_gauss_seidel(
+                    rows, spread, step.p, blocks, mu, order, coulomb, self.accuracy, f, y, piece
+                )
+                if deadline.passed:
+                    break
+            done = int(np.count_nonzero(trace >= 0.0))
+            sweeps += done
+
+
+def _arrays(A: sp.csr_array) -> tuple[IntArray, IntArray, FloatArray]:
+    return A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data
+
+
+def _diagonal_blocks(step: ScaledStep, d: int) -> FloatArray:
+    """N_ii (contacts, d, d) in scaled units."""
+    count = step.p.size // d
+    blocks = np.empty((count, d, d))
+    for k in range(d):
+        for m in range(d):
+            left, right = step.rows[k::d], step.spread[m::d]
+            blocks[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+    return blocks
+
+
+@compiled()
+def block_gauss_seidel(
+    rows: tuple[IntArray, IntArray, FloatArray],
+    spread: tuple[IntArray, IntArray, FloatArray],
+    p: FloatArray,
+    blocks: FloatArray,
+    mu: FloatArray,
+    order: IntArray,
+    coulomb: bool,
+    accuracy: float,
+    f: FloatArray,
+    y: FloatArray,
+    trace: FloatArray,
+) -> None:
+    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
+    d = f.shape[1]
+    rates, old = np.empty(d), np.empty(d)
+    settled = False
+    for sweep in range(trace.size):
+        if settled:
+            trace[sweep] = -1.0
+            continue
+        largest = 0.0
+        for i in order:
+            W, first = blocks[i], i * d
+            size = 0.0
+            for k in range(d):
+                for m in range(d):
+                    size += W[k, m] * W[k, m]
+            if size == 0.0:
+                continue
+            for k in range(d):
+                old[k] = f[i, k]
+                rates[k] = p[first + k]
+                for at in range(rows[0][first + k], rows[0][first + k + 1]):
+                    rates[k] += rows[2][at] * y[rows[1][at]]
+            change = solve_contact(W, rates, mu[i], coulomb, 1.0 / np.sqrt(size), f[i])
+            largest = max(largest, change * np.sqrt(size))
+            for k in range(d):
+                difference = f[i, k] - old[k]
+                if difference != 0.0:
+                    for at in range(spread[0][first + k], spread[0][first + k + 1]):
+                        y[spread[1][at]] += spread[2][at] * difference
+        trace[sweep] = largest
+        settled = largest <= 0.1 * accuracy
+
+
+@part()
+def solve_contact(
+    W: FloatArray, rates: FloatArray, mu: float, coulomb: bool, rho: float, f: FloatArray
+) -> float:
+    """Solve one contact's law from its ``rates`` at forces ``f``; both end at the answer.
+
+    Returns the length of the first change.
+    """
+    d, first = f.size, -1.0
+    new = np.empty(d)
+    for _ in range(_INNER):
+        slip = 0.0
+        for k in range(1, d):
+            slip += rates[k] * rates[k]
+        new[0] = f[0] - rho * (rates[0] + (mu * np.sqrt(slip) if coulomb else 0.0))
+        size = 0.0
+        for k in range(1, d):
+            new[k] = f[k] - rho * rates[k]
+            size += new[k] * new[k]
+        size = np.sqrt(size)
+        if mu * size <= -new[0]:
+            new[:] = 0.0
+        elif size > mu * new[0]:
+            edge = (new[0] + mu * size) / (1.0 + mu * mu)
+            new[0] = edge
+            for k in range(1, d):
+                new[k] *= mu * edge / size
+        change = 0.0
+        for k in range(d):
+            change += (new[k] - f[k]) ** 2
+        change = np.sqrt(change)
+        for k in range(d):
+            for m in range(d):
+                rates[k] += W[k, m] * (new[m] - f[m])
+        for k in range(d):
+            f[k] = new[k]
+        if first < 0.0:
+            first = change
+        if change <= _SETTLED * first:
+            break
+    return first
