@@ -110,8 +110,9 @@ class InfeasibilityProof:
 
     Attributes
     ----------
-    kind : "truss" or "rigid step".
-    vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step.
+    kind : "truss", "rigid step" or "frictional step".
+    vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step; with
+        friction g (nc d,) in the friction cones.
     value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s; negative.
     violation : largest violation of the vector's own conditions, relative; round-off when sound.
     """
@@ -124,8 +125,10 @@ class InfeasibilityProof:
     def __str__(self) -> str:
         if self.kind == "truss":
             what = "the motion u has B u >= 0 and contact_load @ u"
-        else:
+        elif self.kind == "rigid step":
             what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
+        else:
+            what = "the forces g in the friction cones have B.T @ g = 0 and g @ bias"
         return f"{self.kind} infeasible: {what} = {self.value:.3g} (to {self.violation:.1e})"
 
 

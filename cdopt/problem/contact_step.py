@@ -123,12 +123,39 @@ class Step(ABC):
     def p_vec(self) -> FloatArray:
         """p of equation (20) (nc,), m/s: the value of each contact's constraint in free motion."""
 
-    def body_forces(self, f: Any) -> FloatArray:
+    def contact_vectors(self, f: Any, f_t: Any = None) -> FloatArray:
+        """Contact forces on body j as vectors of the plane or of space, N.
+
+        Parameters
+        ----------
+        f : (nc,) normal forces, N.
+        f_t : (nc, d − 1) tangential forces along the tangents of ``friction``, N; None for none.
+
+        Returns
+        -------
+        (nc, 2) or (nc, 3).
+
+        Raises
+        ------
+        InvalidInput : a step without normals, f_t without tangents, or forces of another shape.
+        """
+        if self.normals is None:
+            raise InvalidInput("step", "no normals", "a step built with normals")
+        vectors: FloatArray = checks.vector("f", f, self.nc, "N")[:, None] * self.normals
+        if f_t is None:
+            return vectors
+        tangents = None if self.friction is None else self.friction.tangents
+        if tangents is None:
+            raise InvalidInput("step", "no tangents", "friction built with tangents")
+        sliding = checks.numbers("f_t", f_t, tangents.shape[:2], "N")
+        return np.asarray(vectors + np.einsum("ik,ikx->ix", sliding, tangents))
+
+    def body_forces(self, f: Any, f_t: Any = None) -> FloatArray:
         """Total contact force on every body, fixed ones included.
 
         Parameters
         ----------
-        f : (nc,) contact forces, N.
+        f, f_t : forces as in ``contact_vectors``, N.
 
         Returns
         -------
@@ -136,12 +163,11 @@ class Step(ABC):
 
         Raises
         ------
-        InvalidInput : a step without bodies or normals, or forces of another length.
+        InvalidInput : a step without bodies, or as in ``contact_vectors``.
         """
         if self.bodies is None or self.normals is None:
             raise InvalidInput("step", "no bodies or normals", "a step built with both")
-        forces = checks.vector("f", f, self.nc, "N")
-        vectors = forces[:, None] * self.normals
+        vectors = self.contact_vectors(f, f_t)
         count = int(self.bodies.max(initial=-1)) + 1
         total = np.zeros((count, self.normals.shape[1]))
         for column, sign in ((0, -1.0), (1, 1.0)):

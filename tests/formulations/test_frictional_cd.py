@@ -1,0 +1,278 @@
+"""Contact dynamics with friction: analytic steps, both laws and forms, references, bad input."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_step
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import cdopt
+from cdopt.problem import frictional_data
+
+DT, G = 1e-3, 9.81
+CONIC = [name for name in ("clarabel", "qoco", "moreau") if name in cdopt.backends.available()]
+DATA = Path(__file__).parents[1] / "data" / "friction" / "siconos.npz"
+
+
+def incline(ratio: float, dim: int, mu: float = 0.5) -> tuple[cdopt.ContactStep, float]:
+    """A point of 1 kg on an incline of tan θ = ratio μ; and how fast it slides after a step."""
+    angle = np.arctan(mu * ratio)
+    down = np.array([1.0]) if dim == 2 else np.array([0.6, 0.8])
+    force = G * np.append(np.sin(angle) * down, -np.cos(angle))
+    step = cdopt.ContactStep(
+        np.eye(dim), np.eye(dim)[-1:], [0.0], np.zeros(dim), force, DT,
+        friction=cdopt.Friction(mu, np.eye(dim)[:-1]),
+    )  # fmt: skip
+    return step, max(0.0, np.sin(angle) - mu * np.cos(angle)) * G * DT
+
+
+def launched(mu: float = 0.5, speed: float = 6.0) -> cdopt.ContactStep:
+    """A point of 1 kg that slides on the floor at a given speed."""
+    return cdopt.ContactStep(
+        np.eye(2), [[0.0, 1.0]], [0.0], [speed, 0.0], [0.0, -G], DT,
+        friction=cdopt.Friction(mu, [[1.0, 0.0]]),
+    )  # fmt: skip
+
+
+def random_friction(seed: int, d: int = 3, nc: int = 6, nv: int = 12) -> cdopt.ContactStep:
+    """A random step with friction: any v in the interior is possible, so it has a solution."""
+    rng = np.random.default_rng(seed)
+    step = random_step(seed, nc, nv)
+    tangential = rng.standard_normal((nc * (d - 1), nv))
+    return step.replace(friction=cdopt.Friction(rng.choice([0.0, 0.2, 0.8], nc), tangential))
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("ratio", [0.2, 0.9, 0.999, 1.001, 1.1, 2.0])
+def test_incline_sticks_and_slides_exactly(ratio: float, dim: int) -> None:
+    step, speed = incline(ratio, dim)
+    for backend, tolerance in (("newton", 1e-9), ("nsgs", 1e-9), ("clarabel", 1e-5)):
+        options = {"accuracy": 1e-12} if backend == "nsgs" else {}
+        solution = cdopt.FrictionalCD(step).solve(backend, check=False, tol=1e-4, **options)
+        slid = np.linalg.norm(solution.v_next[:-1])
+        assert solution.ok
+        assert abs(slid - speed) <= tolerance * G * DT
+
+
+def test_launched_box_rises_under_the_associated_law_alone() -> None:
+    step = launched()
+    coulomb = cdopt.FrictionalCD(step).solve()
+    assert np.allclose(coulomb.v_next, [6.0 - 0.5 * G * DT, 0.0], atol=1e-12)
+    associated = cdopt.FrictionalCD(step, "associated").solve()
+    rise = associated.v_next[1]
+    assert np.isclose(rise, 0.5 * associated.v_next[0], rtol=1e-9)  # g_n = μ‖g_T‖
+    assert np.isclose(rise, 0.5 * 6.0 / 1.25, rtol=1e-2)  # μu/(1 + μ²): 294 mm of rise
+    assert (rise**2 / (2.0 * G)) == pytest.approx(0.294, rel=0.02)
+
+
+@pytest.mark.parametrize("form", ["velocity", "force"])
+@pytest.mark.parametrize("law", ["associated", "coulomb"])
+def test_without_friction_both_laws_are_classic_contact_dynamics(law: str, form: str) -> None:
+    step = random_friction(5)
+    step = step.replace(friction=cdopt.Friction(0.0, step.friction.B_t))
+    exact = cdopt.ClassicCD(step).solve("newton")
+    for backend, tolerance in (("newton", 1e-9), ("clarabel", 1e-6)):
+        solution = cdopt.FrictionalCD(step, law, form).solve(backend)
+        assert solution.ok
+        assert np.allclose(solution.v_next, exact.v_next, atol=tolerance * abs(exact.v_next).max())
+        assert np.abs(solution.f_t).max() <= 1e-6 * solution.f.max()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_associated_motion_is_unique_whoever_solves_it(seed: int) -> None:
+    step = random_friction(seed, 2 + seed % 2)
+    cd = {form: cdopt.FrictionalCD(step, "associated", form) for form in ("velocity", "force")}
+    exact = cd["velocity"].solve("newton")
+    assert exact.certificate.worst <= 1e-9
+    size = np.abs(exact.v_next).max()
+    assert np.allclose(cd["force"].solve("nsgs").v_next, exact.v_next, atol=1e-6 * size)
+    for backend in CONIC:
+        solutions = [cd[f].solve(backend, check=False, accuracy=1e-9) for f in cd]
+        assert backend != "clarabel" or all(solution.ok for solution in solutions)
+        for solution in solutions:
+            assert not solution.ok or np.allclose(solution.v_next, exact.v_next, atol=1e-5 * size)
+        if all(solution.ok for solution in solutions):
+            primal, dual = (solution.objective for solution in solutions)
+            assert primal == pytest.approx(-step.dt * dual, rel=1e-4, abs=1e-8)
+
+
+@hypothesis_settings(max_examples=25)
+@given(seed=st.integers(0, 2**31 - 1), d=st.sampled_from([2, 3]))
+def test_the_law_of_coulomb_holds_at_certified_answers(seed: int, d: int) -> None:
+    step = random_friction(seed, d)
+    solution = cdopt.FrictionalCD(step).solve("newton", check=False)
+    if not solution.ok:  # B_t is random: a solution need not exist
+        return
+    mu, f, f_t = step.friction.mu, solution.f, np.linalg.norm(solution.f_t, axis=1)
+    slip = np.linalg.norm(solution.slip, axis=1)
+    speed = np.abs(step.p_vec).max()
+    assert np.all(f >= -1e-9)
+    assert np.all(solution.gap >= -1e-5 * speed)
+    assert np.all(f_t <= mu * f + 1e-6 * f.max(initial=1.0))
+    sliding = (slip > 1e-3 * speed) & (f > 1e-3 * f.max(initial=0.0)) & (mu > 0.0)
+    along = np.sum(solution.f_t * solution.slip, axis=1)
+    assert np.allclose(along[sliding], -(mu * f * slip)[sliding], rtol=1e-3)
+
+
+@pytest.mark.parametrize("law", ["associated", "coulomb"])
+def test_files_of_siconos(law: str) -> None:
+    data = np.load(DATA)
+    for name in sorted({key.split("|")[0] for key in data}):
+        W, q, mu, exact = (data[f"{name}|{key}"] for key in ("W", "q", "mu", "g"))
+        step = cdopt.DelassusStep(0.5 * (W + W.T), q, friction=cdopt.Friction(mu))
+        solution = cdopt.FrictionalCD(step, law).solve("newton")
+        assert solution.ok, name
+        assert solution.certificate.worst <= 1e-9, name
+        if law == "associated":
+            rates = step.N_rows @ solution.iterate.forces + q
+            assert np.abs(rates - exact).max() <= 1e-8 * np.abs(q).max(), name
+
+
+@pytest.mark.parametrize("units", [(1e3, 1e3, 1.0), (1.0, 1e-3, 1e-3), (1e6, 1e4, 1e-3)])
+def test_certificates_do_not_depend_on_the_units(units: tuple[float, float, float]) -> None:
+    kilogram, metre, second = units
+    step = random_friction(7)
+    speed, force = metre / second, kilogram * metre / second**2
+    data = {law: frictional_data(step, law) for law in ("associated", "coulomb")}
+    changed = cdopt.ContactStep(
+        step.M * kilogram, step.B, step.phi * metre, step.v * speed, step.F_ext * force,
+        step.dt * second, friction=step.friction,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for law, original in data.items():
+        solution = cdopt.FrictionalCD(step, law).solve("newton", check=False).iterate
+        wrong = solution.forces * (1.0 + 1e-3 * rng.standard_normal(solution.forces.size))
+        for motion, f in ((solution.motion, solution.forces), (solution.motion, wrong)):
+            before = cdopt.certify(original, motion, f)
+            after = cdopt.certify(frictional_data(changed, law), motion * speed, f * force)
+            assert after.ok == before.ok
+            assert after.worst == pytest.approx(before.worst, rel=1e-6, abs=1e-11)
+
+
+@pytest.mark.parametrize("law", ["associated", "coulomb"])
+def test_wrong_answers_are_refused(law: str) -> None:
+    step = random_friction(11)
+    data = frictional_data(step, law)
+    exact = cdopt.FrictionalCD(step, law).solve("newton").iterate
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        size = 10.0 ** rng.uniform(-3, 1)
+        f = exact.forces + size * np.abs(exact.forces).max() * rng.standard_normal(data.nc)
+        assert not cdopt.certify(data, data.velocity(f), f).ok
+        assert not cdopt.certify(data, exact.motion, f).ok
+
+
+def test_infeasible_wedge_has_a_proof() -> None:
+    """A body pressed into a wedge of 20° that lies deeper than friction lets it out."""
+    angle, mu = np.radians(20.0), 0.5
+    normals = np.array([[np.cos(angle), np.sin(angle)], [-np.cos(angle), np.sin(angle)]])
+    tangents = np.stack([-normals[:, 1], normals[:, 0]], axis=1)
+    wedge = cdopt.ContactStep(
+        np.eye(2), normals, [-1e-3, -1e-3], [0.0, 0.0], [0.0, -G], DT,
+        friction=cdopt.Friction(mu, tangents),
+    )  # fmt: skip
+    with pytest.raises(cdopt.SolveFailed, match="infeasible") as failure:
+        cdopt.FrictionalCD(wedge, "associated").solve("clarabel")
+    f = failure.value.proof.vector.reshape(-1, 2)
+    assert np.all(np.abs(f[:, 1]) <= mu * f[:, 0] + 1e-12)
+    load = normals.T @ f[:, 0] + tangents.T @ f[:, 1]
+    assert np.abs(load).max() <= 1e-9 * f.max()
+    assert f[:, 0] @ wedge.bias < 0.0
+    open_wedge = wedge.replace(phi=[1e-5, 1e-5])
+    assert cdopt.FrictionalCD(open_wedge, "associated").solve("newton").ok
+
+
+def test_a_scene_with_friction_sticks_where_it_slid_without() -> None:
+    scene = cdopt.scene.pyramid(3, separation=0.0)
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    step = cdopt.collision.step(scene, scene.initial, contacts, 1e-3, friction=0.5)
+    assert step.nv == scene.full_dofs.nv
+    assert step.friction.B_t.shape[0] == 2 * step.nc
+    solution = cdopt.FrictionalCD(step).solve()
+    assert solution.ok
+    assert np.abs(solution.v_next).max() < 1e-9
+    total = step.contact_vectors(solution.f, solution.f_t)
+    floor = step.bodies[:, 0] < 0
+    weight = scene.bodies.mass[~scene.bodies.fixed].sum() * 9.81
+    on_floor = step.body_forces(solution.f, solution.f_t)[scene.bodies.fixed].sum(axis=0)
+    assert total.shape == (step.nc, 3)
+    assert not floor.any()
+    assert on_floor[-1] == pytest.approx(-weight, rel=1e-3)
+
+
+def test_solutions_and_steps_are_saved_sliced_and_warm_started(tmp_path: Path) -> None:
+    step = random_friction(3).replace(contact_ids=list("abcdef"))
+    solution = cdopt.FrictionalCD(step).solve("newton")
+    solution.save(tmp_path / "solution.npz")
+    assert np.array_equal(cdopt.StepSolution.load(tmp_path / "solution.npz").f_t, solution.f_t)
+    step.save(tmp_path / "step.npz")
+    loaded = cdopt.ContactStep.load(tmp_path / "step.npz")
+    for other in (loaded, pickle.loads(pickle.dumps(step))):
+        assert np.array_equal(other.friction.B_t.toarray(), step.friction.B_t.toarray())
+    again = cdopt.FrictionalCD(loaded).solve("newton", warm_start=solution)
+    assert again.iterations <= 2
+    part = step.select([2, 0])
+    assert np.array_equal(part.friction.mu, step.friction.mu[[2, 0]])
+    assert np.array_equal(part.friction.B_t.toarray(), step.friction.B_t.toarray()[[4, 5, 0, 1]])
+    polished = cdopt.FrictionalCD(step).polish(cdopt.FrictionalCD(step).solve("clarabel"))
+    assert polished.certificate.worst <= 1e-9
+    assert polished.provenance["law"] == "coulomb"
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"mu": -0.1}, "mu"),
+        ({"mu": np.nan}, "mu"),
+        ({"mu": [0.1, 0.2]}, "mu"),
+        ({"mu": True}, "mu"),
+        ({"B_t": None}, "B_t"),
+        ({"B_t": np.ones((3, 2))}, "B_t"),
+        ({"B_t": [["a", "b"]]}, "B_t"),
+        ({"rate": [[1.0, 2.0]]}, "rate"),
+        ({"rate": "fast"}, "rate"),
+        ({"stiffness_ratio": 0.0}, "stiffness_ratio"),
+        ({"tangents": [[[2.0, 0.0]]]}, "tangents"),
+    ],
+)
+def test_malformed_friction_is_refused_by_name(changes: dict[str, object], argument: str) -> None:
+    arguments = {"mu": 0.5, "B_t": [[1.0, 0.0]], **changes}
+    with pytest.raises(cdopt.InvalidInput, match=argument):
+        launched().replace(friction=cdopt.Friction(**arguments))
+
+
+def test_what_friction_does_not_take_is_refused() -> None:
+    step = launched()
+    with pytest.raises(cdopt.InvalidInput, match="friction"):
+        cdopt.FrictionalCD(step.replace(friction=None))
+    with pytest.raises(cdopt.InvalidInput, match="law"):
+        cdopt.FrictionalCD(step, "viscous")
+    with pytest.raises(cdopt.InvalidInput, match="friction"):
+        step.replace(friction=0.5)
+    with pytest.raises(cdopt.InvalidInput, match="mu"):
+        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction(0.5))
+    with pytest.raises(cdopt.InvalidInput, match="rows"):
+        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction([0.5]))
+    rows = cdopt.DelassusStep(np.eye(4), -np.ones(4), friction=cdopt.Friction([0.5, 0.5]))
+    with pytest.raises(cdopt.Unsupported, match="velocity"):
+        cdopt.FrictionalCD(rows, form="velocity")
+    with pytest.raises(cdopt.Unsupported, match="pgs"):
+        cdopt.FrictionalCD(step).solve("pgs")
+    with pytest.raises(cdopt.InvalidInput, match="relaxation"):
+        cdopt.FrictionalCD(step).solve("nsgs", relaxation=1.5)
+
+
+def test_a_step_without_contacts_moves_freely() -> None:
+    step = launched().select([])
+    for law in ("associated", "coulomb"):
+        for form in ("velocity", "force"):
+            for backend in ("newton", "nsgs", "clarabel"):
+                solution = cdopt.FrictionalCD(step, law, form).solve(backend)
+                assert solution.ok
+                assert np.allclose(solution.v_next, [6.0, -G * DT], atol=1e-9)
