@@ -130,8 +130,8 @@ def step(
 
     Raises
     ------
-    InvalidInput : dt, v_min or friction out of range, no such turning, a state, contacts or degrees of
-        freedom of another scene, or overlaps that are refused.
+    InvalidInput : dt, v_min or friction out of range, no such turning, a state, contacts or
+        degrees of freedom of another scene, or overlaps that are refused.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()

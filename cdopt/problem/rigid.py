@@ -119,7 +119,7 @@ class StepData(ProblemData):
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
 
     def normal(self, rows: FloatArray) -> FloatArray:
-        """(nc,) the value of each row's normal row; here every row is one."""
+        """(nc,) of values of the ``rows`` (nc,), that of each one's normal row: here itself."""
         return rows
 
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:

@@ -93,10 +93,10 @@ def test_the_associated_motion_is_unique_whoever_solves_it(seed: int) -> None:
     size = np.abs(exact.v_next).max()
     assert np.allclose(cd["force"].solve("nsgs").v_next, exact.v_next, atol=1e-6 * size)
     for backend in CONIC:
-        solutions = [cd[f].solve(backend, check=False, accuracy=1e-9) for f in cd]
+        solutions = [cd[f].solve(backend, check=False, accuracy=1e-10, tol=1e-5) for f in cd]
         assert backend != "clarabel" or all(solution.ok for solution in solutions)
         for solution in solutions:
-            assert not solution.ok or np.allclose(solution.v_next, exact.v_next, atol=1e-5 * size)
+            assert not solution.ok or np.allclose(solution.v_next, exact.v_next, atol=1e-4 * size)
         if all(solution.ok for solution in solutions):
             primal, dual = (solution.objective for solution in solutions)
             assert primal == pytest.approx(-step.dt * dual, rel=1e-4, abs=1e-8)
