@@ -12,7 +12,6 @@ answer depends on the order of the visits.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, part
+from cdopt._util.compiled import clock, compiled, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import (
@@ -78,9 +77,9 @@ class NSGS(PGS):
         f = cone.project(data.table(starting_forces(data, start, signed=True)), mu)
         order = np.asarray(self._visits(data.contacts), dtype=np.int64)
         blocks = _diagonal_blocks(step, d)
-        prepared = time.perf_counter()
+        prepared = clock()
         f, sweeps, met, residuals = self._sweeps(data, step, blocks, order, f, deadline)
-        solved = time.perf_counter()
+        solved = clock()
         last = residuals[-1] if residuals else 0.0
         report(f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}")
         forces = step.force * f.ravel()
@@ -101,7 +100,7 @@ class NSGS(PGS):
         rows, spread = (_arrays(part) for part in (step.rows, step.spread))
         w = np.trace(blocks, axis1=1, axis2=2) / d
         coulomb, residuals, sweeps = data.law == "coulomb", list[float](), 0
-        f = np.where((w > 0.0)[:, None], f, 0.0)
+        f, work = np.where((w > 0.0)[:, None], f, 0.0), np.empty((3, d))
         while True:
             y = np.asarray(step.spread.T @ f.ravel())  # anew: round-off does not gather
             rates = (step.rows @ y + step.p).reshape(-1, d)
@@ -115,7 +114,8 @@ class NSGS(PGS):
             trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
             for piece in in_pieces(trace, rows[1].size, deadline):
                 block_gauss_seidel(
-                    rows, spread, step.p, blocks, mu, order, coulomb, self.accuracy, f, y, piece
+                    *(rows, spread, step.p, blocks, mu, order),
+                    *(coulomb, self.accuracy, f, y, piece, work),
                 )
                 if deadline.passed:
                     break
@@ -151,10 +151,14 @@ def block_gauss_seidel(
     f: FloatArray,
     y: FloatArray,
     trace: FloatArray,
+    work: FloatArray,
 ) -> None:
-    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
+    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out.
+
+    ``work`` (3, d) is overwritten.
+    """
     d = f.shape[1]
-    rates, old = np.empty(d), np.empty(d)
+    rates, old, new = work[0], work[1], work[2]
     settled = False
     for sweep in range(trace.size):
         if settled:
@@ -174,7 +178,7 @@ def block_gauss_seidel(
                 rates[k] = p[first + k]
                 for at in range(rows[0][first + k], rows[0][first + k + 1]):
                     rates[k] += rows[2][at] * y[rows[1][at]]
-            change = solve_contact(W, rates, mu[i], coulomb, 1.0 / np.sqrt(size), f[i])
+            change = solve_contact(W, rates, mu[i], coulomb, 1.0 / np.sqrt(size), f[i], new)
             largest = max(largest, change * np.sqrt(size))
             for k in range(d):
                 difference = f[i, k] - old[k]
@@ -187,14 +191,19 @@ def block_gauss_seidel(
 
 @part()
 def solve_contact(
-    W: FloatArray, rates: FloatArray, mu: float, coulomb: bool, rho: float, f: FloatArray
+    W: FloatArray,
+    rates: FloatArray,
+    mu: float,
+    coulomb: bool,
+    rho: float,
+    f: FloatArray,
+    new: FloatArray,
 ) -> float:
     """Solve one contact's law from its ``rates`` at forces ``f``; both end at the answer.
 
-    Returns the length of the first change.
+    ``new`` (d,) is overwritten. Returns the length of the first change.
     """
     d, first = f.size, -1.0
-    new = np.empty(d)
     for _ in range(_INNER):
         slip = 0.0
         for k in range(1, d):
@@ -206,7 +215,8 @@ def solve_contact(
             size += new[k] * new[k]
         size = np.sqrt(size)
         if mu * size <= -new[0]:
-            new[:] = 0.0
+            for k in range(d):
+                new[k] = 0.0
         elif size > mu * new[0]:
             edge = (new[0] + mu * size) / (1.0 + mu * mu)
             new[0] = edge

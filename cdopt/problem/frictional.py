@@ -70,7 +70,7 @@ class FrictionalData(StepData):
         return rows.reshape(self.contacts, self.d)
 
     def normal(self, rows: FloatArray) -> FloatArray:
-        """(nc,) m/s, how fast each row's contact opens at the rates ``rows`` (nc,); below 0 it closes.
+        """(nc,) m/s, how fast each row's contact opens at rates ``rows`` (nc,); below 0 it closes.
 
         Of the associated law it is g_n − μ‖g_T‖: there sliding opens contacts.
         """

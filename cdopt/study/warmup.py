@@ -81,6 +81,8 @@ def _steps() -> None:
     beam = cdopt.ContactStep(**_BEAM)
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
+    rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
+    cdopt.FrictionalCD(rough).solve("nsgs")
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
     cdopt.ensemble(beam, draws=4)
 
