@@ -47,7 +47,7 @@ def test_why_unavailable_says_what_to_do() -> None:
     missing = [n for n in registry.cvxpy_solvers() if n.upper() not in cp.installed_solvers()]
     assert missing
     for name in missing:
-        assert "pip install" in why_unavailable(name)
+        assert "pip install" in why_unavailable(name) or "; see https://" in why_unavailable(name)
     with pytest.raises(BackendUnavailable, match=missing[0]):
         cdopt.backends.Modelled(missing[0])
     with pytest.raises(InvalidInput, match="did you mean 'clarabel'"):
