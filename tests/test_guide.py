@@ -55,7 +55,7 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "matrices", "notebooks", "residuals", "scenes", "teaching",
+    "concepts", "explore", "friction", "matrices", "notebooks", "residuals", "scenes", "teaching",
     "trajectories",
 }  # fmt: skip
 
@@ -71,6 +71,15 @@ def test_concepts(said: Any) -> None:
     assert "1 [[-0.5  1.  -0.5]]" in printed
     assert "middle: from 0 N to 10 N" in printed
     assert "[2. 6. 2.]" in printed
+
+
+@of("friction")
+def test_friction(said: Any) -> None:
+    printed, names = said
+    assert "normal force [8.60908493] N, tangential [-3.44363397] N" in printed
+    assert printed.count("ok: True") == 3
+    assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
+    assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
 
 
 @of("residuals")

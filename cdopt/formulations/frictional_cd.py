@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
 from typing import Any
 
 import cvxpy as cp
@@ -28,9 +27,11 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.certified import solve_certified
+from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import Statement, align
 from cdopt.problem import (
@@ -169,7 +170,7 @@ class FrictionalCD(Formulation):
         It ends when the shift has settled or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
-        data, began = self.data, time.perf_counter()
+        data, began, late, settled = self.data, clock(), False, False
         best: tuple[RunResult, Certificate | None] | None = None
         posed, since, timings, steps = self, 0, dict[str, float](), 0
         last = np.zeros(data.contacts)
@@ -180,8 +181,9 @@ class FrictionalCD(Formulation):
         passes = 0
         while passes < _PASSES:
             passes += 1
-            left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-            if left is not None and left <= 0.0 and best is not None:
+            left = None if time_limit is None else max(time_limit - (clock() - began), 0.0)
+            late = left == 0.0 and best is not None
+            if late:
                 break
             result, certificate = solve_certified(backend, posed, start, verbose, left, tol)
             steps += result.iterations or 0
@@ -191,20 +193,28 @@ class FrictionalCD(Formulation):
                 best, since = (result, certificate), 0
             else:
                 since += 1
-            if result.iterate is None or since >= 10:
+            late = result.out_of_time
+            if late or result.iterate is None or since >= 10:
                 break
             iterate = result.iterate
             shift = data.shift(data.table(data.gap(iterate.motion, iterate.forces)))
             if not np.isfinite(shift).all():
                 break
             change = np.abs(shift - last).max(initial=0.0)
-            if change <= _SETTLED * float(data.part_speed.max(initial=0.0)):
+            settled = change <= _SETTLED * float(data.part_speed.max(initial=0.0))
+            if settled:
                 break
             posed, last = self.shifted(shift), shift
         if best is None:
             raise RuntimeError("the fixed point made no pass")
         how = f"fixed point of the law of Coulomb, {passes} convex problems"
         run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
+        certified = best[1] is not None and best[1].ok
+        if late and not certified:
+            run = dataclasses.replace(run, status=TIME_LIMIT, claim="inaccurate", out_of_time=True)
+        elif not settled and not certified and run.claim == "solved":
+            status = f"{run.status}; the fixed point did not settle"
+            run = dataclasses.replace(run, status=status, claim="inaccurate")
         return run, best[1]
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:

@@ -77,7 +77,7 @@ def study_page(folder: Path) -> Path:
 
 def reproduction_page(folder: Path) -> Path:
     place = folder / "reproduction"
-    make_folder(place, [1])
+    make_folder(place, ["1"])
     picture = place / "figure-01.png"
     Figure(figsize=(1, 1)).savefig(picture)
     rows = tuple(Number(name, name, 1.0, 2.0, note=name) for name in NAMES)
@@ -137,7 +137,7 @@ def test_files_of_others_are_not_overwritten(tmp_path) -> None:
     with pytest.raises(InvalidInput, match="no page of cdopt"):
         documents.save_page("text", mine)
     for make in (lambda place: report.write(Results.of([record("table", "osqp")]), place),
-                 lambda place: make_folder(place, [1])):  # fmt: skip
+                 lambda place: make_folder(place, ["1"])):  # fmt: skip
         with pytest.raises(InvalidInput, match="not written by cdopt"):
             make(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]

@@ -19,6 +19,9 @@ PROBLEMS = {
     "elastic": cdopt.CompliantCD(STEP, kappa=1e9),
     "truss": cdopt.NoTensionTruss(STEP.B, -STEP.F_ext),
     "compatible": cdopt.CompatibleCD(STEP),
+    "friction": cdopt.FrictionalCD(
+        STEP.replace(friction=cdopt.Friction(0.5, np.zeros((2 * STEP.nc, STEP.nv))))
+    ),
 }
 
 
