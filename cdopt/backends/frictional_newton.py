@@ -265,7 +265,7 @@ def _factorised(J: sp.csr_array, rhs: FloatArray) -> FloatArray:
 
 @dataclass
 class Statistics:
-    """What a run spent: Newton steps, each with a factorisation, and convex steps with a lag."""
+    """What a run spent: Newton steps, and among the inner problems those with a lagged shift."""
 
     newton: int = 0
     lagged: int = 0

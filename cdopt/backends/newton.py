@@ -135,7 +135,9 @@ class InteriorPoint(SecondOrder):
 class Newton(SecondOrder):
     """Settings of Newton's method for trusses, elastic steps and steps with friction.
 
-    Rigid steps, which have no smooth potential, are solved as by ``auto``.
+    Rigid steps, which have no smooth potential, are solved as by ``auto``. A step with friction is
+    solved when its natural map over the closing speed of the part is at most ``accuracy``, or
+    1e-10 where that is more; ``max_steps`` bounds its proximal steps.
     """
 
     name: ClassVar[str] = "newton"
