@@ -27,6 +27,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import Outcome, Report, starting_forces
+from cdopt.backends.threads import threads_for
 from cdopt.problem import FrictionalData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.certificate import EPS
@@ -44,7 +45,8 @@ _BLOCK = 6  # dofs of a body at most, for a block of the preconditioner
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
 _ITERATIONS = 500  # of them; then a factorisation
 _REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
-_DENSE = 250  # unknowns up to which systems are dense
+_DENSE = 800  # unknowns up to which systems are solved as dense ones
+_FULL = 60  # unknowns up to which B is a dense matrix, too
 _ROUND_OFF = EPS  # times r w: what round-off leaves in an inner problem
 _NOISE = 1e5  # times that: natural maps which may stall for round-off
 _PROGRESS = 0.5  # a natural map above this share of the best one has stalled
@@ -92,9 +94,7 @@ class Motions:
         self.mass = step.M.diagonal()
         self.entries = Entries(step.B)
         self.diagonal = step.M.nnz == step.M.shape[0]
-        self.dense = step.M.shape[0] <= _DENSE
-        full = step.B.toarray() if self.dense else np.zeros((0, 0))
-        self.full_B, self.full_M = full, step.M.toarray() if self.dense else full
+        self.full = step.B.toarray() if step.M.shape[0] <= _FULL else None
         self.blocks = DiagonalBlocks(body)
 
     def rates(self, x: FloatArray) -> FloatArray:
@@ -121,12 +121,14 @@ class Motions:
         self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
     ) -> FloatArray:
         """Newton's step."""
-        if self.dense:
-            HB = H @ self.full_B.reshape(H.shape[0], self.d, -1)
-            J = self.full_M + self.full_B.T @ HB.reshape(self.full_B.shape)
+        if self.full is not None:
+            HB = H @ self.full.reshape(H.shape[0], self.d, -1)
+            J = self.M.toarray() + self.full.T @ HB.reshape(self.full.shape)
             return np.asarray(np.linalg.solve(J, -residual))
-        J = sp.csr_array(self.M + self.B.T @ (_blocks(H) @ self.B))
-        return _iterate(J, -residual, self.blocks.inverse(J), rtol, symmetric)
+        system = sp.csr_array(self.M + self.B.T @ (_blocks(H) @ self.B))
+        if residual.size <= _DENSE:
+            return np.asarray(np.linalg.solve(system.toarray(), -residual))
+        return _iterate(system, -residual, self.blocks.inverse(system), rtol, symmetric)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
@@ -390,7 +392,8 @@ def solve_step(
     f = cone.project(starting_forces(data, start, signed=True).reshape(-1, d), mu)
     iteration = Iteration(system, mu, data.law == "coulomb", deadline)
     prepared = clock()
-    f, residuals = _outer(iteration, f, w, accuracy, max_steps)
+    with threads_for(data.nc, data.nv or data.nc):
+        f, residuals = _outer(iteration, f, w, accuracy, max_steps)
     solved = clock()
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)

@@ -6,9 +6,9 @@ its contacts, the normal component first in each contact's block of ``spacedim``
 - local: u = W r + q, with W the Delassus matrix of impulses;
 - global: M v = H r + f, u = Hᵀ v + w.
 
-cdopt is frictionless. What is read here is a problem derived from the stored one: the normal rows
-alone, ``label`` says so, while friction coefficients and tangential rows are kept and not used.
-With a time step of one, forces are impulses:
+``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``. ``step`` is derived
+from it for the frictionless formulations: the normal rows alone, as ``label`` says. With a time
+step of one, forces are impulses:
 
 - local: N = W and p = q on the normal rows;
 - global: B = Hᵀ and Φ = w on the normal rows, F_ext = f, v = 0, so that v* = M⁻¹f.
@@ -40,6 +40,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.friction import Friction
 from cdopt.problem.solution import StepSolution
 
 LABEL = (
@@ -78,9 +80,10 @@ class FclibProblem:
     Attributes
     ----------
     step : the derived frictionless step, with Δt = 1; its forces are impulses, N s.
+    frictional_step : the step with friction as it is stored, W or M made symmetric.
     kind : "local" (N and p) or "global" (M and B).
     spacedim : components of each contact, 2 or 3, the normal one first.
-    mu : (nc,) friction coefficients; kept and not used.
+    mu : (nc,) friction coefficients.
     symmetrised : largest |W − Wᵀ| relative to the largest |W|, which was averaged away; of M in
         a global problem.
     W, q : (m, m) 1/kg and (m,) m/s of a local problem with all its m = nc · spacedim rows, as
@@ -109,6 +112,25 @@ class FclibProblem:
             return LABEL
         name = "W" if self.kind == "local" else "M"
         return f"{LABEL}; {name} made symmetric, {self.symmetrised:.1g} of its largest entry"
+
+    @cached_property
+    def frictional_step(self) -> Step:
+        """The step with friction, Δt = 1, its forces impulses.
+
+        Raises
+        ------
+        InvalidInput : all rows of W are no positive semidefinite matrix, up to 1e-6.
+        """
+        d, ids = self.spacedim, {"stiffness": self.step.stiffness}
+        tangential = np.arange(self.mu.size * d) % d > 0
+        if self.W is not None:
+            W = sp.csr_array((self.W + self.W.T) * 0.5)
+            return DelassusStep(W, self.q, dt=1.0, friction=Friction(self.mu), **ids)
+        if self.H is None or self.w is None or not isinstance(self.step, ContactStep):
+            raise InvalidInput("problem", "neither W nor H", "what read returned")
+        rate = self.w[tangential].reshape(-1, d - 1)
+        rows = sp.csr_array(self.H.T)[tangential]
+        return self.step.replace(friction=Friction(self.mu, rows, rate))
 
     def __repr__(self) -> str:
         return f"FclibProblem({self.kind}, {self.spacedim}D, {self.step!r}; {self.label})"
