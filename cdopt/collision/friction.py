@@ -24,7 +24,8 @@ def tangents(normals: FloatArray) -> FloatArray:
     ------
     InvalidInput : other shapes.
     """
-    n = checks.table("normals", normals, len(normals))
+    many = np.shape(checks.array("normals", normals, "an array of shape (nc, 2) or (nc, 3)"))
+    n = checks.table("normals", normals, many[0] if many else 0)
     if n.shape[1] == 2:
         return np.stack([-n[:, 1], n[:, 0]], axis=1)[:, None, :]
     axis = np.zeros_like(n)

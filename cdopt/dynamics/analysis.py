@@ -76,7 +76,13 @@ class Motion:
 
     @classmethod
     def of_state(cls, scene: Scene, state: State) -> Motion:
-        """The free bodies of a scene in one state, as a single frame."""
+        """The free bodies of a scene in one state, as a single frame.
+
+        Raises
+        ------
+        InvalidInput : a state of another scene.
+        """
+        scene.check_state(state)
         return cls._of(scene, np.array([state.t]), state.q[None], state.v[None])
 
     @classmethod

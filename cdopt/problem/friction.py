@@ -30,9 +30,9 @@ class Friction:
     stiffness_ratio : tangential over normal contact stiffness k_t/k_n, one number or (nc,).
     tangents : (nc, d − 1, d) unit tangents in space, or None; for pictures and vectors.
 
-    Attributes
-    ----------
-    The parameters, as arrays: mu (nc,), rate (nc, d − 1), stiffness_ratio (nc,).
+    Notes
+    -----
+    ``step.friction`` has these as arrays: mu and stiffness_ratio (nc,), rate (nc, d − 1).
 
     Raises
     ------

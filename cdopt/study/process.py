@@ -29,7 +29,7 @@ START_LIMIT = 300.0  # s: imports, reading the problem, loops compiled for the f
 PREPARING = ("start", "load", "warm up")  # stages with this limit
 _GRACE = 10.0  # s between the last message of a process and its end
 _PAUSE = 0.1  # s between checks of a process
-_READ, _KEPT = 1 << 16, 2000  # bytes of stderr that are read, and characters kept
+_READ, _KEPT = 1 << 16, 4000  # bytes of stderr that are read, and characters kept
 _FAULT, _MODULES = "Fatal Python error:", "Extension modules:"  # as the fault handler writes
 _NO_MEMORY = (  # what runtimes write when an allocation fails
     "MemoryError",

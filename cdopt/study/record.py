@@ -195,7 +195,7 @@ class Ended:
     signal : number of the signal; None without one.
     stage : what it was doing when it ended, one of ``STAGES``; "" when it was complete.
     seconds : from start to end, imports included.
-    stderr : up to 2000 characters of what it wrote there: the last, or the first that Python's
+    stderr : up to 4000 characters of what it wrote there: the last, or the first that Python's
         fault handler wrote; empty when it was complete.
     """
 
