@@ -45,6 +45,7 @@ from cdopt.problem import (
 )
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.scaling import ScaledDelassus, scaled
+from cdopt.problem.slater import Slater
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import row_ids
 
@@ -142,6 +143,21 @@ class FrictionalCD(Formulation):
             vars(other).pop(name, None)
         other.shift = checks.vector("shift", shift, self.step.nc, "m/s")
         return other
+
+    def slater(self) -> Slater:
+        """How far the set of admissible rates is from having no interior.
+
+        The result says whether forces exist and are bounded, along which ``forces`` they are
+        unbounded, or that the associated law has no solution. It costs a cone program of
+        Clarabel. Solving computes it only where forces are large beside what acts.
+
+        >>> import cdopt, numpy as np
+        >>> slot = cdopt.ContactStep(np.eye(2), [[1, 0], [-1, 0]], [0, 0], [0, 0], [0, -1], 1e-3,
+        ...     friction=cdopt.Friction(0.5, [[0, 1], [0, 1]]))
+        >>> print(cdopt.FrictionalCD(slot).slater())
+        Slater number 0: forces are unbounded, or there are none
+        """
+        return self.data.slater()
 
     def _run(
         self,

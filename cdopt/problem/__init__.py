@@ -32,6 +32,7 @@ from cdopt.problem.rigid import (
     StepData,
     rigid_data,
 )
+from cdopt.problem.slater import Slater
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.truss import TrussData
 from cdopt.problem.warm_start import WarmStart
@@ -56,6 +57,7 @@ __all__ = [
     "RigidData",
     "RigidStepData",
     "SaveFailed",
+    "Slater",
     "SolveFailed",
     "Step",
     "StepData",

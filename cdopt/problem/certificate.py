@@ -57,11 +57,14 @@ class Certificate:
 
     ``kind`` is that of the problem: "rigid step", "elastic step" or "truss". ``ok`` is true when
     every residual and every resolution is at most ``tol``, whatever the solver reported.
+    ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
+    compute it (``FrictionalCD.slater``).
     """
 
     kind: str
     residuals: tuple[Residual, ...]
     tol: float = TOLERANCE
+    slater: float | None = None
 
     @property
     def worst(self) -> float:
@@ -91,7 +94,9 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         residuals = {r.name: r.value for r in self.residuals}
+        slater = {} if self.slater is None else {"slater": self.slater}
         return {
+            **slater,
             "kind": self.kind,
             "ok": self.ok,
             "tol": self.tol,
@@ -114,6 +119,7 @@ class Certificate:
     def __str__(self) -> str:
         lines = [self._verdict]
         lines += [f"  {r.name:<16}{r.value:9.1e}  of {r.scale:.3g} {r.unit}" for r in self]
+        lines += [] if self.slater is None else [f"  Slater number   {self.slater:9.1e}"]
         return "\n".join(lines)
 
 
@@ -173,6 +179,16 @@ class ProblemData(ABC):
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """By how much an answer violates each optimality condition."""
 
+    def attainment(
+        self, motion: FloatArray | None, f: FloatArray, worst: float
+    ) -> tuple[float | None, tuple[Residual, ...]]:
+        """Why forces that look right may be none: with friction an infimum need not be attained.
+
+        It is asked of answers whose ``worst`` residual is within the tolerance, and returns a
+        Slater number, or None, and further residuals.
+        """
+        return None, ()
+
     @abstractmethod
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """A proof that the problem has no solution; None when none is found."""
@@ -210,7 +226,11 @@ def certify(
             raise InvalidInput("motion", f"shape {shape}", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        return Certificate(data.kind, data.residuals(motion, forces), tol)
+        certificate = Certificate(data.kind, data.residuals(motion, forces), tol)
+        if not certificate.ok:
+            return certificate
+        slater, doubts = data.attainment(motion, forces, certificate.worst)
+        return Certificate(data.kind, (*certificate.residuals, *doubts), tol, slater)
 
 
 # --- parts of residuals ----------------------------------------------------------------

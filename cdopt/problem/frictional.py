@@ -21,7 +21,7 @@ from cdopt._util.checks import FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
-from cdopt.problem.certificate import Residual, worst
+from cdopt.problem.certificate import EPS, Residual, worst
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.rigid import (
@@ -33,10 +33,13 @@ from cdopt.problem.rigid import (
     squeezed,
 )
 from cdopt.problem.scaling import Parts, components, network_parts, rows_of
+from cdopt.problem.slater import Slater, forces_shrink, slater_number
 from cdopt.problem.warm_start import row_ids
 
 LAWS = ("coulomb", "associated")
-_DIRECTIONS = 16  # tangential directions of a cone in space in which proofs are sought
+_MODERATE = 3.0  # forces over what acts that need no second look,
+_GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
+_SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
 
 
 class FrictionalData(StepData):
@@ -128,39 +131,86 @@ class FrictionalData(StepData):
             self.duality_gap(exchange, work, size, np.zeros(self.nc)),
         )
 
-    def prove_infeasible(self) -> InfeasibilityProof | None:
-        """Forces f in the cone with Bᵀf = 0 (or N f = 0) and fᵀb < 0, if some are found.
+    # --- existence -----------------------------------------------------------------------
 
-        Of the associated law the whole cone is searched, in space at 16 tangential directions;
-        of the law of Coulomb normal forces alone, whose proof excludes every law.
+    def slater(self) -> Slater:
+        """How far the set of admissible rates is from having no interior (``problem.slater``)."""
+        if not self.contacts:
+            return Slater(np.inf, None, 0.0)
+        return slater_number(self, np.arange(self.contacts))
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Forces f in the cone with Bᵀf = 0 (or N f = 0) and fᵀb < 0, if there are any.
+
+        Of the associated law they are those of the Slater number. Of the law of Coulomb they are
+        normal forces alone: such a proof excludes every law, and others exclude nothing.
         """
         if not self.contacts:
             return None
-        spread = self._cone_directions()
-        return squeezed(self, sp.csr_array(self._products() @ spread.T), self._bias(), spread)
+        if self.law == "coulomb":
+            count = self.contacts
+            normal = sp.csr_array(
+                (np.ones(count), (np.arange(count), self.d * np.arange(count))),
+                shape=(count, self.nc),
+            )
+            rows = sp.csr_array(self.products @ normal.T)
+            return squeezed(self, rows, self.rate_bias, normal)
+        slater = self.slater()
+        if slater.forces is None or not slater.infeasible:
+            return None
+        forces = slater.forces.ravel()
+        value = float(self.rate_bias @ forces)
+        return InfeasibilityProof(self.kind, read_only(forces), value, slater.violation)
 
-    def _cone_directions(self) -> sp.csr_array:
-        """(k, nc) forces on the edges of the cones, one a row."""
-        d, mu = self.d, self.friction.mu
-        edges = np.zeros((1, d))
-        if self.law == "associated" and d == 2:
-            edges = np.array([[0.0, 1.0], [0.0, -1.0]])
-        elif self.law == "associated":
-            angle = 2.0 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
-            edges = np.stack([np.zeros(_DIRECTIONS), np.cos(angle), np.sin(angle)], axis=1)
-        values = mu[:, None, None] * edges[None]
-        values[:, :, 0] = 1.0
-        count = self.contacts * edges.shape[0]
-        columns = np.arange(self.contacts)[:, None, None] * d + np.arange(d)
-        columns = np.broadcast_to(columns, values.shape).ravel()
-        pointers = np.arange(count + 1) * d
-        return sp.csr_array((values.ravel(), columns, pointers), shape=(count, self.nc))
+    def attainment(
+        self, motion: FloatArray | None, f: FloatArray, worst: float
+    ) -> tuple[float | None, tuple[Residual, ...]]:
+        """Whether forces that look right are those of an infimum that is not attained.
 
-    def _products(self) -> sp.csr_array:
-        """Bᵀ (nv, nc), or N: what admissible self-stress keeps at zero."""
+        Forces that approach such an infimum grow as their worst residual gets less. So only forces
+        above a multiple of what acts, the larger the less the residual, are looked at. They
+        are right where the Slater number of their part is positive, and where the least forces for
+        the same motion hardly depend on their accuracy; in the plane cones are polyhedral, and
+        every infimum is attained.
+
+        Returns
+        -------
+        The Slater number, where it was computed, and a residual where the answer is none.
+        """
+        if self.d == 2 or not self.contacts:
+            return None, ()
+        acts, at = self.acting_energy(motion, f), self.parts.contact
+        energy = self.dt * self.parts.total(at, self.mobility * f**2)
+        size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
+        part = int(np.argmax(size))
+        large = float(size[part])
+        if large <= max(_MODERATE, max(worst, EPS * (1.0 + large)) ** _GROWTH):
+            return None, ()
+        contacts = np.flatnonzero(at[:: self.d] == part)
+        slater = slater_number(self, contacts)
+        if slater.bounded:
+            return slater.value, ()
+        shrunk = forces_shrink(self, motion, f, contacts, worst)
+        if shrunk <= _SHRINKS:
+            return slater.value, ()
+        return slater.value, (Residual("attainment", shrunk, float(acts[part]), "J"),)
+
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J: of the changes of speed that contacts and loads make."""
         raise NotImplementedError
 
-    def _bias(self) -> FloatArray:
+    @property
+    def products(self) -> sp.csr_array:
+        """Bᵀ (nv, nc), or N: what self-balanced forces keep at zero."""
+        raise NotImplementedError
+
+    @property
+    def effect(self) -> sp.csr_array:
+        """Bᵀ or N with rows so scaled that ‖effect · f‖² is about fᵀN f."""
+        raise NotImplementedError
+
+    @property
+    def rate_bias(self) -> FloatArray:
         """b (nc,), or p, m/s."""
         raise NotImplementedError
 
@@ -191,10 +241,26 @@ class FrictionalStepData(FrictionalData, RigidStepData):
         reach = _reach(self.B, self.d, repeat=True)
         return self.bodies.at_contacts(reach, self.mass.diagonal)
 
-    def _products(self) -> sp.csr_array:
-        return sp.csr_array(self.step.B.T)
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J: of the changes of speed that contacts and loads make."""
+        step = self.step
+        jump = (self.velocity(f) if motion is None else motion) - step.v_star
+        change = np.maximum(np.abs(jump), np.abs(step.v_star - step.v))
+        return self.parts.total(self.parts.dof, self.mass.diagonal * change**2)
 
-    def _bias(self) -> FloatArray:
+    @property
+    def products(self) -> sp.csr_array:
+        """Bᵀ (nv, nc)."""
+        return sp.csr_array(self.B.T)
+
+    @property
+    def effect(self) -> sp.csr_array:
+        """√Δt M^(−1/2) Bᵀ, of the diagonal of M."""
+        return sp.csr_array(self.products * np.sqrt(self.dt / self.mass.diagonal)[:, None])
+
+    @property
+    def rate_bias(self) -> FloatArray:
+        """b (nc,), m/s."""
         return self.step.bias
 
 
@@ -224,10 +290,23 @@ class FrictionalDelassusData(FrictionalData, DelassusStepData):
         least = np.maximum(exchange.speed, BACKGROUND * self.speed)
         return dataclasses.replace(exchange, speed=least)
 
-    def _products(self) -> sp.csr_array:
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J: of the motion that forces make."""
+        return self.exchange(motion, f).part_energy
+
+    @property
+    def products(self) -> sp.csr_array:
+        """N (nc, nc)."""
         return self.step.N
 
-    def _bias(self) -> FloatArray:
+    @property
+    def effect(self) -> sp.csr_array:
+        """N, each row over √w of its contact."""
+        return sp.csr_array(self.step.N * (1.0 / np.sqrt(self.mobility))[:, None])
+
+    @property
+    def rate_bias(self) -> FloatArray:
+        """p (nc,), m/s."""
         return self.step.p_vec
 
 

@@ -1,0 +1,98 @@
+"""Slater numbers: unbounded forces, proofs, and infima that are not attained."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.problem import frictional_data
+
+DT, G = 1e-3, 9.81
+ANGLE = np.radians(20.0)
+
+
+def wedge(dim: int, mu: float, phi: float, force: list[float]) -> cdopt.ContactStep:
+    """A body of 1 kg in a wedge whose sides are 20° from the vertical."""
+    c, s = np.cos(ANGLE), np.sin(ANGLE)
+    normals = np.array([[c, 0.0, s], [-c, 0.0, s]])
+    along, across = np.array([[-s, 0.0, c], [s, 0.0, c]]), np.array([[0.0, 1.0, 0.0]] * 2)
+    tangents = np.stack([along, across], axis=1)[:, : dim - 1]
+    axes = [0, 2] if dim == 2 else [0, 1, 2]
+    return cdopt.ContactStep(
+        np.eye(dim), normals[:, axes], [phi, phi], np.zeros(dim), force, DT,
+        friction=cdopt.Friction(mu, tangents[:, :, axes].reshape(-1, dim)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_wedge_is_bounded_unbounded_or_infeasible(dim: int) -> None:
+    force = [0.0, -G] if dim == 2 else [0.0, 0.0, -G]
+    half = 0.5 * G / np.sin(ANGLE)  # without friction
+    open_wedge = cdopt.FrictionalCD(wedge(dim, 0.5, 1e-5, force), "associated")
+    assert open_wedge.slater().bounded
+    assert open_wedge.solve().ok
+    closed = cdopt.FrictionalCD(wedge(dim, 0.5, 0.0, force), "associated")
+    slater, solution = closed.slater(), closed.solve()
+    assert slater.value == 0.0
+    assert solution.ok
+    assert 0.0 < solution.f[0] < half
+    more = solution.iterate.forces + 1e3 * half * (slater.forces / slater.forces.max()).ravel()
+    assert cdopt.certify(closed.data, solution.v_next, more).ok  # its forces are unbounded
+    deep = cdopt.FrictionalCD(wedge(dim, 0.5, -1e-3, force), "associated")
+    slater, proof = deep.slater(), deep.data.prove_infeasible()
+    assert slater.value < 0.0
+    assert slater.infeasible
+    f, step = proof.vector.reshape(-1, dim), deep.step
+    assert np.all(np.linalg.norm(f[:, 1:], axis=1) <= 0.5 * f[:, 0] * (1.0 + 1e-12))
+    load = step.B.T @ f[:, 0] + step.friction.B_t.T @ f[:, 1:].ravel()
+    assert np.abs(load).max() <= 1e-9 * f.max()
+    assert f[:, 0] @ step.bias < -0.5 * f[:, 0].sum()
+
+
+@pytest.mark.parametrize("known", ["matrices", "N and p"])
+def test_an_infimum_that_is_not_attained_is_never_ok(known: str) -> None:
+    """At exactly the friction angle no forces of a wedge in space balance a push along it."""
+
+    def posed(force: list[float]) -> cdopt.FrictionalCD:
+        data = frictional_data(wedge(3, np.tan(ANGLE), 0.0, force), "associated")
+        if known == "matrices":
+            return cdopt.FrictionalCD(wedge(3, np.tan(ANGLE), 0.0, force), "associated")
+        step = data.step
+        N = DT * (step.B @ step.B.T).toarray()
+        friction = cdopt.Friction(data.friction.mu)
+        return cdopt.FrictionalCD(
+            cdopt.DelassusStep(N, step.p_vec, friction=friction), "associated"
+        )
+
+    pushed, pressed = posed([0.0, 1.0, 0.0]), posed([0.0, 1.0, -1.0])
+    assert pushed.slater().value == 0.0
+    for tol in (1e-6, 1e-2):
+        for backend, accuracy in (("newton", 1e-3), ("clarabel", None), ("clarabel", 1e-11)):
+            options = {} if accuracy is None else {"accuracy": accuracy}
+            solution = pushed.solve(backend, check=False, tol=tol, **options)
+            assert not solution.ok
+            if backend == "clarabel" and tol == 1e-2:
+                assert solution.certificate["attainment"] > 2.0
+                assert "Slater number" in str(solution.certificate)
+    assert pressed.solve().ok
+    assert pressed.solve("clarabel").ok
+
+
+def test_large_forces_that_must_be_large_are_ok() -> None:
+    """A heavy weight on a light body in a slot, with the forces that friction needs there."""
+    heavy, light = 1e6, 1.0
+    B = np.zeros((3, 6))
+    B[0, [2, 5]] = 1.0, -1.0  # the weight rests on the light body
+    B[1, 3], B[2, 3] = 1.0, -1.0  # the slot
+    B_t = np.zeros((6, 6))
+    B_t[[0, 1], [0, 1]], B_t[[0, 1], [3, 4]] = 1.0, -1.0
+    B_t[[2, 4], 4] = B_t[[3, 5], 5] = 1.0
+    step = cdopt.ContactStep(
+        np.diag([heavy] * 3 + [light] * 3), B, np.zeros(3), np.zeros(6),
+        [0, 0, -G * heavy, 0, 0, -G * light], DT, friction=cdopt.Friction(0.5, B_t),
+    )  # fmt: skip
+    solution = cdopt.FrictionalCD(step, "associated").solve("newton")
+    assert solution.ok, solution.certificate
+    assert solution.certificate.slater == 0.0
+    assert np.abs(solution.v_next).max() <= 1e-6 * G * DT
