@@ -19,7 +19,10 @@ from .formulations import (
     FrictionalCD,
     NoTensionTruss,
     QuasiStatic,
+    ReducedTruss,
+    Representatives,
     VariationalStep,
+    reduced,
 )
 from .hyperstatic import (
     Ensemble,
@@ -67,6 +70,8 @@ __all__ = [
     "NamedProblem",
     "NoTensionTruss",
     "QuasiStatic",
+    "ReducedTruss",
+    "Representatives",
     "Residual",
     "SaveFailed",
     "Sensitivity",
@@ -90,6 +95,7 @@ __all__ = [
     "open_problem",
     "plots",
     "recover_stiffness",
+    "reduced",
     "scene",
     "sensitivity",
     "simulate",

@@ -8,6 +8,8 @@ from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
+from cdopt.formulations.reduced import ReducedTruss, reduced
+from cdopt.formulations.representatives import Representatives
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.formulations.variational_step import VariationalStep
 
@@ -20,8 +22,11 @@ __all__ = [
     "FrictionalCD",
     "NoTensionTruss",
     "QuasiStatic",
+    "ReducedTruss",
+    "Representatives",
     "StepDamping",
     "VariationalStep",
+    "reduced",
 ]
 
 guard(globals())

@@ -89,8 +89,8 @@ class NoTensionTruss(Formulation):
             checks.per_contact("stiffness", stiffness, nc, positive=True),
             checks.power("power", power),
         )
-        free = _free_mask(free_dofs, nv)
-        displaced = _displaced(prescribed_u, free)
+        free = free_mask(free_dofs, nv)
+        displaced = prescribed(prescribed_u, free)
         ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
         body = dof_body
         if dof_body is not None:
@@ -158,7 +158,7 @@ class NoTensionTruss(Formulation):
         )
 
 
-def _displaced(prescribed_u: Any, free: BoolArray) -> FloatArray:
+def prescribed(prescribed_u: Any, free: BoolArray) -> FloatArray:
     """(nv,) m: what is prescribed, zero on free dofs."""
     if prescribed_u is None:
         return read_only(np.zeros(free.size))
@@ -302,7 +302,8 @@ class PotentialForm(_TrussForm):
         seed_dual(self.problem.constraints[0], self.contact_weight * self.forces_of(start)[1])
 
 
-def _free_mask(free_dofs: Any, nv: int) -> BoolArray:
+def free_mask(free_dofs: Any, nv: int) -> BoolArray:
+    """(nv,) which dofs are free."""
     if free_dofs is None:
         return read_only(np.ones(nv, dtype=bool))
     index = checks.array("free_dofs", free_dofs, "indices or a mask")

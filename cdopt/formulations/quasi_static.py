@@ -19,7 +19,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.no_tension_truss import NoTensionTruss, free_mask, prescribed
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.solution import Iterate
@@ -36,6 +36,8 @@ class QuasiStatic(NoTensionTruss):
     stiffness : k, one number or (nc,), N/m^(p−1). power : p > 1, 2 Hooke, 5/2 Hertz.
     form : "potential", as above, or "complementary", its dual
         min Σ w*(f) + Φᵀf subject to Bᵀf = −F_applied, f ≥ 0.
+    free_dofs : the free dofs, as indices or a mask; default all.
+    prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
     dof_body : (nv,) the body of each dof; names the bodies that nothing holds.
 
@@ -63,6 +65,8 @@ class QuasiStatic(NoTensionTruss):
         stiffness: Any = 1.0,
         power: checks.Power = HOOKE,
         form: str = "potential",
+        free_dofs: Any = None,
+        prescribed_u: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
     ) -> None:
@@ -75,14 +79,15 @@ class QuasiStatic(NoTensionTruss):
             self.bodies = checks.integers("dof_body", dof_body, (nv,), at_least=0)
             dof_body = np.append(self.bodies, self.bodies.max(initial=-1) + 1)
         self._nv = nv
+        free = free_mask(free_dofs, nv)
         super().__init__(  # one more dof, held at one, with the gaps Φ as its column
             sp.csr_array(sp.hstack([matrix, sp.csr_array(gaps[:, None])])),
             np.append(-load, 0.0),
             stiffness,
             power,
             form,
-            free_dofs=np.arange(nv),
-            prescribed_u=np.append(np.zeros(nv), 1.0),
+            free_dofs=np.append(free, False),
+            prescribed_u=np.append(prescribed(prescribed_u, free), 1.0),
             contact_ids=contact_ids,
             dof_body=dof_body,
         )
