@@ -117,7 +117,7 @@ for count in (1, 2, 3, 4):
 # 3. … the contacts obey Hertz? Give `NoTensionTruss` `power=2.5`, and `recover_stiffness` too. And
 #    if you forget the second?
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `16_quasicontinuum.py`, where a few hundred discs stand for ten thousand.
 
 
 # %%

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import typer.main
 
@@ -55,8 +56,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "friction", "matrices", "notebooks", "residuals", "scenes", "teaching",
-    "trajectories",
+    "concepts", "explore", "friction", "matrices", "notebooks", "quasicontinuum", "residuals",
+    "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
 
@@ -80,6 +81,15 @@ def test_friction(said: Any) -> None:
     assert printed.count("ok: True") == 3
     assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
     assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
+
+
+@of("quasicontinuum")
+def test_quasicontinuum(said: Any) -> None:
+    printed, names = said
+    errors = [float(x) for x in re.findall(r"error +([\d.]+) %", printed)]
+    assert len(errors) == printed.count("certified: True") == 10
+    assert errors[0] > 10.0 > 5.0 > errors[-1] > 0.0
+    assert names["model"].P.shape[1] * 8 < np.count_nonzero(names["free"])
 
 
 @of("residuals")

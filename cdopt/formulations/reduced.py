@@ -29,13 +29,19 @@ _LOOSE = 1e-9  # share of the largest stiffness that a dof has at least, for the
 
 
 class ReducedTruss(QuasiStatic):
-    """A truss whose displacements are u = u₀ + P ū; see ``reduced``.
+    """A truss whose displacements are u = u₀ + P ū.
+
+    ``reduced`` explains the parameters, weights among them.
 
     Attributes
     ----------
     truss : the whole truss, with all its contacts and dofs.
     P : (nv, m) displacement of its dofs for each reduced one.
     offset : u₀ (nv,), m.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
     """
 
     def __init__(
@@ -76,7 +82,12 @@ class ReducedTruss(QuasiStatic):
         return f"ReducedTruss ({self.form} form, p = {self.data.law.power:g})"
 
     def expanded(self, solution: StepSolution) -> FloatArray:
-        """Displacement u = u₀ + P ū (nv,) of all dofs, m."""
+        """Displacement u = u₀ + P ū (nv,) of all dofs, m.
+
+        Raises
+        ------
+        InvalidInput : a solution of another problem.
+        """
         if solution.u is None or solution.u.shape != (self.P.shape[1],):
             raise InvalidInput("solution", "no displacement of this truss", "its solution")
         return np.asarray(self.offset + self.P @ solution.u)

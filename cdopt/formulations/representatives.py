@@ -42,7 +42,7 @@ class Representatives:
 
     x: FloatArray
     indices: IntArray
-    dofs: IntArray | None = None
+    dofs: Any = None
 
     def __post_init__(self) -> None:
         x = _positions(self.x)
@@ -63,6 +63,10 @@ class Representatives:
         Parameters
         ----------
         x : (n, d) centres of all particles, m. spacing : of the grid, m. dofs : as the attribute.
+
+        Raises
+        ------
+        InvalidInput : a bad argument.
         """
         centres = _positions(x)
         step = checks.scalar("spacing", spacing, above=0.0)
@@ -120,8 +124,11 @@ class Representatives:
         ----------
         free : (nv,) mask of the truss's free dofs; default all. Rows of the others are zero, and
             representatives have no column there.
+
+        Raises
+        ------
+        InvalidInput : a bad argument.
         """
-        assert self.dofs is not None
         d, nv = self.x.shape[1], int(self.dofs.max()) + 1
         mask = np.ones(nv, dtype=bool)
         if free is not None:
@@ -151,6 +158,10 @@ class Representatives:
         ----------
         pairs : (nc, 2) the particles of each contact, −1 for a wall.
         radius : m; zero samples the representatives alone.
+
+        Raises
+        ------
+        InvalidInput : a bad argument.
         """
         contacts = checks.integers("pairs", pairs, (None, 2), at_least=-1, below=len(self.x))
         if contacts.size and contacts.max(axis=1).min() < 0:
@@ -184,8 +195,11 @@ class Representatives:
         Returns
         -------
         With the particle next to the middle of each such element's longest edge added.
+
+        Raises
+        ------
+        InvalidInput : a bad argument.
         """
-        assert self.dofs is not None
         wanted = checks.scalar("share", share, at_least=0.0, at_most=1.0)
         error = checks.vector("energy", energy, None, "J")
         if error.size <= self.dofs.max():
