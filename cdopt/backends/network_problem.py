@@ -163,7 +163,8 @@ def _elastic_step(data: ElasticStepData) -> NetworkProblem:
 @network_problem.register
 def _truss(data: TrussData) -> NetworkProblem:
     scaled = data.scaled()
-    net = network(scaled.B, None if data.dof_body is None else data.dof_body[scaled.used])
+    body = None if data.dof_body is None else data.dof_body[scaled.used]
+    net = network(scaled.B, body, index=scaled.used)
     return NetworkProblem(
         net,
         net.arranged(scaled.load),

@@ -20,6 +20,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
+from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
 from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
 from cdopt.backends.linalg.sparse_rows import SparseOperator
@@ -246,18 +247,24 @@ class ContactNetwork:
 
 
 def network(
-    B: sp.csr_array, body: IntArray | None, mass: sp.csr_array | None = None
+    B: sp.csr_array,
+    body: IntArray | None,
+    mass: sp.csr_array | None = None,
+    index: IntArray | None = None,
 ) -> ContactNetwork:
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
     holds the dofs of one body, joined with those that the mass ties to them; where that makes more
-    than six, every dof stands alone.
+    than six, every dof stands alone. Without ``body`` blocks are found from B and the mass;
+    ``index`` (m,) are then the numbers that the dofs had before others were left out.
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:
         return ContactNetwork(B, np.arange(m), 1, mass)
-    block = _blocks(m, body, mass)
+    block = _tied(np.arange(m) if body is None else np.unique(body, return_inverse=True)[1], mass)
+    if body is None:
+        block = dof_blocks(B, block, np.arange(m) if index is None else index, LARGEST_BLOCK)
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
         block, sizes = np.arange(m), np.ones(m, dtype=np.int64)
@@ -281,13 +288,13 @@ def network(
     return ContactNetwork(arranged, position, size, _filled(mass, position, count * size), pairs)
 
 
-def _blocks(m: int, body: IntArray | None, mass: sp.csr_array | None) -> IntArray:
-    """(m,) the block of each dof, numbered from 0 without a hole."""
-    label = np.arange(m) if body is None else np.unique(body, return_inverse=True)[1]
+def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
+    """(m,) the labels, joined where the mass couples dofs, numbered from 0 without a hole."""
     if mass is not None and not _is_diagonal(mass):
+        m = label.size
         member = sp.csr_array((np.ones(m), (np.arange(m), label)))
-        tied = sp.block_array([[abs(mass), member], [member.T, None]], format="csr")
-        tags = connected_components(tied, directed=False)[1][:m]
+        coupled = sp.block_array([[abs(mass), member], [member.T, None]], format="csr")
+        tags = connected_components(coupled, directed=False)[1][:m]
         label = np.unique(tags, return_inverse=True)[1]
     return np.asarray(label, dtype=np.int64)
 

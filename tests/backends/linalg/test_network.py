@@ -145,10 +145,13 @@ def test_unusual_contacts_of_many_bodies(touched: list[tuple[int, ...]]) -> None
     assert net.pairs is None or net.pairs.start[-2] < net.pairs.begin.size
 
 
-def test_without_bodies_every_dof_stands_alone() -> None:
-    B, _ = chain([3] * 90)
-    net = check_network(B, None)
-    assert (net.size, net.m, net.mass) == (1, 270, None)
+@pytest.mark.parametrize("three", [False, True])
+def test_without_bodies_blocks_are_found_or_every_dof_stands_alone(three: bool) -> None:
+    few = 3 if three else 2
+    touched = [(i, (i + 1) % 90, (i + k) % 90)[:few] for i in range(90) for k in (2, 5)]
+    net = check_network(contacts([3] * 90, touched)[0], None)
+    assert (net.size, net.m, net.mass) == (1 if three else 3, 270, None)
+    assert (net.pairs is None) == three
     np.testing.assert_array_equal(np.sort(net.position), np.arange(270))
 
 
