@@ -130,6 +130,7 @@ def test_table_on_four_legs() -> None:
         near(it.reports[soft].upper, [5] * 4)
 
 
+@pytest.mark.slow
 def test_table_on_four_legs_what_if() -> None:
     out = what_if(3, "loaded_at(0.2, 0.1)", "loaded_at(0.3, 0.3)")
     near(out["forces"]["weight off centre"], [0, 2, 6, 2])
@@ -162,6 +163,7 @@ def test_mixed_stiffness() -> None:
     near(it.free.upper, [3, 6, 7])
 
 
+@pytest.mark.slow
 def test_mixed_stiffness_what_if() -> None:
     stiffness = "stiffness = [1.0, 3.0, 1.0]"
     left = what_if(4, stiffness, "stiffness = [3.0, 1.0, 1.0]", "HERTZ = 2.5", "HERTZ = 10.0")
@@ -202,6 +204,7 @@ def test_six_solvers_six_answers() -> None:
     assert min(solvers, key=lambda row: row.to_compatible).label == "apgd"
 
 
+@pytest.mark.slow
 def test_six_solvers_six_answers_what_if() -> None:
     two = what_if(5, "n = 5  #", "n = 2  #")
     assert two["report"].nullity == 1
@@ -229,6 +232,7 @@ def test_your_own_matrices() -> None:
     assert np.abs(it.wrong_B - it.measured(it.q)).max() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_your_own_matrices_what_if() -> None:
     thin = what_if(6, "[0.10, 0.10, 0.10]", "[0.10, 0.0995, 0.10]")
     assert thin["report"].nullity == 0
@@ -300,6 +304,7 @@ def test_hooke_against_hertz() -> None:
     assert it.change > 10 * it.between
 
 
+@pytest.mark.slow
 def test_hooke_against_hertz_what_if() -> None:
     steep = what_if(8, "law = HERTZ  #", "law = 10.0  #")
     near(steep["hertz"].f.max() / steep["ball"], 1.3544, 1e-4)

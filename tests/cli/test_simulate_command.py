@@ -174,10 +174,40 @@ def test_a_file_that_exists_is_left_alone_unless_resumed(dropped, tmp_path) -> N
     assert other.stderr.startswith("error: scene: ")
 
 
-def test_ctrl_c_keeps_the_file_and_says_how_to_go_on(tmp_path) -> None:
+LONG = ("simulate", "crystal:rows=2,columns=3", "--dt", "1e-4", "--duration", "1000", "--out")
+
+
+def goes_on(out: Path, printed: str, said: str) -> None:
+    """What an interrupted run of ``LONG`` says, and that its last words continue it."""
+    assert "certified" in printed
+    line = next(x for x in said.splitlines() if x.startswith("interrupted at t = "))
+    again = shlex.split(line.partition("go on: ")[2])
+    assert again[:2] == ["cdopt", "simulate"]
+    done = int(cdopt.Trajectory.load(out).diagnostics["step"][-1])
+    assert done > 0
+    again[again.index("--duration") + 1] = repr((done + 3) * 1e-4)
+    resumed = run(*again[1:])
+    assert resumed.exit_code == 0
+    assert f"{done + 3} steps" in resumed.stdout
+
+
+def test_an_interrupted_run_keeps_its_file_and_says_how_to_go_on(tmp_path, monkeypatch) -> None:
+    def stop(done: int, *words: object) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
     out = tmp_path / "long run.vtkhdf"
-    command = [sys.executable, "-m", "cdopt", "simulate", "crystal:rows=2,columns=3",
-               "--dt", "1e-4", "--duration", "1000", "--out", str(out)]  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr(output, "progress", lambda *words: stop)
+        result = run(*LONG, out)
+    assert result.exit_code == 130
+    goes_on(out, result.stdout, result.stderr)
+
+
+@pytest.mark.slow
+def test_ctrl_c_interrupts_a_process(tmp_path) -> None:
+    out = tmp_path / "long run.vtkhdf"
+    command = [sys.executable, "-m", "cdopt", *LONG, str(out)]
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child of nohup would ignore it
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -191,16 +221,7 @@ def test_ctrl_c_keeps_the_file_and_says_how_to_go_on(tmp_path) -> None:
         finally:
             process.kill()  # where it has ended, nothing
     assert process.returncode == 130, said
-    assert "certified" in printed
-    line = next(x for x in said.splitlines() if x.startswith("interrupted at t = "))
-    again = shlex.split(line.partition("go on: ")[2])
-    assert again[:2] == ["cdopt", "simulate"]
-    done = int(cdopt.Trajectory.load(out).diagnostics["step"][-1])
-    assert done > 0
-    again[again.index("--duration") + 1] = repr((done + 3) * 1e-4)
-    resumed = run(*again[1:])
-    assert resumed.exit_code == 0
-    assert f"{done + 3} steps" in resumed.stdout
+    goes_on(out, printed, said)
 
 
 # --- show ------------------------------------------------------------------------------
@@ -266,9 +287,9 @@ def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
     assert out.read_bytes() != first
     page = tmp_path / "page.html"
     page.write_text("mine")
-    refuses("or --force to replace it", "explore", "beam", "--out", page)
+    refuses("or --force to replace it", "explore", "tripod", "--out", page)
     assert page.read_text() == "mine"
-    assert run("explore", "beam", "--out", page, "--force").exit_code == 0
+    assert run("explore", "tripod", "--out", page, "--force").exit_code == 0
 
 
 def test_without_what_draws_pages_the_plot_is_written(dropped, tmp_path, monkeypatch) -> None:

@@ -55,13 +55,13 @@ def differences(scene: Scene, state: State, margin: float) -> tuple[np.ndarray, 
 def test_B_is_the_derivative_of_every_gap(dim: int, first: str, second: str) -> None:
     rng = np.random.default_rng([dim, *map(ord, first + second)])
     seen = lost = 0
-    for _ in range(6):
+    for _ in range(3):
         made, others = shapes(dim, rng), shapes(dim, rng)
         scene, state = near(made[first], others[second], dim, rng)
         by_B, by_difference, gone = differences(scene, state, 0.1)
         np.testing.assert_allclose(by_B, by_difference, atol=1.0, rtol=0.0)
         seen, lost = seen + by_B.size, lost + gone
-    assert seen >= 6
+    assert seen >= 3
     assert lost <= 1 + 0.05 * seen  # a corner may be as deep behind one face as behind another
 
 

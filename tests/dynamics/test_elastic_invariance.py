@@ -21,36 +21,31 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def long(duration: float, settings: dict[str, Any]) -> float:
-    """Sparse factors take long: contacts at 10 ms and at 22 to 30 ms are enough for them."""
-    return 0.03 if settings.get("solver") == "direct" else duration
+DURATION = 0.03  # s, with contacts at 10 ms and at 22 to 30 ms
 
 
 # --- units, frames, numbering --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("dim", "power"), [(2, 2.0), (3, 2.5), pytest.param(2, 3.0, marks=pytest.mark.slow)]
+    ("dim", "power", "units"), [(2, 2.0, (1e3, 1e-3, 1e3)), (3, 2.5, (1e-9, 1e-20, 1.0))]
 )
-def test_other_units_give_the_same_trajectory(dim: int, power: float) -> None:
+def test_other_units_give_the_same_trajectory(
+    dim: int, power: float, units: tuple[float, float, float]
+) -> None:
     """Millimetres and tonnes, and units far from any in use."""
-    h = 2e-4
+    h, (metre, _, second) = 2e-4, units
     for method, settings in WAYS:
-        duration = long(0.06, settings)
-        plain = cdopt.simulate(mixture(dim, power), h, duration, method, every=10, **settings)
+        plain = cdopt.simulate(mixture(dim, power), h, DURATION, method, every=10, **settings)
         assert plain.diagnostics["contacts"].max() >= 1
-        for units in ((1e3, 1e-3, 1e3), (1e-9, 1e-20, 1.0)):
-            metre, _, second = units
-            other = cdopt.simulate(
-                mixture(dim, power, units), h * second, duration * second, method, every=10,
-                **settings,
-            )  # fmt: skip
-            q, v = other.q.copy(), other.v.copy()
-            q[..., :dim] /= metre
-            v[..., :dim] *= second / metre
-            v[..., dim:] *= second
-            assert np.abs(q - plain.q).max() <= 1e-9
-            assert np.abs(v - plain.v).max() <= 1e-9
+        scaled = mixture(dim, power, units)
+        other = cdopt.simulate(scaled, h * second, DURATION * second, method, every=10, **settings)
+        q, v = other.q.copy(), other.v.copy()
+        q[..., :dim] /= metre
+        v[..., :dim] *= second / metre
+        v[..., dim:] *= second
+        assert np.abs(q - plain.q).max() <= 1e-9
+        assert np.abs(v - plain.v).max() <= 1e-9
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -62,9 +57,8 @@ def test_frame_and_numbering_change_nothing(dim: int) -> None:
     order = rng.permutation(11)
     h = 2e-4
     for method, settings in WAYS:
-        duration = long(0.08, settings)
         made = [
-            cdopt.simulate(mixture(dim, 2.5, **how), h, duration, method, every=10, **settings)
+            cdopt.simulate(mixture(dim, 2.5, **how), h, DURATION, method, every=10, **settings)
             for how in ({}, {"order": order}, {"turn": turn, "shift": shift})
         ]
         plain, mixed, moved = made
@@ -82,7 +76,7 @@ FORCED_SPLIT: dict[str, Any] = {"alpha": 0.3}
 PAPER_SPLIT: dict[str, Any] = {"alpha": 0.8, "damping": "paper"}
 
 
-@pytest.mark.parametrize("settings", [{}, FORCED_SPLIT, PAPER_SPLIT, {"alpha": 0.0}])
+@pytest.mark.parametrize("settings", [FORCED_SPLIT, PAPER_SPLIT])
 @pytest.mark.parametrize("moving", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_paths_agree_where_partners_move_and_where_they_do_not(
     moving: bool, settings: dict[str, Any]
@@ -93,8 +87,10 @@ def test_paths_agree_where_partners_move_and_where_they_do_not(
     assert apart(native, posed) <= 1e-9
 
 
-@pytest.mark.parametrize("settings", [FORCED_SPLIT, PAPER_SPLIT])
-@pytest.mark.parametrize("path", ["native", "cvxpy"])
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [("native", FORCED_SPLIT), ("native", PAPER_SPLIT), ("cvxpy", PAPER_SPLIT)],
+)
 def test_steady_motion_of_everything_changes_nothing(path: str, settings: dict[str, Any]) -> None:
     """A sphere that slides past a fixed one, seen by who moves along and by who does not."""
     runs = []
@@ -162,7 +158,7 @@ def test_a_bond_is_seen_at_any_distance() -> None:
         Body(HalfSpace([0.0, 0.0, 1.0]), [0.0] * 3, material="grain"),
     ]
     place = scene(bodies, power=2.5, damping=3.0, bond_stiffness=50.0, gravity=[0.0, 0.0, -9.8])
-    native, posed = both_paths(place, 5e-4, 0.025)
+    native, posed = both_paths(place, 1e-3, 0.025)
     stretched = np.linalg.norm(native.q[:, 0, :3] - native.q[:, 1, :3], axis=1)
     assert stretched.max() > 3.5
     assert native.diagnostics["contacts"].max() == 2
@@ -201,7 +197,7 @@ def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float)
     ]
     k = Material(name="grain", stiffness=1e6 * 100.0 ** max(0.0, power - 2.0))
     place = scene(bodies, 2, [0.0, -1.0], power=power, damping=20.0, materials=[k])
-    native, posed = both_paths(place, 1e-3, 0.035)
+    native, posed = both_paths(place, 1e-3, 0.03)
     assert native.diagnostics["contacts"].max() >= 1
     assert apart(native, posed) <= 1e-9
 
@@ -215,7 +211,7 @@ def test_energy_is_kept_to_second_order_whatever_the_power() -> None:
             [floor, ball([0.0, 0.51], [0.3, -1.0])], 2, [0.0, -9.8], power=power, materials=[grain]
         )
         error = []
-        for h in (2e-4, 1e-4, 5e-5):
+        for h in (4e-4, 2e-4, 1e-4):
             seen = cdopt.simulate(place, h, 0.03, "variational").diagnostics
             energy = seen["kinetic"] + seen["potential"] + seen["elastic"]
             error.append(np.abs(energy - energy[0]).max())

@@ -69,20 +69,20 @@ def test_kinetic_energy_of_an_impact(gamma: float, split: str) -> None:
 
 
 def test_energy_between_walls() -> None:
-    """80 undamped collisions, a frame in every flight; velocity-Verlet's are compared elsewhere.
+    """Undamped collisions, a frame in every flight; velocity-Verlet's are compared elsewhere.
 
     A flight takes over 6 t_c and keeps its energy, so a frame every 4 t_c misses nothing.
     """
     flight = 0.01 + np.pi * np.sqrt(MASS / STIFFNESS)
-    for steps, bound in ((32, 2e-3), (160, 5e-5)):
+    for steps, flights, bound in ((32, 80, 2e-3), (160, 10, 5e-5)):
         run = cdopt.simulate(
-            between_walls(), T_C / steps, 80 * flight, "variational", every=4 * steps
+            between_walls(), T_C / steps, flights * flight, "variational", every=4 * steps
         )
         seen = run.diagnostics
         free = seen["contacts"] == 0
         hits = np.diff(np.sign(run.v[:, 2, 0])[free]).nonzero()[0]
         energy = seen["kinetic"][free] / seen["kinetic"][0]
-        assert hits.size >= 79
+        assert hits.size >= flights - 1
         assert np.abs(energy - 1.0).max() <= bound
 
 
@@ -118,9 +118,7 @@ def test_undamped_steps_can_be_reversed() -> None:
 # --- paths agree ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("alpha", "split"), [(0.0, "forced"), (0.3, "paper"), (0.3, "forced"), (0.5, "paper")]
-)
+@pytest.mark.parametrize(("alpha", "split"), [(0.0, "forced"), (0.3, "paper"), (0.3, "forced")])
 def test_native_and_cvxpy_agree_on_an_impact(alpha: float, split: str) -> None:
     scene = impact(100.0, offset=0.2)
     native, posed = both_paths(scene, T_C / 8, 1.5 * T_C, alpha=alpha, damping=split)
@@ -157,7 +155,7 @@ def test_paths_agree_on_spheres_in_a_box(dim: int, power: float) -> None:
         damping=100.0,
         power=power,
     )
-    h, duration = 2e-4, 0.006
+    h, duration = 4e-4, 0.006
     native, posed = both_paths(scene, h, duration)
     direct = cdopt.simulate(scene, h, duration, "variational", solver="direct")
     assert native.diagnostics["contacts"].max() >= 3
@@ -180,7 +178,7 @@ def test_a_moving_wall_takes_spheres_along() -> None:
             scene = Scene(
                 [floor, ball], dim=2, gravity=[0.0, -9.8], materials=[GRAIN], damping=100.0
             )
-            run = cdopt.simulate(scene, 1e-4, 1.5e-3, "variational", path=path)
+            run = cdopt.simulate(scene, 3e-4, 1.5e-3, "variational", path=path)
             runs.append(run.q[:, 1, 1] - up * run.t)
     assert np.ptp(runs, axis=0).max() <= 1e-10
 

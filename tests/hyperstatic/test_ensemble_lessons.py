@@ -67,6 +67,7 @@ def test_intervals() -> None:
     assert np.abs(it.wedged.B.T @ it.stuck.rays[0]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_intervals_what_if() -> None:
     it = lesson(12)
     rise = it.beam.B @ [1.0, 0.0]  # without a turn: the middle opens by one
@@ -132,6 +133,7 @@ def test_the_sensitivity_lesson() -> None:
     assert it.forces.min() > 0.1  # no leg lifts
 
 
+@pytest.mark.slow
 def test_the_sensitivity_lesson_what_if() -> None:
     line = "places = [(0.0, 0.0), (0.15, 0.05), (-0.05, -0.1), (0.05, -0.1)]  # m"
     one = what_if(14, line, "places = [(0.15, 0.05)] * 4")

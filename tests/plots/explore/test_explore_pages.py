@@ -34,7 +34,7 @@ def exploration(name: str) -> explore.Exploration:
 
 
 EVERY = [*SCENES, *(f"bank/{name}" for name in PROBLEMS)]
-QUICK = ("beam", "table", "bank/fan", "bank/supports-delassus")
+QUICK = ("beam", "bank/fan", "bank/supports-delassus")
 QUICK_AND_SLOW = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in EVERY
 ]
@@ -95,7 +95,7 @@ def test_the_beam_is_posed_at_rest_with_a_weight_that_moves() -> None:
 
 
 def test_the_load_at_the_start_is_that_of_the_scene() -> None:
-    for name in ("pyramid:n=3", "crystal:rows=3,columns=4", "arch"):
+    for name in ("pyramid:n=3", "arch"):
         posed, scene = exploration(name), open_scene(name)
         assert posed.load.kind == "gravity"
         weight = -cdopt.collision.applied_loads(scene)
@@ -117,11 +117,7 @@ def test_open_contacts_stay_out() -> None:
 
 
 def test_scenes_that_no_page_can_show_are_refused() -> None:
-    for name, message in (
-        ("pyramid-5", "at most 100 of each; .*cdopt show"),
-        ("bouncing-ball", "comes to rest"),
-        ("bonded-pair", "bonds"),
-    ):
+    for name, message in (("bouncing-ball", "comes to rest"), ("bonded-pair", "bonds")):
         with pytest.raises(InvalidInput, match=message):
             explore.of_scene(open_scene(name))
     with pytest.raises(InvalidInput, match=r"power: found 4; expected 1\.2 to 3"):
@@ -163,7 +159,7 @@ def test_the_command_writes_a_page(tmp_path) -> None:
 
 
 def test_the_command_refuses_in_one_line(tmp_path) -> None:
-    refuses("cdopt show", "explore", "pyramid-5", "--out", tmp_path / "a.html")
+    refuses("at most 100 of each", "explore", "pyramid-5", "--out", tmp_path / "a.html")
     refuses(".html", "explore", "beam", "--out", tmp_path / "a.png")
     refuses("did you mean 'beam'", "explore", "baem", "--out", tmp_path / "a.html")
 
@@ -301,19 +297,21 @@ def test_gauss_seidel_goes_visit_by_visit_and_loads_and_views_are_dragged(view, 
 
 
 @needs_browser
-def test_pages_fit_wide_and_narrow_windows(view, tmp_path) -> None:
-    for name in ("table-six-legs", "bank/fan"):
-        for width, height in ((1280, 900), (400, 800)):
-            visit(view, tmp_path, exploration(name), width, height)
-            assert view.run("document.documentElement.scrollWidth") <= width
-            for kinds, fault in (
-                ("button, select, input", "e.getBoundingClientRect().height < 24"),
-                ("input, select", "!e.labels.length && !e.ariaLabel"),
-            ):
-                faults = f"[...document.querySelectorAll('{kinds}')].filter((e) => {fault}).length"
-                assert view.run(faults) == 0
-            drawn = view.run("document.querySelectorAll('#picture .force').length")
-            assert (drawn > 0) == (name != "bank/fan")
+@pytest.mark.parametrize(
+    "name", ["beam", "bank/fan", pytest.param("table-six-legs", marks=pytest.mark.slow)]
+)
+def test_pages_fit_wide_and_narrow_windows(view, tmp_path, name: str) -> None:
+    for width, height in ((1280, 900), (400, 800)):
+        visit(view, tmp_path, exploration(name), width, height)
+        assert view.run("document.documentElement.scrollWidth") <= width
+        for kinds, fault in (
+            ("button, select, input", "e.getBoundingClientRect().height < 24"),
+            ("input, select", "!e.labels.length && !e.ariaLabel"),
+        ):
+            faults = f"[...document.querySelectorAll('{kinds}')].filter((e) => {fault}).length"
+            assert view.run(faults) == 0
+        drawn = view.run("document.querySelectorAll('#picture .force').length")
+        assert (drawn > 0) == (name != "bank/fan")
 
 
 def _drag(view, selector: str, by: float) -> None:
