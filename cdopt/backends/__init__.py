@@ -6,6 +6,7 @@ True
 """
 
 from cdopt._util.arguments import guard
+from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability, RunResult
@@ -26,6 +27,7 @@ from cdopt.backends.selection import (
 
 __all__ = [
     "ACCURACY",
+    "ADMM",
     "APGD",
     "LCP",
     "NSGS",

@@ -25,6 +25,7 @@ from cvxpy.reductions.solvers.conic_solvers import clarabel_conif, moreau_conif,
 from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
 from cdopt._util.checks import FloatArray
+from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability
@@ -257,6 +258,10 @@ SOLVERS: dict[str, Solver] = {
     "nsgs": Solver(
         "NSGS", "#993366", (5, 1, 36),
         "block Gauss–Seidel for friction: its forces depend on the order of the contacts", NSGS,
+    ),
+    "admm": Solver(
+        "ADMM", "#117799", (6, 1, 0),
+        "operator splitting for friction: one factorisation, cheap iterations", ADMM,
     ),
     "apgd": Solver(
         "APGD", "#117733", "8",

@@ -52,8 +52,9 @@ def random_friction(seed: int, d: int = 3, nc: int = 6, nv: int = 12) -> cdopt.C
 @pytest.mark.parametrize("ratio", [0.2, 0.9, 0.999, 1.001, 1.1, 2.0])
 def test_incline_sticks_and_slides_exactly(ratio: float, dim: int) -> None:
     step, speed = incline(ratio, dim)
-    for backend, tolerance in (("newton", 1e-9), ("nsgs", 1e-9), ("clarabel", 1e-5)):
-        options = {"accuracy": 1e-12} if backend == "nsgs" else {}
+    runs = (("newton", 1e-9), ("nsgs", 1e-9), ("admm", 1e-9), ("clarabel", 1e-5))
+    for backend, tolerance in runs:
+        options = {"accuracy": 1e-12} if backend in ("nsgs", "admm") else {}
         solution = cdopt.FrictionalCD(step).solve(backend, check=False, tol=1e-4, **options)
         slid = np.linalg.norm(solution.v_next[:-1])
         assert solution.ok
@@ -91,7 +92,8 @@ def test_the_associated_motion_is_unique_whoever_solves_it(seed: int) -> None:
     exact = cd["velocity"].solve("newton")
     assert exact.certificate.worst <= 1e-9
     size = np.abs(exact.v_next).max()
-    assert np.allclose(cd["force"].solve("nsgs").v_next, exact.v_next, atol=1e-6 * size)
+    for backend in ("nsgs", "admm"):
+        assert np.allclose(cd["force"].solve(backend).v_next, exact.v_next, atol=1e-6 * size)
     for backend in CONIC:
         solutions = [cd[f].solve(backend, check=False, accuracy=1e-10, tol=1e-5) for f in cd]
         assert backend != "clarabel" or all(solution.ok for solution in solutions)
@@ -120,6 +122,22 @@ def test_the_law_of_coulomb_holds_at_certified_answers(seed: int, d: int) -> Non
     assert np.allclose(along[sliding], -(mu * f * slip)[sliding], rtol=1e-3)
 
 
+def test_admm_takes_large_sparse_steps_and_says_when_it_fails() -> None:
+    scene = cdopt.scene.pyramid(6, separation=0.0)  # its system is factorised as a sparse one
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    pile = cdopt.collision.step(scene, scene.initial, contacts, DT, friction=0.5)
+    for law in ("associated", "coulomb"):
+        cd = cdopt.FrictionalCD(pile, law)
+        solution = cd.solve("admm")
+        assert solution.ok
+        assert cd.solve("admm", warm_start=solution).iterations <= 20
+        short = cd.solve("admm", max_iterations=10, check=False)
+        assert not short.ok
+        assert not short.claimed
+        assert short.f is None
+        assert short.iterations == 10
+
+
 @pytest.mark.parametrize("law", ["associated", "coulomb"])
 def test_files_of_siconos(law: str) -> None:
     data = np.load(DATA)
@@ -129,6 +147,8 @@ def test_files_of_siconos(law: str) -> None:
         solution = cdopt.FrictionalCD(step, law).solve("newton")
         assert solution.ok, name
         assert solution.certificate.worst <= 1e-9, name
+        if step.nc < 20:
+            assert cdopt.FrictionalCD(step, law).solve("admm").ok, name
         if law == "associated":
             rates = step.N_rows @ solution.iterate.forces + q
             assert np.abs(rates - exact).max() <= 1e-8 * np.abs(q).max(), name
@@ -266,13 +286,16 @@ def test_what_friction_does_not_take_is_refused() -> None:
         cdopt.FrictionalCD(step).solve("pgs")
     with pytest.raises(cdopt.InvalidInput, match="relaxation"):
         cdopt.FrictionalCD(step).solve("nsgs", relaxation=1.5)
+    for settings in ({"relaxation": 2.0}, {"penalty": 0.0}, {"max_iterations": 0}):
+        with pytest.raises(cdopt.InvalidInput, match=next(iter(settings))):
+            cdopt.FrictionalCD(step).solve("admm", **settings)
 
 
 def test_a_step_without_contacts_moves_freely() -> None:
     step = launched().select([])
     for law in ("associated", "coulomb"):
         for form in ("velocity", "force"):
-            for backend in ("newton", "nsgs", "clarabel"):
+            for backend in ("newton", "nsgs", "admm", "clarabel"):
                 solution = cdopt.FrictionalCD(step, law, form).solve(backend)
                 assert solution.ok
                 assert np.allclose(solution.v_next, [6.0, -G * DT], atol=1e-9)
