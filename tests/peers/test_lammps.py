@@ -1,4 +1,4 @@
-"""LAMMPS as a peer: the elastic reference, by another code's time steps."""
+"""LAMMPS as a peer: the elastic reference, by a drop in another code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Pile:
 @pytest.mark.parametrize("material", MATERIALS, ids=lambda m: m.name)
 def test_lammps_settles_into_the_elastic_reference(pile: Pile, material) -> None:
     run, reference = dem(pile, material), pile.reference(material)
-    assert run.source.startswith("LAMMPS 2")
+    assert run.source.startswith("the drop by LAMMPS 2")
     assert np.abs(run.f - reference).max() / reference.max() < 5e-8
     # another code's contacts: the same are loaded
     assert np.array_equal(run.f > 1e-6, reference > 1e-6)

@@ -12,7 +12,6 @@ from cdopt import BackendUnavailable
 from cdopt.interop import lammps
 from cdopt.scene import Material as Stuff
 from cdopt.scene import Scene, Spheres
-from cdopt.scene.generators.paper import pyramid_positions
 
 from ..report import Arrays
 from .pile import HOOKE, REFERENCE_ACCURACY, Material, Pile, matched
@@ -70,7 +69,7 @@ def dem(pile: Pile, material: Material) -> Dem:
     f = lammps.rigid_limit(runs[0]["f"], runs[1]["f"], ratio, material.power)
     unit = "m g/d" if material.power == HOOKE.power else f"m g/d^{material.power - 1.0:g}"
     source = (
-        f"LAMMPS {int(runs[0]['version'])}, k = {soft:.0e} and {soft * ratio:.0e} {unit}, "
+        f"the drop by LAMMPS {int(runs[0]['version'])}, k = {soft:.0e} and {soft * ratio:.0e} {unit}, "
         "extrapolated to rigid spheres, γ = 2√(km)"
     )
     return Dem(f, source, sum(int(run["steps"]) for run in runs))
@@ -142,14 +141,16 @@ def damping_effect(pile: Pile) -> float | None:
 
 
 def _settled(pile: Pile, material: Material, stiffness: float, damping: float) -> Arrays:
+    """The separated layers fall in LAMMPS, and settle until the forces balance."""
+
     def compute() -> Arrays:
-        centres, layers = pyramid_positions(pile.settings.n)
+        bodies = pile.scene(material).bodies  # before the drop
         modulus = np.array([1.0, MODULUS_RATIO] if material.kind == "species" else [1.0])
         series = np.outer(modulus, modulus) / np.add.outer(modulus, modulus)
         run = lammps.settle(
-            centres, layers == 0, pile.settled(material).bodies, series / series.max(),
-            np.arange(layers.size) % modulus.size, power=material.power, stiffness=stiffness,
-            damping=damping,
+            bodies.position / (2.0 * bodies.reach[0]), bodies.fixed, pile.settled(material).bodies,
+            series / series.max(), np.arange(bodies.mass.size) % modulus.size,
+            power=material.power, stiffness=stiffness, damping=damping,
         )  # fmt: skip
         return {"f": run.forces, "steps": run.steps, "version": run.version}
 
@@ -157,5 +158,6 @@ def _settled(pile: Pile, material: Material, stiffness: float, damping: float) -
     name = f"lammps-{material.name}-n{n}-k{stiffness:.0e}-damping{damping:g}"
     settings = {
         "n": n, "power": material.power, "k": stiffness, "damping": damping, "floor": lammps.FLOOR,
+        "start": "drop",
     }  # fmt: skip
     return pile.store.get(name, settings, compute)
