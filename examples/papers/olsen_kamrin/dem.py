@@ -69,8 +69,8 @@ def dem(pile: Pile, material: Material) -> Dem:
     f = lammps.rigid_limit(runs[0]["f"], runs[1]["f"], ratio, material.power)
     unit = "m g/d" if material.power == HOOKE.power else f"m g/d^{material.power - 1.0:g}"
     source = (
-        f"the drop by LAMMPS {int(runs[0]['version'])}, k = {soft:.0e} and {soft * ratio:.0e} {unit}, "
-        "extrapolated to rigid spheres, γ = 2√(km)"
+        f"the drop by LAMMPS {int(runs[0]['version'])}, k = {soft:.0e} and "
+        f"{soft * ratio:.0e} {unit}, extrapolated to rigid spheres, γ = 2√(km)"
     )
     return Dem(f, source, sum(int(run["steps"]) for run in runs))
 
