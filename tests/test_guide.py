@@ -316,64 +316,44 @@ def test_every_room_with_public_names_has_a_page() -> None:
 # --- the build -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.mark.slow
+def test_the_guide_builds_without_a_warning_and_works_offline(tmp_path: Path) -> None:
+    """One test, so that no second process builds the guide again."""
     for needed in ("sphinx", "furo", "myst_nb", "latex2mathml", "jupytext"):
         pytest.importorskip(needed, reason="the guide needs the extra 'docs'")
-    out = tmp_path_factory.mktemp("guide")
     command = [
         sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html",
-        str(DOCS), str(out),
+        str(DOCS), str(tmp_path),
     ]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
     assert run.returncode == 0, run.stderr[-4000:]
-    return out
-
-
-@pytest.mark.slow
-def test_the_guide_builds_without_a_warning(built: Path) -> None:
-    assert (built / "index.html").exists()
-    pages = {str(page.relative_to(built)) for page in built.rglob("*.html")}
-    assert {f"{page}.html" for page in CHECKED} < pages
-    lessons = {path.stem for path in (DOCS.parent / "examples").glob("[0-9]*.py")}
-    for name in lessons:
-        html = (built / "lessons" / f"{name}.html").read_text(encoding="utf-8")
-        assert "<img" in html, f"{name} has no picture"
-        assert "The picture is in" in html, f"{name} was not run"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "word", ["hyperstatic", "gauss", "seidel", "hertz", "jupyter", "pandas", "stress"]
-)
-def test_search_finds(built: Path, word: str) -> None:
-    index = (built / "searchindex.js").read_text(encoding="utf-8").lower()
-    assert re.search(rf'"?\b{word[:7]}\w*"?:', index), word
-
-
-@pytest.mark.slow
-def test_no_page_asks_the_network(built: Path) -> None:
-    for page in built.rglob("*.html"):
-        html = page.read_text(encoding="utf-8")
-        for tag in re.findall(r"<(?:script|link|img|iframe|source|object)\b[^>]*>", html):
-            assert not re.search(r'(?:src|href|data)="(?:https?:)?//', tag), f"{page.name}: {tag}"
-    for sheet in built.rglob("*.css"):
-        style = sheet.read_text(encoding="utf-8")
-        assert not re.search(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//", style), sheet.name
-
-
-@pytest.mark.slow
-def test_formulas_are_drawn_by_the_browser(built: Path) -> None:
-    html = (built / "residuals.html").read_text(encoding="utf-8")
-    assert html.count("<math") > 40
-    assert "\\begin" not in html
-    assert "MathJax" not in html
-
-
-@pytest.mark.slow
-def test_every_public_name_is_in_the_reference(built: Path) -> None:
-    html = "".join(page.read_text(encoding="utf-8") for page in (built / "api").glob("*.html"))
-    anchors = set(re.findall(r'id="(cdopt\.[\w.]+)"', html))
-    last = {anchor.rpartition(".")[2] for anchor in anchors}
+    pages = {
+        str(page.relative_to(tmp_path)): page.read_text(encoding="utf-8")
+        for page in tmp_path.rglob("*.html")
+    }
+    assert {"index.html", *(f"{page}.html" for page in CHECKED)} < set(pages)
+    for path in (DOCS.parent / "examples").glob("[0-9]*.py"):
+        html = pages[f"lessons/{path.stem}.html"]
+        assert "<img" in html, f"{path.stem} has no picture"
+        assert "The picture is in" in html, f"{path.stem} was not run"
+    check_offline(tmp_path, pages)
+    assert pages["residuals.html"].count("<math") > 40  # formulas are drawn by the browser
+    assert "\\begin" not in pages["residuals.html"]
+    assert "MathJax" not in pages["residuals.html"]
+    html = "".join(html for page, html in pages.items() if page.startswith("api/"))
+    last = {anchor.rpartition(".")[2] for anchor in re.findall(r'id="(cdopt\.[\w.]+)"', html)}
     modules = {name for name in cdopt.__all__ if isinstance(getattr(cdopt, name), ModuleType)}
     assert set(cdopt.__all__) - modules <= last
+
+
+def check_offline(folder: Path, pages: dict[str, str]) -> None:
+    """Nothing is fetched from elsewhere, and the search knows the words of the field."""
+    for page, html in pages.items():
+        for tag in re.findall(r"<(?:script|link|img|iframe|source|object)\b[^>]*>", html):
+            assert not re.search(r'(?:src|href|data)="(?:https?:)?//', tag), f"{page}: {tag}"
+    for sheet in folder.rglob("*.css"):
+        style = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//", style), sheet.name
+    index = (folder / "searchindex.js").read_text(encoding="utf-8").lower()
+    for word in ("hyperstatic", "gauss", "seidel", "hertz", "jupyter", "pandas", "stress"):
+        assert re.search(rf'"?\b{word[:7]}\w*"?:', index), word

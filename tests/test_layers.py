@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,11 @@ ROOMS = [
     "bank", "dynamics", "hyperstatic", "study", "plots", "cli",
 ]  # fmt: skip
 PLOTTING = {"matplotlib", "mpl_toolkits", "plotly", "k3d"}
-TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def room(path: Path) -> str:
@@ -50,16 +55,16 @@ def compiled(function: ast.FunctionDef) -> bool:
 
 
 def test_the_rooms_are_those_of_the_list_and_each_says_what_it_is() -> None:
-    rooms = {room(path) for path in TREES} - {"__init__"}
+    rooms = {room(path) for path in trees()} - {"__init__"}
     assert rooms == set(ROOMS)
     for name in ROOMS:
-        assert ast.get_docstring(TREES[PACKAGE / name / "__init__.py"]), name
+        assert ast.get_docstring(trees()[PACKAGE / name / "__init__.py"]), name
 
 
 def test_a_room_imports_only_rooms_before_it() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {module}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.parent != PACKAGE
         for module, _ in imports(tree)
         if module.startswith("cdopt.")
@@ -71,7 +76,7 @@ def test_a_room_imports_only_rooms_before_it() -> None:
 def test_only_plots_imports_plotting_libraries() -> None:
     wrong = [
         str(path.relative_to(PACKAGE))
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if room(path) != "plots" and PLOTTING & {m.split(".")[0] for m, _ in imports(tree)}
     ]
     assert wrong == []
@@ -79,7 +84,7 @@ def test_only_plots_imports_plotting_libraries() -> None:
 
 def test_no_assert_no_import_inside_a_function_and_no_compiled_closure() -> None:
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Assert):

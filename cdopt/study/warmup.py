@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import cdopt
 from cdopt._util.compiled import LOGGER, seconds_compiling
-from cdopt.backends.linalg.factorisation import UpperPattern, operations
+from cdopt.backends.linalg.factorisation import UpperPattern, operations, structure
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, threads_for
 from cdopt.dynamics.elastic import SOLVERS
@@ -74,7 +74,7 @@ def _systems(size: int) -> None:
                 net.system(np.ones(bodies)).solve(np.ones(m), 1e-2)
         graph = net.elimination.graph
         if net.elimination.cheap(np.inf):  # by operations if METIS is installed
-            operations(graph.indptr, graph.indices, np.inf)
+            operations(*structure(graph), np.inf)
         UpperPattern(B, net.mass).filled(np.ones(bodies), 0.0)  # of PARDISO, where it is installed
 
 

@@ -20,7 +20,7 @@ extended = np.finfo(np.longdouble).eps < 1e-18
 
 @pytest.fixture(scope="module")
 def truss() -> cdopt.NoTensionTruss:
-    step = uneven(crystal_2d(30, 35), RATIO)
+    step = uneven(crystal_2d(20, 22), RATIO)
     return cdopt.NoTensionTruss(
         step.B, -step.F_ext, step.stiffness, 2.0, "potential", dof_body=step.dof_body
     )

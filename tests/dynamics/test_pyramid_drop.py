@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drops import DIAMETER, MATERIALS, check_drop
+from drops import DIAMETER, check_drop
 
 import cdopt
 
@@ -23,7 +23,11 @@ FIRST = {
 
 @pytest.mark.parametrize(
     ("first", "material"),
-    [*((first, "hooke") for first in FIRST), ("newton", "hertz"), ("newton", "species")],
+    [
+        *((first, "hooke") for first in FIRST if first != "newton"),
+        ("newton", "hertz"),
+        ("newton", "species"),
+    ],
 )
 def test_five_layers_whichever_backend_solves_the_first_problem(first: str, material: str) -> None:
     check_drop(5, material, **FIRST[first])
@@ -35,26 +39,20 @@ def test_ten_layers_whichever_backend_solves_the_first_problem(first: str) -> No
     check_drop(10, "hertz", **FIRST[first])
 
 
-def test_ten_layers() -> None:
-    check_drop(10, "hertz")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("material", MATERIALS)
-def test_twenty_layers(material: str) -> None:
-    done = check_drop(20, material)
+def test_twenty_layers() -> None:
+    """With Hertz contacts; the paper's other piles are in tests/examples/papers."""
+    done = check_drop(20, "hertz")
     seconds = {k: v for k, v in done.diagnostics.items() if k.startswith("seconds_")}
     outside = sum(seconds[f"seconds_{k}"] for k in ("detect", "assemble", "output"))
     assert outside[1:].mean() < 0.15
-    largest = {"hooke": 4.3970, "hertz": 4.5213, "species": 7.1747}[material]
     unit = done.scene.bodies.mass[-1] * 9.81
-    assert done.final.f.max() / unit == pytest.approx(largest, abs=6e-5)
+    assert done.final.f.max() / unit == pytest.approx(4.5213, abs=6e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["newton", "clarabel"])
-def test_twenty_layers_with_other_first_backends(first: str) -> None:
-    check_drop(20, "hooke", **FIRST[first])
+def test_twenty_layers_with_an_interior_point_of_cvxpy_first() -> None:
+    check_drop(20, "hooke", **FIRST["clarabel"])
 
 
 def test_the_settled_pile_stays_as_it_is() -> None:

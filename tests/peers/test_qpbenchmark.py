@@ -17,12 +17,10 @@ def test_the_programs_carry_the_bank_and_both_forms() -> None:
     assert len(names) == len(set(names)) > 40
     bank = {name.partition("/")[0] for name in names}
     assert not bank & set(cdopt_bank.INFEASIBLE)
-    hertz = {n for n in cdopt.bank.names() if cdopt.bank.load(n).power != 2.0}
-    assert {n for n in cdopt.bank.names() if cdopt.bank.load(n).kind == "step"} - bank <= {
-        *cdopt_bank.INFEASIBLE, "zero-contacts", "free-flying"
-    }  # fmt: skip
-    trusses = {n for n in hertz if cdopt.bank.load(n).kind == "truss"}
-    assert not bank & trusses
+    steps = {n for n in cdopt.bank.names() if cdopt.bank.manifest(n).kind == "step"}
+    assert steps - bank <= {*cdopt_bank.INFEASIBLE, "zero-contacts", "free-flying"}
+    trusses = set(cdopt.bank.names()) - steps
+    assert not {n for n in trusses if cdopt.bank.load(n).power != 2.0} & bank
     small = [stated.name for stated in cdopt_bank.programs(largest=4)]
     assert 0 < len(small) < len(names)
     assert "table/velocity" in small

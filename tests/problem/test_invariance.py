@@ -14,7 +14,7 @@ CHOSEN = cdopt.backends.Modelled("clarabel")
 seeds = st.integers(0, 10_000)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(seeds, st.sampled_from([2.0, 2.5]))
 def test_compatible_forces_of_a_truss(seed: int, power: float) -> None:
     """Numbering, units and common factors: dofs 0–2 are translations, 3–4 rotations."""
@@ -43,7 +43,7 @@ def test_compatible_forces_of_a_truss(seed: int, power: float) -> None:
             np.testing.assert_allclose(back(f), expected, atol=tolerance, err_msg=name)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(seeds, st.sampled_from([1e-9, 1e9]), st.sampled_from([1e-6, 1e6]))
 def test_units_of_a_step(seed: int, force: float, length: float) -> None:
     """Time stays in seconds, so mass scales as force / length."""

@@ -81,7 +81,8 @@ def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
     assert best.get_ydata().tolist()[-1] == pytest.approx(100.0)
 
 
-def test_further_tables_stand_on_the_page_and_in_a_file(study: Results, tmp_path: Path) -> None:
+def test_further_tables_stand_on_the_page_and_in_a_file(tmp_path: Path) -> None:
+    study = Results.of([record("table", "osqp", "crash")])
     more = Table("mine", "My <table>", "about", ("a",), ((1.5,),))
     page = report.write(study, tmp_path, more=[more])
     assert "My &lt;table&gt;" in page.read_text()

@@ -260,11 +260,16 @@ class Elimination:
         order by METIS they are counted, without it the guess decides.
         """
         size, graph = float(self.size), self.graph
-        guess = _SEPARATED * (size * widest_level(graph.indptr, graph.indices)) ** 3
+        guess = _SEPARATED * (size * widest_level(*structure(graph))) ** 3
         if self.order is None or guess > _FAR_ABOVE * most:
             return guess <= most
         ordered = sp.csr_array(graph[self.order][:, self.order])
-        return bool(operations(ordered.indptr, ordered.indices, most / size**3) * size**3 <= most)
+        return bool(operations(*structure(ordered), most / size**3) * size**3 <= most)
+
+
+def structure(graph: sp.csr_array) -> tuple[IntArray, IntArray]:
+    """Row pointers and column indices, always of 64 bits: loops are compiled for them once."""
+    return graph.indptr.astype(np.int64, copy=False), graph.indices.astype(np.int64, copy=False)
 
 
 def _dissection(graph: sp.csr_array) -> IntArray | None:

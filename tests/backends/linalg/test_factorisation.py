@@ -164,15 +164,15 @@ def test_operations_counted_are_those_of_the_cholesky_factor() -> None:
     graph.eliminate_zeros()
     factor = np.linalg.cholesky(graph.toarray() + 10.0 * np.eye(60))
     operations = ((factor != 0.0).sum(axis=0) ** 2).sum()
-    counted = factorisation.operations(graph.indptr, graph.indices, np.inf)
+    counted = factorisation.operations(*factorisation.structure(graph), np.inf)
     assert counted == operations > 60
-    assert 50.0 < factorisation.operations(graph.indptr, graph.indices, 50.0) < counted
+    assert 50.0 < factorisation.operations(*factorisation.structure(graph), 50.0) < counted
 
 
 def test_the_widest_level_of_a_grid_is_its_side() -> None:
     path = sp.diags_array([np.ones(6)], offsets=[1], shape=(7, 7))
     grid = sp.kron(path + path.T, sp.eye_array(7)) + sp.kron(sp.eye_array(7), path + path.T)
     grid = sp.csr_array(grid)
-    assert factorisation.widest_level(grid.indptr, grid.indices) == 7
+    assert factorisation.widest_level(*factorisation.structure(grid)) == 7
     twice = sp.csr_array(sp.block_diag([path + path.T, grid]))
-    assert factorisation.widest_level(twice.indptr, twice.indices) == 7
+    assert factorisation.widest_level(*factorisation.structure(twice)) == 7

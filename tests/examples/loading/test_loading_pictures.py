@@ -51,7 +51,8 @@ def test_a_pile_and_its_collapse():
     assert any("no equilibrium" in note for note in notes)
 
 
-def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys):
+def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(main.__globals__, "disc_pile", lambda rows: disc_pile(2))  # a smaller one
     main(["pile", "--out", str(tmp_path / "made")])
     table = (tmp_path / "made" / "pile.csv").read_text(encoding="utf-8").splitlines()
     assert table[0].startswith("load [N],settlement [m],largest force [N],contacts")

@@ -89,7 +89,7 @@ def test_the_ode_meets_the_closed_form(gamma: float) -> None:
     assert analysis.restitution(run) == pytest.approx(theory.restitution, abs=1e-10)
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.1])
+@pytest.mark.parametrize("offset", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 @pytest.mark.parametrize("convention", DAMPINGS)
 def test_the_ode_meets_the_stored_solution(convention: str, offset: float) -> None:
     known = data("impact")[f"P|dy={offset}|{convention}|ODE"]
