@@ -359,6 +359,7 @@ def test_it_runs_in_an_empty_folder_and_draws_its_picture(number: int) -> None:
     check_picture(number)
 
 
+@pytest.mark.slow
 def test_a_lesson_is_a_script_of_its_own(tmp_path: Path) -> None:
     """In a fresh process, where no warning is let pass."""
     run = subprocess.run(

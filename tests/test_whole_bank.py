@@ -13,6 +13,10 @@ FEASIBLE_STEPS = [
     for name in cdopt.bank.names()
     if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
 ]
+LARGE = {"fclib-spheres", "fclib-capsules"}
+QUICK_AND_SLOW = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in FEASIBLE_STEPS
+]
 KNOWN_TO_DIFFER = {"beam-uniform", "beam-stiff-middle", "pyramid-hooke", "pyramid-species"}
 STEPPERS = [
     name
@@ -39,7 +43,7 @@ def spread(values: list[np.ndarray], scale: np.ndarray) -> float:
     return float(np.ptp(table, axis=0).max(initial=0.0))
 
 
-@pytest.mark.parametrize("name", FEASIBLE_STEPS)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: str) -> None:
     """v⁺ and Bᵀf are unique; f is where the manifest says so, and differs where it is known to.
 
@@ -65,7 +69,7 @@ def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: s
         assert forces > 0.1
 
 
-@pytest.mark.parametrize("name", FEASIBLE_STEPS)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
     problem = cdopt.bank.load(name)
     formulation = cdopt.CompatibleCD(problem.step, problem.power)

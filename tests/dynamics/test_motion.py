@@ -94,7 +94,7 @@ def test_apexes_of_a_bouncing_ball_follow_e_squared_to_the_order_of_the_scheme()
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_energy_never_grows_without_restitution(dim: int) -> None:
-    scene = cdopt.scene.random_packing(30, dim=dim)
+    scene = cdopt.scene.random_packing(20, dim=dim)
     done = cdopt.simulate(scene, 2e-3, 0.1)
     total = energy(done)
     assert np.diff(total).max() <= 1e-7 * np.abs(total).max()

@@ -26,7 +26,7 @@ def stays(duration: float, dim: int) -> None:
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_stack_of_ten_boxes_stays(dim: int) -> None:
-    stays(0.05, dim)
+    stays(0.025, dim)
 
 
 @pytest.mark.slow
