@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,7 @@ from cdopt.study.solution_set import (
     attempt,
     choose_backends,
 )
+from cdopt.study.uniqueness import uniqueness
 
 SOLVED_AS = ("compare", "classic", "compatible", "truss")
 REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
@@ -112,14 +114,36 @@ class Comparison(SolutionSet):
         Parts are those of the contact network that share no degree of freedom. Forces too small
         for the certificate to see count as zero.
         """
-        forces = [s.f for s in self.certified if s.f is not None]
-        if not forces:
+        stacked = self._stacked
+        if len(stacked) == 0:
             return float("nan")
-        data, stacked = rigid_data(self.step), np.stack(forces)
-        largest = data.parts.largest(data.parts.contact, stacked.max(axis=0))
+        return float(np.max(np.ptp(stacked, axis=0) / self._scale, initial=0.0))
+
+    @property
+    def _stacked(self) -> FloatArray:
+        """(certified, nc) N, the certified forces."""
+        forces = [s.f for s in self.certified if s.f is not None]
+        return np.stack(forces) if forces else np.zeros((0, self.step.nc))
+
+    @property
+    def _scale(self) -> FloatArray:
+        """(nc,) N, the largest certified force of each contact's part."""
+        data = rigid_data(self.step)
+        largest = data.parts.largest(data.parts.contact, self._stacked.max(axis=0))
         visible = self.tol * data.part_force / DISAGREE
-        scale = np.maximum(largest, visible)[data.parts.contact]
-        return float(np.max(np.ptp(stacked, axis=0) / scale, initial=0.0))
+        return np.asarray(np.maximum(largest, visible)[data.parts.contact])
+
+    @cached_property
+    def _uniqueness(self) -> str:
+        """Whether the forces that differ are more than one answer."""
+        stacked, scale = self._stacked, self._scale
+        if self.compatible is not None and self.compatible.ok:
+            stacked = np.vstack([stacked, np.asarray(self.compatible.f)])
+        sharpest = min(self.certified, key=lambda s: s.certificate.worst if s.certificate else 1.0)
+        spread = np.ptp(stacked, axis=0) / scale
+        differing = spread > min(DISAGREE, 0.5 * float(spread.max()))
+        loaded = stacked.mean(axis=0) > DISAGREE * scale
+        return uniqueness(self.step, sharpest, loaded, differing, self.tol)
 
     @property
     def proof(self) -> InfeasibilityProof | None:
@@ -155,24 +179,22 @@ class Comparison(SolutionSet):
         if not self.force_spread > DISAGREE:
             text += f" and on the forces {agreement(self.force_spread)}"
             farthest = max(d for s, d in zip(self, self.distances, strict=True) if s.ok)
-            if not farthest > DISAGREE:  # also when there is no reference
+            compatible = self.compatible is not None and self.compatible.ok
+            if not (compatible and farthest > DISAGREE):
                 return text + ": no sign here of more than one answer."
             return (
-                f"{text}, yet the compatible forces differ by {farthest:.2g} of their norm: the "
-                "contact forces are not unique."
+                f"{text}, yet the compatible forces differ by {farthest:.2g} of their norm: "
+                f"{self._uniqueness}."
             )
         low, high = self.force_range
         what = "the largest force"
         if high - low <= 0.01 * high:
-            stacked = np.stack([s.f for s in certified if s.f is not None])
+            stacked = self._stacked
             contact = int(np.argmax(np.ptp(stacked, axis=0)))
             low, high = float(stacked[:, contact].min()), float(stacked[:, contact].max())
             what = f"the force at contact {self.step.contact_names[contact]}"
         least, most = formatting.short(low), formatting.short(high)
-        return (
-            f"{text}, yet {what} ranges from {least} N to {most} N: the contact forces are "
-            "not unique."
-        )
+        return f"{text}, yet {what} ranges from {least} N to {most} N: {self._uniqueness}."
 
     def _compatible_summary(self) -> str:
         if self.compatible_failure is not None:

@@ -12,7 +12,14 @@ import cdopt
 from cdopt import bank
 from cdopt._util.formatting import plain
 from cdopt.backends import registry
-from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare
+from cdopt.study import (
+    Comparison,
+    SolutionSet,
+    attempt,
+    choose_backends,
+    compare,
+    uniqueness,
+)
 from cdopt.study.formatting import proof_text, verdict
 
 
@@ -69,6 +76,30 @@ def test_indeterminate_forces_are_called_so(name: str) -> None:
     assert result.force_spread > 1e-2
     assert "not unique" in result.summary
     assert result.summary.endswith("what elastic contacts would carry.")
+
+
+def test_forces_that_only_the_certificate_leaves_open_are_called_unique() -> None:
+    """Three forces and three equations, two of them 1e-5 apart: f = 1 ± 0.05 within 1e-6."""
+    B = [[1, 0, 0], [0, 1, 1], [0, 1, 1 + 1e-5]]
+    step = cdopt.ContactStep(np.eye(3), B, np.zeros(3), np.zeros(3), [-1, -2, -2 - 1e-5], 1e-3)
+    base = cdopt.CompatibleCD(step).solve("newton")
+    answers = [with_forces(base.classic, (1, 1 + d, 1 - d)) for d in (0.0, 0.05, -0.05)]
+    summary = Comparison(answers, step=step, compatible=base).summary
+    assert "the contact forces are unique, but badly conditioned" in summary
+    assert "a residual of 1e-06 allows" in summary
+    assert cdopt.indeterminacy(step).unique.all()
+
+
+def test_only_the_rank_of_a_small_step_is_computed() -> None:
+    loaded = np.array([True, True, False])
+    step = bank.load("beam-uniform").step  # two loaded contacts, two dofs: not proven by counting
+    classic = cdopt.ClassicCD(step).solve("newton")
+    claim = uniqueness.uniqueness(step, classic, loaded, loaded, 1e-6)
+    assert claim == "the contact forces are not unique"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uniqueness, "_MOST_CONTACTS", 2)
+        claim = uniqueness.uniqueness(step, classic, loaded, loaded, 1e-6)
+        assert claim == "the contact forces may not be unique (cdopt bounds decides)"
 
 
 def test_compatible_builds_on_the_first_certified_classic_solution() -> None:
