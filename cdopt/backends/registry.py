@@ -386,6 +386,19 @@ SOLVERS: dict[str, Solver] = {
     "qpalm": Solver(
         "QPALM", "#44AA99", "p", "proximal augmented Lagrangian",
         package="qpalm", licence="LGPL-3.0",
+        settings=_names(
+            "delta dual_objective_limit enable_dual_termination eps_abs eps_abs_in eps_dual_inf "
+            "eps_prim_inf eps_rel eps_rel_in factorization_method gamma_init gamma_max gamma_upd "
+            "inner_max_iter max_iter max_rank_update max_rank_update_fraction nonconvex ordering "
+            "print_iter proximal reset_newton_iter rho scaling sigma_init sigma_max theta "
+            "time_limit"
+        ),
+        accuracy=AccuracyWords(
+            ("eps_abs", "eps_rel"),
+            "largest primal and dual residual, absolute plus relative",
+            "eps_abs 1e-4 to 1e-8, eps_rel 1e-4 to 1e-9, eps_prim_inf and eps_dual_inf to 1e-8",
+            seconds="time_limit",
+        ),
     ),
     "ecos": Solver(
         "ECOS", "#661100", "h", "interior point; second-order cones",
