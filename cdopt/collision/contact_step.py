@@ -104,7 +104,7 @@ def step(
     turning: str = MOMENTUM,
     dofs: Dofs | None = None,
     overlaps: str | None = None,
-    friction: float | FloatArray | None = None,
+    friction: float | FloatArray | bool | None = None,
 ) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
 
@@ -126,7 +126,8 @@ def step(
         pushed apart. What is done by default is logged as a warning, with the number of overlaps
         and the deepest.
     friction : friction coefficient μ of the contacts, one number or (nc,), for ``FrictionalCD``;
-        None for none.
+        True takes those of the scene's materials (``Scene.contact_friction``); None or False for
+        none.
 
     Raises
     ------
@@ -143,6 +144,8 @@ def step(
     -----
     Olsen & Kamrin (2018), section 3.
     """
+    if friction is False:
+        friction = None
     usual = scene.dofs if friction is None else scene.full_dofs
     chosen, h = usual if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
     scene.check_dofs(chosen)

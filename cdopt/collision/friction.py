@@ -36,22 +36,26 @@ def tangents(normals: FloatArray) -> FloatArray:
 
 
 def friction(
-    scene: Scene, state: State, contacts: Contacts, mu: Any, dofs: Dofs | None = None
+    scene: Scene, state: State, contacts: Contacts, mu: Any = True, dofs: Dofs | None = None
 ) -> Friction:
     """Friction of contacts that were detected in this state.
 
     Parameters
     ----------
-    mu : friction coefficient μ ≥ 0, one number or (nc,).
+    mu : friction coefficient μ ≥ 0, one number or (nc,); True takes those of the scene's
+        materials (``Scene.contact_friction``).
     dofs : the degrees of freedom, by default ``scene.full_dofs``: friction turns spheres.
 
     Raises
     ------
-    InvalidInput : μ negative, or a state, contacts or degrees of freedom of another scene.
+    InvalidInput : μ negative, or True where nothing states it; a state, contacts or degrees of
+        freedom of another scene.
     """
     scene.check_state(state)
     contacts.check_scene(scene)
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    if mu is True:
+        mu = scene.contact_friction(contacts.bodies)
     directions = tangents(contacts.normals)
     many = scene.dim - 1
     flat = directions.reshape(-1, scene.dim)

@@ -34,7 +34,7 @@ from cdopt.scene.generators.primitives import (
     sphere_on_floor,
     table_with_legs,
 )
-from cdopt.scene.material import Material
+from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import (
     SHAPES,
@@ -61,6 +61,7 @@ __all__ = [
     "Dofs",
     "HalfSpace",
     "Material",
+    "MaterialPair",
     "Part",
     "Polygon",
     "Polyhedron",

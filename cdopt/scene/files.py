@@ -16,7 +16,7 @@ from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
-from cdopt.scene.material import Material
+from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, OVERLAPS, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
@@ -59,6 +59,7 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gravity: Sequence[float] | None = None
     power: float = 2.0
     restitution: float = 0.0
+    friction: float | None = None
     overlap_tol: float = OVERLAP_TOL
     overlaps: str = OVERLAPS[0]
     damping: float = 0.0
@@ -66,6 +67,7 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bond_stiffness: float | None = None
     bond_reach: float = BOND_REACH
     materials: list[Material] = []
+    pairs: list[MaterialPair] = []
     bodies: list[Union[tuple(_RECORDS.values())]] = []  # type: ignore[valid-type]  # noqa: UP007
     spheres: list[Spheres] = []
 
@@ -244,6 +246,7 @@ def _expected(path: str) -> str:
         return "one of " + ", ".join(map(repr, KINDS))
     table, _, field = path.rpartition(".")
     of = {"bodies": "a body of this shape", "spheres": "spheres", "materials": "a material"}
+    of["pairs"] = "a pair of materials"
     holder = of.get(table.partition("[")[0], "a scene")
     return f"a field of {holder}" if field else "a scene"
 

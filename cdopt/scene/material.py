@@ -1,4 +1,4 @@
-"""Materials: how stiff a body's half of a contact is, and how it rebounds."""
+"""Materials: how stiff a body's half of a contact is, how it rebounds, and how it rubs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     stiffness : of the half-contact, in place of E: relative, or N/m for Hooke contacts
         (E/(1−ν²) in Pa for Hertz contacts) where methods with finite stiffness are to use it.
     restitution : Newton's e in [0, 1]; None is the scene's. A contact takes the smaller of two.
+    friction : coefficient μ ≥ 0; None is the scene's. A contact takes the smaller of two, unless
+        a ``MaterialPair`` states another.
 
     Raises
     ------
@@ -37,6 +39,7 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     poisson: float = 0.0
     stiffness: float | None = None
     restitution: float | None = None
+    friction: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -49,6 +52,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         checks.scalar("poisson", self.poisson, above=-1.0, at_most=0.5)
         if self.restitution is not None:
             checks.scalar("restitution", self.restitution, at_least=0.0, at_most=1.0)
+        if self.friction is not None:
+            checks.scalar("friction", self.friction, at_least=0.0)
 
     @property
     def rigid(self) -> bool:
@@ -62,6 +67,29 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if self.young is None:
             return float("inf")
         return self.young / (1.0 - self.poisson**2) if power == HERTZ else self.young
+
+
+class MaterialPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What two materials have together, whatever each states.
+
+    Attributes
+    ----------
+    materials : names of the two, in any order; twice the same name for one against itself.
+    friction : coefficient μ ≥ 0 of their contacts.
+
+    Raises
+    ------
+    InvalidInput : not two names, or a number out of range.
+    """
+
+    materials: tuple[str, str]
+    friction: float
+
+    def __post_init__(self) -> None:
+        names = self.materials
+        if not isinstance(names, Sequence) or isinstance(names, str) or len(names) != 2:
+            raise InvalidInput("materials", checks.describe(names), "the names of two materials")
+        checks.scalar("friction", self.friction, at_least=0.0)
 
 
 Materials = tuple[Material, ...]
@@ -93,6 +121,32 @@ def checked(given: Sequence[Material]) -> Materials:
                     "young or stiffness throughout: the two have different units",
                 )
     return tuple(given)
+
+
+def pair_frictions(
+    pairs: Sequence[MaterialPair], materials: Materials
+) -> dict[tuple[int, int], float]:
+    """μ of the pairs, by the numbers of their materials, the smaller first.
+
+    Raises
+    ------
+    InvalidInput : something else, a material that is not there, or a pair stated twice.
+    """
+    numbers = {material.name: k for k, material in enumerate(materials)}
+    result: dict[tuple[int, int], float] = {}
+    for k, pair in enumerate(pairs):
+        if not isinstance(pair, MaterialPair):
+            raise InvalidInput(f"pairs[{k}]", checks.describe(pair), "a MaterialPair")
+        for name in pair.materials:
+            if name not in numbers:
+                known = ", ".join(map(repr, numbers)) or "of which there is none"
+                raise InvalidInput(f"pairs[{k}].materials", repr(name), f"a material: {known}")
+        first, second = sorted(numbers[name] for name in pair.materials)
+        if (first, second) in result:
+            names = " and ".join(map(repr, pair.materials))
+            raise InvalidInput(f"pairs[{k}].materials", f"{names} again", "each pair once")
+        result[first, second] = float(pair.friction)
+    return result
 
 
 def stiffer(

@@ -15,7 +15,14 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene.bodies import Bodies, Item, assemble
-from cdopt.scene.material import HERTZ, Material, checked, stiffer
+from cdopt.scene.material import (
+    HERTZ,
+    Material,
+    MaterialPair,
+    checked,
+    pair_frictions,
+    stiffer,
+)
 from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among
 from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml
@@ -35,7 +42,10 @@ class Scene(Frozen):
     gravity : (dim,) m/s²; default 9.81 down the last axis.
     power : exponent p of the contact law, one for the scene: 2 Hooke, 2.5 Hertz.
     restitution : Newton's e of contacts whose materials state none.
+    friction : coefficient μ of contacts whose materials state none, for steps with friction;
+        None states none.
     materials : what bodies name; a body that names none is rigid.
+    pairs : friction coefficients of pairs of materials, which go before those of the materials.
     overlap_tol : overlap that "refuse" lets pass, as a share of the smaller one's half-width.
     overlaps : what is done with bodies that overlap at the start. "refuse" raises where they do by
         more than ``overlap_tol``; what it lets pass counts as touching. "touching": in contact
@@ -77,7 +87,9 @@ class Scene(Frozen):
     gravity: FloatArray
     power: float
     restitution: float
+    friction: float | None
     materials: tuple[Material, ...]
+    pairs: tuple[MaterialPair, ...]
     overlap_tol: float
     overlaps: str
     damping: float
@@ -95,7 +107,9 @@ class Scene(Frozen):
         gravity: Any = None,
         power: checks.Power = 2.0,
         restitution: float = 0.0,
+        friction: float | None = None,
         materials: Sequence[Material] = (),
+        pairs: Sequence[MaterialPair] = (),
         overlap_tol: float = OVERLAP_TOL,
         overlaps: str = OVERLAPS[0],
         damping: float = 0.0,
@@ -117,12 +131,16 @@ class Scene(Frozen):
             )
         if bond_stiffness is not None:
             bond_stiffness = checks.scalar("bond_stiffness", bond_stiffness, above=0.0)
+        if friction is not None:
+            friction = checks.scalar("friction", friction, at_least=0.0)
         fields = {
             "dim": int(dim),
             "gravity": checks.vector("gravity", down, dim, "m/s²"),
             "power": checks.power("power", power),
             "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
+            "friction": friction,
             "materials": checked(materials),
+            "pairs": tuple(pairs),
             "overlap_tol": checks.scalar("overlap_tol", overlap_tol, at_least=0.0),
             "overlaps": checks.choice("overlaps", overlaps, OVERLAPS),
             "damping": checks.scalar("damping", damping, at_least=0.0),
@@ -133,6 +151,7 @@ class Scene(Frozen):
             "title": title,
         }
         self.__setstate__(fields)
+        _ = self._pair_friction
         self.__dict__["bodies"] = assemble(bodies, self.dim, [m.name for m in self.materials])
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
@@ -235,6 +254,39 @@ class Scene(Frozen):
         known = [self.restitution if e is None else e for e in stated]
         return read_only(np.array([*known, self.restitution])[self.bodies.material])
 
+    @cached_property
+    def _pair_friction(self) -> dict[tuple[int, int], float]:
+        """μ of the stated pairs, by the numbers of their materials, the smaller first."""
+        return pair_frictions(self.pairs, self.materials)
+
+    def contact_friction(self, bodies: IntArray) -> FloatArray:
+        """(nc,) friction coefficients of contacts.
+
+        That of the pair of materials where ``pairs`` states it. Else the smaller of the two
+        materials', of which one that states none takes the scene's; where only one of the two
+        is stated, that one.
+
+        Parameters
+        ----------
+        bodies : (nc, 2) numbers of the two bodies of each.
+
+        Raises
+        ------
+        InvalidInput : a contact whose friction nothing states, or numbers of no bodies.
+        """
+        numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
+        default = np.nan if self.friction is None else self.friction
+        stated = [default if m.friction is None else m.friction for m in self.materials]
+        kinds = np.sort(self.bodies.material[numbers], axis=1)
+        mu = np.fmin.reduce(np.array([*stated, default])[kinds], axis=1)
+        for (first, second), value in self._pair_friction.items():
+            mu[(kinds[:, 0] == first) & (kinds[:, 1] == second)] = value
+        if np.isnan(mu).any():
+            i, j = (self.bodies.label(k) for k in numbers[np.flatnonzero(np.isnan(mu))[0]])
+            expected = "friction of a material, of a pair of materials or of the scene"
+            raise InvalidInput("friction", f"none stated for {i} and {j}", expected)
+        return read_only(mu)
+
     def check_state(self, state: State, name: str = "state") -> State:
         """The same state, after a check that it fits this scene; ``name`` is that of the argument.
 
@@ -304,6 +356,7 @@ class Scene(Frozen):
             "gravity": self.gravity.tolist(),
             "power": self.power,
             "restitution": self.restitution,
+            "friction": self.friction,
             "overlap_tol": self.overlap_tol,
             "overlaps": self.overlaps if self.overlaps != OVERLAPS[0] else None,
             "damping": self.damping or None,
@@ -311,7 +364,7 @@ class Scene(Frozen):
             "bond_stiffness": self.bond_stiffness,
             "bond_reach": self.bond_reach if self.bond_reach != BOND_REACH else None,
         }
-        return to_toml(head, self.materials, self.bodies)
+        return to_toml(head, self.materials, self.pairs, self.bodies)
 
     def save(self, path: str | Path) -> None:
         """Write the scene to a TOML file, without loss.

@@ -12,13 +12,18 @@ from msgspec.structs import asdict
 
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.scene.bodies import GROUP_FIELDS, Bodies
-from cdopt.scene.material import Material
+from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.shapes import IDENTITY, SHAPES, Shape, Sphere
 
 _PER_LINE = 100  # a list longer than this gets a line for every entry
 
 
-def to_toml(head: Mapping[str, Any], materials: Sequence[Material], bodies: Bodies) -> str:
+def to_toml(
+    head: Mapping[str, Any],
+    materials: Sequence[Material],
+    pairs: Sequence[MaterialPair],
+    bodies: Bodies,
+) -> str:
     """A scene's text: single bodies first, then the spheres at the end of the list in groups.
 
     Parameters
@@ -27,6 +32,7 @@ def to_toml(head: Mapping[str, Any], materials: Sequence[Material], bodies: Bodi
     """
     parts = [_lines(head)]
     parts += ["[[materials]]\n" + _lines(asdict(material)) for material in materials]
+    parts += ["[[pairs]]\n" + _lines(asdict(pair)) for pair in pairs]
     names = [material.name for material in materials]
     plain = _plain_spheres(bodies)
     tail = int(bodies.nb - np.argmin(plain[::-1])) if not plain.all() else 0
