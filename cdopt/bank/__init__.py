@@ -11,7 +11,7 @@ array([2., 6., 2.])
 
 from cdopt._util.arguments import guard
 from cdopt._util.files import problems_folder
-from cdopt.bank import generators, quantities
+from cdopt.bank import frictional, generators, quantities
 from cdopt.bank.family import Family, families
 from cdopt.bank.manifests import Manifest, manifest, names
 from cdopt.bank.problem import BankProblem, load
@@ -21,6 +21,7 @@ __all__ = [
     "Family",
     "Manifest",
     "families",
+    "frictional",
     "generators",
     "load",
     "manifest",

@@ -22,6 +22,9 @@ Quantity = Literal[
     "base_reactions",
     "supported_weight",
     "nullity",
+    "v_next_coulomb",
+    "v_next_associated",
+    "rates_associated",
 ]
 
 _FILE = "manifest.toml"
@@ -36,18 +39,29 @@ class Unique(ManifestPart, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    v_next : the velocity v⁺ at the end of the step.
-    contact_sum : Bᵀf, what the contacts do to the bodies together.
-    f_classic : each single force of classic contact dynamics.
-    f_compatible : each single compatible force.
+    v_next : the velocity v⁺ at the end of the step; with friction, under the associated law.
+    contact_sum : Bᵀf, what the contacts do to the bodies together; likewise.
+    f_classic : each single force of classic contact dynamics; None with friction.
+    f_compatible : each single compatible force; None with friction.
+    f_associated : with friction, each single force of the associated law.
+    coulomb : with friction, whether the law of Coulomb is known to have one motion only. False
+        claims nothing.
     because : the reason, in words.
     """
 
     v_next: bool
     contact_sum: bool
-    f_classic: bool
-    f_compatible: bool
+    f_classic: bool | None = None
+    f_compatible: bool | None = None
+    f_associated: bool | None = None
+    coulomb: bool | None = None
     because: str
+
+    @property
+    def answers(self) -> dict[str, bool]:
+        """The entries that are stated."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__[:-1]}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class Generator(ManifestPart, frozen=True, kw_only=True):
@@ -113,26 +127,28 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
     description : what the problem teaches or tests.
     source : paper and section, or "cdopt".
     units : the units of the numbers, in words.
-    kind : "step" for a contact step, "truss" for a no-tension truss.
+    kind : "step" for a contact step, "frictional" for one with friction, "truss" for a no-tension
+        truss.
     power : exponent p of the contact energy: 2 Hooke, 5/2 Hertz.
     feasible : whether it has a solution.
     unique : which answers are unique, and why.
     generator : the function that builds it, or
     step : the ``.npz`` file of a frozen step, or
-    fclib : the FCLib file of a frozen step, of which the derived frictionless problem is taken.
+    fclib : the FCLib file of a frozen step; of kind "step" the derived frictionless problem.
     reference : values that a correct solution has.
     observation : what was seen when it was run.
 
     Raises
     ------
-    InvalidInput : no origin or several, or a truss without a generator.
+    InvalidInput : no origin or several, a truss without a generator, or what is unique is not
+        stated for this kind.
     """
 
     title: str
     description: str
     source: str
     units: str
-    kind: Literal["step", "truss"]
+    kind: Literal["step", "frictional", "truss"]
     power: float
     feasible: bool
     unique: Unique
@@ -149,6 +165,12 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
             raise InvalidInput("step", "none, or beside generator or fclib", expected)
         if self.generator is None and self.kind == "truss":
             raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
+        frictional = self.kind == "frictional"
+        stated = {"f_associated", "coulomb"} if frictional else {"f_classic", "f_compatible"}
+        others = {name for name in self.unique.answers if name not in ("v_next", "contact_sum")}
+        if others != stated:
+            found = ", ".join(sorted(others)) or "nothing else"
+            raise InvalidInput("unique", found, f"{' and '.join(sorted(stated))} of this kind")
 
     @property
     def parameters(self) -> dict[str, Value]:

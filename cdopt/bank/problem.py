@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -16,15 +16,18 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
 from cdopt.bank import quantities
+from cdopt.bank.frictional import FRICTIONAL, pose
 from cdopt.bank.generators import GENERATORS
 from cdopt.bank.manifests import Manifest, ReferenceValue, home, manifest
 from cdopt.bank.matrices import Truss
-from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.interop import fclib
+from cdopt.problem import LAWS
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene
 
-_OFFERED = {"step": ("classic", "compatible"), "truss": ("truss",)}
+_OFFERED = {"step": ("classic", "compatible"), "frictional": LAWS, "truss": ("truss",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +38,16 @@ class BankProblem(Frozen):
     ----------
     name : the bank name; parameters that are not at their defaults stand in it as text.
     title : a few words.
-    kind : "step" or "truss".
+    kind : "step", "frictional" or "truss".
     power : exponent p of the contact energy.
     manifest : everything the bank says of the problem.
     parameters : the parameters it was built with.
     references : known values, one number or (n,) each, by quantity (``cdopt.bank.quantities``),
         for these parameters.
     stated : the manifest's entry behind each reference, with source and tolerance.
-    step : the contact step; None for a truss.
+    step : the contact step, with friction where that is the kind; None for a truss.
+    scene : the scene of a frictional problem, which starts in its initial state; None where the
+        problem has none.
     B : (nc, nv) gap gradient of a truss; None for a step.
     contact_load : F̃ (nv,) of a truss, N and N·m; None for a step.
     stiffness : (nc,) of a truss; None for a step.
@@ -57,12 +62,15 @@ class BankProblem(Frozen):
     references: Mapping[str, FloatArray | float]
     stated: Mapping[str, ReferenceValue]
     step: Step | None = None
+    scene: Scene | None = None
     B: sp.csr_array | None = None
     contact_load: FloatArray | None = None
     stiffness: FloatArray | None = None
 
-    def formulation(self, name: str) -> ClassicCD | CompatibleCD | NoTensionTruss:
+    def formulation(self, name: str) -> ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss:
         """The problem stated as "classic", "compatible" or "truss", ready to solve.
+
+        One with friction is stated as "coulomb" or "associated".
 
         Raises
         ------
@@ -78,12 +86,14 @@ class BankProblem(Frozen):
             )
         if self.step is None:
             return NoTensionTruss(self.B, self.contact_load, self.stiffness, self.power)
+        if self.kind == "frictional":
+            return FrictionalCD(self.step, name)
         if name == "classic":
             return ClassicCD(self.step)
         return CompatibleCD(self.step, self.power)
 
     def measure(self, quantity: str, solution: StepSolution) -> float | FloatArray:
-        """The value of a quantity in a solution of "compatible" or "truss".
+        """The value of a quantity in a solution of "compatible", "truss" or a law of friction.
 
         Raises
         ------
@@ -147,6 +157,8 @@ def load(name: str, **changes: Value) -> BankProblem:
         if all(merged.get(key) == value for key, value in r.parameters.items())
     }
     parts: dict[str, object] = {"step": data}
+    if isinstance(data, Scene):
+        parts = {"step": pose(data), "scene": data}
     if isinstance(data, Truss):
         parts = {"B": data.B, "contact_load": data.contact_load, "stiffness": data.stiffness}
     return BankProblem(
@@ -162,14 +174,19 @@ def load(name: str, **changes: Value) -> BankProblem:
     )
 
 
-def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | Truss:
-    """The step or the truss that a manifest describes."""
+def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | Truss | Scene:
+    """The step or the truss that a manifest describes, or the scene with friction."""
+    frictional = entry.kind == "frictional"
     if entry.fclib is not None:
-        return fclib.load_step(folder / entry.fclib)
+        stored = fclib.read(folder / entry.fclib)
+        return stored.frictional_step if frictional else stored.step
     if entry.generator is None:
         return Step.load(folder / str(entry.step))
-    name = checks.choice(f"generator.name of {folder.name}", entry.generator.name, GENERATORS)
-    data = GENERATORS[name](**entry.generator.fixed, **merged)
+    known: Mapping[str, Callable[..., Step | Truss | Scene]] = GENERATORS
+    if frictional:
+        known = FRICTIONAL
+    name = checks.choice(f"generator.name of {folder.name}", entry.generator.name, known)
+    data = known[name](**entry.generator.fixed, **merged)
     if isinstance(data, Truss) != (entry.kind == "truss"):
         raise InvalidInput(f"kind of {folder.name}", repr(entry.kind), "what its generator builds")
     return data

@@ -9,6 +9,9 @@ v_next (nv,)                  velocity at the end of the step, m/s and rad/s
 contact_sum (nv,)             Bᵀf, N and N·m; with N and p alone N f (nc,), m/s
 base_reactions (bodies, 2|3)  force of all contacts on each body that cannot move, N
 supported_weight              force along the last axis that fixed things exert on free ones, N
+v_next_coulomb (nv,)          v⁺ of a solution with friction under the law of Coulomb
+v_next_associated (nv,)       v⁺ under the associated law
+rates_associated (nc d,)      N f of all rows under the associated law: what forces do to the rates, m/s
 nullity                       dimension of null(Bᵀ), that is of the forces that do nothing
 ============================  =================================================================
 """
@@ -22,6 +25,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.problem import LAWS, frictional_data
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -37,7 +41,8 @@ def measure(
     Parameters
     ----------
     quantity : its name, see the table above.
-    solution : of CompatibleCD for a step, of NoTensionTruss for a truss.
+    solution : of CompatibleCD for a step, of FrictionalCD for one with friction, of NoTensionTruss
+        for a truss.
     step : the contact step, or None for a truss.
     gradient : B (nc, nv), or N (nc, nc) where that is all that is known.
 
@@ -46,6 +51,9 @@ def measure(
     InvalidInput : no such quantity, or the solution does not hold it.
     Unsupported : the problem is too large, or lacks the bodies to measure it.
     """
+    base, _, law = quantity.rpartition("_")
+    if law in LAWS:
+        return _with_friction(base, law, solution, step)
     if quantity == "nullity":
         return nullity(gradient)
     if quantity == "f_classic" and solution.classic is not None:
@@ -66,6 +74,22 @@ def measure(
     if step is None:
         raise Unsupported(quantity, "a truss has no bodies")
     return base_reactions(step, f) if quantity == "base_reactions" else supported(step, f)
+
+
+def _with_friction(
+    quantity: str, law: str, solution: StepSolution, step: Step | None
+) -> FloatArray:
+    """v⁺, or what forces do to the rates of all rows, of a solution under a law."""
+    if step is None or step.friction is None:
+        raise InvalidInput("quantity", f"of the law {law!r}", "one of a step with friction")
+    if solution.provenance.get("law") != law:
+        found = checks.describe(solution.provenance.get("law"))
+        raise InvalidInput("solution", f"the law {found}", f"a solution under {law!r}")
+    if quantity == "v_next":
+        return _present("v_next", solution.v_next)
+    slip = _present("slip", solution.slip)
+    rates = np.column_stack([_present("gap", solution.gap), slip]).ravel()
+    return np.asarray(rates - frictional_data(step, law).step.p_vec)
 
 
 def nullity(gradient: Any) -> float:

@@ -236,6 +236,18 @@ class Scene(Frozen):
         scene._require_apart()
         return scene
 
+    def with_friction(self, mu: float | None) -> Scene:
+        """The same scene with another ``friction`` of contacts whose materials state none.
+
+        Raises
+        ------
+        InvalidInput : μ is negative.
+        """
+        friction = None if mu is None else checks.scalar("mu", mu, at_least=0.0)
+        scene = object.__new__(Scene)
+        scene.__setstate__({**self.__dict__, "friction": friction})
+        return scene
+
     @property
     def gamma_t(self) -> float:
         """γ_t, 1/s: ``tangential_damping``, or half of ``damping``."""

@@ -1,0 +1,238 @@
+"""Scenes with friction: what ``generator.name`` names in manifests of frictional problems.
+
+Each returns the scene; ``pose`` detects its contacts and returns the step, with the friction that
+the scene's materials state and all degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.arguments import guard
+from cdopt._util.checks import whole
+from cdopt._util.errors import InvalidInput
+from cdopt.collision import detect
+from cdopt.collision import step as contact_step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene import (
+    Body,
+    Box,
+    HalfSpace,
+    Material,
+    MaterialPair,
+    Polygon,
+    Scene,
+    Spheres,
+    arch,
+    brick_wall,
+)
+from cdopt.scene.generators.paper import pyramid_positions
+from cdopt.scene.generators.primitives import floor
+from cdopt.scene.scene import GRAVITY
+
+DT = 1e-3  # s
+_REACH = 1e-3  # gap up to which a contact is detected, m
+_ROUND_OFF = 1e-9  # gaps of bodies that were placed to touch, m
+
+
+def pose(scene: Scene, reach: float = _REACH) -> ContactStep:
+    """The step with friction of a scene as it stands, of contacts with gaps up to ``reach`` m.
+
+    Raises
+    ------
+    InvalidInput : a contact whose friction the scene does not state.
+    """
+    contacts = detect(scene, scene.initial, reach)
+    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve", friction=True)
+    return step.replace(phi=np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi))
+
+
+def incline(ratio: float = 0.9, mu: float = 0.5, dim: int = 2) -> Scene:
+    """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
+
+    The box is 0.2 m long and 0.1 m high, so that it slides before it tips where μ < 2. In a step
+    of Δt it sticks, or slides down at Δt g (sin θ − μ cos θ).
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    checks.dimension("dim", dim)
+    rough = checks.scalar("mu", mu, above=0.0, at_most=2.0)
+    angle = float(np.arctan(checks.scalar("ratio", ratio, at_least=0.0) * rough))
+    if np.tan(angle) > 2.0:
+        raise InvalidInput("ratio", f"a slope of {np.tan(angle):g}", "at most 2: the box tips")
+    normal = [np.sin(angle), np.cos(angle)]
+    if dim == 2:
+        box = Body(Box([0.2, 0.1]), 0.05 * np.array(normal), angle=-angle, mass=1.0)
+        return _scene([Body(HalfSpace(normal), [0.0, 0.0]), box], 2, rough, "incline")
+    up = [normal[0], 0.0, normal[1]]
+    turn = [np.cos(0.5 * angle), 0.0, np.sin(0.5 * angle), 0.0]
+    box = Body(Box([0.2, 0.2, 0.1]), 0.05 * np.array(up), orientation=turn, mass=1.0)
+    return _scene([Body(HalfSpace(up), np.zeros(3)), box], 3, rough, "incline")
+
+
+def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
+    """A box of 1 kg, 0.4 m long and 0.1 m high, that slides on a floor at ``speed`` m/s.
+
+    The law of Coulomb slows it by μ g Δt. The associated law throws it up at μ times the speed
+    that is left, u = speed − μ (μ speed + g Δt)/(1 + μ²).
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    fast = checks.scalar("speed", speed, at_least=0.0)
+    box = Body(Box([0.4, 0.1]), [0.0, 0.05], mass=1.0, velocity=[fast, 0.0])
+    rough = checks.scalar("mu", mu, above=0.0, at_most=2.0)
+    return _scene([floor(2), box], 2, rough, "launched-box")
+
+
+def wedge(gap: float = 1e-4, speed: float = 1.0, angle: float = 20.0, mu: float = 0.5) -> Scene:
+    """A wedge of 1 kg that moves down at ``speed`` (m/s) between two fixed walls.
+
+    Its flanks and the walls stand at ``angle`` (degrees) from the upright, nearer than the friction
+    angle, and ``gap`` (m) apart: above 0 the wedge is stopped; at 0 its forces have an unbounded
+    direction, one wall against the other; below 0 the associated law has no solution.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    half = np.radians(checks.scalar("angle", angle, above=0.0, at_most=60.0))
+    apart = checks.scalar("gap", gap, at_least=-_REACH, at_most=0.9 * _REACH)
+    wide = 0.1 * float(np.tan(half))
+    stone = Polygon([[0.0, 0.0], [wide, 0.1], [-wide, 0.1]])
+    normals = np.array([[np.cos(half), np.sin(half)], [-np.cos(half), np.sin(half)]])
+    walls = [Body(HalfSpace(normal), -apart * normal) for normal in normals]
+    down = [0.0, -checks.scalar("speed", speed, at_least=0.0)]
+    body = Body(stone, stone.centre, mass=1.0, velocity=down)
+    rough = checks.scalar("mu", mu, above=0.0)
+    return _scene([*walls, body], 2, rough, "wedge", overlap_tol=1.0)
+
+
+def painleve_rod(
+    angle: float = 30.0, mu: float = 3.0, lift: float = 0.1, slide: float = 10.0
+) -> Scene:
+    """Painlevé's rod: 1 kg and 2 m, its lower end slides on a rough floor.
+
+    It stands at ``angle`` (degrees) from the floor. After free motion its end would leave the floor
+    at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers the law of
+    Coulomb has three solutions: the end flies, slides or sticks.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    turn = np.radians(checks.scalar("angle", angle, above=0.0, at_most=60.0))
+    thin = 4e-3
+    middle = float(np.sin(turn) + 0.5 * thin * np.cos(turn))
+    up = checks.scalar("lift", lift) + GRAVITY * DT
+    velocity = [-checks.scalar("slide", slide, at_least=0.0), up]
+    rod = Body(Box([2.0, thin]), [0.0, middle], angle=float(turn), mass=1.0, velocity=velocity)
+    return _scene([floor(2), rod], 2, checks.scalar("mu", mu, above=0.0), "painleve-rod")
+
+
+def ladder(
+    angle: float = 60.0,
+    height: float = 0.5,
+    floor_friction: float = 0.4,
+    wall_friction: float = 0.2,
+    climber: float = 80.0,
+) -> Scene:
+    """A ladder of 5 m and 20 kg against a wall, and the weight of somebody on it.
+
+    It stands at ``angle`` (degrees) from the floor. The ``climber`` (kg) stands at the share
+    ``height`` of its length, 0 at the foot and 1 at the top, and counts as a load without inertia.
+    The coefficients belong to pairs of materials: aluminium on concrete, aluminium on plaster.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
+    turn = np.radians(checks.scalar("angle", angle, above=0.0, at_most=89.0))
+    share = checks.scalar("height", height, at_least=0.0, at_most=1.0)
+    load = -GRAVITY * checks.scalar("climber", climber, at_least=0.0)
+    long, thick = 5.0, 0.02
+    along, across = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
+    foot, top = -0.5 * long * along, 0.5 * long * along - 0.5 * thick * across
+    foot = foot - 0.5 * thick * across
+    stands = (share - 0.5) * long * along + 0.5 * thick * across
+    materials = ("aluminium", "concrete", "plaster")
+    pairs = (("concrete", floor_friction), ("plaster", wall_friction))
+    return Scene(
+        [
+            Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="concrete", name="floor"),
+            Body(HalfSpace([-1.0, 0.0]), [top[0] - foot[0], 0.0], material="plaster", name="wall"),
+            Body(
+                Box([long, thick]),
+                -foot,
+                angle=float(turn),
+                mass=20.0,
+                material="aluminium",
+                force=[0.0, load],
+                torque=float(stands[0] * load),
+                name="ladder",
+            ),
+        ],
+        dim=2,
+        materials=[Material(name=name) for name in materials],
+        pairs=[MaterialPair(materials=("aluminium", other), friction=mu) for other, mu in pairs],
+        name="ladder",
+        title="A ladder against a wall",
+    )
+
+
+def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
+    """``cdopt.scene.brick_wall`` at rest, with friction in all joints.
+
+    Raises
+    ------
+    InvalidInput : as in ``brick_wall``, or μ not positive.
+    """
+    return brick_wall(courses, bricks).with_friction(checks.scalar("mu", mu, above=0.0))
+
+
+def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
+    """``cdopt.scene.arch`` at rest, with friction in all joints.
+
+    Raises
+    ------
+    InvalidInput : as in ``arch``, or μ not positive.
+    """
+    return arch(voussoirs).with_friction(checks.scalar("mu", mu, above=0.0))
+
+
+def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
+    """A cannonball pyramid at rest, as ``cdopt.bank.generators.pyramid``, of rough spheres.
+
+    Raises
+    ------
+    InvalidInput : n is not an integer from 2 to 150, or μ not positive.
+    """
+    centres, layers = pyramid_positions(whole("n", n, 2, 150))
+    pile = Spheres(centres=centres, radius=0.5, mass=1.0, fixed=layers == 0)
+    rough = checks.scalar("mu", mu, above=0.0)
+    return _scene([pile], 3, rough, "rough-pile", gravity=[0.0, 0.0, -1.0])
+
+
+def _scene(bodies: Sequence[Body | Spheres], dim: int, mu: float, name: str, **fields: Any) -> Scene:
+    """A scene whose contacts all have the same friction."""
+    return Scene(bodies, dim=dim, friction=mu, name=name, **fields)
+
+
+FRICTIONAL: Mapping[str, Callable[..., Scene]] = MappingProxyType({
+    function.__name__: function
+    for function in (
+        incline, ladder, launched_box, painleve_rod, rough_arch, rough_pile, rough_wall, wedge,
+    )
+})  # fmt: skip
+
+__all__ = ["FRICTIONAL", "pose", *FRICTIONAL]
+
+guard(globals())
