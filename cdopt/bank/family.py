@@ -68,7 +68,9 @@ def families() -> Mapping[str, Family]:
 
 def _published() -> Family:
     """The FCLib files of the bank."""
-    published = [name for name in names() if name.startswith("fclib-") and manifest(name).kind == "step"]
+    published = [
+        name for name in names() if name.startswith("fclib-") and manifest(name).kind == "step"
+    ]
     paths = [problems_folder() / name / str(manifest(name).fclib) for name in published]
     steps = {step.nc: step for step in map(fclib.load_step, paths)}
 

@@ -55,6 +55,8 @@ def pose(scene: Scene, reach: float = _REACH) -> ContactStep:
 def incline(ratio: float = 0.9, mu: float = 0.5, dim: int = 2) -> Scene:
     """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
 
+    ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space.
+
     The box is 0.2 m long and 0.1 m high, so that it slides before it tips where μ < 2. In a step
     of Δt it sticks, or slides down at Δt g (sin θ − μ cos θ).
 
@@ -80,6 +82,8 @@ def incline(ratio: float = 0.9, mu: float = 0.5, dim: int = 2) -> Scene:
 def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
     """A box of 1 kg, 0.4 m long and 0.1 m high, that slides on a floor at ``speed`` m/s.
 
+    The friction coefficient is ``mu``.
+
     The law of Coulomb slows it by μ g Δt. The associated law throws it up at μ times the speed
     that is left, u = speed − μ (μ speed + g Δt)/(1 + μ²).
 
@@ -98,7 +102,8 @@ def wedge(gap: float = 1e-4, speed: float = 1.0, angle: float = 20.0, mu: float 
 
     Its flanks and the walls stand at ``angle`` (degrees) from the upright, nearer than the friction
     angle, and ``gap`` (m) apart: above 0 the wedge is stopped; at 0 its forces have an unbounded
-    direction, one wall against the other; below 0 the associated law has no solution.
+    direction, one wall against the other; below 0 the associated law has no solution. ``mu`` is the
+    friction coefficient.
 
     Raises
     ------
@@ -119,7 +124,7 @@ def wedge(gap: float = 1e-4, speed: float = 1.0, angle: float = 20.0, mu: float 
 def painleve_rod(
     angle: float = 30.0, mu: float = 3.0, lift: float = 0.1, slide: float = 10.0
 ) -> Scene:
-    """Painlevé's rod: 1 kg and 2 m, its lower end slides on a rough floor.
+    """Painlevé's rod: 1 kg and 2 m, its lower end slides on a floor of friction ``mu``.
 
     It stands at ``angle`` (degrees) from the floor. After free motion its end would leave the floor
     at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers the law of
@@ -149,7 +154,8 @@ def ladder(
 
     It stands at ``angle`` (degrees) from the floor. The ``climber`` (kg) stands at the share
     ``height`` of its length, 0 at the foot and 1 at the top, and counts as a load without inertia.
-    The coefficients belong to pairs of materials: aluminium on concrete, aluminium on plaster.
+    ``floor_friction`` and ``wall_friction`` belong to pairs of materials: aluminium on concrete,
+    aluminium on plaster.
 
     Raises
     ------
@@ -189,7 +195,7 @@ def ladder(
 
 
 def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
-    """``cdopt.scene.brick_wall`` at rest, with friction in all joints.
+    """``cdopt.scene.brick_wall`` of ``courses`` and ``bricks`` at rest, all joints with ``mu``.
 
     Raises
     ------
@@ -199,7 +205,7 @@ def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
 
 
 def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
-    """``cdopt.scene.arch`` at rest, with friction in all joints.
+    """``cdopt.scene.arch`` of ``voussoirs`` at rest, with friction ``mu`` in all joints.
 
     Raises
     ------
@@ -209,7 +215,7 @@ def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
 
 
 def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
-    """A cannonball pyramid at rest, as ``cdopt.bank.generators.pyramid``, of rough spheres.
+    """A cannonball pyramid at rest, of spheres with friction ``mu``, ``n`` along the base.
 
     Raises
     ------
@@ -221,7 +227,9 @@ def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
     return _scene([pile], 3, rough, "rough-pile", gravity=[0.0, 0.0, -1.0])
 
 
-def _scene(bodies: Sequence[Body | Spheres], dim: int, mu: float, name: str, **fields: Any) -> Scene:
+def _scene(
+    bodies: Sequence[Body | Spheres], dim: int, mu: float, name: str, **fields: Any
+) -> Scene:
     """A scene whose contacts all have the same friction."""
     return Scene(bodies, dim=dim, friction=mu, name=name, **fields)
 

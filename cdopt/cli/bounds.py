@@ -15,6 +15,7 @@ from cdopt.cli import output
 from cdopt.cli.options import (
     REFERENCE_BACKEND,
     Force,
+    Frictionless,
     Json,
     Picture,
     ProblemName,
@@ -67,6 +68,7 @@ def bounds(
         str | None,
         typer.Option("--csv", metavar="FILE", help="Write a row for each contact to a file."),
     ] = None,
+    frictionless: Frictionless = False,
     as_json: Json = False,
     time_limit: Annotated[
         float | None,
@@ -81,7 +83,7 @@ def bounds(
         if to_csv is not None:
             with output.replacing(force, to_csv):
                 cdopt.study.bounds.check_csv(to_csv)
-        named, step = output.open_step(problem)
+        named, step = output.open_step(problem, "bounds", frictionless)
         asked = _contacts(contacts, named.contact_names)
         chosen = split(solver)
         for name in chosen:  # misspelt names are refused here, missing solvers reported later

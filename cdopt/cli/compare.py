@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line, seconds, short
 from cdopt.cli import output
-from cdopt.cli.options import Json, Power, Quiet, solvers, split
+from cdopt.cli.options import Frictionless, Json, Power, Quiet, solvers, split
 
 if TYPE_CHECKING:
     from cdopt.study import Plan, Record
@@ -56,9 +57,14 @@ def compare(
         str,
         typer.Option(
             help="Of classic-force, classic-velocity, truss-complementary, truss-potential, "
-            "compatible; with commas between."
+            "compatible, coulomb, associated; with commas between; default classic-force."
         ),
     ] = "classic-force",
+    law: Annotated[
+        str | None,
+        typer.Option(help="Of problems with friction: coulomb, associated; as --formulations."),
+    ] = None,
+    frictionless: Frictionless = False,
     modes: Annotated[
         str, typer.Option(help="Of cold, warm, previous; with commas between.")
     ] = "cold",
@@ -111,10 +117,11 @@ def compare(
         if out is None:
             expected = "a folder for the study (cdopt solve prints one table of one problem)"
             raise cdopt.InvalidInput("--out", "none", expected)
+        sources = [p for text in problems for p in cdopt.study.problems(text, power)]
         plan = cdopt.study.Plan(
-            problems=[p for text in problems for p in cdopt.study.problems(text, power)],
+            problems=[replace(p, frictionless=frictionless) for p in sources],
             backends=split(solver) or cdopt.study.choose_backends(0)[0],
-            formulations=split([formulations]),
+            formulations=split([formulations if law is None else law]),
             tolerances=_numbers("--tolerances", tolerances, float),
             modes=split([modes]),
             calls=split([calls]),

@@ -9,7 +9,15 @@ import typer
 
 import cdopt
 from cdopt.cli import output
-from cdopt.cli.options import REFERENCE_BACKEND, Json, Picture, ProblemName, solvers, split
+from cdopt.cli.options import (
+    REFERENCE_BACKEND,
+    Frictionless,
+    Json,
+    Picture,
+    ProblemName,
+    solvers,
+    split,
+)
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Ensemble, Place
@@ -32,13 +40,14 @@ def ensemble(
     thin: Annotated[int, typer.Option(help="Sweeps before each kept sample.")] = 10,
     solver: Annotated[list[str] | None, solvers("Solvers whose forces to place.")] = None,
     plot: Picture = None,
+    frictionless: Frictionless = False,
     as_json: Json = False,
 ) -> None:
     """Draw contact forces uniformly from all that are admissible."""
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        named, step = output.open_step(problem)
+        named, step = output.open_step(problem, "ensembles", frictionless)
         what = {"problem": named.name, "problem_title": named.title}
         with (
             output.proof_or_error("ClassicCD", as_json, **what),

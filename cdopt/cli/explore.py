@@ -49,7 +49,7 @@ def explore(
             if scene in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(scene):
                 exploration = pages.of_scene(cdopt.scene.open_scene(scene))
             else:
-                exploration = pages.of_problem(cdopt.open_problem(scene))
+                exploration = pages.of_problem(output.open_frictionless(scene, "pages", False))
         size = pages.save_page(exploration, out).stat().st_size
         nc, nv = exploration.B.shape
         typer.echo(f"page: {out} ({nc} contacts, {nv} degrees of freedom, {size / 1e3:.0f} kB)")

@@ -14,8 +14,8 @@ ProblemName = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A bank problem, such as beam-uniform or pyramid-hooke:n=10; a member of a family, "
-        "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5, its "
-        "frictionless part); a step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
+        "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5); a "
+        "step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
         "or FILE.toml, where it comes to rest.",
     ),
 ]
@@ -48,6 +48,10 @@ Picture = Annotated[
 Power = Annotated[
     float | None,
     typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
+]
+Frictionless = Annotated[
+    bool,
+    typer.Option("--frictionless", help="Leave friction out: the normal rows alone."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 

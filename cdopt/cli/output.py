@@ -159,17 +159,39 @@ def save_picture(figure: Any, path: str) -> None:
     typer.echo(f"picture: {path}", err=True)
 
 
-def open_step(problem: str) -> tuple[NamedProblem, Step]:
+def open_step(problem: str, what: str, frictionless: bool) -> tuple[NamedProblem, Step]:
     """A problem that is a contact step, and the step.
+
+    Parameters
+    ----------
+    what : that have no friction, such as "bounds". frictionless : leave friction out.
 
     Raises
     ------
     InvalidInput : no such problem, or a truss.
+    Unsupported : friction that was not left out.
     """
-    named = cdopt.open_problem(problem)
+    named = open_frictionless(problem, what, frictionless)
     if named.step is None:
         raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
     return named, named.step
+
+
+def open_frictionless(
+    problem: str, what: str, frictionless: bool, power: float | None = None
+) -> NamedProblem:
+    """A problem without friction; arguments as in ``open_step`` and ``cdopt.open_problem``.
+
+    Raises
+    ------
+    InvalidInput : no such problem.
+    Unsupported : friction that was not left out.
+    """
+    named = cdopt.open_problem(problem, power)
+    if frictionless:
+        return named.without_friction()
+    named.require_frictionless(what)
+    return named
 
 
 # --- progress --------------------------------------------------------------------------

@@ -59,8 +59,7 @@ def _listed(parameters: Any) -> str:
 def _describe(problem: cdopt.bank.BankProblem, as_json: bool) -> None:
     """Everything that the bank says of one problem."""
     manifest, unique = problem.manifest, problem.manifest.unique
-    quantities = ("v_next", "contact_sum", "f_classic", "f_compatible")
-    answers = {quantity: getattr(unique, quantity) for quantity in quantities}
+    answers = unique.answers
     if as_json:
         output.print_json(
             {

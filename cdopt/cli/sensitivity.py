@@ -5,7 +5,7 @@ from __future__ import annotations
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.ensemble import largest
-from cdopt.cli.options import Json, Picture, Power, ProblemName
+from cdopt.cli.options import Frictionless, Json, Picture, Power, ProblemName
 
 HELP = (
     "Differentiate the compatible forces of a problem: for each contact, whose stiffness moves its "
@@ -16,13 +16,17 @@ _ROUND = 1e-12  # of the largest force: smaller derivatives are shown as zero
 
 
 def sensitivity(
-    problem: ProblemName, power: Power = None, plot: Picture = None, as_json: Json = False
+    problem: ProblemName,
+    power: Power = None,
+    frictionless: Frictionless = False,
+    plot: Picture = None,
+    as_json: Json = False,
 ) -> None:
     """Say whose stiffness moves each compatible force most."""
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        named = cdopt.open_problem(problem, power)
+        named = output.open_frictionless(problem, "sensitivities", frictionless, power)
         what = {"problem": named.name, "problem_title": named.title}
         with (
             output.proof_or_error("CompatibleCD", as_json, **what),

@@ -14,6 +14,7 @@ from cdopt._util.formatting import one_line
 from cdopt.cli import output
 from cdopt.cli.options import (
     REFERENCE_BACKEND,
+    Frictionless,
     Json,
     Picture,
     Power,
@@ -41,9 +42,15 @@ def solve(
         str | None,
         typer.Option(
             help="compare: classic contact dynamics by several solvers, then the compatible "
-            "forces (default for steps); classic; compatible; truss (default for trusses)."
+            "forces (default for steps); classic; compatible; truss (default for trusses); "
+            "coulomb (default with friction); associated."
         ),
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(help="Of a problem with friction: coulomb (default) or associated."),
+    ] = None,
+    frictionless: Frictionless = False,
     solver: Annotated[
         list[str] | None,
         solvers("Solvers to use; default all that suit the problem."),
@@ -67,6 +74,10 @@ def solve(
     """Solve a contact problem."""
     with output.errors_in_one_line():
         named = cdopt.open_problem(problem, power)
+        if frictionless:
+            named = named.without_friction()
+        if law is not None:
+            formulation = _formulation_of(law, formulation)
         if plot is not None:
             cdopt.plots.check_path(plot)
         limit = None if math.isinf(time_limit) else time_limit
@@ -88,6 +99,17 @@ def solve(
     if not solutions.ok:
         infeasible = solutions.proof is not None
         raise typer.Exit(output.INFEASIBLE if infeasible else output.NO_ANSWER)
+
+
+def _formulation_of(law: str, formulation: str | None) -> str:
+    """The formulation that ``--law`` names."""
+    if formulation not in (None, law):
+        raise cdopt.InvalidInput(
+            "--formulation", f"{formulation} beside --law {law}", "one of them"
+        )
+    if law not in cdopt.problem.LAWS:
+        raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
+    return law
 
 
 def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:

@@ -108,10 +108,19 @@ class FclibProblem:
     @property
     def label(self) -> str:
         """What the step is, in one sentence, to stand beside every result from it."""
-        if not self.symmetrised:
-            return LABEL
+        return "; ".join(filter(None, [LABEL, self._made_symmetric]))
+
+    @property
+    def frictional_label(self) -> str:
+        """What ``frictional_step`` is, in one sentence."""
+        return "; ".join(filter(None, ["with friction as stored", self._made_symmetric]))
+
+    @property
+    def _made_symmetric(self) -> str:
+        """Which matrix was made symmetric, and by how much; empty if none was."""
         name = "W" if self.kind == "local" else "M"
-        return f"{LABEL}; {name} made symmetric, {self.symmetrised:.1g} of its largest entry"
+        size = f"{self.symmetrised:.1g} of its largest entry"
+        return f"{name} made symmetric, {size}" if self.symmetrised else ""
 
     @cached_property
     def frictional_step(self) -> Step:

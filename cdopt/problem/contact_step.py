@@ -177,6 +177,14 @@ class Step(ABC):
 
     # --- other steps from this one -----------------------------------------------------
 
+    def without_friction(self: AnyStep) -> AnyStep:
+        """The step of the normal rows alone; the same step where it has no friction."""
+        return self if self.friction is None else self.replace(**self._normal_rows())
+
+    def _normal_rows(self) -> dict[str, Any]:
+        """Constructor arguments that differ without friction."""
+        return {"friction": None}
+
     def replace(self: AnyStep, **changes: Any) -> AnyStep:
         """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
 
@@ -475,6 +483,9 @@ class DelassusStep(Step):
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "N": self.N_rows, "p_vec": self.p_rows}
+
+    def _normal_rows(self) -> dict[str, Any]:
+        return {**super()._normal_rows(), "N": self.N, "p_vec": self.p_vec}
 
     def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
         rows = (index[:, None] * self._d + np.arange(self._d)).ravel()

@@ -237,7 +237,7 @@ class Scene(Frozen):
         return scene
 
     def with_friction(self, mu: float | None) -> Scene:
-        """The same scene with another ``friction`` of contacts whose materials state none.
+        """The same scene with ``mu`` as the friction of contacts whose materials state none.
 
         Raises
         ------

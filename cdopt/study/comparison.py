@@ -16,12 +16,21 @@ from cdopt._util.errors import (
     BackendUnavailable,
     CdoptError,
     InfeasibilityProof,
+    InvalidInput,
     SolveFailed,
     Unsupported,
 )
 from cdopt.backends import Backend, resolve, watched
-from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
-from cdopt.problem import RigidStepData, rigid_data
+from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
+from cdopt.problem import (
+    LAWS,
+    FrictionalDelassusData,
+    FrictionalStepData,
+    RigidStepData,
+    StepData,
+    frictional_data,
+    rigid_data,
+)
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
@@ -38,8 +47,16 @@ from cdopt.study.solution_set import (
 )
 from cdopt.study.uniqueness import uniqueness
 
-SOLVED_AS = ("compare", "classic", "compatible", "truss")
+SOLVED_AS = ("compare", "classic", "compatible", "truss", *LAWS)
 REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
+LAW_TITLES = {
+    "coulomb": "Friction by the law of Coulomb",
+    "associated": "Friction by the associated law",
+}
+NOT_THE_SOLUTION = (
+    "Answers under the law of Coulomb need not be unique: others may have other motions."
+)
+NO_COMPATIBLE = "compatible forces with friction are not in this version"
 
 
 class Comparison(SolutionSet):
@@ -93,12 +110,17 @@ class Comparison(SolutionSet):
         return self.compatible.ok
 
     @property
+    def _data(self) -> StepData:
+        """The problem that was solved, as plain data."""
+        return rigid_data(self.step)
+
+    @property
     def motion_spread(self) -> float:
         """How far certified solutions differ in v⁺, each entry in units of its own speed.
 
         For a step known by N and p alone, how far they differ in the gaps.
         """
-        certified, data = self.certified, rigid_data(self.step)
+        certified, data = self.certified, self._data
         if not certified:
             return float("nan")
         if isinstance(data, RigidStepData):
@@ -238,13 +260,58 @@ class Comparison(SolutionSet):
         return content
 
 
+class FrictionalComparison(Comparison):
+    """A step with friction by several backends.
+
+    A list of StepSolution, in the order of the backends; printing it gives a table.
+
+    Attributes
+    ----------
+    law : "coulomb" or "associated".
+    """
+
+    def __init__(self, solutions: Iterable[StepSolution] = (), *, law: str, **fields: Any) -> None:
+        super().__init__(solutions, **fields)
+        self.law = law
+
+    @property
+    def _data(self) -> FrictionalStepData | FrictionalDelassusData:
+        return frictional_data(self.step, self.law)
+
+    @property
+    def force_spread(self) -> float:
+        """How far certified normal forces differ at one contact, relative to the largest force."""
+        return super(Comparison, self).force_spread
+
+    @property
+    def summary(self) -> str:
+        """What the table shows, in sentences."""
+        if self.proof is not None or self.law == "associated":
+            return super().summary
+        if len(self.certified) > 1 and self.motion_spread > DISAGREE:
+            text = f"{self._success()}; certified motions differ by {self.motion_spread:.1g}."
+        else:
+            text = self._agreement()
+        return f"{text} {NOT_THE_SOLUTION}"
+
+    def as_dict(self, forces: bool = False) -> dict[str, Any]:
+        """Plain values for JSON; numbers that are not finite become None.
+
+        Parameters
+        ----------
+        forces : whether to include every solution's f (nc,) and f_t (nc, d − 1), N.
+        """
+        return {**super().as_dict(forces), "law": self.law}
+
+
 def compare(
     step: Step | NamedProblem | str,
     backends: str | Backend | Sequence[str | Backend] | None = None,
     power: checks.Power | None = None,
-    form: str = "force",
+    form: str | None = None,
     tol: float = TOLERANCE,
     *,
+    law: str | None = None,
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
     verbose: bool = False,
     progress: bool | Callable[[str], None] | None = None,
@@ -253,6 +320,8 @@ def compare(
 ) -> Comparison:
     """Solve one classic contact dynamics step with several backends, then resolve its forces.
 
+    A step with friction is solved as ``FrictionalCD``; its forces are not resolved further.
+
     Parameters
     ----------
     step : the step, or the name of a problem, as in ``cdopt.open_problem``.
@@ -260,8 +329,10 @@ def compare(
         slow for the number of contacts (named in the result's ``left_out``).
     power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz; by default
         that of the named problem, 2 of a step.
-    form : statement of the classic problem, "force" or "velocity".
+    form : statement of the problem, "force" or "velocity"; by default "force" of the classic one
+        and that of ``FrictionalCD`` with friction.
     tol : tolerance of the certificates.
+    law : of a step with friction, "coulomb" (default) or "associated".
     compatible_backend : solves the compatible step on the first certified classic solution;
         when there is none, it solves its own classic step first. Newton's forces are the sharpest,
         also at contacts that only just touch; None: no compatible step.
@@ -272,7 +343,7 @@ def compare(
 
     Raises
     ------
-    InvalidInput : a bad argument, such as an unknown backend.
+    InvalidInput : a bad argument, such as an unknown backend, or a law without friction.
     Unsupported : the velocity form of a step known by N and p alone; a truss.
 
     >>> from cdopt import bank, study
@@ -286,6 +357,14 @@ def compare(
         if step.step is None:
             raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
         exponent, step = step.power, step.step
+    if isinstance(step, Step) and step.friction is not None:
+        return _with_friction(
+            FrictionalCD(step, law or LAWS[0], form), backends, tol, verbose=verbose,
+            progress=progress, finished=finished, time_limit=time_limit,
+        )  # fmt: skip
+    if law is not None:
+        raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
+    form = form or "force"
     classic_cd = ClassicCD(step, form=form)
     compatible_cd = CompatibleCD(step, exponent if power is None else power, classic_form=form)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
@@ -311,21 +390,56 @@ def compare(
             )
         except FAILURES as error:
             compatible_failure = error
-    dofs = "N and p only"
-    if isinstance(step, ContactStep):
-        dofs = f"{step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
-    contacts = formatting.count(step.nc, "contact")
     return Comparison(
         solutions,
         step=step,
         power=compatible_cd.power,
-        title=f"Classic contact dynamics ({form} form), {contacts}, {dofs}",
+        title=f"Classic contact dynamics ({form} form), {_size(step)}",
         tol=tol,
         failures=failures,
         left_out=left_out,
         compatible=compatible,
         compatible_failure=compatible_failure,
     )
+
+
+def _with_friction(
+    posed: FrictionalCD,
+    backends: str | Backend | Sequence[str | Backend] | None,
+    tol: float,
+    *,
+    verbose: bool,
+    progress: bool | Callable[[str], None] | None,
+    finished: Callable[[str, StepSolution | CdoptError], None] | None,
+    time_limit: float | None,
+) -> FrictionalComparison:
+    """One problem with friction by several backends; arguments as in ``compare``."""
+    tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
+    backends, left_out = _chosen(backends, posed)
+    _prepare(backends, posed, time_limit)
+    solutions, failures = attempt(
+        lambda backend: posed.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
+        backends,
+        progress,
+        finished,
+    )
+    return FrictionalComparison(
+        solutions,
+        law=posed.law,
+        step=posed.step,
+        title=f"{LAW_TITLES[posed.law]} ({posed.form} form), {_size(posed.step)}",
+        tol=tol,
+        failures=failures,
+        left_out={**left_out, "compatible": NO_COMPATIBLE},
+    )
+
+
+def _size(step: Step) -> str:
+    """Contacts and degrees of freedom, in words."""
+    dofs = "N and p only"
+    if isinstance(step, ContactStep):
+        dofs = f"{step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
+    return f"{formatting.count(step.nc, 'contact')}, {dofs}"
 
 
 def solve_named(
@@ -359,11 +473,15 @@ def solve_named(
     name = checks.choice("formulation", formulation or problem.formulations[0], SOLVED_AS)
     if name not in problem.formulations:
         kind = "a truss" if problem.step is None else "a contact step"
+        if problem.step is not None:
+            kind += " without friction" if problem.step.friction is None else " with friction"
         what = f"formulation {name!r}"
         raise Unsupported(what, f"{problem.name} is {kind}", problem.formulations)
-    posed: ClassicCD | CompatibleCD | NoTensionTruss
+    posed: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
     if problem.step is None:
         posed = NoTensionTruss.of(problem.truss_data)
+    elif name in LAWS:
+        posed = FrictionalCD(problem.step, name)
     elif name == "compatible":
         posed = CompatibleCD(problem.step, problem.power)
     else:
@@ -376,7 +494,10 @@ def solve_named(
     settings = [with_accuracy(backend) for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     solutions: SolutionSet
-    if isinstance(posed, ClassicCD):
+    if isinstance(posed, FrictionalCD):
+        solutions = _with_friction(posed, settings, progress=progress, finished=finished, **options)
+        left_out["compatible"] = NO_COMPATIBLE
+    elif isinstance(posed, ClassicCD):
         reference = with_accuracy(compatible_backend) if name == "compare" else None
         solutions = compare(
             posed.step,
@@ -399,7 +520,7 @@ def solve_named(
 
 def _chosen(
     backends: str | Backend | Sequence[str | Backend] | None,
-    problem: ClassicCD | CompatibleCD | NoTensionTruss,
+    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
     """The backends asked for, by default those that suit the problem, and those left out."""
     if isinstance(backends, (str, Backend)):
@@ -411,17 +532,20 @@ def _chosen(
         conic = problem.power != HOOKE
         kinds = ("rigid step", "truss")
         return choose_backends(problem.step.nc, "SOCP" if conic else "QP", kinds, dofs)
-    return choose_backends(problem.data.nc, problem.problem_class, (problem.data.kind,), dofs)
+    many = problem.step.nc if isinstance(problem, FrictionalCD) else problem.data.nc
+    return choose_backends(many, problem.problem_class, (problem.data.kind,), dofs)
 
 
-def _plain(problem: ClassicCD | CompatibleCD | NoTensionTruss) -> ClassicCD | NoTensionTruss:
+def _plain(
+    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
+) -> ClassicCD | FrictionalCD | NoTensionTruss:
     """The problem, or the first of the two that compatible forces need."""
     return problem.classic_cd if isinstance(problem, CompatibleCD) else problem
 
 
 def _prepare(
     backends: Sequence[str | Backend],
-    problem: ClassicCD | CompatibleCD | NoTensionTruss,
+    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
     time_limit: float | None,
 ) -> None:
     """Start what some of the backends need to keep to a time limit."""

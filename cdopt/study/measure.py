@@ -15,9 +15,9 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.backends import Backend
-from cdopt.formulations import ClassicCD, CompatibleCD, NoTensionTruss
+from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
-from cdopt.problem import ProblemData
+from cdopt.problem import LAWS, ProblemData
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -29,6 +29,7 @@ from cdopt.study.record import Answer, Findings, Forces, Stability, Times
 
 BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
 _WARM_UPS = ("beam-uniform", "pyramid-hooke:n=5")  # the larger one compiles other loops
+_WARM_UPS_WITH_FRICTION = ("incline", "rough-pile")
 _SMALL = 8  # contacts of problems for which the first of them is enough
 _PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
@@ -124,14 +125,15 @@ def _measure(run: StudyRun, stage: Stage, send: Send) -> None:
     compared = _with_reference(Forces(largest=_largest(f)), f, problem, run.reference_backend)
     send(replace(findings, forces=compared))
     step = problem.step
-    if step is not None and step.nc <= BOUNDS_UP_TO:
+    if step is not None and step.friction is None and step.nc <= BOUNDS_UP_TO:
         stage("bounds")
         send(replace(findings, forces=_bounded(compared, f, step)))
 
 
 def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
     """Solve small problems of the kind, so that imports and compiling are over."""
-    for name in _WARM_UPS[: 1 if problem.nc <= _SMALL else 2]:
+    names = _WARM_UPS_WITH_FRICTION if run.formulation in LAWS else _WARM_UPS
+    for name in names[: 1 if problem.nc <= _SMALL else 2]:
         small = replace(problem, step=bank.load(name).step, truss=None)
         try:
             _Question.of(small, run).solve(backend, TOLERANCE)
@@ -166,6 +168,8 @@ class _Question:
         The truss of a step is that of the contacts which the reference backend closes.
         """
         total = problem.nc
+        if run.formulation not in LAWS:
+            problem.require_frictionless(run.formulation)
         if problem.step is None or not run.formulation.startswith("truss"):
             return cls(run.formulation, problem, np.arange(total), total)
         compatible_cd = CompatibleCD(problem.step, problem.power)
@@ -183,7 +187,7 @@ class _Question:
         contacts = np.asarray(network.contacts, dtype=np.intp)
         return cls(run.formulation, truss, contacts, total)
 
-    def state(self) -> ClassicCD | CompatibleCD | NoTensionTruss:
+    def state(self) -> ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss:
         """The formulation of the problem; Unsupported where a truss has none of this name."""
         kind, _, form = self.formulation.partition("-")
         step, truss = self.problem.step, self.problem.truss
@@ -192,6 +196,11 @@ class _Question:
         if step is None:
             others = ("truss-complementary", "truss-potential")
             raise Unsupported(self.formulation, "the problem is a truss", others)
+        if self.formulation in LAWS:
+            if step.friction is None:
+                reason = "the step has no friction"
+                raise Unsupported(self.formulation, reason, ("classic-force", "compatible"))
+            return FrictionalCD(step, self.formulation)
         return ClassicCD(step, form) if form else CompatibleCD(step, self.problem.power)
 
     @property
@@ -226,6 +235,8 @@ class _Question:
         return replace(
             start,
             f=start.f[order],
+            f_t=None if start.f_t is None else start.f_t[order],
+            slip=None if start.slip is None else start.slip[order],
             contact_ids=None if ids is None else ids[order],
             classic=None if start.classic is None else self.reordered(start.classic, other),
         )
@@ -317,7 +328,12 @@ def _largest(f: FloatArray) -> float:
 
 
 def _with_reference(forces: Forces, f: FloatArray, problem: NamedProblem, backend: str) -> Forces:
-    """Distances of f (nc,) from the compatible forces; None where no certified ones are known."""
+    """Distances of f (nc,) from the compatible forces; None where no certified ones are known.
+
+    Of a step with friction none are.
+    """
+    if problem.step is not None and problem.step.friction is not None:
+        return forces
     formulation = (
         NoTensionTruss.of(problem.truss_data)
         if problem.step is None

@@ -21,7 +21,7 @@ from cdopt.dynamics.contact_dynamics import rigid_step
 from cdopt.dynamics.rest import at_rest, contact_names
 from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
-from cdopt.problem import TrussData
+from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
@@ -33,7 +33,7 @@ _METHODS = ("classic-cd", "compatible-cd")  # of runs whose steps are rigid cont
 
 @dataclass(frozen=True, eq=False)
 class NamedProblem:
-    """A contact problem with a name: a contact step or a truss.
+    """A contact problem with a name: a contact step, with friction or without, or a truss.
 
     Attributes
     ----------
@@ -89,7 +89,34 @@ class NamedProblem:
     @property
     def formulations(self) -> tuple[str, ...]:
         """What it can be solved as (``cdopt.study.solve_named``), the default first."""
-        return ("truss",) if self.step is None else ("compare", "classic", "compatible")
+        if self.step is None:
+            return ("truss",)
+        return ("compare", "classic", "compatible") if self.step.friction is None else LAWS
+
+    def without_friction(self) -> NamedProblem:
+        """The derived frictionless problem: the normal rows alone, and a title that says so.
+
+        The same problem where it has no friction.
+        """
+        if self.step is None or self.step.friction is None:
+            return self
+        title = f"{self.title}; derived frictionless problem, normal rows only"
+        return dataclasses.replace(self, step=self.step.without_friction(), title=title)
+
+    def require_frictionless(self, what: str) -> None:
+        """Refuse a step with friction.
+
+        Parameters
+        ----------
+        what : what has no friction, such as "bounds".
+
+        Raises
+        ------
+        Unsupported : the step has friction.
+        """
+        if self.step is not None and self.step.friction is not None:
+            reason = f"{self.name} has friction, and {what} of its forces are not in this version"
+            raise Unsupported(what, reason, ("the derived frictionless problem, --frictionless",))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
         """The same problem in new objects, its contacts in this ``order`` (nc,)."""
@@ -113,8 +140,8 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
     Parameters
     ----------
     text : a bank problem with parameters, ``pyramid-hooke:n=10``; a member of a family,
-        ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), of which the normal
-        rows are taken; one step of a recorded run, ``drop.vtkhdf#12``; or a scene, where it comes
+        ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
+        it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene, where it comes
         to rest: a file (.toml), one that ships with cdopt, or a generator with parameters.
         ``table`` is both a bank problem and a scene: the bank comes first.
     power : p of the contact energy; None takes that of the problem, and 2 for files of steps and
@@ -142,8 +169,10 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
     if text.endswith(fclib.SUFFIXES):
         stored = fclib.read(text)
-        title = f"{stored.step!r}; {stored.label}"
-        return NamedProblem(Path(text).name, title, chosen or HOOKE, stored.step)
+        frictional = bool(stored.mu.any())
+        step = stored.frictional_step if frictional else stored.step
+        title = f"{step!r}; {stored.frictional_label if frictional else stored.label}"
+        return NamedProblem(Path(text).name, title, chosen or HOOKE, step)
     if text.startswith(FAMILY_PREFIX):
         family, size = family_and_size(text)
         if size is None:
@@ -166,7 +195,9 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
     if problem.step is None:
         loads = (problem.B, problem.contact_load, problem.stiffness)
         truss = NoTensionTruss(*loads, exponent).data
-    return NamedProblem(problem.name, problem.title, exponent, problem.step, truss)
+    rough = problem.scene
+    start = None if rough is None else (rough, rough.initial)
+    return NamedProblem(problem.name, problem.title, exponent, problem.step, truss, start)
 
 
 @dataclass(frozen=True)
@@ -179,12 +210,14 @@ class ProblemSource:
     step : of a recorded run, the number of the step, from 1; None for the others.
     power : p of the contact energy; None is the problem's own.
     digest : SHA-256 of the file; empty for the bank.
+    frictionless : leave friction out: the normal rows alone.
     """
 
     source: str
     step: int | None = None
     power: checks.Power | None = None
     digest: str = ""
+    frictionless: bool = False
 
     def __post_init__(self) -> None:
         if self.power is not None:
@@ -195,6 +228,7 @@ class ProblemSource:
         """The problem in a few words: ``pyramid-hooke:n=5``, ``drop.vtkhdf#12``."""
         name = self.source.replace("\\", "/").rpartition("/")[2] if self.digest else self.source
         name += "" if self.step is None else f"#{self.step}"
+        name += ", without friction" if self.frictionless else ""
         return name + ("" if self.power is None else f", p = {self.power:g}")
 
     def load(self) -> NamedProblem:
@@ -208,7 +242,8 @@ class ProblemSource:
             found = f"{self.source}: another content"
             raise InvalidInput("problem", found, "the file as it was planned")
         number = "" if self.step is None else f"#{self.step}"
-        return open_problem(self.source + number, self.power)
+        problem = open_problem(self.source + number, self.power)
+        return problem.without_friction() if self.frictionless else problem
 
     def previous_step(self) -> ProblemSource:
         """The step before in the recorded run.

@@ -14,6 +14,7 @@ import msgspec
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.registry import known_names
+from cdopt.problem import LAWS
 from cdopt.study.comparison import REFERENCE_BACKEND
 from cdopt.study.named_problem import ProblemSource, problems
 
@@ -23,6 +24,7 @@ FORMULATIONS = (
     "truss-complementary",
     "truss-potential",
     "compatible",
+    *LAWS,
 )
 MODES = ("cold", "warm", "previous")
 CALLS = ("cvxpy", "direct")
@@ -93,6 +95,8 @@ class StudyRun:
         content = msgspec.to_builtins(self)
         if self.problem.digest:
             content["problem"]["source"] = ""
+        if not self.problem.frictionless:  # which older studies do not state
+            del content["problem"]["frictionless"]
         text = msgspec.json.encode(content, order="deterministic")
         return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
 
@@ -114,7 +118,7 @@ class Plan:
     problems : texts as in ``cdopt.study.problems``, or ProblemSources.
     backends : names of solvers, those of plugins included.
     formulations : some of "classic-force", "classic-velocity", "truss-complementary",
-        "truss-potential", "compatible".
+        "truss-potential", "compatible"; with friction "coulomb", "associated".
     tolerances : accuracies to ask of the solvers; None leaves their defaults alone.
     modes : some of "cold", "warm", "previous". calls : some of "cvxpy", "direct".
     seeds : orders of the contacts; None is the problem's own.

@@ -395,7 +395,7 @@ def choose_backends(
         elif not capability.classes and not capability.structured.issuperset(kinds):
             left_out[name] = f"for {' and '.join(sorted(capability.structured))} problems only"
         elif capability.classes and problem_class not in capability.classes:
-            left_out[name] = "no second-order cones, which powers other than 2 need"
+            left_out[name] = "no second-order cones, which friction and powers other than 2 need"
         elif too_large:
             left_out[name] = too_large
         else:

@@ -61,7 +61,8 @@ def programs(
     ------
     InvalidInput : an unknown name.
     """
-    chosen = [n for n in bank.names() if n not in INFEASIBLE] if names is None else names
+    smooth = [n for n in bank.names() if bank.manifest(n).kind != "frictional"]
+    chosen = [n for n in smooth if n not in INFEASIBLE] if names is None else names
     for name in chosen:
         loaded = bank.load(name)
         posed: dict[str, ClassicCD | NoTensionTruss]

@@ -101,7 +101,7 @@ def bank() -> tuple[Plan, ...]:
     """Every problem of the bank, in every formulation it has."""
     names = cdopt.bank.names()
     steps = [name for name in names if cdopt.bank.manifest(name).kind == "step"]
-    trusses = [name for name in names if name not in steps]
+    trusses = [name for name in names if cdopt.bank.manifest(name).kind == "truss"]
     rigid = ("classic-force", "classic-velocity", "compatible")
     elastic = ("truss-complementary", "truss-potential")
     every = available()

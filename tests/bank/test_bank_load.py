@@ -19,6 +19,10 @@ def test_every_problem_loads_and_offers_its_formulations(name: str) -> None:
         assert isinstance(problem.formulation("classic"), cdopt.ClassicCD)
         assert problem.formulation("compatible").power == problem.power
         refused, offered = "truss", ("classic", "compatible")
+    elif problem.kind == "frictional":
+        for law in ("coulomb", "associated"):
+            assert problem.formulation(law).law == law
+        refused, offered = "classic", ("coulomb", "associated")
     else:
         assert problem.step is None
         assert problem.formulation("truss").data.law.power == problem.power

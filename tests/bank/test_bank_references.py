@@ -10,7 +10,19 @@ import pytest
 import cdopt
 from cdopt import bank
 
-FEASIBLE = [name for name in bank.names() if bank.manifest(name).feasible]
+FEASIBLE = [
+    name
+    for name in bank.names()
+    if bank.manifest(name).feasible and bank.manifest(name).kind != "frictional"
+]
+SLOW = {"fclib-capsules-friction", "fclib-spheres-friction", "siconos-capsules-i103-990",
+        "siconos-fc2d-granularflowonwall-00667-00000", "siconos-capsules-i100-1090",
+        "siconos-capsules-i100-889", "siconos-confeti-ex13-fc3d-sbm"}  # fmt: skip
+FRICTIONAL = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for name in bank.names()
+    if bank.manifest(name).kind == "frictional"
+]
 VARIANTS = [
     "supports:n=2", "supports:n=10", "supports-delassus:n=5",
     "stiffness-ratio:middle_stiffness=98.2", "impact:restitution=1,speed=2",
@@ -48,6 +60,53 @@ def test_feasible_problems_are_certified_and_meet_their_references(name: str) ->
     solution = solved(problem)
     assert solution.ok, "\n".join(str(c) for c in solution.certificates.values())
     assert_references_hold(problem, solution)
+
+
+@pytest.mark.parametrize(
+    "name", [*FRICTIONAL, "incline:dim=3,ratio=2", "incline:ratio=2", "incline:dim=3,ratio=1.001"]
+)
+def test_problems_with_friction_are_certified_and_meet_their_references(name: str) -> None:
+    problem = bank.load(name)
+    checked = 0
+    for law in ("coulomb", "associated"):
+        solution = problem.formulation(law).solve("newton")
+        assert solution.ok
+        assert solution.certificate.worst <= 1e-9
+        for quantity in problem.references:
+            if quantity.endswith(law):
+                assert problem.error(quantity, solution) <= problem.stated[quantity].tolerance
+                checked += 1
+    assert checked == len(problem.references)
+    with pytest.raises(cdopt.InvalidInput, match="law"):
+        problem.measure("v_next_coulomb", solution)
+
+
+def test_painleve_rod_flies_slides_or_sticks() -> None:
+    """Three certified solutions of one step, from three starts."""
+    step = bank.load("painleve-rod").step
+    cd = cdopt.FrictionalCD(step)
+    N = cdopt.problem.frictional_data(step, "coulomb").step.N.toarray()
+    p = cdopt.problem.frictional_data(step, "coulomb").step.p_vec
+    mu = step.friction.mu[0]
+    slide = -p[0] / (N[0, 0] - mu * N[0, 1])
+    stick = np.linalg.solve(N, -p)
+    answers = [np.zeros(2), slide * np.array([1.0, -mu]), stick]
+    assert abs(stick[1]) < mu * stick[0]
+    for forces in answers:
+        motion = step.v_star + step.dt * step.mass.solve(
+            step.B.T @ forces[:1] + step.friction.B_t.T @ forces[1:]
+        )
+        assert cdopt.certify(cd.data, motion, forces).worst <= 1e-12
+    assert cd.solve("newton").ok
+
+
+def test_a_tight_wedge_is_proven_infeasible_and_a_loose_one_is_stopped() -> None:
+    """Below no gap, forces in the cones prove it by two products."""
+    tight = bank.load("wedge:gap=-1e-5")
+    with pytest.raises(cdopt.SolveFailed) as caught:
+        tight.formulation("associated").solve("newton")
+    assert caught.value.proof is not None
+    assert bank.load("wedge:gap=1e-5").formulation("associated").solve("newton").ok
 
 
 LARGER = pytest.param("pyramid-hooke:n=10", marks=pytest.mark.slow)

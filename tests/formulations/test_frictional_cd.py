@@ -17,7 +17,6 @@ from cdopt.problem import frictional_data
 
 DT, G = 1e-3, 9.81
 CONIC = [name for name in ("clarabel", "qoco", "moreau") if name in cdopt.backends.available()]
-DATA = Path(__file__).parents[1] / "data" / "friction" / "siconos.npz"
 
 
 def incline(ratio: float, dim: int, mu: float = 0.5) -> tuple[cdopt.ContactStep, float]:
@@ -139,19 +138,12 @@ def test_admm_takes_large_sparse_steps_and_says_when_it_fails() -> None:
 
 
 @pytest.mark.parametrize("law", ["associated", "coulomb"])
-def test_files_of_siconos(law: str) -> None:
-    data = np.load(DATA)
-    for name in sorted({key.split("|")[0] for key in data}):
-        W, q, mu, exact = (data[f"{name}|{key}"] for key in ("W", "q", "mu", "g"))
-        step = cdopt.DelassusStep(0.5 * (W + W.T), q, friction=cdopt.Friction(mu))
-        solution = cdopt.FrictionalCD(step, law).solve("newton")
-        assert solution.ok, name
-        assert solution.certificate.worst <= 1e-9, name
-        if step.nc < 20:
-            assert cdopt.FrictionalCD(step, law).solve("admm").ok, name
-        if law == "associated":
-            rates = step.N_rows @ solution.iterate.forces + q
-            assert np.abs(rates - exact).max() <= 1e-8 * np.abs(q).max(), name
+def test_admm_solves_small_problems_of_the_bank(law: str) -> None:
+    for name in cdopt.bank.names():
+        if cdopt.bank.manifest(name).step is not None and name.startswith("siconos-"):
+            problem = cdopt.bank.load(name)
+            if problem.step.nc < 20:
+                assert problem.formulation(law).solve("admm").ok, name
 
 
 @pytest.mark.parametrize("units", [(1e3, 1e3, 1.0), (1.0, 1e-3, 1e-3), (1e6, 1e4, 1e-3)])

@@ -21,7 +21,11 @@ from cdopt.interop import fclib
 from cdopt.problem import rigid_data
 
 SCHEMES = ("rows", "columns", "triplets")
-PUBLISHED = [name for name in cdopt.bank.names() if name.startswith("fclib-")]
+PUBLISHED = [
+    name
+    for name in cdopt.bank.names()
+    if name.startswith("fclib-") and cdopt.bank.manifest(name).kind == "step"
+]
 
 
 # --- writing files as FCLib's own functions do -----------------------------------------

@@ -43,7 +43,10 @@ def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
     assert fan.law.power == 2.0
     np.testing.assert_array_equal(fan.contact_load, bank.load("fan").contact_load)
     fclib_problem = open_problem(str(FCLIB), power=3.0)
+    assert "with friction" in fclib_problem.title
+    fclib_problem = fclib_problem.without_friction()
     assert "frictionless" in fclib_problem.title
+    assert fclib_problem.step.friction is None
     assert fclib_problem.power == 3.0
     scene = open_problem("problems/beam.toml")
     assert (scene.name, scene.contact_names) == ("beam.toml", ["left", "middle", "right"])
