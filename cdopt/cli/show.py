@@ -129,6 +129,9 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
         moving = "" if share < 1e-6 else "; not at rest"
         left += f", {share:.1e} of the largest ({short(summary.kinetic_peak, 3)} J){moving}"
     yield "kinetic energy left", text(left)
+    if math.isfinite(summary.balance):
+        amounts = f"{short(summary.dissipated, 3)} J dissipated, work {short(summary.work, 3)} J"
+        yield "energy balance", text(f"closes within {short(summary.balance, 3)} J; {amounts}")
     forces = [f"{_kind(run, name)} {short(value)} N" for name, value in summary.largest.items()]
     yield "largest force", text((", ".join(forces) or "no contacts") + ", in the last step")
     if math.isfinite(summary.reaction) and run.scene.bodies.fixed.any():

@@ -6,9 +6,17 @@ bodies at the point. There is no Coulomb cap.
 
 The point of two spheres is halfway between their centres, as in the papers' torques with lever
 |r|/2: for unequal radii it is not where the surfaces meet, and still any rigid motion of the
-pair is free of damping and angular momentum is kept. Against a fixed body that is no sphere, it
-is that body's point nearest to the sphere's centre, with a lever of the whole distance. All
-others act at ``Contacts.points``.
+pair is free of damping and angular momentum is kept. All others act at ``Contacts.points``.
+
+Against a fixed body that is no sphere, it is that body's point nearest to the sphere's centre, and
+the lever is the whole distance |r| from there to the centre. For walls the paper says to put the
+wall's normal in the place of r_j; read as r = the distance to the wall, (25) would then give
+|r|/2. cdopt reads it as a fixed sphere of the same size behind the wall, whose centre is 2|r| away
+and whose (25) gives the lever |r|, for three reasons. A sphere that rolls has velocity zero
+where it touches the wall, and must not be slowed down; with |r|/2 it would end at half the speed
+of rolling. A fixed sphere and a wall then agree. And LAMMPS, with which the paper's figure 11
+compares, uses the radius at walls: in that figure's box at t = 0.5, before runs diverge, the mean
+kinetic energy is 0.7465 m g d with |r| and 0.7391 with |r|/2, where LAMMPS has 0.7452 to 0.7493.
 
 De Klerk et al. (2021), (20)–(25).
 """

@@ -79,7 +79,13 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
 
 
 def advance(
-    scene: Scene, state: State, v_next: FloatArray, dt: float, *, turning: str = MOMENTUM
+    scene: Scene,
+    state: State,
+    v_next: FloatArray,
+    dt: float,
+    *,
+    turning: str = MOMENTUM,
+    mean: FloatArray | None = None,
 ) -> State:
     """The state one step on, q⁺ = q + Δt L(q) v⁺ with exact turns; fixed bodies keep their v.
 
@@ -89,11 +95,12 @@ def advance(
     dt : s. turning : both as in ``step``. With "momentum" the new angular velocities of
         bodies with unequal moments of inertia keep the angular momenta of v⁺; with "plain", and
         for all other bodies, the velocities are v⁺.
+    mean : (nv,) mean velocity of the step, if bodies move by another one than v⁺, m/s and rad/s.
 
     Raises
     ------
-    InvalidInput : ``v_next`` of another size or not finite, dt not positive, no such turning, or a
-        state of another scene.
+    InvalidInput : ``v_next`` or ``mean`` of another size or not finite, dt not positive, no such
+        turning, or a state of another scene.
 
     Notes
     -----
@@ -104,7 +111,11 @@ def advance(
     values = checks.vector("v_next", v_next, scene.dofs.nv, "m/s")
     middle = halfway(scene, state, h, turning, scene.dofs)
     v = scene.dofs.scatter(values, state.v)
-    q = move(state, v, h)
+    moving = v
+    if mean is not None:
+        velocities = checks.vector("mean", mean, scene.dofs.nv, "m/s")
+        moving = scene.dofs.scatter(velocities, state.v)
+    q = move(state, moving, h)
     return State(state.t + h, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)
 
 

@@ -22,6 +22,7 @@ from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision import step as contact_step
 from cdopt.collision.contacts import from_start
+from cdopt.dynamics.impacts import Solved, take
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem.certificate import TOLERANCE
@@ -30,6 +31,7 @@ from cdopt.problem.solution import StepSolution
 from cdopt.problem.warm_start import WarmStart
 from cdopt.scene import Scene, State
 
+CLOSED = ("closed", "closed_tol", "projected")
 FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
 
 
@@ -50,12 +52,18 @@ class _ContactDynamics:
     turning : "momentum", which keeps the angular momentum of free bodies and is of second order
         for them, or "plain", the paper's update, of first order. They differ for bodies in space
         that are not alike about all axes.
+    impacts : that may follow one another within a step, at most, where e > 0: each takes a contact
+        step more. 1 closes all but the first without restitution. The diagnostics ``impacts``
+        counts the contact steps of each step, and ``plastic`` the contacts that closed without.
     """
 
     warm_start: bool = False
     tol: float = TOLERANCE
     v_min: float = 0.0
     turning: str = TURNINGS[0]
+    impacts: int = 16
+
+    classic: ClassVar[str]  # name of the forces of the first problem
 
     def __post_init__(self) -> None:
         if not isinstance(self.warm_start, bool):
@@ -63,6 +71,7 @@ class _ContactDynamics:
         checks.scalar("tol", self.tol, above=0.0, at_most=1.0)
         checks.scalar("v_min", self.v_min, at_least=0.0)
         checks.choice("turning", self.turning, TURNINGS)
+        checks.whole("impacts", self.impacts, 1, 100_000)
 
     def _first(self, run: StepContext, backend: Backend) -> Backend:
         """The solver of the first problem; with warm starts OSQP keeps its set-up."""
@@ -102,12 +111,37 @@ class _ContactDynamics:
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
         return rigid_step(run.scene, state, contacts, run.dt, self.v_min, self.turning)
 
-    def _ended(self, run: StepContext, state: State, motion: FloatArray) -> State:
-        return advance(run.scene, state, motion, run.dt, turning=self.turning)
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+        """Solve one contact step."""
+        raise NotImplementedError
+
+    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
+        """One step.
+
+        Raises
+        ------
+        SolveFailed : no iterate, or a step proven infeasible.
+        """
+        started = clock()
+        problem = self._step(run, state, contacts)
+        seconds = clock() - started
+        taken = take(problem, lambda part: self._once(run, part), self.classic, self.impacts)
+        solved = taken.solved
+        self._remember(run, contacts, **solved.forces)
+        mean = None if taken.count == 1 else taken.mean
+        counts = {"impacts": float(taken.count), "plastic": float(taken.plastic)}
+        return StepTaken(
+            state=advance(run.scene, state, solved.motion, run.dt, turning=self.turning, mean=mean),
+            forces=solved.forces,
+            stages=solved.stages,
+            measures={**solved.measures, **counts},
+            seconds_assemble=seconds,
+            solution=solved.solution,
+        )
 
     def _settings(self, **backends: str | Backend) -> dict[str, Any]:
         shown = {name: repr(resolve(backend)) for name, backend in backends.items()}
-        names = ("warm_start", "tol", "v_min", "turning")
+        names = ("warm_start", "tol", "v_min", "turning", "impacts")
         return shown | {name: getattr(self, name) for name in names}
 
 
@@ -131,7 +165,8 @@ class ClassicSteps(_ContactDynamics):
     name: ClassVar[str] = "classic-cd"
     forces: ClassVar[tuple[str, ...]] = ("f",)
     stages: ClassVar[tuple[str, ...]] = ("classic",)
-    measures: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[tuple[str, ...]] = ("impacts", "plastic")
+    classic: ClassVar[str] = "f"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,28 +181,13 @@ class ClassicSteps(_ContactDynamics):
         """The settings as plain values."""
         return self._settings(backend=self._solver)
 
-    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
-        """One step.
-
-        Raises
-        ------
-        SolveFailed : no iterate, or a step proven infeasible.
-        """
-        times = [clock()]
-        problem = self._step(run, state, contacts)
-        times.append(clock())
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+        """Solve one contact step."""
+        started = clock()
         solution = self._solve(run, "f", ClassicCD(problem), self._first(run, self._solver))
         motion, forces = answer(solution)
-        times.append(clock())
-        self._remember(run, contacts, f=forces)
-        return StepTaken(
-            state=self._ended(run, state, motion),
-            forces={"f": forces},
-            stages={"classic": stage(solution, times[2] - times[1])},
-            measures={},
-            seconds_assemble=times[1] - times[0],
-            solution=solution,
-        )
+        stages = {"classic": stage(solution, clock() - started)}
+        return Solved(motion, {"f": forces}, stages, {}, solution)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +216,8 @@ class CompatibleSteps(_ContactDynamics):
     name: ClassVar[str] = "compatible-cd"
     forces: ClassVar[tuple[str, ...]] = ("f", "f_classic")
     stages: ClassVar[tuple[str, ...]] = ("classic", "forces")
-    measures: ClassVar[tuple[str, ...]] = ("closed", "closed_tol", "projected")
+    measures: ClassVar[tuple[str, ...]] = (*CLOSED, "impacts", "plastic")
+    classic: ClassVar[str] = "f_classic"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -210,16 +231,9 @@ class CompatibleSteps(_ContactDynamics):
         shown = self._settings(backend=self.backend, classic_backend=self.classic_backend)
         return {**shown, "closed_tol": self.closed_tol}
 
-    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
-        """One step.
-
-        Raises
-        ------
-        SolveFailed : no iterate, or a step proven infeasible.
-        """
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+        """Solve both problems of one contact step."""
         times = [clock()]
-        problem = self._step(run, state, contacts)
-        times.append(clock())
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
         backend = self._first(run, resolve(self.classic_backend))
         first = self._solve(run, "f_classic", both.classic_cd, backend)
@@ -228,23 +242,20 @@ class CompatibleSteps(_ContactDynamics):
         second = None
         if first.f is not None:
             second = self._solve(run, "f", both, resolve(self.backend), classic=first)
-        forces = np.full(contacts.nc, np.nan) if second is None or second.f is None else second.f
+        forces = np.full(problem.nc, np.nan) if second is None or second.f is None else second.f
         times.append(clock())
-        self._remember(run, contacts, f=forces, f_classic=classic)
         closed = {} if second is None else second.provenance["closed"]
         keys = ("contacts", "tol", "projected")
-        return StepTaken(
-            state=self._ended(run, state, motion),
+        return Solved(
+            motion=motion,
             forces={"f": forces, "f_classic": classic},
             stages={
-                "classic": stage(first, times[2] - times[1]),
-                "forces": stage(second, times[3] - times[2]),
+                "classic": stage(first, times[1] - times[0]),
+                "forces": stage(second, times[2] - times[1]),
             },
             measures={
-                name: float(closed.get(key, np.nan))
-                for name, key in zip(self.measures, keys, strict=True)
+                name: float(closed.get(key, np.nan)) for name, key in zip(CLOSED, keys, strict=True)
             },
-            seconds_assemble=times[1] - times[0],
             solution=second or first,
         )
 

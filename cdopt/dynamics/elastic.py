@@ -7,6 +7,7 @@ has neither inertia nor damping.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cdopt._util import checks
+from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
@@ -45,6 +47,14 @@ from cdopt.scene import Scene, State
 SPLITS = {"paper": PAPER, "forced": FORCED}
 SOLVERS = ("cg", "direct")
 PATHS = ("native", "cvxpy")
+LOG = logging.getLogger("cdopt.dynamics")
+_SHOWN = ("alpha", "damping", "path", "tol", "allow_long_steps")
+_ADVISED = 16.0  # steps in t_c, the largest step of most of the paper's examples
+_COARSE = 0.1 * np.pi  # of 2/ω = (2/π) t_c: t_c/5
+_TOO_COARSE = (
+    "dt = %g s is more than a fifth of the shortest collision: energy may change by more than 5 %% "
+    "in each; %.2g s resolves them (t_c/16)"
+)
 _LIMIT = 60  # Newton iterations of a step: five are many
 _WHY = {
     DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
@@ -59,7 +69,7 @@ class _ElasticSteps:
 
     forces: ClassVar[tuple[str, ...]] = ("f",)
     stages: ClassVar[tuple[str, ...]] = ("step",)
-    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+    measures: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +88,9 @@ class VariationalSteps(_ElasticSteps):
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
         fastest speed. A step is certified if R, as a share of what acts on each body, is at most
         1e-6, or ``tol`` if that is more.
+    allow_long_steps : take time steps of 2/ω and more, ω² = k/m_eff of the stiffest contact or bond
+        between any two bodies. A step of R(q⁺) = 0 still has an answer there, but a collision falls
+        between two steps: it multiplies the kinetic energy by 0.2 to 9, depending on its phase.
 
     Raises
     ------
@@ -87,6 +100,12 @@ class VariationalSteps(_ElasticSteps):
     -----
     De Klerk et al. (2021), equations (29)–(31) and Algorithm 1, corrected. Both paths meet the
     same equation; trajectories agree.
+
+    Time steps: the largest of the paper, 1e-3 in its units, is t_c/1.61, t_c = π/ω = π √(m/2k),
+    just below 2/ω = t_c/1.57, which is the limit here as for velocity-Verlet. A bond of k_B > k
+    lowers it by √(k_B/k) (section 3.3: k_B = 10 k). Above t_c/5 a warning is logged: in an
+    undamped collision energy may change by 5 % at t_c/5, by 25 % at t_c/3.2 and by 60 % at t_c/2,
+    and by 0.2 % at the paper's t_c/16. With powers other than 2 only bonds are checked.
     """
 
     alpha: float = 0.5
@@ -95,6 +114,7 @@ class VariationalSteps(_ElasticSteps):
     backend: str | Backend | None = None
     solver: str | None = None
     tol: float = 1e-12
+    allow_long_steps: bool = False
 
     name: ClassVar[str] = "variational"
 
@@ -106,6 +126,9 @@ class VariationalSteps(_ElasticSteps):
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
+        if not isinstance(self.allow_long_steps, bool):
+            found = checks.describe(self.allow_long_steps)
+            raise InvalidInput("allow_long_steps", found, "True or False")
         for name, path in (("backend", "cvxpy"), ("solver", "native")):
             if getattr(self, name) is not None and self.path != path:
                 both = f"{getattr(self, name)!r} with path {self.path!r}"
@@ -118,7 +141,7 @@ class VariationalSteps(_ElasticSteps):
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
-        shown = {name: getattr(self, name) for name in ("alpha", "damping", "path", "tol")}
+        shown = {name: getattr(self, name) for name in _SHOWN}
         if self.path == "native":
             return {**shown, "solver": self.solver}
         return {**shown, "backend": repr(self.backend)}
@@ -128,12 +151,26 @@ class VariationalSteps(_ElasticSteps):
 
         Raises
         ------
-        InvalidInput : a scene without stiffness, or with Newton's restitution.
+        InvalidInput : a scene without stiffness, or with Newton's restitution; a time step that
+            does not resolve its collisions.
         Unsupported : shapes that the path does not know.
         """
+        require_elastic(run.scene)
+        longest = _longest(run.scene)
+        if run.dt >= longest and not self.allow_long_steps:
+            expected = (
+                f"less than {longest:.3g} s, beyond which collisions are not resolved and make "
+                f"energy, or allow_long_steps=True"
+            )
+            raise InvalidInput("dt", f"{run.dt:g} s", expected)
+        if run.dt > _COARSE * longest:
+            best = 0.5 * np.pi * longest / _ADVISED
+            LOG.warning(_TOO_COARSE, run.dt, best)
+        run.memory["energy"] = np.zeros(2)
         if self.path == "cvxpy":
-            return _taken(state, contact_state(run.scene, state, self._linearised(run)[1]))
-        return _taken(state, stepper(run).contacts(state))
+            contacts = contact_state(run.scene, state, self._linearised(run)[1])
+            return _taken(state, contacts, energy=run.memory["energy"])
+        return _taken(state, stepper(run).contacts(state), energy=run.memory["energy"])
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
@@ -147,12 +184,14 @@ class VariationalSteps(_ElasticSteps):
         seconds = clock() - started
         stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
-        return _taken(ended.state, contacts, stage, ended.done, failure)
+        energy = _account(run, ended.energy)
+        return _taken(ended.state, contacts, stage, ended.done, failure, energy=energy)
 
     def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
         work, neighbours = self._linearised(run)
         started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
+        energy = np.zeros(2)
         ok = claimed = True
         evidence: object = None
         while done < steps:
@@ -171,15 +210,16 @@ class VariationalSteps(_ElasticSteps):
             if failure:
                 break
             state, done, passes = taken.state, done + 1, passes + taken.passes
+            energy += taken.energy
             worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
         stage = Stage(worst, ok, claimed, passes, clock() - started, "")
-        contacts = contact_state(run.scene, state, neighbours)
-        return _taken(state, contacts, stage, done, failure, evidence if failure else None)
+        contacts, energy = contact_state(run.scene, state, neighbours), _account(run, energy)
+        evidence = evidence if failure else None
+        return _taken(state, contacts, stage, done, failure, evidence, energy)
 
     def _linearised(self, run: StepContext) -> tuple[Relinearised, VerletList]:
         """The run's convex problems and a neighbour list, made when first asked for."""
         if "linearised" not in run.workspace:
-            require_elastic(run.scene)
             backend = resolved("backend", self.backend)
             work = Relinearised(run.scene, run.dt, self.alpha, self.damping, backend, self.tol)
             run.workspace["linearised"] = work, VerletList(run.scene)
@@ -211,9 +251,12 @@ class VelocityVerletSteps(_ElasticSteps):
         Unsupported : shapes other than spheres and half-spaces.
         """
         spheres = stepper(run)
-        _require_stable(run.scene, run.dt)
-        run.memory["force"] = spheres.forces(state)
-        return _taken(state, spheres.contacts(state))
+        longest = _longest(run.scene)
+        if run.dt >= longest:
+            expected = f"less than {longest:.3g} s, beyond which it is unstable"
+            raise InvalidInput("dt", f"{run.dt:g} s", expected)
+        run.memory["force"], run.memory["energy"] = spheres.forces(state), np.zeros(2)
+        return _taken(state, spheres.contacts(state), energy=run.memory["energy"])
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps.
@@ -228,7 +271,8 @@ class VelocityVerletSteps(_ElasticSteps):
         ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
-        return _taken(ended.state, contacts, None, ended.done, failure)
+        energy = _account(run, ended.energy)
+        return _taken(ended.state, contacts, None, ended.done, failure, energy=energy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +297,7 @@ class QuasiStaticSteps(_ElasticSteps):
     travel: float = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
+    measures: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backend", resolved("backend", self.backend))
@@ -344,8 +389,8 @@ def require_elastic(scene: Scene) -> None:
         )
 
 
-def _require_stable(scene: Scene, h: float) -> None:
-    """Refuse a step beyond 2/ω, ω of the stiffest linear spring between any two bodies.
+def _longest(scene: Scene) -> float:
+    """2/ω, s, ω of the stiffest linear spring between any two bodies; infinite without any.
 
     Contacts count for the two lightest bodies of each material.
     """
@@ -360,10 +405,14 @@ def _require_stable(scene: Scene, h: float) -> None:
     if scene.bond_stiffness is not None:
         squares += (scene.bond_stiffness * inverse[scene.bonds].sum(axis=1)).tolist()
     fastest = max(squares)
-    longest = float(2.0 / np.sqrt(fastest)) if fastest else np.inf
-    if h >= longest:
-        expected = f"less than {longest:.3g} s, beyond which it is unstable"
-        raise InvalidInput("dt", f"{h:g} s", expected)
+    return float(2.0 / np.sqrt(fastest)) if fastest else np.inf
+
+
+def _account(run: StepContext, energy: FloatArray | tuple[float, float]) -> FloatArray:
+    """Energies since the start of the run, those of the last steps added; unknown in a copy."""
+    before = run.memory.get("energy", np.full(2, np.nan))
+    run.memory["energy"] = np.asarray(before + np.asarray(energy))
+    return np.asarray(run.memory["energy"])
 
 
 def _taken(
@@ -373,12 +422,16 @@ def _taken(
     steps: int = 0,
     failure: str = "",
     solution: object = None,
+    energy: FloatArray | None = None,
 ) -> StepTaken:
+    """A StepTaken; ``energy`` is (2,) dissipated and work since the start of the run, J."""
+    names = () if energy is None else ("dissipated", "work")
+    amounts = dict(zip(names, () if energy is None else energy.tolist(), strict=True))
     return StepTaken(
         state=state,
         forces={"f": contacts.forces},
         stages={} if stage is None else {"step": stage},
-        measures={"elastic": contacts.energy},
+        measures={"elastic": contacts.energy, **amounts},
         seconds_assemble=0.0,
         steps=steps,
         contacts=contacts,

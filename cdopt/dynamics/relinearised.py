@@ -51,12 +51,15 @@ class Passes:
     state : at its end. passes : how often it was linearised.
     solution : the last pass's, with its certificate.
     failure : why the step cannot be taken; "" if it can.
+    energy : (2,) what damping took from free bodies, and the work of loads but gravity and of
+        moving walls through elastic contacts, J.
     """
 
     state: State
     passes: int
     solution: StepSolution
     failure: str
+    energy: FloatArray
 
 
 class Relinearised:
@@ -116,7 +119,25 @@ class Relinearised:
             if left <= self.tol or stuck or count == PASSES:
                 break
         ended = self._ended(state, solution)
-        return Passes(ended, count, solution, self._failure(count, left, solution, state, ended))
+        failure = self._failure(count, left, solution, state, ended)
+        return Passes(ended, count, solution, failure, self._energy(M, v, solution))
+
+    def _energy(self, M: sp.csr_array, v: FloatArray, solution: StepSolution) -> FloatArray:
+        """What damping took and external work of a step, ``Passes.energy``.
+
+        All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
+        """
+        if solution.f is None or solution.v_next is None or solution.u is None:
+            return np.full(2, np.nan)
+        scene, dofs, step = self.scene, self._dofs, self._stated
+        lost = 0.0
+        if not self._undamped:
+            impulse = M @ (solution.v_next - v) - self.h * (step.B.T @ solution.f + step.F_ext)
+            lost = -0.5 * float(impulse @ (solution.v_next + v))
+        torque = scene.bodies.torque.reshape(scene.nb, -1)
+        applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
+        walls = self.h * float(solution.f @ self._wall_rates)
+        return np.array([lost, float(applied @ solution.u) - walls])
 
     def _failure(
         self, count: int, left: float, solution: StepSolution, state: State, ended: State
@@ -187,7 +208,8 @@ class Relinearised:
         there = self.at(state, d, a)
         contacts = self._detect(there)
         B = gap_gradient(scene, there, contacts, dofs)
-        step = ContactStep(
+        self._wall_rates = contacts.gap_rate
+        self._stated = step = ContactStep(
             M=M,
             B=B,
             phi=contacts.phi - a * (B @ d),

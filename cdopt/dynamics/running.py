@@ -26,6 +26,7 @@ from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
 
 _AXES = "xyz"
+_HITS = 4  # bodies in a row that may take over the speed of the first in one step
 
 
 class StepFailed(SolveFailed):
@@ -241,6 +242,16 @@ class Simulation:
         started = clock()
         margin = safe_margins(self.run.scene, state, self.run.dt)
         contacts = detect(self.run.scene, state, margin, self._neighbours)
+        if self.run.scene.body_restitution.any():  # a body that is hit may fly on within the step
+            for _ in range(_HITS):
+                wider = margin.copy()
+                pairs = contacts.bodies[~self.run.scene.bodies.fixed[contacts.bodies].any(axis=1)]
+                for i, j in (pairs.T, pairs.T[::-1]):
+                    np.maximum.at(wider, i, margin[j])
+                if np.array_equal(wider, margin):
+                    break
+                margin = wider
+                contacts = detect(self.run.scene, state, margin, self._neighbours)
         return contacts, clock() - started
 
     # --- what is recorded --------------------------------------------------------------

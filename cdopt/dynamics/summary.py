@@ -23,6 +23,8 @@ class RunSummary:
     residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
     overlap, overlap_final : m, the deepest of all steps and that of the last one.
     kinetic, kinetic_peak : J, at the end, and the largest.
+    dissipated, work, balance : J, energy that damping took, external work, and the largest
+        difference in the balance of energy (``Diagnostics``); not a number where a method has none.
     largest : N, largest force of the last frame, by name of the force.
     reaction, weight : N, the force of fixed bodies against gravity, and the weight of free ones.
     seconds : by what the time went into.
@@ -39,6 +41,9 @@ class RunSummary:
     overlap_final: float
     kinetic: float
     kinetic_peak: float
+    dissipated: float
+    work: float
+    balance: float
     largest: dict[str, float]
     reaction: float
     weight: float
@@ -72,6 +77,9 @@ class RunSummary:
             overlap_final=float(overlap[-1]) if overlap.size else np.nan,
             kinetic=float(table["kinetic"][-1]),
             kinetic_peak=float(np.nanmax(table["kinetic"])),
+            dissipated=float(table["dissipated"][-1]) if "balance" in table else np.nan,
+            work=float(table["work"][-1]) if "balance" in table else np.nan,
+            balance=float(np.abs(table["balance"]).max()) if "balance" in table else np.nan,
             largest=largest_forces(final.forces),
             reaction=float(reaction),
             weight=gravity * float(scene.bodies.mass[~fixed].sum()),

@@ -17,7 +17,7 @@ from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
 from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
 
-_WHOLE = ("step", "contacts", "iterations_")
+_WHOLE = ("step", "contacts", "iterations_", "impacts", "plastic")
 _YES_NO = ("ok", "claimed_")
 
 if TYPE_CHECKING:
@@ -35,8 +35,13 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     origin, N m s; ``overlap``, the deepest at the end of the step, m; for every stage of the
     method (``classic``, ``forces``) ``residual_``, the worst of its certificate, ``claimed_``,
     whether the solver reported success, ``iterations_`` (−1: unknown) and ``seconds_``; the
-    measures of the method (``closed`` contacts, ``closed_tol``, ``projected``; with elastic
-    contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
+    measures of the method (``closed`` contacts, ``closed_tol``, ``projected``; with rigid
+    contacts ``impacts`` and ``plastic``, the contact steps that a step took because impacts
+    followed one another, and the contacts that closed without restitution all the same; with
+    elastic contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
+    with elastic contacts and inertia ``dissipated``, what damping took from the free bodies since
+    the start, ``work``, that of loads but gravity and of moving walls through elastic contacts, and
+    ``balance``, the change of kinetic + potential + elastic + dissipated − work, all in J;
     ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time since the row before
     that went into files and measurements.
     """
@@ -44,10 +49,16 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     def __init__(self, columns: tuple[str, ...], table: FloatArray) -> None:
         self._columns = columns
         self._table = table
-        self._names = tuple(dict.fromkeys(column.partition(".")[0] for column in columns))
+        names = list(dict.fromkeys(column.partition(".")[0] for column in columns))
+        if "dissipated" in names:
+            names.insert(names.index("work") + 1, "balance")
+        self._names = tuple(names)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        checks.choice("name", name, self._names)
+        if checks.choice("name", name, self._names) == "balance":
+            parts = ("kinetic", "potential", "elastic", "dissipated")
+            total = np.sum([self[part] for part in parts], axis=0) - self["work"]
+            return read_only(total - total[:1])
         columns = [k for k, column in enumerate(self._columns) if column.partition(".")[0] == name]
         vector = "." in self._columns[columns[0]]
         values = self._table[:, columns] if vector else self._table[:, columns[0]]

@@ -1,7 +1,8 @@
 """Compiled loops over pairs in contact: gaps, elastic forces and damping.
 
 De Klerk et al. (2021), equations (20)–(25): F_n = k δ^(p−1) − γ_n m_eff v_n along the normal,
-F_t = −γ_t m_eff v_t across it, with lever |r|/2 at each of two spheres, and |r| at a wall.
+F_t = −γ_t m_eff v_t across it, with lever |r|/2 at each of two spheres, and |r| at a wall, whose
+distance from the centre is |r|: ``cdopt.collision.dissipation`` has the reason.
 """
 
 from __future__ import annotations

@@ -89,41 +89,75 @@ def too_deep(arrays: SphereArrays, count: int) -> bool:
 
 
 @part()
-def end_step(arrays: SphereArrays, count: int) -> int:
+def account(
+    g: SphereSystem,
+    v: FloatArray,
+    d: FloatArray,
+    elastic: FloatArray,
+    damping: FloatArray,
+    ledger: FloatArray,
+) -> None:
+    """Add to ``ledger`` (2,) what damping took from free bodies in a step, and external work, J.
+
+    v (nb, 6) mean velocities, d (nb, 6) displacements; impulses ``damping`` and ``elastic``
+    (nb, 6), the latter with those of loads. Loads do work on free bodies, and moving walls through
+    elastic contacts.
+    """
+    for b in range(g.free.size):
+        for k in range(6):
+            if g.free[b]:
+                ledger[0] -= damping[b, k] * v[b, k]
+                ledger[1] += g.applied[b, k] * d[b, k]
+            else:
+                ledger[1] -= elastic[b, k] * v[b, k]
+
+
+@part()
+def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
     """Take the step d that Newton's method found, or return why it cannot be taken.
 
     v⁺ = v + M⁻¹ (h (F_ext − ∇V)(q_α) + damping). ``active`` holds the pairs that act at q_α.
+    The work of all impulses is that on the mean of v and v⁺, which is the change of the kinetic
+    energy but for round-off.
     """
     g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
-    damping, impulse = arrays.active.damping, w.trial
+    damping, impulse, damped, mean = arrays.active.damping, w.trial, w.start_damping, w.y
     if outdated(arrays.neighbors, m.x, w.d):
         return STALE
     if too_deep(arrays, count):
         return TOO_DEEP
-    combine(scheme.h, g.load, 1.0, w.start_damping, impulse)
+    combine(scheme.h, g.load, 0.0, g.load, impulse)
     add_elastic(arrays, count, scheme.h, impulse)
-    add_products(arrays, count, damping, -0.5, w.d, impulse)
+    add_products(arrays, count, damping, -0.5, w.d, damped)
     if scheme.split == FORCED:
         if scheme.alpha != 0.5:
             count = find_active(arrays, w.d, 1.0 - scheme.alpha)
-        add_products(arrays, count, damping, -0.5, w.d, impulse)
+        add_products(arrays, count, damping, -0.5, w.d, damped)
     count = find_active(arrays, w.d, 1.0)
     if too_deep(arrays, count):
         return TOO_DEEP
-    accelerate(g, m.v, impulse, 1.0, m.v)
+    copy(m.v, mean)
+    combine(1.0, impulse, 1.0, damped, w.r)
+    accelerate(g, m.v, w.r, 1.0, m.v)
+    combine(0.5, m.v, 0.5, mean, mean)
+    account(g, mean, w.d, impulse, damped, ledger)
     move(g, m, w.d)
     return DONE
 
 
 @compiled()
 def variational(
-    arrays: SphereArrays, steps: int, iterations: FloatArray, worst: FloatArray
+    arrays: SphereArrays,
+    steps: int,
+    iterations: FloatArray,
+    worst: FloatArray,
+    ledger: FloatArray,
 ) -> tuple[int, int]:
     """Up to ``steps`` steps of the variational integrator; returns the outcome and how many.
 
     With NEEDS_SOLVE the caller has to solve a linear system and to call again. Adds to
     ``iterations`` those of Newton's and of the linear solver; ``worst`` are the worst residual of
-    the steps taken, and that of a step that could not be taken.
+    the steps taken, and that of a step that could not be taken; ``ledger`` as in ``account``.
     """
     w, scheme = arrays.work, arrays.scheme
     for s in range(steps):
@@ -140,7 +174,7 @@ def variational(
         if scheme.strict and residual > scheme.accept:
             worst[1] = residual
             return NOT_CERTIFIED, s
-        outcome = end_step(arrays, count)
+        outcome = end_step(arrays, count, ledger)
         if outcome != DONE:
             return outcome, s
         worst[0] = max(worst[0], residual)
@@ -149,19 +183,28 @@ def variational(
 
 @compiled()
 def all_forces(arrays: SphereArrays, out: FloatArray) -> int:
-    """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); number of pairs."""
-    count = find_damped(arrays, arrays.work.d, 0.0)
-    copy(arrays.system.load, out)
-    add_elastic(arrays, count, 1.0, out)
-    add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, out)
+    """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); number of pairs.
+
+    The damping forces alone are in ``work.y``, the others in ``work.r``.
+    """
+    w = arrays.work
+    count = find_damped(arrays, w.d, 0.0)
+    copy(arrays.system.load, w.r)
+    add_elastic(arrays, count, 1.0, w.r)
+    w.y.fill(0.0)
+    add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, w.y)
+    combine(1.0, w.r, 1.0, w.y, out)
     return count
 
 
 @compiled()
-def velocity_verlet(arrays: SphereArrays, force: FloatArray, steps: int) -> tuple[int, int]:
+def velocity_verlet(
+    arrays: SphereArrays, force: FloatArray, steps: int, ledger: FloatArray
+) -> tuple[int, int]:
     """Up to ``steps`` steps: half kick, drift, forces, half kick; ``force`` goes on from each.
 
-    Damping sees the velocities of the half step, as in molecular dynamics codes.
+    Damping sees the velocities of the half step, as in molecular dynamics codes. ``ledger`` as in
+    ``account``, with the velocities of the half step.
     """
     g, m, w, h = arrays.system, arrays.motion, arrays.work, arrays.scheme.h
     for s in range(steps):
@@ -174,5 +217,8 @@ def velocity_verlet(arrays: SphereArrays, force: FloatArray, steps: int) -> tupl
         count = all_forces(arrays, force)
         if too_deep(arrays, count):
             return TOO_DEEP, s
+        combine(h, w.r, 0.0, w.r, w.r)
+        combine(h, w.y, 0.0, w.y, w.y)
+        account(g, m.v, w.d, w.r, w.y, ledger)
         accelerate(g, m.v, force, 0.5 * h, m.v)
     return DONE, steps

@@ -47,6 +47,8 @@ class Integration:
     residual : of the worst step, as a share of what acts on each body.
     missed : of the step that could not be taken.
     newton, linear : iterations in all.
+    energy : (2,) what damping took from free bodies, and the work of loads but gravity and of
+        moving walls through elastic contacts, J.
     """
 
     state: State
@@ -56,6 +58,7 @@ class Integration:
     missed: float = 0.0
     newton: int = 0
     linear: int = 0
+    energy: tuple[float, float] = (0.0, 0.0)
 
 
 # a compiled loop: takes up to so many steps, returns the outcome and how many it took
@@ -79,13 +82,13 @@ class SphereStepper:
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
-        iterations, worst = np.zeros(2), np.zeros(2)
+        iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(2)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps; linear systems that the compiled loop asks for are solved here."""
             done = 0
             while True:
-                outcome, some = integrate.variational(arrays, n - done, iterations, worst)
+                outcome, some = integrate.variational(arrays, n - done, iterations, worst, ledger)
                 done += some
                 if outcome != NEEDS_SOLVE:
                     return outcome, done
@@ -95,25 +98,32 @@ class SphereStepper:
 
         ended = self._integrate(state, steps, scheme, loop)
         (residual, missed), (newton, linear) = worst.tolist(), iterations.astype(int).tolist()
-        return replace(ended, residual=residual, missed=missed, newton=newton, linear=linear)
+        return replace(
+            ended,
+            residual=residual,
+            missed=missed,
+            newton=newton,
+            linear=linear,
+            energy=(float(ledger[0]), float(ledger[1])),
+        )
 
     def velocity_verlet(
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Integration, FloatArray]:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
-        start, force = force, force.copy()
+        start, force, ledger = force, force.copy(), np.zeros(2)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps, which carry ``force`` on."""
-            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n)
+            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n, ledger)
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
         if ended.outcome == TOO_DEEP:  # the loop is beyond the last good state: go back
-            force[:] = start
+            force[:], ledger[:] = start, 0.0
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
-        return ended, force
+        return replace(ended, energy=(float(ledger[0]), float(ledger[1]))), force
 
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""

@@ -54,6 +54,7 @@ class SphereSystem(NamedTuple):
     weight : (nb, 6) mass, kg, three times, then moment of inertia, kg·m²; 1 for fixed bodies.
     radius : (nb,) m, of spheres; 0 for walls.
     load : (nb, 6) gravity, applied forces and torques, N and N·m.
+    applied : (nb, 6) the same without gravity.
     normal : (nb, 3) out of each wall; 0 for spheres.
     power : exponent p of the contact law.
     turning : whether contacts turn spheres, by tangential damping.
@@ -64,6 +65,7 @@ class SphereSystem(NamedTuple):
     weight: FloatArray
     radius: FloatArray
     load: FloatArray
+    applied: FloatArray
     normal: FloatArray
     power: float
     turning: bool
@@ -205,16 +207,17 @@ def system_of(scene: Scene) -> SphereSystem:
         raise Unsupported("the compiled integrators", f"{b.label(turning_wall[0])} turns")
     free = ~b.fixed
     inertia = b.inertia if dim == 2 else b.inertia[:, 0]
-    load = np.zeros((scene.nb, 6))
-    load[:, :dim] = np.where(b.fixed, 0.0, b.mass)[:, None] * scene.gravity if free.any() else 0.0
-    load[:, :dim] += b.force
-    load[:, 3:] = _in_space(b.torque, dim)
-    load[b.fixed] = 0.0
+    applied = np.zeros((scene.nb, 6))
+    applied[:, :dim], applied[:, 3:] = b.force, _in_space(b.torque, dim)
+    applied[b.fixed] = 0.0
+    load = applied.copy()
+    load[free, :dim] += b.mass[free, None] * scene.gravity
     return SphereSystem(
         free=free,
         weight=np.repeat(np.where(free, [b.mass, inertia], 1.0).T, 3, axis=1),
         radius=np.where(normal.any(axis=1), 0.0, b.reach),
         load=load,
+        applied=applied,
         normal=normal,
         power=float(scene.power),
         turning=scene.gamma_t > 0.0,

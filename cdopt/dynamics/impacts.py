@@ -1,0 +1,181 @@
+"""Impacts that follow one another within a step of contact dynamics.
+
+Newton's law acts on the contacts that meet at the velocities before the step. A contact that only
+closes because of another impact would keep Φ + Δt B v⁺ ≥ 0 without restitution, and lose its energy
+at any e. Where this happens with e > 0, the step is taken anew from impact to impact: each is a
+contact step of the time that is left, with the gaps and velocities of that moment and only the
+contacts that touch or close then. Between two impacts gaps change by the time times B v, with B of
+the start of the step. Each of these steps is the same convex problem, and is certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import SolveFailed
+from cdopt.dynamics.method import Stage
+from cdopt.problem.contact_step import ContactStep
+
+_HIT = 1e-6  # of the largest force: what a contact carries that closes
+_APART = 1e-3  # of the way of the fastest contact in a step: smaller gaps count as touching
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The answer to one contact step.
+
+    Attributes
+    ----------
+    motion : (nv,) v⁺. forces : (nc,) N by name.
+    stages : by name. measures : further numbers by name. solution : of the last solve.
+    """
+
+    motion: FloatArray
+    forces: dict[str, FloatArray]
+    stages: dict[str, Stage]
+    measures: dict[str, float]
+    solution: object
+
+
+@dataclass(frozen=True)
+class Impacts:
+    """A step that was taken from impact to impact.
+
+    Attributes
+    ----------
+    solved : as of one step, with the mean forces of the step and the worst of all stages.
+    mean : (nv,) mean velocity of the step, m/s.
+    count : contact steps that it took.
+    plastic : contacts with e > 0 that closed without restitution, as none were left.
+    """
+
+    solved: Solved
+    mean: FloatArray
+    count: int
+    plastic: int
+
+
+def take(
+    step: ContactStep,
+    solve: Callable[[ContactStep], Solved],
+    classic: str,
+    most: int,
+) -> Impacts:
+    """Solve a step, and again from impact to impact where one follows another.
+
+    Parameters
+    ----------
+    solve : solves a contact step. classic : name of the forces of its first problem.
+    most : impacts of a step, at most; towards the last, ever more contacts count as meeting at
+        once, and what still closes then does so without restitution.
+
+    Raises
+    ------
+    SolveFailed : there is no motion to go on with.
+    """
+    late = _late(step, step.v, step.phi)
+    follows = bool(late.any()) and _lasting(step)
+    try:
+        first = solve(step)
+    except SolveFailed:  # a narrow cage leaves no room for all rebounds at once
+        if most == 1 or not follows:
+            raise
+        return _in_turn(step, solve, classic, most)
+    hit = late & _carries(first.forces[classic])
+    if not (follows and hit.any()):
+        return Impacts(first, first.motion, 1, 0)
+    if most == 1:
+        return Impacts(first, first.motion, 1, int(np.count_nonzero(hit)))
+    return _in_turn(step, solve, classic, most)
+
+
+def _in_turn(
+    step: ContactStep, solve: Callable[[ContactStep], Solved], classic: str, most: int
+) -> Impacts:
+    """The step from impact to impact."""
+    pull = step.mass.solve(step.F_ext)
+    left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
+    answers: list[Solved] = []
+    totals: dict[str, FloatArray] = {}
+    plastic = 0
+    while left > 0.0:
+        last = len(answers) == most
+        now = step.replace(phi=phi, v=v - left * pull, dt=left)
+        window = left / (most - len(answers)) if not last else left
+        rows = np.ones(step.nc, dtype=bool) if last else _acting(now, v, window)
+        solved = solve(now.select(rows))
+        answers.append(solved)
+        v = solved.motion
+        for name, f in solved.forces.items():
+            total = totals.setdefault(name, np.zeros(step.nc))
+            total[rows] += left / step.dt * f
+        if last:
+            late = _late(now, now.v, phi)
+            plastic = int(np.count_nonzero(late & _carries(solved.forces[classic])))
+        rate = step.B @ v + step.gap_rate
+        flight = left if last else _next(phi, rate, left, ~rows & (step.restitution > 0.0))
+        way, phi, left = way + flight * v, phi + flight * rate, left - flight
+        phi = np.where(np.abs(phi) <= 1e-12 * step.dt * np.abs(rate).max(initial=0.0), 0.0, phi)
+    stages = {name: _worst([a.stages[name] for a in answers]) for name in answers[0].stages}
+    failed = next((a for a in answers if not all(s.ok for s in a.stages.values())), answers[-1])
+    solved = Solved(v, totals, stages, answers[-1].measures, failed.solution)
+    return Impacts(solved, way / step.dt, len(answers), plastic)
+
+
+def _late(step: ContactStep, v: FloatArray, phi: FloatArray) -> BoolArray:
+    """(nc,) contacts with e > 0 that only another impact can close."""
+    rate = step.B @ v + step.gap_rate
+    fastest = _fastest(step)
+    apart = (phi > _APART * step.dt * fastest) | (rate > _APART * fastest)
+    return np.asarray((step.restitution > 0.0) & ~step.impacting & apart)
+
+
+def _acting(now: ContactStep, v: FloatArray, window: float) -> BoolArray:
+    """(nc,) contacts that touch, or close within a time ``window`` at velocities v (nv,)."""
+    rate, fastest = now.B @ v + now.gap_rate, _fastest(now)
+    closing = (now.phi + window * rate < 0.0) & (rate < 0.0)
+    touching = (now.phi <= _APART * now.dt * fastest) & (rate <= _APART * fastest)
+    return np.asarray((now.restitution == 0.0) | closing | touching)
+
+
+def _next(phi: FloatArray, rate: FloatArray, left: float, free: BoolArray) -> float:
+    """Time until the next of the contacts ``free`` (nc,) closes, at most what is ``left``."""
+    meets = free & (phi + left * rate < 0.0) & (rate < 0.0)
+    return float(np.min(np.maximum(phi[meets], 0.0) / -rate[meets], initial=left))
+
+
+def _lasting(step: ContactStep) -> bool:
+    """Whether some impact is faster than what loads make of a contact at rest in a step."""
+    if not step.impacting.any():
+        return False
+    approach = -(step.B @ step.v + step.gap_rate)[step.impacting]
+    fallen = np.abs(step.B @ (step.v_star - step.v)).max(initial=0.0)
+    return bool(approach.max() > 2.0 * fallen)
+
+
+def _fastest(step: ContactStep) -> float:
+    """The largest rate of a gap before the step, or by its loads, m/s."""
+    rates = np.abs(step.B @ np.column_stack([step.v, step.v_star]) + step.gap_rate[:, None])
+    return float(rates.max(initial=0.0))
+
+
+def _carries(f: FloatArray) -> BoolArray:
+    """(nc,) which forces are more than what solvers leave of zero."""
+    return np.asarray(f > _HIT * np.nan_to_num(f).max(initial=0.0))
+
+
+def _worst(stages: list[Stage]) -> Stage:
+    """Several solves as one."""
+    counts = [stage.iterations for stage in stages]
+    return Stage(
+        residual=max(stage.residual for stage in stages),
+        ok=all(stage.ok for stage in stages),
+        claimed=all(stage.claimed for stage in stages),
+        iterations=-1 if min(counts) < 0 else sum(counts),
+        seconds=sum(stage.seconds for stage in stages),
+        status=next((stage.status for stage in stages if not stage.ok), stages[-1].status),
+    )

@@ -1,0 +1,103 @@
+"""Balance of energy of elastic runs, limits of the time step, and walls that spheres roll on."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+from elastic_scenes import GRAIN, MASS, STIFFNESS, T_C, bonded_hit, impact
+
+import cdopt
+from cdopt._util.errors import InvalidInput
+from cdopt.scene import Body, HalfSpace, Scene, Sphere
+
+HIGH = 0.5 - MASS * 9.8 / STIFFNESS  # a sphere at rest on a floor, k = STIFFNESS
+PATHS: list[dict[str, Any]] = [{}, {"path": "cvxpy"}]
+
+
+def on_a_floor(wall: list[float], velocity: list[float], spin: float = 0.0, **more: Any) -> Scene:
+    floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], velocity=wall, material="grain")
+    ball = Body(
+        Sphere(0.5), [0.0, HIGH], velocity=velocity,
+        angular_velocity=spin, mass=MASS, material="grain", **more,
+    )  # fmt: skip
+    return Scene(
+        [floor, ball], dim=2, gravity=[0.0, -9.8], materials=[GRAIN], damping=100.0,
+        overlap_tol=1e-3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("damping", [0.0, 100.0])
+def test_linear_springs_balance_to_round_off(damping: float) -> None:
+    """A bonded pair in a line: the energy is quadratic, and the step of α = ½ keeps it."""
+    pair = [
+        Body(Sphere(0.5), [x, 0.0], velocity=[v, 0.0], mass=MASS, material="grain")
+        for x, v in ((0.0, 1.0), (1.0, -1.0))
+    ]
+    scene = Scene(
+        pair, dim=2, gravity=[0.0, 0.0], materials=[GRAIN], bond_stiffness=STIFFNESS,
+        damping=damping,
+    )  # fmt: skip
+    run = cdopt.simulate(scene, T_C / 16, 10 * T_C, "variational")
+    seen = run.diagnostics
+    assert np.abs(seen["balance"]).max() <= 1e-11 * MASS
+    lost = seen["kinetic"][0] - seen["kinetic"][-1] - seen["elastic"][-1]
+    assert seen["dissipated"][-1] == pytest.approx(lost, abs=1e-11 * MASS)
+    assert (lost > 0.1 * MASS) == (damping > 0.0)
+    summary = cdopt.dynamics.RunSummary.of(run)
+    assert summary.balance == np.abs(seen["balance"]).max()
+    assert list(seen.to_frame()["balance"]) == list(seen["balance"])
+
+
+@pytest.mark.parametrize("settings", PATHS)
+def test_loads_walls_and_dashpots_are_in_the_balance(settings: dict[str, Any]) -> None:
+    scene = on_a_floor([0.0, 2.0], [0.0, 0.0], force=[3.0, 0.0])
+    seen = cdopt.simulate(scene, 1e-5, 2e-3, "variational", every=20, **settings).diagnostics
+    assert seen["work"][-1] > 1.0
+    assert seen["dissipated"][-1] > 0.1
+    assert np.abs(seen["balance"]).max() <= 1e-6 * seen["work"][-1]
+
+
+def test_the_balance_converges_and_survives_a_resumed_run(tmp_path) -> None:
+    size = []
+    for n in (16, 32):
+        run = cdopt.simulate(impact(100.0, 0.3), T_C / n, T_C, "velocity-verlet")
+        size.append(np.abs(run.diagnostics["balance"]).max())
+    assert size[1] < 0.6 * size[0]
+    out = tmp_path / "run.vtkhdf"
+    for duration in (0.5, 1.0):
+        arguments = (impact(100.0, 0.3), T_C / 32, duration * T_C, "velocity-verlet")
+        again = cdopt.simulate(*arguments, out=out, resume=True)
+    np.testing.assert_array_equal(again.diagnostics["balance"], run.diagnostics["balance"])
+
+
+def test_steps_that_do_not_resolve_collisions_are_refused_unless_asked() -> None:
+    stiffest = {"contact": (impact(), 1.0), "bond": (bonded_hit(10.0, 0.0), 10.0)}
+    for scene, ratio in stiffest.values():
+        longest = 2.0 / np.pi / np.sqrt(ratio)
+        refused = "collisions are not resolved"
+        with pytest.raises(InvalidInput, match=refused):
+            cdopt.simulate(scene, 1.001 * longest * T_C, 4 * T_C, "variational")
+        cdopt.simulate(scene, 0.999 * longest * T_C, longest * T_C, "variational")
+    run = cdopt.simulate(impact(), 1.24 * T_C, 8 * T_C, "variational", allow_long_steps=True)
+    seen = run.diagnostics
+    changed = seen["kinetic"][-1] - seen["kinetic"][0]
+    assert abs(changed) > 0.5 * seen["kinetic"][0]
+    assert seen["balance"][-1] == pytest.approx(changed)
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(4.5, True), (5.5, False)])
+def test_coarse_steps_are_warned_of(steps: float, warned: bool, caplog: Any) -> None:
+    with caplog.at_level(logging.WARNING, logger="cdopt.dynamics"):
+        cdopt.simulate(impact(), T_C / steps, T_C, "variational")
+    assert ("shortest collision" in caplog.text) == warned
+
+
+@pytest.mark.parametrize("settings", PATHS)
+def test_a_sphere_that_rolls_on_a_wall_is_not_slowed_down(settings: dict[str, Any]) -> None:
+    """Levers |r|/2 would end at half the speed of rolling."""
+    scene = on_a_floor([0.0, 0.0], [1.0, 0.0], -1.0 / HIGH)
+    run = cdopt.simulate(scene, 1e-4, 5e-3, "variational", **settings)
+    np.testing.assert_allclose(run.v[-1, 1], [1.0, 0.0, -1.0 / HIGH], rtol=1e-6, atol=1e-6)
