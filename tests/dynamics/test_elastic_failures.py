@@ -163,9 +163,13 @@ def test_an_iteration_that_does_not_converge_ends_the_run(
     """Spheres pressed almost flat at a step where the potential is far from convex."""
     with pytest.raises(StepFailed, match=why) as caught:
         cdopt.simulate(
-            in_a_box(n, gamma=0.0, dim=dim), 0.3, 30.0, "variational", path=path,
+            in_a_box(n, gamma=0.0, dim=dim),
+            0.3,
+            30.0,
+            "variational",
+            path=path,
             allow_long_steps=True,
-        )  # fmt: skip
+        )
     assert caught.value.trajectory.t[-1] < caught.value.t
 
 

@@ -20,13 +20,22 @@ PATHS: list[dict[str, Any]] = [{}, {"path": "cvxpy"}]
 def on_a_floor(wall: list[float], velocity: list[float], spin: float = 0.0, **more: Any) -> Scene:
     floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], velocity=wall, material="grain")
     ball = Body(
-        Sphere(0.5), [0.0, HIGH], velocity=velocity,
-        angular_velocity=spin, mass=MASS, material="grain", **more,
-    )  # fmt: skip
+        Sphere(0.5),
+        [0.0, HIGH],
+        velocity=velocity,
+        angular_velocity=spin,
+        mass=MASS,
+        material="grain",
+        **more,
+    )
     return Scene(
-        [floor, ball], dim=2, gravity=[0.0, -9.8], materials=[GRAIN], damping=100.0,
+        [floor, ball],
+        dim=2,
+        gravity=[0.0, -9.8],
+        materials=[GRAIN],
+        damping=100.0,
         overlap_tol=1e-3,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("damping", [0.0, 100.0])
@@ -37,9 +46,13 @@ def test_linear_springs_balance_to_round_off(damping: float) -> None:
         for x, v in ((0.0, 1.0), (1.0, -1.0))
     ]
     scene = Scene(
-        pair, dim=2, gravity=[0.0, 0.0], materials=[GRAIN], bond_stiffness=STIFFNESS,
+        pair,
+        dim=2,
+        gravity=[0.0, 0.0],
+        materials=[GRAIN],
+        bond_stiffness=STIFFNESS,
         damping=damping,
-    )  # fmt: skip
+    )
     run = cdopt.simulate(scene, T_C / 16, 10 * T_C, "variational")
     seen = run.diagnostics
     assert np.abs(seen["balance"]).max() <= 1e-11 * MASS
