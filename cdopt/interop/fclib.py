@@ -20,8 +20,8 @@ read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made s
 unless you state another.
 
 ``write`` writes what was read back without loss: all its rows, friction coefficients and texts. A
-ContactStep is written as the frictionless problem that it is, in impulses and with a time step of
-one, its friction coefficients zero and its tangential rows empty:
+ContactStep is written in impulses and with a time step of one, all rows of a step with friction;
+without friction its coefficients are zero and its tangential rows empty:
 
 - with matrices (global): M as it stands, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
   Φ/Δt of each contact, restitution and moving walls included. Then M v⁺ = H r + f;
@@ -55,12 +55,14 @@ from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
+from cdopt.problem.frictional import interleaved
 from cdopt.problem.solution import StepSolution
 
 LABEL = (
     "derived frictionless problem: normal rows only; "
     "friction coefficients and tangential rows kept but not used"
 )
+ROUGH_DESCRIPTION = "contact step with friction"
 DESCRIPTION = "frictionless contact step: friction coefficients are zero, tangential rows empty"
 SUFFIXES = (".hdf5", ".h5")
 
@@ -316,7 +318,8 @@ def write(
     path : the HDF5 file.
     problem : a contact step, or what ``read`` returned.
     solution : forces of the same contacts; stored as impulses r = Δt f and velocities u, and v
-        of a global problem, where FCLib keeps its solutions. Tangential parts are zero.
+        of a global problem, where FCLib keeps its solutions. Tangential parts are zero without
+        friction.
     title, description : texts of the file; empty keeps those of the problem.
 
     Raises
@@ -359,6 +362,8 @@ def write(
 
 def _in_impulses(step: Step) -> FclibProblem:
     """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
+    if step.friction is not None:
+        return _rough_in_impulses(step, step.friction)
     d = 3 if step.normals is None else int(step.normals.shape[1])
     mu = np.zeros(step.nc)
     if not isinstance(step, ContactStep):
@@ -369,6 +374,23 @@ def _in_impulses(step: Step) -> FclibProblem:
     impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
     H, w = _spread(sp.csr_array(step.B.T), step.v.size, 1, d), _blocks(step.bias, d)
     return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=DESCRIPTION)
+
+
+def _rough_in_impulses(step: Step, friction: Friction) -> FclibProblem:
+    """A step with friction as FCLib states it, in impulses."""
+    d, mu, plain = friction.d, friction.mu, step.without_friction()
+    if isinstance(step, DelassusStep):
+        W = sp.csr_array(step.N_rows / step.dt)
+        return FclibProblem(
+            plain, "local", d, mu, 0.0, W=W, q=step.p_rows, description=ROUGH_DESCRIPTION
+        )
+    if not isinstance(step, ContactStep):
+        raise TypeError(type(step).__name__)
+    load = step.mass.M @ step.v + step.dt * step.F_ext
+    impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
+    H = sp.csr_array(interleaved(step.B, friction).T)
+    w = np.column_stack([step.bias, friction.rate]).ravel()
+    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=ROUGH_DESCRIPTION)
 
 
 def _spread(matrix: sp.csr_array, m: int, by_rows: int, by_columns: int) -> sp.csr_array:
@@ -394,6 +416,9 @@ def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[
     d = stored.spacedim
     gap = step.N @ solution.f + step.p_vec if solution.gap is None else solution.gap
     answer = {"r": _blocks(step.dt * solution.f, d), "u": _blocks(np.asarray(gap), d)}
+    if solution.f_t is not None and solution.slip is not None:
+        answer["r"] = np.column_stack([step.dt * solution.f, step.dt * solution.f_t]).ravel()
+        answer["u"] = np.column_stack([np.asarray(gap), solution.slip]).ravel()
     if stored.kind == "global" and solution.v_next is not None:
         answer["v"] = solution.v_next
     return answer

@@ -53,6 +53,8 @@ LAW_TITLES = {
     "coulomb": "Friction by the law of Coulomb",
     "associated": "Friction by the associated law",
 }
+_DENSE_ROWS = 3000  # whose rank is found by dense linear algebra
+_RANK = 1e-9  # singular values below this count as none
 NOT_THE_SOLUTION = (
     "Answers under the law of Coulomb need not be unique: others may have other motions."
 )
@@ -282,6 +284,29 @@ class FrictionalComparison(Comparison):
     def force_spread(self) -> float:
         """How far certified normal forces differ at one contact, relative to the largest force."""
         return super(Comparison, self).force_spread
+
+    @cached_property
+    def _uniqueness(self) -> str:
+        """Whether forces that differ are more than one answer, as the rank proves.
+
+        Where contacts stick with forces inside their cones, a self-stress of their rows can be
+        added to the forces.
+        """
+        data, answers = self._data, [s for s in self.certified if s.f is not None]
+        rows = [np.column_stack([np.asarray(s.f), np.asarray(s.f_t)]) for s in answers]
+        mean, limit = np.mean(rows, axis=0), data.friction.mu
+        size = np.linalg.norm(mean[:, 1:], axis=1)
+        inside = (mean[:, 0] > DISAGREE * mean[:, 0].max()) & (size < 0.99 * limit * mean[:, 0])
+        index = np.flatnonzero(np.repeat(inside, data.d))
+        if not 0 < index.size <= _DENSE_ROWS:
+            return "the contact forces may not be unique"
+        matrix = data.step.N if isinstance(data, FrictionalDelassusData) else data.step.B
+        block = matrix[index].toarray()
+        block /= np.maximum(np.linalg.norm(block, axis=1), np.finfo(float).tiny)[:, None]
+        proven = np.linalg.matrix_rank(block, tol=_RANK * np.sqrt(index.size)) < index.size
+        return (
+            f"the contact forces {'are' if proven else 'may'} not {'' if proven else 'be '}unique"
+        )
 
     @property
     def summary(self) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import h5py
 import numpy as np
+import pytest
 
 import cdopt
 from cdopt._util.files import problems_folder
@@ -29,3 +33,23 @@ def test_the_frictional_step_is_what_the_file_stores() -> None:
     v = np.random.default_rng(0).standard_normal(matrices.nv)
     sliding = (matrices.friction.B_t @ v).reshape(-1, stored.spacedim - 1)
     assert np.allclose(np.column_stack([matrices.B @ v, sliding]).ravel(), stored.H.T @ v)
+
+
+@pytest.mark.parametrize("name", ["rough-arch", "siconos-rover1039"])
+def test_steps_with_friction_come_back(tmp_path: Path, name: str) -> None:
+    """What is written, global or local, is read as the same problem, in impulses."""
+    step = cdopt.bank.load(name).step
+    solution = cdopt.FrictionalCD(step).solve("newton")
+    fclib.write(tmp_path / "step.hdf5", step, solution)
+    again = fclib.read(tmp_path / "step.hdf5")
+    rows, other = (
+        cdopt.problem.frictional_data(s, "coulomb").step for s in (step, again.frictional_step)
+    )
+    assert np.array_equal(again.mu, step.friction.mu)
+    assert np.abs(rows.p_vec - other.p_vec).max() <= 1e-15 * max(np.abs(rows.p_vec).max(), 1.0)
+    assert abs(rows.N - step.dt * other.N).max() <= 1e-15 * abs(rows.N).max()
+    impulses = cdopt.FrictionalCD(again.frictional_step).solve("newton")
+    assert impulses.ok
+    with h5py.File(tmp_path / "step.hdf5") as file:
+        stored = file["solution/r"][()].reshape(-1, step.friction.d)
+    assert np.array_equal(stored[:, 1:], step.dt * solution.f_t)

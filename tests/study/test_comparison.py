@@ -292,3 +292,27 @@ def test_hints_to_install_are_looked_up() -> None:
     for name in ("glpk", "cbc", "copt", "gurobi", "mosek"):
         assert f"'cvxpy[{name}]'" in reasons[name] or not reasons[name].startswith("not installed")
     assert "pip" not in reasons["nag"]
+
+
+def test_a_step_with_friction_is_compared_under_its_law() -> None:
+    named = cdopt.open_problem("rough-wall")
+    result = cdopt.study.solve_named(named, None, ["newton", "nsgs"])
+    assert result.law == "coulomb"
+    assert result.ok
+    assert "the contact forces are not unique" in result.summary
+    assert "Answers under the law of Coulomb need not be unique" in result.summary
+    assert "compatible" in result.left_out
+    assert cdopt.study.solve_named(named, "associated", ["newton"]).law == "associated"
+    with pytest.raises(cdopt.Unsupported, match="with friction"):
+        cdopt.study.solve_named(named, "classic")
+    with pytest.raises(cdopt.Unsupported, match="frictionless"):
+        named.require_frictionless("bounds")
+    smooth = named.without_friction()
+    assert smooth.formulations == ("compare", "classic", "compatible")
+    with pytest.raises(cdopt.InvalidInput, match="law"):
+        cdopt.compare(smooth.step, ["newton"], law="coulomb")
+
+
+def test_forces_of_a_sliding_box_are_not_called_open() -> None:
+    result = cdopt.compare(cdopt.bank.load("launched-box").step, ["newton", "nsgs"])
+    assert "not unique" not in result.summary.partition("Answers")[0]
