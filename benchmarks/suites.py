@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from benchmarks import petsc
 from benchmarks.direct import SOLVERS
 from benchmarks.problems import LARGE, SMALL
 
@@ -43,6 +44,8 @@ def trusses(quick: bool) -> Iterator[Job]:
         for form in TRUSS_FORMS:
             known = {"hooke": tuple(SOLVERS), "hertz": CONIC, "species": CONIC[:1]}
             for solver in known[material]:
+                yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
+            for solver in petsc.ON_TRUSSES if form == "potential" else ():
                 yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
             own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
             yield "general_truss", own | {"accuracy": None}
@@ -86,7 +89,7 @@ def rigid(quick: bool) -> Iterator[Job]:
             for solver in ("apgd", "newton"):
                 yield "warm_rigid", {"problem": text, "solver": solver}
         for form in RIGID_FORMS:
-            for solver in SOLVERS:
+            for solver in (*SOLVERS, *(petsc.ON_STEPS if form == "force" else ())):
                 yield "general_rigid", _general(text, form, solver)
     for pattern in () if quick else ("pyramid-hooke:n=40", "random-gaps:n=40"):
         yield "own_rigid", {"problem": pattern, "accuracy": 1e-9}

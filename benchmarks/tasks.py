@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import cdopt
-from benchmarks import direct, elastic, polyhedra, preconditioners, products, sweep
+from benchmarks import direct, elastic, petsc, polyhedra, preconditioners, products, sweep
 from benchmarks.problems import Problem, build
 from benchmarks.record import REPEATS, Row, peak_mb, timed
 from cdopt.backends.base import Backend
@@ -53,7 +53,8 @@ def general_truss(
 ) -> list[Row]:  # fmt: skip
     """A general solver, called directly, on either form of a truss."""
     made, row = _made(problem)
-    return [row | direct.measure(_truss(made, form), solver, accuracy, repeats, budget)]
+    measure = petsc.measure if solver in petsc.ON_TRUSSES else direct.measure
+    return [row | measure(_truss(made, form), solver, accuracy, repeats, budget)]
 
 
 def general_rigid(
@@ -63,7 +64,8 @@ def general_rigid(
     """A general solver, called directly, on either form of the classic step."""
     made, row = _made(problem)
     posed = cdopt.ClassicCD(made.step, form)
-    return [row | direct.measure(posed, solver, accuracy, repeats, budget)]
+    measure = petsc.measure if solver in petsc.ON_STEPS else direct.measure
+    return [row | measure(posed, solver, accuracy, repeats, budget)]
 
 
 def through_cvxpy(

@@ -116,3 +116,16 @@ def test_families_are_made_small(family: str) -> None:
     assert made.power == 2.5
     assert made.step.nc > 100
     assert made.step.stiffness.max() / made.step.stiffness.min() > 50.0
+
+
+def test_petsc_is_measured_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cdopt
+    from benchmarks import petsc
+
+    posed = cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke").step)
+    row = petsc.measure(posed, "TAO tron", 1e-9, 1, 10.0)
+    if row.get("failed") != "not installed":
+        assert row["worst"] < 1e-7
+        assert row["iterations"] > 0
+    monkeypatch.setattr(petsc, "_PYTHON", "/no/such/python")
+    assert petsc.measure(posed, "TAO tron", 1e-9, 1, 10.0) == {"failed": "not installed"}

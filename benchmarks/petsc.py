@@ -1,0 +1,121 @@
+"""PETSc's SNES and TAO as peers, on the scaled data of trusses and rigid steps.
+
+On Debian ``apt-get install python3-petsc4py`` brings PETSc for the system's Python, which runs as a
+process of its own; what is timed is PETSc's set-up and solve. cdopt certifies the answers.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import cdopt
+from benchmarks.direct import ACCURACY
+from benchmarks.record import Row
+from cdopt.backends.native import scaled_step
+from cdopt.formulations.base import Formulation
+from cdopt.problem import TrussData
+
+ON_TRUSSES = {"SNES newtonls": "snes", "TAO nls": "nls", "TAO lmvm": "lmvm"}
+ON_STEPS = {"TAO tron": "tron", "TAO bnls": "bnls", "TAO blmvm": "blmvm"}
+SOLVERS = ON_TRUSSES | ON_STEPS
+
+_PROGRAM = Path(__file__).with_name("petsc_process.py")
+_PYTHON = "/usr/bin/python3"
+_PATIENCE = 2.0  # budgets until a solution that does not end is stopped
+
+
+def measure(
+    posed: Formulation, solver: str, accuracy: float | None, repeats: int, budget: float
+) -> Row:
+    """One solver on one problem: seconds, PETSc's reason to stop, and our certificate."""
+    data: Any = posed.data
+    given = {
+        "solver": SOLVERS[solver],
+        "repeats": repeats,
+        "accuracy": ACCURACY if accuracy is None else accuracy,
+        "budget": budget,
+    }
+    if isinstance(data, TrussData):
+        scaled = data.scaled()
+        answer = _run(
+            scaled.B,
+            given
+            | {
+                "load": scaled.load,
+                "opening": scaled.opening,
+                "stiffness": scaled.law.stiffness,
+                "power": scaled.law.power,
+                "block": _block(data.dof_body),
+            },
+        )
+    else:
+        step = scaled_step(data)
+        N = sp.csr_array(step.rows @ step.spread.T)
+        answer = _run(N, given | {"p": step.p, "block": 1})
+    if isinstance(answer, str):
+        return {"failed": answer}
+    x, seconds = answer["x"], answer["seconds"].tolist()
+    if isinstance(data, TrussData):
+        motion = np.array(data.prescribed_u)
+        motion[scaled.used] += x / scaled.unit
+        forces = data.force * scaled.law.force(-scaled.B @ x - scaled.opening)
+    else:
+        forces = step.force * x
+        motion = data.velocity(forces)
+    return {
+        "seconds": statistics.median(seconds),
+        "least": min(seconds),
+        "greatest": max(seconds),
+        "repeats": len(seconds),
+        "status": f"PETSc {answer['version']}, reason {int(answer['reason'])}",
+        "worst": cdopt.certify(data, motion, forces).worst,
+        "iterations": int(answer["iterations"]),
+    }
+
+
+def _block(body: Any) -> int:
+    """Dofs of every body where all have as many, in a row; else one."""
+    if body is None:
+        return 1
+    size = int(np.count_nonzero(body == body[0]))
+    rows = body.size % size == 0 and np.all(np.ptp(body.reshape(-1, size), axis=1) == 0)
+    return size if rows else 1
+
+
+def _run(A: sp.csr_array, given: dict[str, Any]) -> dict[str, Any] | str:
+    """What the process answers, or why it does not."""
+    matrix = {"indptr": A.indptr, "indices": A.indices, "data": A.data, "shape": A.shape}
+    home = os.environ.get("PETSC_DIR") or next(
+        map(str, sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real"))), ""
+    )
+    with tempfile.TemporaryDirectory(prefix="petsc-") as folder:
+        question, answer = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        np.savez(question, **matrix, **given)
+        limit = _PATIENCE * given["budget"]
+        try:
+            done = subprocess.run(
+                [_PYTHON, str(_PROGRAM), str(question), str(answer)],
+                env={**os.environ, "PETSC_DIR": home},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=limit,
+            )
+        except FileNotFoundError:
+            return "not installed"
+        except subprocess.TimeoutExpired:
+            return f"stopped after {limit:g} s"
+        if not answer.is_file():
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            missing = "No module named 'petsc4py'" in lines[-1]
+            return "not installed" if missing else lines[-1][:200]
+        with np.load(answer, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
