@@ -117,7 +117,7 @@ for count in (1, 2, 3, 4):
 # 3. … the contacts obey Hertz? Give `NoTensionTruss` `power=2.5`, and `recover_stiffness` too. And
 #    if you forget the second?
 #
-# Next: `16_quasicontinuum.py`, where a few hundred discs stand for ten thousand.
+# Next: `15_ladder.py`, where contacts are rough.
 
 
 # %%

@@ -443,3 +443,18 @@ def test_notebooks_are_written_where_asked(tmp_path: Path) -> None:
     imported(EXAMPLES / "make_notebooks.py").main(str(tmp_path / "made"))
     made = sorted(file.stem for file in (tmp_path / "made").iterdir())
     assert made == NAMES
+
+
+# --- 15: the ladder --------------------------------------------------------------------
+
+
+def test_ladder() -> None:
+    it = lesson(15)
+    assert it.limit == pytest.approx(it.by_hand, abs=0.01)  # of a ladder without thickness
+    assert all(answer.ok for answer in it.answers.values())
+    foot = {name: answer.f[0] for name, answer in it.answers.items()}
+    assert foot["clarabel"] > 1.02 * foot["newton"]
+    assert it.heights["a smooth wall"] < it.limit < it.heights["a rough wall"] < 0.85
+    assert it.heights["a rough floor"] == it.heights["70° steep"] == 1.0
+    assert it.highest(climber=40.0) > it.limit > it.highest(climber=160.0)
+    check_picture(15)
