@@ -7,26 +7,30 @@ solves the step with compliance 1/r added at the contacts,
 
 by a semismooth Newton method in v (in h with v = v* + Δt M⁻¹Bᵀh where N alone is known), and r
 grows fourfold. With the associated law the inner problem is the minimum of a convex function, and
-Newton steps are damped by its value. With the law of Coulomb the system is not symmetric; where
-Newton's step does not reduce the residual, convex steps with the shift μ‖g_T‖ of the last iterate
-replace it. Round-off in the rates enters the forces r times magnified, so r is reduced again at
-the end.
+the length of a Newton step is that where its slope vanishes. The law of Coulomb is solved in two
+phases. In the first, the shift μ‖g_T‖ is that of the last outer step, which makes inner problems
+convex; it brings the forces near a solution, or ends where the shift does not settle. In the second
+the system is that of the law itself, which is not symmetric; where Newton's step does not reduce
+the residual, convex steps with the shift of the last iterate replace it. Round-off in the rates
+enters the forces r times magnified, so r is reduced again at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, bicgstab, cg, splu
+from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt.backends.deadline import Deadline
+from cdopt.backends.linalg.network import network
 from cdopt.backends.native import Outcome, Report, starting_forces
+from cdopt.backends.potential_newton import line_search
 from cdopt.backends.threads import threads_for
 from cdopt.problem import FrictionalData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
@@ -35,24 +39,25 @@ from cdopt.problem.scaling import Entries, ScaledDelassus, ScaledDynamics
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
+_FIRST = 16.0  # r w of the first outer step
 _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
 _INNER = 20  # Newton steps of one outer step
 _TRIALS = 4  # of Newton on the law of Coulomb, each after convex steps
 _LAGGED = 2  # convex steps between two trials
+_NEAR = 1e-2  # natural map at which the first phase of the law of Coulomb ends
+_SETTLING = 0.3  # or where two outer steps leave more than this share of it
+_LOOSE = 1e-2  # accuracy of the first inner problem
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
-_BLOCK = 6  # dofs of a body at most, for a block of the preconditioner
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
 _ITERATIONS = 500  # of them; then a factorisation
 _REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
 _DENSE = 800  # unknowns up to which systems are solved as dense ones
 _FULL = 60  # unknowns up to which B is a dense matrix, too
-_ROUND_OFF = EPS  # times r w: what round-off leaves in an inner problem
-_NOISE = 1e5  # times that: natural maps which may stall for round-off
+_NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
 _PROGRESS = 0.5  # a natural map above this share of the best one has stalled
-_STALLS = 3  # stalled outer steps before r is reduced
-_POLISH = 4  # outer steps at the end, each with a smaller r
-_REDUCTION = 64.0  # of r at each of them
+_STALLS = 3  # stalled outer steps before r is changed
+_REDUCTION = 8.0  # of r, where round-off has been reached
 
 
 class System(Protocol):
@@ -67,18 +72,19 @@ class System(Protocol):
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
 
-    def energy(self, x: FloatArray) -> float:
-        """Kinetic energy of x; ``slope`` is that of energy and cones along a step."""
+    def change(self, dx: FloatArray) -> FloatArray:
+        """R dx (contacts, d), the change of the rates."""
 
-    def slope(self, residual: FloatArray, dx: FloatArray) -> float:
-        """Derivative of the convex function of the inner problem along dx."""
+    def work(self, x: FloatArray, dx: FloatArray) -> float:
+        """Product of unknowns of which ½ work(x, x) is the kinetic energy."""
 
     def newton_step(
-        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+        self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
     ) -> FloatArray:
-        """dx that balances the residual to first order, with −∂f/∂g = H (contacts, d, d).
+        """dx that balances the residual to first order, with −∂f/∂g = leftᵀ right.
 
-        ``rtol`` is the relative residual of iterative solves.
+        Both are (contacts, d, d), and one array where this is symmetric. ``rtol`` is the relative
+        residual of iterative solves.
         """
 
     def caused_by(self, f: FloatArray) -> FloatArray:
@@ -86,56 +92,60 @@ class System(Protocol):
 
 
 class Motions:
-    """A step with matrices: x = w = v − v*, M w = Bᵀf."""
+    """A step with matrices: x = w = v − v*, M w = Bᵀf, in the order of a contact network."""
 
     def __init__(self, step: ScaledDynamics, d: int, body: IntArray) -> None:
         """``body`` (nv,) is the body of each dof."""
-        self.M, self.B, self.p, self.d = step.M, step.B, step.p.reshape(-1, d), d
-        self.mass = step.M.diagonal()
-        self.entries = Entries(step.B)
-        self.diagonal = step.M.nnz == step.M.shape[0]
-        self.full = step.B.toarray() if step.M.shape[0] <= _FULL else None
-        self.blocks = DiagonalBlocks(body)
+        self.net = network(step.B, body, step.M, d=d)
+        self.p, self.d = step.p.reshape(-1, d), d
+        self.mass, self.mass_diagonal = self.net.mass, self.net.mass_diagonal
+        self.full = self.net.B.toarray() if self.net.m <= _FULL else None
+        self.full_mass = step.M.toarray() if self.full is not None else None
 
     def rates(self, x: FloatArray) -> FloatArray:
         """Rates g = R x + p (contacts, d)."""
-        return self.entries.times(x).reshape(self.p.shape) + self.p
+        return self.change(x) + self.p
 
     def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Imbalance of x with forces f (contacts, d)."""
-        return np.asarray(self.M @ x - self.entries.load(f.ravel()))
+        return self.net.inertia(x) - self.net.load(f.ravel())
 
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
-        return float(np.sqrt(np.sum(residual**2 / self.mass)))
+        return float(np.sqrt(np.sum(residual**2 / self.mass_diagonal)))
 
-    def energy(self, x: FloatArray) -> float:
-        """Kinetic energy."""
-        return float(0.5 * x @ (self.M @ x))
+    def change(self, dx: FloatArray) -> FloatArray:
+        """The change of the rates."""
+        return self.net.gap(dx).reshape(self.p.shape)
 
-    def slope(self, residual: FloatArray, dx: FloatArray) -> float:
-        """Derivative of the convex function along dx."""
-        return float(residual @ dx)
+    def work(self, x: FloatArray, dx: FloatArray) -> float:
+        """Product of unknowns."""
+        return float(x @ self.net.inertia(dx))
 
     def newton_step(
-        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+        self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
     ) -> FloatArray:
         """Newton's step."""
+        net = self.net
         if self.full is not None:
+            H = left.transpose(0, 2, 1) @ right
             HB = H @ self.full.reshape(H.shape[0], self.d, -1)
-            J = self.M.toarray() + self.full.T @ HB.reshape(self.full.shape)
+            J = self.full_mass + self.full.T @ HB.reshape(self.full.shape)
             return np.asarray(np.linalg.solve(J, -residual))
-        system = sp.csr_array(self.M + self.B.T @ (_blocks(H) @ self.B))
+        if net.pairs is not None and net.blocks is not None:
+            system = net.system(left) if left is right else net.unsymmetric(left, right)
+            dx = system.solve(-residual, rtol, _ITERATIONS)
+            if not system.gave_up and np.isfinite(dx).all():
+                return dx
+        H = left.transpose(0, 2, 1) @ right
+        J = sp.csr_array(self.mass + net.B.T @ (_blocks(H) @ net.B))
         if residual.size <= _DENSE:
-            return np.asarray(np.linalg.solve(system.toarray(), -residual))
-        return _iterate(system, -residual, self.blocks.inverse(system), rtol, symmetric)
+            return np.asarray(np.linalg.solve(J.toarray(), -residual))
+        return _factorised(J, -residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
-        load = self.entries.load(f.ravel())
-        if self.diagonal:
-            return load / self.mass
-        return np.asarray(splu(sp.csc_array(self.M)).solve(load))
+        return self.net.motion(self.net.load(f.ravel()))
 
 
 class Reactions:
@@ -149,7 +159,7 @@ class Reactions:
 
     def rates(self, x: FloatArray) -> FloatArray:
         """Rates g = R x + p (contacts, d)."""
-        return self._times(x).reshape(self.p.shape) + self.p
+        return self.change(x) + self.p
 
     def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Imbalance of x with forces f (contacts, d)."""
@@ -159,18 +169,20 @@ class Reactions:
         """Norm of an imbalance."""
         return float(np.sqrt(np.sum(self.diagonal * residual**2)))
 
-    def energy(self, x: FloatArray) -> float:
-        """Kinetic energy."""
-        return float(0.5 * x @ self._times(x))
+    def change(self, dx: FloatArray) -> FloatArray:
+        """The change of the rates."""
+        product = self.full @ dx if self.dense else self.entries.times(dx)
+        return np.asarray(product).reshape(self.p.shape)
 
-    def slope(self, residual: FloatArray, dx: FloatArray) -> float:
-        """Derivative of the convex function along dx."""
-        return float(residual @ self._times(dx))
+    def work(self, x: FloatArray, dx: FloatArray) -> float:
+        """Product of unknowns."""
+        return float(x @ self.change(dx).ravel())
 
     def newton_step(
-        self, H: FloatArray, residual: FloatArray, rtol: float, symmetric: bool
+        self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
     ) -> FloatArray:
         """Newton's step."""
+        H = left.transpose(0, 2, 1) @ right
         nc, n = H.shape[0], residual.size
         if self.dense:
             J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
@@ -182,71 +194,11 @@ class Reactions:
         """The unknowns in balance with forces f (contacts, d)."""
         return f.ravel().copy()
 
-    def _times(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self.full @ x) if self.dense else self.entries.times(x)
-
-
-def _forcing(tol: float, size: float) -> float:
-    """Relative residual of a Newton step that need not go below ``tol`` from ``size``."""
-    return float(np.clip(0.1 * tol / size, *_LINEAR))
-
 
 def _blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
-
-
-class DiagonalBlocks:
-    """The diagonal blocks of matrices on dofs, one for each body of at most six dofs.
-
-    Dofs of larger bodies are blocks of their own.
-    """
-
-    def __init__(self, body: IntArray) -> None:
-        count = np.bincount(body, minlength=1)
-        alone = count[body] > _BLOCK
-        label = np.where(alone, count.size + np.arange(body.size), body)
-        _, self.label = np.unique(label, return_inverse=True)
-        order = np.argsort(self.label, kind="stable")
-        first = np.searchsorted(self.label[order], self.label[order])
-        self.position = np.empty(body.size, dtype=np.int64)
-        self.position[order] = np.arange(body.size) - first
-        self.shape = (int(self.label.max(initial=-1)) + 1, int(self.position.max(initial=0)) + 1)
-
-    def inverse(self, J: sp.csr_array) -> LinearOperator:
-        """The inverse of the blocks of J, as a preconditioner."""
-        rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
-        label, position = self.label, self.position
-        inside = label[rows] == label[J.indices]
-        rows, columns = rows[inside], J.indices[inside]
-        count, size = self.shape
-        blocks = np.zeros((count, size, size))
-        unused = np.ones((count, size), dtype=bool)
-        unused[label, position] = False
-        blocks[:, np.arange(size), np.arange(size)] = unused
-        blocks[label[rows], position[rows], position[columns]] = J.data[inside]
-        inverse = np.linalg.inv(blocks)
-
-        def times(r: FloatArray) -> FloatArray:
-            padded = np.zeros(self.shape)
-            padded[label, position] = r.ravel()
-            return np.asarray((inverse @ padded[:, :, None])[label, position, 0])
-
-        return LinearOperator(J.shape, matvec=times, dtype=np.float64)
-
-
-def _iterate(
-    J: sp.csr_array, rhs: FloatArray, inverse: LinearOperator, rtol: float, symmetric: bool
-) -> FloatArray:
-    """J⁻¹ rhs by conjugate gradients, or BiCGSTAB; by SuperLU where that does not converge."""
-    if not np.isfinite(J.data).all():
-        raise ArithmeticError("a number beyond what a double holds")
-    solve = cg if symmetric else bicgstab
-    x, info = solve(J, rhs, rtol=rtol, atol=0.0, maxiter=_ITERATIONS, M=inverse)
-    if info == 0 and np.isfinite(x).all():
-        return np.asarray(x)
-    return _factorised(J, rhs)
 
 
 def _factorised(J: sp.csr_array, rhs: FloatArray) -> FloatArray:
@@ -280,97 +232,125 @@ class Iteration:
     ----------
     mu : (contacts,) friction coefficients.
     coulomb : whether the law is that of Coulomb.
+    lagged : whether its shift is that of the last outer step.
     """
 
     def __init__(self, system: System, mu: FloatArray, coulomb: bool, deadline: Deadline) -> None:
         self.system, self.mu, self.coulomb, self.deadline = system, mu, coulomb, deadline
-        self.spent = Statistics()
+        self.lagged, self.spent = False, Statistics()
 
-    def inner(self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float) -> FloatArray:
-        """x after the inner problem from forces f (contacts, d), with penalties r (contacts,)."""
-        if not self.coulomb:
-            return self._convex(x, f, r, np.zeros(self.mu.size), tol)
+    def outer(
+        self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """x and f (contacts, d) after the inner problem from f, with penalties r (contacts,)."""
+        if not self.coulomb or self.lagged:
+            shift = self._shift(x) if self.coulomb else np.zeros(self.mu.size)
+            x = self._convex(x, f, r, shift, tol)
+            rates = self.system.rates(x)
+            rates[:, 0] += shift
+        else:
+            x = self._trials(x, f, r, tol)
+            rates = cone.shifted(self.system.rates(x), self.mu)
+        return x, cone.project(f - r[:, None] * rates, self.mu)
+
+    def _shift(self, x: FloatArray) -> FloatArray:
+        """μ‖g_T‖ (contacts,)."""
+        rates = self.system.rates(x)
+        return cone.shifted(rates, self.mu)[:, 0] - rates[:, 0]
+
+    def _trials(self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float) -> FloatArray:
+        """Newton on the law of Coulomb, with convex steps where it does not converge."""
         for _ in range(_TRIALS):
             x, met = self._newton(x, f, r, tol)
             if met or self.deadline.passed:
                 break
             for _ in range(_LAGGED):
-                rates = self.system.rates(x)
-                shift = cone.shifted(rates, self.mu)[:, 0] - rates[:, 0]
-                x = self._convex(x, f, r, shift, tol)
+                x = self._convex(x, f, r, self._shift(x), tol)
                 self.spent.lagged += 1
         return x
-
-    def reach(self, x: FloatArray, f: FloatArray, r: FloatArray) -> FloatArray:
-        """f − r g̃ (contacts, d), whose projection is the next force."""
-        rates = self.system.rates(x)
-        return f - r[:, None] * (cone.shifted(rates, self.mu) if self.coulomb else rates)
 
     def _newton(
         self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
     ) -> tuple[FloatArray, bool]:
         """Newton on the law of Coulomb, damped by the residual; and whether it converged."""
-        system, mu = self.system, self.mu
+        system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
 
-        def at(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-            rates = system.rates(x)
+        def at(x: FloatArray, rates: FloatArray) -> tuple[FloatArray, FloatArray, float]:
             y = f - r[:, None] * cone.shifted(rates, mu)
             residual = system.residual(x, cone.project(y, mu))
-            return rates, y, residual, system.size(residual)
+            return y, residual, system.size(residual)
 
-        rates, y, residual, size = at(x)
+        rates = system.rates(x)
+        y, residual, size = at(x, rates)
+        forcing = _Forcing(tol)
         for _ in range(_INNER):
             if size <= tol:
                 return x, True
-            H = cone.projection_derivative(y, mu) @ cone.shift_derivative(rates, mu)
-            dx = system.newton_step(r[:, None, None] * H, residual, _forcing(tol, size), False)
+            root = root_r * cone.projection_root(y, mu)
+            right = root @ cone.shift_derivative(rates, mu)
+            dx = system.newton_step(root, right, residual, forcing.after(size))
             self.spent.newton += 1
-            share = 1.0
+            share, change = 1.0, system.change(dx)
             while True:
-                trial = at(x + share * dx)
-                if trial[3] <= (1.0 - 0.01 * share) * size:
+                trial = at(x + share * dx, rates + share * change)
+                if trial[2] <= (1.0 - 0.01 * share) * size:
                     break
                 share *= 0.5
                 if share < 0.01:
                     return x, False
-            x = x + share * dx
-            rates, y, residual, size = trial
+            x, rates = x + share * dx, rates + share * change
+            y, residual, size = trial
         return x, size <= tol
 
     def _convex(
         self, x: FloatArray, f: FloatArray, r: FloatArray, shift: FloatArray, tol: float
     ) -> FloatArray:
         """The minimum of ½‖w‖²_M + Σ ‖P_K(f − r (g + shift e_n))‖² / 2r, to ``tol``."""
-        system, mu = self.system, self.mu
-
-        def at(x: FloatArray) -> tuple[FloatArray, FloatArray, float, float]:
+        system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
+        forcing = _Forcing(tol)
+        for _ in range(_INNER):
             rates = system.rates(x)
             rates[:, 0] += shift
             y = f - r[:, None] * rates
-            forces = cone.project(y, mu)
-            residual = system.residual(x, forces)
-            value = system.energy(x) + 0.5 * float(np.sum(np.sum(forces**2, axis=1) / r))
-            return y, residual, value, system.size(residual)
-
-        y, residual, value, size = at(x)
-        for _ in range(_INNER):
+            residual = system.residual(x, cone.project(y, mu))
+            size = system.size(residual)
             if size <= tol:
                 break
-            H = r[:, None, None] * cone.projection_derivative(y, mu)
-            dx = system.newton_step(H, residual, _forcing(tol, size), True)
+            root = root_r * cone.projection_root(y, mu)
+            dx = system.newton_step(root, root, residual, forcing.after(size))
             self.spent.newton += 1
-            slope, share = system.slope(residual, dx), 1.0
-            while True:
-                trial = at(x + share * dx)
-                descends = trial[2] <= value + 1e-4 * share * slope
-                if descends or trial[3] <= 0.5 * size:
-                    break
-                share *= 0.5
-                if share < 1e-6:
-                    return x
+            slope = self._slope(system.work(x, dx), system.work(dx, dx), y, system.change(dx), r)
+            share = line_search(slope)
+            if share == 0.0:
+                break
             x = x + share * dx
-            y, residual, value, size = trial
         return x
+
+    def _slope(
+        self, work: float, square: float, y: FloatArray, change: FloatArray, r: FloatArray
+    ) -> Callable[[float], float]:
+        """The slope of the convex function along a step that changes the rates by ``change``."""
+        scaled, mu = -np.sqrt(r)[:, None] * change, np.array(self.mu)
+        y = y / np.sqrt(r)[:, None]
+        return lambda t: work + t * square + cone.projected_work(y, scaled, t, mu)
+
+
+class _Forcing:
+    """How sharply to solve the linear systems of one inner problem.
+
+    Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996): sharply where the last step foretold the
+    residual after it, and never below what ``tol`` needs.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol, self.last = tol, np.inf
+
+    def after(self, size: float) -> float:
+        """Relative residual, from that of Newton's method."""
+        reduction = min(size / self.last, 1.0) if np.isfinite(self.last) else 1.0
+        self.last = size
+        least, most = _LINEAR
+        return float(np.clip(max(0.1 * self.tol / size, 0.1 * reduction**2), least, most))
 
 
 def solve_step(
@@ -382,7 +362,7 @@ def solve_step(
     max_steps: int,
 ) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
-    mu, d = data.friction.mu, data.d
+    mu, d = np.array(data.friction.mu), data.d
     system: System
     if isinstance(data, FrictionalStepData):
         system = Motions(data.scaled(), d, data.bodies.label)
@@ -390,10 +370,16 @@ def solve_step(
         system = Reactions(data.scaled(), d)
     w = (data.mobility * data.force / data.speed)[::d]
     f = cone.project(starting_forces(data, start, signed=True).reshape(-1, d), mu)
+
+    def worst(f: FloatArray) -> float:
+        forces = data.force * f.ravel()
+        residuals = data.residuals(data.velocity(forces), forces)
+        return max(residual.value for residual in residuals)
+
     iteration = Iteration(system, mu, data.law == "coulomb", deadline)
     prepared = clock()
     with threads_for(data.nc, data.nv or data.nc):
-        f, residuals = _outer(iteration, f, w, accuracy, max_steps)
+        f, residuals = _solve(Proximal(iteration, w, accuracy, worst), f, max_steps)
     solved = clock()
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
@@ -414,49 +400,125 @@ def solve_step(
     )
 
 
-def _outer(
-    iteration: Iteration, f: FloatArray, w: FloatArray, accuracy: float, max_steps: int
-) -> tuple[FloatArray, list[float]]:
-    """The proximal steps; the best forces, and the natural map after each step."""
-    system, mu, natural = iteration.system, iteration.mu, _natural(iteration, w)
-    x = system.caused_by(f)
-    impulse = system.size(system.residual(np.zeros_like(x), system.rates(0.0 * x) / w[:, None]))
-    impulse = impulse or 1.0
-    penalty, inner, best, best_forces = 1.0, 1e-3, natural(f), f
-    history, stalls, polished = list[float](), 0, 0
-    if best <= accuracy:
-        return f, [best]
-    for _ in range(max_steps):
-        if iteration.deadline.passed:
+def _solve(proximal: Proximal, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
+    """The best forces, and the natural map after each proximal step."""
+    iteration = proximal.iteration
+    if not iteration.coulomb:
+        return proximal.run(f, max_steps)
+    iteration.lagged = True
+    best, history = proximal.run(f, max_steps)
+    iteration.lagged = False
+    worst, solved = proximal.worst(best), max(proximal.accuracy, _REACHABLE)
+    for start in (best, f):  # the second time from where the first phase began
+        if worst <= solved or len(history) >= max_steps or iteration.deadline.passed:
             break
-        r = penalty / w
-        x = iteration.inner(x, f, r, impulse * max(inner, _ROUND_OFF * penalty))
-        f = cone.project(iteration.reach(x, f, r), mu)
-        history.append(natural(f))
-        error = history[-1]
-        limited = penalty == _LARGEST or error <= _NOISE * _ROUND_OFF * penalty
-        stalls = stalls + 1 if limited and error > _PROGRESS * best else 0
-        if error < best:
-            best, best_forces = error, f
-        if best <= accuracy or polished == _POLISH:
-            break
-        if polished or stalls == _STALLS:
-            polished, penalty = polished + 1, max(penalty / _REDUCTION, 1.0)
-        else:
-            penalty = min(_GROWTH * penalty, _LARGEST)
-        inner = max(min(0.1 * inner, _SHARE * error), EPS)
-    return best_forces, history
+        forces, more = proximal.run(start, max_steps - len(history))
+        history += more
+        worst_now = proximal.worst(forces)
+        if worst_now < worst:
+            worst, best = worst_now, forces
+    return best, history
 
 
-def _natural(iteration: Iteration, w: FloatArray) -> Callable[[FloatArray], float]:
-    """The largest natural map of forces (contacts, d), in scaled units."""
-    system, mu = iteration.system, iteration.mu
+@dataclass
+class Penalty:
+    """r w of the proximal steps: it grows, and is reduced where round-off has been reached.
 
-    def natural(f: FloatArray) -> float:
+    If that does not help, it grows further, and is reduced once more at the end.
+    """
+
+    value: float = _FIRST
+    peak: float = _FIRST
+    reducing: bool = False
+    stalls: int = 0
+    patience: int = 1
+    best: float = field(default=np.inf)
+
+    def after(self, error: float) -> bool:
+        """The next value, after a natural map; whether to go on."""
+        stalled = error > _PROGRESS * self.best
+        self.stalls = self.stalls + 1 if stalled else 0
+        self.best = min(self.best, error)
+        noisy = error <= _NOISE * EPS * self.value
+        last = self.patience > 1
+        if (
+            self.reducing
+            and stalled
+            and (self.value == 1.0 or (self.stalls >= _STALLS and not last))
+        ):
+            if last:
+                return False
+            self.reducing, self.stalls, self.patience = False, 0, _STALLS
+            self.value = min(_GROWTH * self.peak, _LARGEST)
+        elif self.reducing or (self.stalls >= self.patience and (noisy or self.value == _LARGEST)):
+            self.reduce(stalled)
+        elif not noisy or self.patience > 1:
+            self.value = min(_GROWTH * self.value, _LARGEST)
+        return True
+
+    def reduce(self, stalled: bool) -> None:
+        """From here on r is reduced where the natural map has ``stalled``."""
+        self.reducing, self.peak = True, max(self.peak, self.value)
+        if stalled:
+            self.value = max(self.value / _REDUCTION, 1.0)
+
+
+class Proximal:
+    """The proximal steps.
+
+    Attributes
+    ----------
+    w : (contacts,) mobility of each contact, in scaled units.
+    accuracy : of the natural map, at which forces are judged by ``worst``, the largest residual
+        of their certificate.
+    """
+
+    def __init__(
+        self,
+        iteration: Iteration,
+        w: FloatArray,
+        accuracy: float,
+        worst: Callable[[FloatArray], float],
+    ) -> None:
+        self.iteration, self.w, self.accuracy, self.worst = iteration, w, accuracy, worst
+
+    def natural(self, f: FloatArray) -> float:
+        """The largest natural map of forces (contacts, d)."""
+        system, mu = self.iteration.system, self.iteration.mu
         rates = system.rates(system.caused_by(f))
-        if iteration.coulomb:
+        if self.iteration.coulomb:
             rates = cone.shifted(rates, mu)
-        sizes = np.linalg.norm(cone.natural_map(f, rates, mu, w), axis=1)
+        sizes = np.linalg.norm(cone.natural_map(f, rates, mu, self.w), axis=1)
         return float(sizes.max(initial=0.0))
 
-    return natural
+    def run(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
+        """The best forces from f (contacts, d), and the natural map after each step."""
+        iteration, system = self.iteration, self.iteration.system
+        x = system.caused_by(f)
+        free = system.rates(np.zeros_like(x)) / self.w[:, None]
+        impulse = system.size(system.residual(np.zeros_like(x), free)) or 1.0
+        best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
+        if error <= self.accuracy:
+            return f, [error]
+        penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
+        for _ in range(max_steps):
+            tol = impulse * max(inner, EPS * penalty.value)
+            x, f = iteration.outer(x, f, penalty.value / self.w, tol)
+            error = self.natural(f)
+            history.append(error)
+            worst = self.worst(f) if error <= self.accuracy else np.inf
+            if worst < least_worst or (error < least and least_worst == np.inf):
+                least, least_worst, best = error, worst, f
+            if iteration.deadline.passed or worst <= _REACHABLE:
+                break
+            if iteration.lagged and (error <= _NEAR or _unsettled(history)):
+                break
+            if not penalty.after(error):
+                break
+            inner = max(min(0.1 * inner, _SHARE * error), EPS)
+        return best, history
+
+
+def _unsettled(history: list[float]) -> bool:
+    """Whether the last two steps gained little."""
+    return len(history) > 4 and history[-1] > _SETTLING * history[-3]

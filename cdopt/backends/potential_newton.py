@@ -11,6 +11,7 @@ suffers no cancellation, however close to the minimum.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def _newton(
             continue
         motion, kinetic = -net.gap(direction), net.inertia(direction)
         work = float((problem.load + net.inertia(u)) @ direction)
-        t = _line_search(law, c, motion, work, float(kinetic @ direction))
+        t = line_search(_slope(law, c, motion, work, float(kinetic @ direction)))
         moved = c + t * motion
         force = law.force(moved)
         after = problem.balance(u + t * direction, force)
@@ -281,18 +282,18 @@ def _secant(law: PowerLaw, c: FloatArray) -> FloatArray:
     return _tangent(law, c) / (law.power - 1.0)
 
 
-def _line_search(
+def _slope(
     law: PowerLaw, c: FloatArray, motion: FloatArray, work: float, square: float
-) -> float:
-    """t > 0 where the slope of E along the direction has vanished, or nearly; 0 if none.
+) -> Callable[[float], float]:
+    """φ′(t) = (F̃ + S u)ᵀd + t dᵀS d + Σ w′(c + t motion) motion.
 
-    The slope φ′(t) = (F̃ + S u)ᵀd + t dᵀS d + Σ w′(c + t motion) motion, with ``work`` and
-    ``square`` for the first two products, is nondecreasing in t.
+    ``work`` and ``square`` are the first two products.
     """
+    return lambda t: work + t * square + float(law.force(c + t * motion) @ motion)
 
-    def slope(t: float) -> float:
-        return work + t * square + float(law.force(c + t * motion) @ motion)
 
+def line_search(slope: Callable[[float], float]) -> float:
+    """t > 0 where a nondecreasing ``slope`` has vanished, or nearly; 0 if there is none."""
     initial = slope(0.0)
     if not initial < 0.0:
         return 0.0

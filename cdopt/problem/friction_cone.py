@@ -13,18 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, part
 
 
 def project(y: FloatArray, mu: FloatArray) -> FloatArray:
     """The nearest points of K_μ to y (nc, d), for friction coefficients mu (nc,)."""
-    normal, size = y[:, 0], _sizes(y)
-    inside, polar = size <= mu * normal, mu * size <= -normal
-    edge = np.where(polar, 0.0, (normal + mu * size) / (1.0 + mu * mu))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shrink = np.where(size > 0.0, mu * edge / size, 0.0)
-    result = np.empty_like(y)
-    result[:, 0] = np.where(inside, normal, edge)
-    result[:, 1:] = np.where(inside, 1.0, shrink)[:, None] * y[:, 1:]
+    result = np.array(y, dtype=np.float64, order="C")
+    _project(result, np.array(mu, dtype=np.float64))
     return result
 
 
@@ -33,24 +28,84 @@ def projection_derivative(y: FloatArray, mu: FloatArray) -> FloatArray:
 
     Each block is symmetric with eigenvalues between 0 and 1.
     """
-    nc, d = y.shape
-    normal, size = y[:, 0], _sizes(y)
-    inside, polar = size <= mu * normal, mu * size <= -normal
-    result = np.zeros((nc, d, d))
-    result[inside] = np.eye(d)
-    k = np.flatnonzero(~inside & ~polar)
-    if k.size:
-        m, along = mu[k], np.zeros((k.size, d))
-        along[:, 0] = 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            direction = np.where(size[k, None] > 0.0, y[k, 1:] / size[k, None], 0.0)
-            turn = np.where(size[k] > 0.0, m * (normal[k] + m * size[k]) / size[k], 0.0)
-        along[:, 1:] = m[:, None] * direction
-        block = along[:, :, None] * along[:, None, :]
-        across = np.eye(d - 1) - direction[:, :, None] * direction[:, None, :]
-        block[:, 1:, 1:] += turn[:, None, None] * across
-        result[k] = block / (1.0 + m * m)[:, None, None]
+    root = projection_root(y, mu)
+    return np.asarray(root.transpose(0, 2, 1) @ root)
+
+
+def projection_root(y: FloatArray, mu: FloatArray) -> FloatArray:
+    """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (nc, d); unused rows are zero."""
+    result = np.zeros((*y.shape, y.shape[1]))
+    _project_root(np.array(y, order="C"), np.array(mu), result)
     return result
+
+
+def projected_work(y: FloatArray, change: FloatArray, t: float, mu: FloatArray) -> float:
+    """Σ P_K(y + t change)ᵀ change over the contacts, y and ``change`` (nc, d)."""
+    return _projected_work(y, change, t, mu, np.empty(y.shape[1]))
+
+
+@compiled()
+def _projected_work(
+    y: FloatArray, change: FloatArray, t: float, mu: FloatArray, room: FloatArray
+) -> float:
+    total = 0.0
+    for i in range(mu.size):
+        for k in range(room.size):
+            room[k] = y[i, k] + t * change[i, k]
+        project_contact(room, mu[i])
+        for k in range(room.size):
+            total += room[k] * change[i, k]
+    return total
+
+
+@compiled()
+def _project(y: FloatArray, mu: FloatArray) -> None:
+    for i in range(mu.size):
+        project_contact(y[i], mu[i])
+
+
+@part()
+def project_contact(y: FloatArray, mu: float) -> None:
+    """Move y (d,) to the nearest point of K_μ."""
+    size = tangential_size(y)
+    normal, scale = y[0], 1.0
+    if mu * size <= -normal:
+        normal, scale = 0.0, 0.0
+    elif size > mu * normal:
+        normal = (normal + mu * size) / (1.0 + mu * mu)
+        scale = mu * normal / size
+    y[0] = normal
+    for k in range(1, y.size):
+        y[k] *= scale
+
+
+@part()
+def tangential_size(y: FloatArray) -> float:
+    """‖y_T‖ of one contact (d,)."""
+    if y.size == 2:
+        return abs(y[1])
+    square = 0.0
+    for k in range(1, y.size):
+        square += y[k] * y[k]
+    return np.sqrt(square)
+
+
+@compiled()
+def _project_root(y: FloatArray, mu: FloatArray, out: FloatArray) -> None:
+    d = y.shape[1]
+    for i in range(mu.size):
+        size, normal = tangential_size(y[i]), y[i, 0]
+        if normal >= 0.0 and size <= mu[i] * normal:
+            for k in range(d):
+                out[i, k, k] = 1.0
+        elif mu[i] * size > -normal:
+            along = 1.0 / np.sqrt(1.0 + mu[i] * mu[i])
+            out[i, 0, 0] = along
+            for k in range(1, d):
+                out[i, 0, k] = along * mu[i] * y[i, k] / size
+            if d == 3:
+                across = along * np.sqrt(mu[i] * (normal + mu[i] * size) / size) / size
+                out[i, 1, 1], out[i, 1, 2] = -across * y[i, 2], across * y[i, 1]
 
 
 def distance(y: FloatArray, mu: FloatArray) -> FloatArray:

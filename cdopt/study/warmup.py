@@ -69,9 +69,14 @@ def _systems(size: int) -> None:
         B, m = sp.csr_array(sp.kron(pairs, np.ones((1, size)))), bodies * size
         net = network(B, np.repeat(np.arange(bodies), size), sp.csr_array(sp.eye_array(m)))
         network(sp.csr_array(B[:, np.argsort(np.arange(m) % size)]), None)  # to find its blocks
+        blocks = np.ones((bodies, 1, 1))  # of friction, with one row a contact
         for contacts in (SERIAL, SERIAL + 1):
             with threads_for(contacts):
                 net.system(np.ones(bodies)).solve(np.ones(m), 1e-2)
+                if net.pairs is not None:
+                    net.system(blocks).solve(np.ones(m), 1e-2)
+        if net.pairs is not None:
+            net.unsymmetric(blocks, blocks).solve(np.ones(m), 1e-2, 2)
         graph = net.elimination.graph
         if net.elimination.cheap(np.inf):  # by operations if METIS is installed
             operations(*structure(graph), np.inf)
@@ -83,7 +88,8 @@ def _steps() -> None:
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
-    cdopt.FrictionalCD(rough).solve("nsgs")
+    for name in ("nsgs", "newton"):
+        cdopt.FrictionalCD(rough).solve(name)
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
     cdopt.ensemble(beam, draws=4)
 

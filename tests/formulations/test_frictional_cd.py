@@ -218,6 +218,19 @@ def test_a_scene_with_friction_sticks_where_it_slid_without() -> None:
     assert on_floor[-1] == pytest.approx(-weight, rel=1e-3)
 
 
+@pytest.mark.parametrize("law", ["associated", "coulomb"])
+def test_a_pile_takes_few_newton_steps(law: str) -> None:
+    """On pairs of spheres, without a matrix; a pile of low friction collapses."""
+    scene = cdopt.scene.pyramid(6, separation=0.0)
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    for mu in (0.1, 0.5):
+        step = cdopt.collision.step(scene, scene.initial, contacts, 1e-3, friction=mu)
+        solution = cdopt.FrictionalCD(step, law).solve("newton")
+        assert solution.certificate.worst <= 1e-10
+        steps = int(solution.provenance["how"].split(" proximal steps, ")[1].split()[0])
+        assert steps <= 120
+
+
 def test_solutions_and_steps_are_saved_sliced_and_warm_started(tmp_path: Path) -> None:
     step = random_friction(3).replace(contact_ids=list("abcdef"))
     solution = cdopt.FrictionalCD(step).solve("newton")

@@ -49,8 +49,9 @@ class BlockPairs(NamedTuple):
     start : (chunks + 1,) first block of each chunk.
     begin, middle, end : (blocks,) the entries of each block.
     second : (entries,) the other block; the number of blocks stands for the fixed world.
-    rows : (entries, 2 size) the row of B on this block and on the other.
-    contact : (entries,) the contact of each entry.
+    rows : (entries, 2 size) the row of B on this block and on the other; the rows of one contact
+        stand together.
+    contact : (entries,) the row of B of each entry.
     """
 
     start: Indices
@@ -65,8 +66,9 @@ class BlockPairs(NamedTuple):
 class PairSystem:
     """S + shift I + Bᵀ D B by conjugate gradients, only its contacts with D > 0 kept.
 
-    Preconditioned with the inverse of each body's diagonal block. ``mass_blocks`` (blocks, size,
-    size) holds S where it is not diagonal, and is empty where it is.
+    D is diagonal, or has blocks (contacts, d, d) between the d rows of a contact, given by their
+    ``factors`` F with D = FᵀF. Preconditioned with the inverse of each body's diagonal block.
+    ``mass_blocks`` (blocks, size, size) holds S where it is not diagonal, and is empty where it is.
     """
 
     def __init__(
@@ -81,20 +83,18 @@ class PairSystem:
         self.statistics, self.gave_up = statistics, False
         count, size = pairs.begin.size, pairs.rows.shape[1] // 2
         self.shape, unit = (0,) * size, np.eye(size)
-        self.active = pairs._replace(
-            begin=np.empty_like(pairs.begin),
-            middle=np.empty_like(pairs.middle),
-            end=np.empty_like(pairs.end),
-            second=np.empty_like(pairs.second),
-            rows=np.empty_like(pairs.rows),
-        )
+        self.active = _room(pairs)
         self._sums = np.empty(pairs.start.size - 1)
         self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
-        self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
+        if D.ndim == 1:
+            self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
+        else:
+            self._call(_mix_chunk, _mix, pairs, D, self.active, self.shape)
         self.diagonal = mass_diagonal.reshape(count, size) + shift
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
         self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
-        self._call(_invert_chunk, _invert, self.active, self.inverse, self.shape)
+        inverted = self.active, self.active.rows, self.inverse, self.shape
+        self._call(_invert_chunk, _invert, *inverted)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
@@ -121,6 +121,60 @@ class PairSystem:
             side_by_side(together, self._sums, *arguments)
 
 
+class UnsymmetricPairSystem:
+    """S + Bᵀ D B by BiCGSTAB, D with blocks between the d rows of a contact, D = FᵀG.
+
+    H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Preconditioned with the inverse of
+    each body's diagonal block; in one thread. ``left`` F and ``right`` G are (contacts, d, d), and
+    the same rows of both are zero.
+    """
+
+    def __init__(
+        self,
+        pairs: BlockPairs,
+        mass_blocks: FloatArray,
+        mass_diagonal: FloatArray,
+        left: FloatArray,
+        right: FloatArray,
+        statistics: IterationStatistics,
+    ) -> None:
+        self.statistics, self.gave_up = statistics, False
+        count, size = pairs.begin.size, pairs.rows.shape[1] // 2
+        self.shape = (0,) * size
+        self.left, self.right = _room(pairs), _room(pairs)
+        self.diagonal, self.blocks = mass_diagonal.reshape(count, size), mass_blocks
+        self.inverse = self.blocks.copy()
+        if not mass_blocks.size:
+            self.inverse = self.diagonal[:, :, None] * np.eye(size)
+        for c in range(pairs.start.size - 1):
+            _mix_chunk(c, pairs, left, self.left, self.shape)
+            _mix_chunk(c, pairs, right, self.right, self.shape)
+        for c in range(pairs.start.size - 1):
+            _invert_chunk(c, self.left, self.right.rows, self.inverse, self.shape)
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
+        """x with its residual reduced by ``tol``."""
+        count, size = self.diagonal.shape
+        x, room = np.zeros((count, size)), np.zeros((7, count + 1, size))
+        room[0, :count] = rhs.reshape(count, size)
+        system = self.left, self.right.rows, self.diagonal, self.blocks, self.inverse
+        spent = _stabilised_gradients(*system, x, room, tol, limit, self.shape)
+        self.statistics.iterations += spent
+        self.gave_up = spent >= limit
+        return x.ravel()
+
+
+def _room(pairs: BlockPairs) -> BlockPairs:
+    """The same layout with room for other entries, at most as many."""
+    return pairs._replace(
+        begin=np.empty_like(pairs.begin),
+        middle=np.empty_like(pairs.middle),
+        end=np.empty_like(pairs.end),
+        second=np.empty_like(pairs.second),
+        rows=np.empty_like(pairs.rows),
+    )
+
+
 # --- building the layout -----------------------------------------------------------------
 
 
@@ -140,9 +194,12 @@ def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | Non
 
 
 def block_pairs(
-    size: int, first: IntArray, second: IntArray, rows: FloatArray, count: int
+    size: int, first: IntArray, second: IntArray, rows: FloatArray, count: int, d: int = 1
 ) -> BlockPairs:
-    """The layout, from blocks ``first`` < ``second`` (``count`` for none) and rows (nc, 2 size)."""
+    """The layout, from the blocks ``first`` < ``second`` (``count`` for none) of each contact.
+
+    ``rows`` (nc d, 2 size) holds the d rows of a contact one after the other.
+    """
     inner = second < count
     degree = np.bincount(first, minlength=count) + np.bincount(second[inner], minlength=count)
     start = _chunk_starts(degree)
@@ -156,10 +213,11 @@ def block_pairs(
     key = 2 * left + np.concatenate([across, across[repeated]])
     order = np.argsort(key, kind="stable")
     contact, swapped, key = contact[order], swapped[order], key[order]
-    entries = rows[contact]
-    entries[swapped] = np.roll(entries[swapped], size, axis=1)
-    edges = np.searchsorted(key, np.arange(2 * count + 1)).astype(np.uint64)
-    other = np.where(swapped, first[contact], second[contact])
+    row = (d * contact[:, None] + np.arange(d)).ravel()
+    entries, turned = rows[row], np.repeat(swapped, d)
+    entries[turned] = np.roll(entries[turned], size, axis=1)
+    edges = d * np.searchsorted(key, np.arange(2 * count + 1)).astype(np.uint64)
+    other = np.repeat(np.where(swapped, first[contact], second[contact]), d)
     return BlockPairs(
         start=start.astype(np.uint64),
         begin=edges[0:-1:2].copy(),
@@ -167,7 +225,7 @@ def block_pairs(
         end=edges[2::2].copy(),
         second=other.astype(np.uint32),
         rows=entries,
-        contact=contact.astype(np.uint32),
+        contact=row.astype(np.uint32),
     )
 
 
@@ -221,20 +279,55 @@ def _scale_chunk(
         end_out[a] = at
 
 
+@compiled()
+def _mix_chunk(
+    c: Any, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
+    """The rows of each contact times its block of ``factors`` (contacts, d, d), without zeros."""
+    start, begin, middle, end, second, rows, contact = pairs
+    _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
+    d = np.uint64(factors.shape[1])
+    at = begin[start[c]]
+    for a in range(start[c], start[c + 1]):
+        begin_out[a] = at
+        for group in range((end[a] - begin[a]) // d):
+            k = begin[a] + group * d
+            if k == middle[a]:
+                middle_out[a] = at
+            i = contact[k] // d
+            for m in range(d):
+                size = 0.0
+                for n in range(d):
+                    size += abs(factors[i, m, n])
+                if size != 0.0:
+                    second_out[at] = second[k]
+                    for j in range(2 * len(shape)):
+                        rows_out[at, j] = 0.0
+                    for n in range(d):
+                        for j in range(2 * len(shape)):
+                            rows_out[at, j] += factors[i, m, n] * rows[k + n, j]
+                    at += np.uint64(1)
+        if middle[a] == end[a]:
+            middle_out[a] = at
+        end_out[a] = at
+
+
 @compiled(fastmath=_MATH)
-def _invert_chunk(c: Any, pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
-    """Add the diagonal blocks of WᵀW to ``out`` (blocks, size, size) and invert each."""
+def _invert_chunk(
+    c: Any, pairs: BlockPairs, right: FloatArray, out: FloatArray, shape: Shape
+) -> None:
+    """Add the diagonal blocks of Wᵀ ``right`` to ``out`` (blocks, size, size) and invert each."""
     start, begin, middle, end, second, rows, _ = pairs
     for a in range(start[c], start[c + 1]):
         for k in range(begin[a], end[a]):
             for i in range(len(shape)):
                 for j in range(len(shape)):
-                    out[a, i, j] += rows[k, i] * rows[k, j]
+                    out[a, i, j] += rows[k, i] * right[k, j]
         for k in range(begin[a], middle[a]):
             b = second[k]
             for i in range(len(shape)):
                 for j in range(len(shape)):
-                    out[b, i, j] += rows[k, len(shape) + i] * rows[k, len(shape) + j]
+                    out[b, i, j] += rows[k, len(shape) + i] * right[k, len(shape) + j]
     for a in range(start[c], start[c + 1]):
         for i in range(len(shape)):  # Gauss–Jordan in place
             pivot = 1.0 / out[a, i, i]
@@ -377,9 +470,19 @@ def _scale(
 
 
 @compiled(parallel=True)
-def _invert(sums: FloatArray, pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
+def _mix(
+    sums: FloatArray, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
     for c in prange(sums.size):
-        _invert_chunk(np.int64(c), pairs, out, shape)
+        _mix_chunk(np.int64(c), pairs, factors, out, shape)
+
+
+@compiled(parallel=True)
+def _invert(
+    sums: FloatArray, pairs: BlockPairs, right: FloatArray, out: FloatArray, shape: Shape
+) -> None:
+    for c in prange(sums.size):
+        _invert_chunk(np.int64(c), pairs, right, out, shape)
 
 
 @part(parallel=True)
@@ -490,4 +593,111 @@ def _conjugate_gradients(
         if not curvature > 0.0:
             return iteration
         alpha = rz / curvature
+    return limit
+
+
+@part(fastmath=_MATH)
+def _multiply_unsymmetric(
+    pairs: BlockPairs,
+    right: FloatArray,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> None:
+    """out = (S + Wᵀ ``right``) p, S by its diagonal or, if there are any, its blocks."""
+    _, begin, middle, end, second, rows, _ = pairs
+    for a in range(begin.size):
+        for i in range(len(shape)):
+            value = diagonal[a, i] * p[a, i]
+            if blocks.size > 0:
+                value = 0.0
+                for j in range(len(shape)):
+                    value += blocks[a, i, j] * p[a, j]
+            out[a, i] = value
+    for a in range(begin.size):
+        for k in range(begin[a], end[a]):
+            b, q = second[k], 0.0
+            for j in range(len(shape)):
+                q += right[k, j] * p[a, j] + right[k, len(shape) + j] * p[b, j]
+            for j in range(len(shape)):
+                out[a, j] += rows[k, j] * q
+            if k < middle[a]:
+                for j in range(len(shape)):
+                    out[b, j] += rows[k, len(shape) + j] * q
+
+
+@part(fastmath=_MATH)
+def _precondition(inverse: FloatArray, r: FloatArray, out: FloatArray, shape: Shape) -> None:
+    """out = P⁻¹ r, block by block."""
+    for a in range(inverse.shape[0]):
+        for i in range(len(shape)):
+            value = 0.0
+            for j in range(len(shape)):
+                value += inverse[a, i, j] * r[a, j]
+            out[a, i] = value
+
+
+@part(fastmath=_MATH)
+def _product(x: FloatArray, y: FloatArray, count: int, shape: Shape) -> float:
+    total = 0.0
+    for a in range(count):
+        for j in range(len(shape)):
+            total += x[a, j] * y[a, j]
+    return total
+
+
+@compiled(fastmath=_MATH)
+def _stabilised_gradients(
+    pairs: BlockPairs,
+    right: FloatArray,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    inverse: FloatArray,
+    x: FloatArray,
+    room: FloatArray,
+    tol: float,
+    limit: int,
+    shape: Shape,
+) -> int:
+    """Solve (S + Wᵀ ``right``) x = room[0] from x = 0; the iterations spent, ``limit`` if in vain.
+
+    ``room`` (7, blocks + 1, size) is zero beyond the right-hand side; its last block stands for
+    the fixed world.
+    """
+    r, fixed, p, image, z, other, t = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    count = x.shape[0]
+    for a in range(count):
+        for j in range(len(shape)):
+            fixed[a, j] = r[a, j]
+    rho, alpha, omega = 1.0, 1.0, 1.0
+    target = tol * tol * _product(r, r, count, shape)
+    for iteration in range(limit):
+        before, rho = rho, _product(fixed, r, count, shape)
+        beta = rho / before * alpha / omega
+        for a in range(count):
+            for j in range(len(shape)):
+                p[a, j] = r[a, j] + beta * (p[a, j] - omega * image[a, j])
+        _precondition(inverse, p, z, shape)
+        _multiply_unsymmetric(pairs, right, diagonal, blocks, z, image, shape)
+        alpha = rho / _product(fixed, image, count, shape)
+        for a in range(count):
+            for j in range(len(shape)):
+                r[a, j] -= alpha * image[a, j]
+                x[a, j] += alpha * z[a, j]
+        if _product(r, r, count, shape) <= target:
+            return iteration + 1
+        _precondition(inverse, r, other, shape)
+        _multiply_unsymmetric(pairs, right, diagonal, blocks, other, t, shape)
+        omega = _product(t, r, count, shape) / _product(t, t, count, shape)
+        for a in range(count):
+            for j in range(len(shape)):
+                r[a, j] -= omega * t[a, j]
+                x[a, j] += omega * other[a, j]
+        square = _product(r, r, count, shape)
+        if square <= target:
+            return iteration + 1
+        if not square < np.inf:
+            return limit
     return limit

@@ -17,6 +17,7 @@ from cdopt.backends.linalg.block_pairs import (
     LARGEST_BLOCK,
     BlockPairs,
     PairSystem,
+    UnsymmetricPairSystem,
     block_order,
     block_pairs,
 )
@@ -169,6 +170,19 @@ class ContactNetwork:
             self.statistics,
         )
 
+    def unsymmetric(self, left: FloatArray, right: FloatArray) -> UnsymmetricPairSystem:
+        """S + Bᵀ H B, H of blocks ``left``ᵀ ``right``, both (contacts, d, d), of d rows a contact.
+
+        Raises
+        ------
+        ValueError : the network has no ``pairs``, or an inertia that ties bodies together.
+        """
+        if self.pairs is None or self.blocks is None:
+            raise ValueError("no pairs of bodies")
+        blocks = np.zeros((0, self.size, self.size)) if self._is_diagonal else self.blocks
+        matrices = blocks, self.mass_diagonal, left, right
+        return UnsymmetricPairSystem(self.pairs, *matrices, self.statistics)
+
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
 
@@ -251,13 +265,15 @@ def network(
     body: IntArray | None,
     mass: sp.csr_array | None = None,
     index: IntArray | None = None,
+    d: int = 1,
 ) -> ContactNetwork:
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
     holds the dofs of one body, joined with those that the mass ties to them; where that makes more
     than six, every dof stands alone. Without ``body`` blocks are found from B and the mass;
-    ``index`` (m,) are then the numbers that the dofs had before others were left out.
+    ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
+    B come in groups of ``d``, one for each contact.
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:
@@ -273,7 +289,7 @@ def network(
     offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     position = np.empty(m, dtype=np.int64)
     position[order] = block[order] * size + np.arange(m) - offset[block[order]]
-    first, second, in_pairs = _ends(B, block, count)
+    first, second, in_pairs = _ends(B.indptr[::d], B.indices, block, count)
     better = block_order(first, second, count) if in_pairs else None
     if better is not None:
         rank = np.empty(count + 1, dtype=np.int64)
@@ -284,7 +300,8 @@ def network(
     pairs = None
     if in_pairs and arranged.nnz and not threads_lost():  # products of pairs run in threads
         first, second = np.minimum(first, second), np.maximum(first, second)
-        pairs = block_pairs(size, first, second, _rows_on(arranged, first, size), count)
+        rows = _rows_on(arranged, np.repeat(first, d), size)
+        pairs = block_pairs(size, first, second, rows, count, d)
     return ContactNetwork(arranged, position, size, _filled(mass, position, count * size), pairs)
 
 
@@ -299,14 +316,19 @@ def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
     return np.asarray(label, dtype=np.int64)
 
 
-def _ends(B: sp.csr_array, block: IntArray, count: int) -> tuple[IntArray, IntArray, bool]:
-    """The least and the greatest block of each row, ``count`` for none, and if these are all."""
-    nc = B.shape[0]
-    counts = np.diff(B.indptr)
+def _ends(
+    pointers: IntArray, columns: IntArray, block: IntArray, count: int
+) -> tuple[IntArray, IntArray, bool]:
+    """The least and the greatest block of each contact, ``count`` for none, and if these are all.
+
+    The entries of contact i are those from ``pointers``[i] to ``pointers``[i + 1].
+    """
+    nc = pointers.size - 1
+    counts = np.diff(pointers)
     filled = counts > 0
-    touched = block[B.indices]
+    touched = block[columns]
     first, second = np.zeros(nc, dtype=np.int64), np.full(nc, count)
-    begin = B.indptr[:-1][filled]
+    begin = pointers[:-1][filled]
     if begin.size:
         first[filled] = np.minimum.reduceat(touched, begin)
         greatest = np.maximum.reduceat(touched, begin)

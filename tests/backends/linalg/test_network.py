@@ -325,3 +325,28 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
     finally:
         numba.set_num_threads(1)
     np.testing.assert_array_equal(*solutions)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_contacts_with_several_rows(size: int) -> None:
+    """Blocks between the rows of a contact, symmetric and not, against dense matrices."""
+    rng = np.random.default_rng(5)
+    B, body = chain(SIZES[size])
+    rows = [B.multiply(rng.standard_normal(B.shape)) for _ in range(2)]
+    B = sp.csr_array(
+        sp.vstack([B, *rows]).tocsr()[np.arange(3 * B.shape[0]).reshape(3, -1).T.ravel()]
+    )
+    mass = inertia("block", body)
+    net = network(B, body, mass, d=3)
+    left = rng.standard_normal((B.shape[0] // 3, 3, 3))
+    left[::2, 1] = 0.0  # sliding contacts have fewer rows
+    left[::5] = 0.0
+    right = left @ (np.eye(3) + 0.3 * np.triu(rng.standard_normal((3, 3)), 1))
+    exact = rng.standard_normal(B.shape[1])
+    symmetric, unsymmetric = net.system(left), net.unsymmetric(left, right)
+    for system, other in ((symmetric, left), (unsymmetric, right)):
+        blocks = sp.block_diag(list(left.transpose(0, 2, 1) @ other))
+        H = mass + B.T @ blocks @ B
+        x = system.solve(net.arranged(H @ exact), 1e-12, 2000)
+        assert not system.gave_up
+        np.testing.assert_allclose(x[net.position], exact, atol=1e-7)
