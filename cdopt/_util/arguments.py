@@ -105,21 +105,27 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         ordered, rest, by_name, others = converters()
-        known = ordered if len(args) <= len(ordered) else chain(ordered, repeat(rest))
-        positional = [
-            value if convert is _anything else _convert(name, convert, value)
-            for (name, convert), value in zip(known, args, strict=False)
-        ]
+        if len(args) > len(ordered):
+            ordered = chain(ordered, repeat(rest))
+        converted: list[Any] | None = None  # a copy of the arguments if one changes
+        for i, ((name, convert), value) in enumerate(zip(ordered, args, strict=False)):
+            if convert is not _anything:
+                new = _convert(name, convert, value)
+                if new is not value:
+                    converted = converted or list(args)
+                    converted[i] = new
+        if converted is not None:
+            args = tuple(converted)
         if not kwargs:
-            return function(*positional)
-        for name in kwargs.keys() - by_name.keys() if others is None else ():
-            names = [known for known in by_name if known not in ("self", "cls")]
-            raise InvalidInput(name, "no such argument", one_of_these(name, names))
-        keywords = {
-            k: _convert(k, by_name.get(k, others or _anything), value)
-            for k, value in kwargs.items()
-        }
-        return function(*positional, **keywords)
+            return function(*args)
+        for name, value in kwargs.items():
+            if name not in by_name and others is None:
+                names = [known for known in by_name if known not in ("self", "cls")]
+                raise InvalidInput(name, "no such argument", one_of_these(name, names))
+            convert = by_name.get(name, others)
+            if convert is not _anything:
+                kwargs[name] = _convert(name, convert, value)
+        return function(*args, **kwargs)
 
     call.__guarded__ = True  # type: ignore[attr-defined]
     return call
