@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.parameters import one_of_these
 
+Instance = TypeVar("Instance")
 Converter = Callable[[Any], Any]  # gives the value in the annotated type, or raises Mismatch
 
 _INT64_END = 2**63
@@ -68,6 +69,14 @@ def guard(room: dict[str, Any]) -> None:
             for base in member.__mro__:
                 if _package(base.__module__) in packages and not _is_protocol(base):
                     _guard_class(base)
+
+
+def trusted(cls: Callable[..., Instance], *args: Any, **kwargs: Any) -> Instance:
+    """An instance from arguments of cdopt's own, which are not checked again."""
+    instance: Any = object.__new__(cls)  # type: ignore[call-overload]
+    init: Any = cls.__init__  # type: ignore[misc]
+    getattr(init, "__wrapped__", init)(instance, *args, **kwargs)
+    return instance  # type: ignore[no-any-return]
 
 
 def _defined_in(module: dict[str, Any]) -> list[str]:

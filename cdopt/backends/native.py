@@ -7,6 +7,7 @@ nothing to compute. Holding the answer to the certificate is the task of ``certi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
@@ -96,17 +98,14 @@ class NativeBackend(ABC):
     @property
     def capability(self) -> Capability:
         """The kinds of problems it takes, and whether a solution can start it."""
-        return Capability(structured=self.kinds, warm_start=self.warm_starts)
+        return _capability(self.kinds, self.warm_starts)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that are not at their defaults, and the accuracy."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        values = [(f, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         return {
-            key: value
-            for key, value in values.items()
-            if value != defaults[key] or key == "accuracy"
+            f.name: value for f, value in values if value != f.default or f.name == "accuracy"
         }
 
     def sharper(self: Self, accuracy: float, spent: int) -> Self | None:
@@ -157,7 +156,8 @@ class NativeBackend(ABC):
         late = not outcome.met and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:
             raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))
-        return RunResult(
+        return trusted(
+            RunResult,
             status="solved" if outcome.met else TIME_LIMIT if late else outcome.status,
             claim="solved" if outcome.met else outcome.claim,
             iterate=outcome.iterate,
@@ -180,6 +180,11 @@ class NativeBackend(ABC):
         self, data: Any, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
         """One run on the plain data."""
+
+
+@functools.cache
+def _capability(kinds: frozenset[str], warm_start: bool) -> Capability:
+    return Capability(structured=kinds, warm_start=warm_start)
 
 
 def _without_forces(data: ProblemData, started: float, status: str, claim: Claim) -> Outcome:

@@ -16,6 +16,7 @@ from functools import singledispatch
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.problem import (
@@ -103,7 +104,7 @@ class NetworkProblem:
         if self.at_rest is not None:
             motion = np.array(self.at_rest)
             motion[self._used] += self.unit * w[self.net.position]
-        return Iterate(motion, f * self.force)
+        return trusted(Iterate, motion, f * self.force)
 
 
 @singledispatch

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdopt._util import checks
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
@@ -296,7 +297,8 @@ class Formulation(ABC):
         iterate = result.iterate
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
             fields.update({"f": iterate.forces, **self._fields(iterate)})
-        return StepSolution(
+        return trusted(
+            StepSolution,
             **fields,
             certificates={} if certificate is None else {"forces": certificate},
             status=result.status,

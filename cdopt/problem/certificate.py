@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt.problem.contact_law import PowerLaw
@@ -226,11 +227,12 @@ def certify(
             raise InvalidInput("motion", f"shape {shape}", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        certificate = Certificate(data.kind, data.residuals(motion, forces), tol)
+        certificate = trusted(Certificate, data.kind, data.residuals(motion, forces), tol)
         if not certificate.ok:
             return certificate
         slater, doubts = data.attainment(motion, forces, certificate.worst)
-        return Certificate(data.kind, (*certificate.residuals, *doubts), tol, slater)
+        residuals = (*certificate.residuals, *doubts)
+        return trusted(Certificate, data.kind, residuals, tol, slater)
 
 
 # --- parts of residuals ----------------------------------------------------------------
@@ -255,23 +257,24 @@ def worst(
     where round-off may hide a wrong answer: then the resolution is computed.
     """
     if error.size == 0:
-        return Residual(name, 0.0, 1.0, unit)
+        return trusted(Residual, name, 0.0, 1.0, unit)
     floor = _NOTHING * round_off
     total = error + scale + floor
     if not np.isfinite(total).all():
         first = int(np.argmin(np.isfinite(total)))
         resolution = np.nan if decides else 0.0
-        return Residual(name, np.nan, float(scale[first]), unit, resolution)
+        return trusted(Residual, name, np.nan, float(scale[first]), unit, resolution)
     acts = scale > floor
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = positive(error - round_off) / scale
-        beyond = np.where(scale > 0.0, error / scale, np.inf)
-    if not acts.all():
+        beyond = error / scale if not acts.all() else ratio
+    if beyond is not ratio:
+        beyond = np.where(scale > 0.0, beyond, np.inf)
         ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
     at, resolution = int(np.argmax(ratio)), 0.0
     if decides:
         resolution = float(np.max(round_off / scale, where=acts, initial=0.0))
-    return Residual(name, float(ratio[at]), float(scale[at]), unit, resolution)
+    return trusted(Residual, name, float(ratio[at]), float(scale[at]), unit, resolution)
 
 
 def tension(f: FloatArray, force: FloatArray) -> Residual:

@@ -16,6 +16,7 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only, symmetric
 from cdopt._util.errors import InvalidInput
+from cdopt.problem.scaling import Entries
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
 _PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
@@ -45,9 +46,10 @@ class MassMatrix:
         if max((rows.shape[1] for rows in self._blocks), default=0) > _LARGEST_BLOCK:
             self._factor = self._sparse_factor()
         else:
+            self._inverse_diagonal = 1.0 / self.diagonal
             self._inverses = [self._invert(rows) for rows in self._blocks]
 
-    @property
+    @cached_property
     def is_diagonal(self) -> bool:
         """Whether M has no entry off its diagonal."""
         return int(self.M.nnz) == self.diagonal.size
@@ -57,8 +59,22 @@ class MassMatrix:
         """Whether M couples more degrees of freedom than a few bodies have; it is factorised."""
         return self._factor is not None
 
+    def times(self, x: FloatArray) -> FloatArray:
+        """M x for a vector x (nv,)."""
+        return self.diagonal * x if self.is_diagonal else np.asarray(self.M @ x)
+
+    def times_size(self, x: FloatArray) -> FloatArray:
+        """|M| |x| for a vector x (nv,)."""
+        return self.diagonal * np.abs(x) if self.is_diagonal else self._entries.times_size(x)
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return Entries(self.M)
+
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for a vector x (nv,)."""
+        if self.is_diagonal:
+            return self._inverse_diagonal * x
         if self._factor is not None:
             return np.asarray(self._factor.solve(x))
         return np.asarray(self.inverse @ x)

@@ -278,7 +278,7 @@ class MatrixStepData(StepData):
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the contact network."""
-        return network_parts(self.B, self.mass.M)
+        return network_parts(self.B, None if self.mass.is_diagonal else self.mass.M)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
@@ -306,7 +306,7 @@ class MatrixStepData(StepData):
     def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
         """½ ‖v⁺ − v*‖²_M (parts,), J; v⁺ None is the motion that f causes."""
         jump = (self.velocity(f) if v_next is None else v_next) - self.step.v_star
-        return self.parts.total(self.parts.dof, 0.5 * jump * Entries(self.mass.M).times(jump))
+        return self.parts.total(self.parts.dof, 0.5 * jump * self.mass.times(jump))
 
     def force_objective(self, f: FloatArray) -> FloatArray:
         """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
@@ -334,8 +334,8 @@ class MatrixStepData(StepData):
         speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
         exchanged = np.maximum(bodies.total((acting / root) ** 2), energy)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
-        imbalance = self.mass.M @ jump - dt * self.load(f)
-        momenta = Entries(self.mass.M).times_size(np.abs(v_next) + np.abs(step.v_star))
+        imbalance = self.mass.times(jump) - dt * self.load(f)
+        momenta = self.mass.times_size(np.abs(v_next) + np.abs(step.v_star))
         error, round_off = (
             np.abs(imbalance) / np.sqrt(mass),
             EPS * (pushed + momenta) / np.sqrt(mass),

@@ -140,7 +140,7 @@ def _label(left: IntArray, right: IntArray, parent: IntArray, label: IntArray) -
 
 def rows_of(A: sp.csr_array) -> IntArray:
     """The row of each stored entry."""
-    return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    return np.arange(A.shape[0]).repeat(A.indptr[1:] - A.indptr[:-1])
 
 
 class Entries:
@@ -203,7 +203,7 @@ def scaled(
     """diag(rows) · A · diag(columns), on the indices of A."""
     values = A.data
     if rows is not None:
-        values = values * np.repeat(rows, np.diff(A.indptr))
+        values = values * rows.repeat(A.indptr[1:] - A.indptr[:-1])
     if columns is not None:
         values = values * columns[A.indices]
     result = copy.copy(A)  # the checks of a constructor take longer than the products
