@@ -71,12 +71,12 @@ def guard(room: dict[str, Any]) -> None:
                     _guard_class(base)
 
 
-def trusted(cls: Callable[..., Instance], *args: Any, **kwargs: Any) -> Instance:
+def trusted(cls: type[Instance], *args: Any, **kwargs: Any) -> Instance:
     """An instance from arguments of cdopt's own, which are not checked again."""
-    instance: Any = object.__new__(cls)  # type: ignore[call-overload]
-    init: Any = cls.__init__  # type: ignore[misc]
+    instance = object.__new__(cls)
+    init: Any = cls.__init__
     getattr(init, "__wrapped__", init)(instance, *args, **kwargs)
-    return instance  # type: ignore[no-any-return]
+    return instance
 
 
 def _defined_in(module: dict[str, Any]) -> list[str]:

@@ -104,9 +104,7 @@ class NativeBackend(ABC):
     def settings(self) -> dict[str, Any]:
         """The settings that are not at their defaults, and the accuracy."""
         values = [(f, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
-        return {
-            f.name: value for f, value in values if value != f.default or f.name == "accuracy"
-        }
+        return {f.name: value for f, value in values if value != f.default or f.name == "accuracy"}
 
     def sharper(self: Self, accuracy: float, spent: int) -> Self | None:
         """The same settings at another accuracy, with the iterations left; None without any."""

@@ -98,11 +98,15 @@ def _solve_dense(
         f[:] = start
     history = np.full(limit + 1, np.inf)
     state = np.array([_SIGMA_START if start is None else _SIGMA_WARM, np.inf, 0.0, 0.0, 0.0])
-    work = [np.empty(n) for n in (nc, nc, m, m, m, m)]
+    gap, rate = np.empty(nc), np.empty(nc)
+    d, inertia, kinetic, downhill = (np.empty(m) for _ in range(4))
     system, size, ended = np.empty((m, m)), limit if deadline == NEVER else 1, _UNDERWAY
-    data = net.dense_B, net.dense_mass, problem.p, problem.mobility
+    B, mass, p, mobility = net.dense_B, net.dense_mass, problem.p, problem.mobility
     for _ in range(0, limit, size):
-        ended = _update_dense(*data, f, w, best_f, best_w, history, state, *work, system, tol, size)
+        ended = _update_dense(
+            *(B, mass, p, mobility, f, w, best_f, best_w, history, state),
+            *(gap, rate, d, inertia, kinetic, downhill, system, tol, size),
+        )
         if ended != _UNDERWAY or deadline.passed:
             break
     if ended == _SINGULAR:

@@ -14,7 +14,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.collision.motion import spins
+from cdopt.dynamics import free_bodies
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, State
 
@@ -87,18 +87,9 @@ class Motion:
 
     @classmethod
     def _of(cls, scene: Scene, t: FloatArray, q: FloatArray, v: FloatArray) -> Motion:
-        free, dim = ~scene.bodies.fixed, scene.dim
-        inertia = scene.bodies.inertia[free]
-        q, v = q[:, free], v[:, free]
-        w = v[:, :, dim:]
-        spin = (inertia[None, :, None] if dim == 2 else inertia[None]) * w
-        if dim == 3:
-            uneven = np.flatnonzero((inertia != inertia[:, :1]).any(axis=1))
-            body = np.tile(np.flatnonzero(free)[uneven], t.size)
-            turn, omega = q[:, uneven, 3:].reshape(-1, 4), w[:, uneven].reshape(-1, 3)
-            if body.size:
-                spin[:, uneven] = spins(scene.bodies, body, turn, omega).reshape(t.size, -1, 3)
-        return cls(t, q[:, :, :dim], v[:, :, :dim], w, scene.bodies.mass[free], spin)
+        bodies = free_bodies.FreeBodies(scene)
+        x, v, w, spin = bodies.motion(q, v)
+        return cls(t, x, v, w, bodies.mass, spin)
 
     @classmethod
     def of_spheres(cls, t: Any, x: Any, v: Any, w: Any, mass: Any, radius: Any) -> Motion:
@@ -120,13 +111,13 @@ History = Trajectory | Motion
 def translational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ m |v|² of the free bodies, J."""
     motion = Motion.of(run)
-    return np.asarray(0.5 * np.einsum("n,fni,fni->f", motion.mass, motion.v, motion.v))
+    return free_bodies.translational(motion.mass, motion.v)
 
 
 def rotational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
-    return np.asarray(0.5 * np.einsum("fni,fni->f", motion.w, motion.spin))
+    return free_bodies.rotational(motion.w, motion.spin)
 
 
 def kinetic_energy(run: History) -> FloatArray:
@@ -144,18 +135,13 @@ def potential_energy(scene: Scene, state: State) -> float:
 def momentum(run: History) -> FloatArray:
     """(frames, dim) Σ m v of the free bodies, N s."""
     motion = Motion.of(run)
-    return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.v))
+    return free_bodies.momentum(motion.mass, motion.v)
 
 
 def angular_momentum(run: History) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w of the free bodies about the origin, N m s."""
     motion = Motion.of(run)
-    push = motion.mass[:, None] * motion.v
-    if motion.x.shape[2] == 2:
-        turning = motion.x[:, :, :1] * push[:, :, 1:] - motion.x[:, :, 1:] * push[:, :, :1]
-    else:
-        turning = np.cross(motion.x, push)
-    return np.asarray((turning + motion.spin).sum(axis=1))
+    return free_bodies.angular_momentum(motion.mass, motion.x, motion.v, motion.spin)
 
 
 def total_energy(run: Trajectory) -> FloatArray:

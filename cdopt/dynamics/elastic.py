@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cdopt._util import checks
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed
@@ -427,7 +428,8 @@ def _taken(
     """A StepTaken; ``energy`` is (2,) dissipated and work since the start of the run, J."""
     names = () if energy is None else ("dissipated", "work")
     amounts = dict(zip(names, () if energy is None else energy.tolist(), strict=True))
-    return StepTaken(
+    return trusted(
+        StepTaken,
         state=state,
         forces={"f": contacts.forces},
         stages={} if stage is None else {"step": stage},

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from cdopt._util.arguments import trusted
 from cdopt._util.compiled import clock
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, VerletList, detect, safe_margins
-from cdopt.dynamics import analysis
+from cdopt.dynamics.free_bodies import FreeBodies
 from cdopt.dynamics.method import Integrator, Method, StepContext, StepTaken
 from cdopt.dynamics.records import Checkpoint, ContactState, Frame, Header, MemoryStore
 from cdopt.dynamics.trajectory import Trajectory
@@ -77,6 +78,7 @@ class Simulation:
         columns = _columns(run.scene, method)
         self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
         self._neighbours = VerletList(run.scene)
+        self._bodies = FreeBodies(run.scene)
         self._output = 0.0  # seconds that recording the last row took
 
     def in_memory(self) -> Trajectory:
@@ -165,7 +167,7 @@ class Simulation:
         contacts, seconds = self._detect(state)
         for k in range(start.step + 1, self.steps + 1):
             taken = self._take(method, k, state, contacts)
-            state = State(k * self.run.dt, taken.state.q, taken.state.v)
+            state = taken.state.at(k * self.run.dt)
             after, seconds = self._detect(state)
             row = self._row(k, state, after, taken, contacts.nc, seconds)
             recorded = k % self.every == 0 or k == self.steps
@@ -183,7 +185,7 @@ class Simulation:
             stop = min((k // self.every + 1) * self.every, self.steps)
             taken = method.integrate(self.run, state, stop - k)
             k += taken.steps
-            state = State(k * self.run.dt, taken.state.q, taken.state.v)
+            state = taken.state.at(k * self.run.dt)
             if taken.steps:
                 contacts = _contacts(taken)
                 frame = _frame(k, state, contacts, taken.forces)
@@ -201,7 +203,7 @@ class Simulation:
         with _uninterrupted():
             started = clock()
             self._store.add(row, frame)
-            self._last = Checkpoint(k, state, dict(self.run.memory))
+            self._last = trusted(Checkpoint, k, state, dict(self.run.memory))
             self._store.commit(self._last)
             self._output = clock() - started
 
@@ -275,14 +277,10 @@ class Simulation:
         ``after`` are the contacts at the end of the step, ``nc`` counts those at its start. A
         step that left nothing has None for ``taken``, and so has the initial state.
         """
-        scene, motion = self.run.scene, analysis.Motion.of_state(self.run.scene, state)
         ok = taken.ok if taken is not None else k == 0
         depth = np.nan if after is None else max(0.0, -float(after.phi.min(initial=0.0)))
         row = [float(k), k * self.run.dt, float(ok), float(nc)]
-        row += analysis.kinetic_energy(motion).tolist()
-        row.append(analysis.potential_energy(scene, state))
-        row += analysis.momentum(motion)[0].tolist()
-        row += analysis.angular_momentum(motion)[0].tolist()
+        row += self._bodies.totals(state)
         row.append(depth)
         for name in self.method.stages:
             row += _stage_numbers(k, name, taken)
@@ -325,7 +323,8 @@ def _contacts(taken: StepTaken) -> ContactState:
 
 
 def _frame(k: int, state: State, contacts: Contacts | ContactState, forces: Any) -> Frame:
-    return Frame(
+    return trusted(
+        Frame,
         step=k,
         state=state,
         contact_ids=contacts.contact_ids,

@@ -44,15 +44,21 @@ class State(Frozen):
         if v.shape[0] != q.shape[0]:
             raise InvalidInput("v", f"{v.shape[0]} rows", f"{q.shape[0]} rows, as in q")
         if dim == 3:
-            length = np.linalg.norm(q[:, 3:], axis=1)
-            bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
-            if bad.size:
+            length = np.sqrt((q[:, 3:] ** 2).sum(axis=1))
+            if np.abs(length - 1.0).max(initial=0.0) > UNIT_TOL:
+                bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
                 found = f"a quaternion of length {length[bad[0]]:.9g} in row {int(bad[0])}"
                 raise InvalidInput("q", found, "unit quaternions")
         self.__setstate__({"t": checks.scalar("t", t), "q": q, "v": v})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a State is frozen: make a new one")
+
+    def at(self, t: float) -> State:
+        """The same positions and velocities at another time t, s; the arrays are shared."""
+        state = State.__new__(State)
+        state.__dict__.update(self.__dict__, t=t)
+        return state
 
     @property
     def dim(self) -> int:
@@ -179,7 +185,7 @@ def _table(name: str, value: object, widths: tuple[int, ...]) -> FloatArray:
     if array.ndim != 2 or array.shape[1] not in widths:
         raise InvalidInput(name, checks.describe(array), f"numbers of shape {allowed}")
     result = np.array(array, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(result).all(axis=1))
-    if bad.size:
+    if not np.isfinite(result).all():
+        bad = np.flatnonzero(~np.isfinite(result).all(axis=1))
         raise InvalidInput(name, f"a number that is not finite in row {int(bad[0])}", "finite")
     return result

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
@@ -79,6 +80,11 @@ class SphereStepper:
         self._least = float(self.system.radius[self.system.radius > 0.0].min())
         self.skin = _SKIN * self._least
         self._neighbors: NeighborList | None = None
+        self._current: tuple[FloatArray, FloatArray, SphereMotion] | None = None
+        self._still = np.zeros((scene.nb, 6))
+        none, vectors = np.zeros(0), np.zeros((0, scene.dim))
+        ids = np.zeros(0, dtype=np.int64)
+        self._no_contacts = ContactState(ids, none, vectors, vectors, none, 0.0)
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
@@ -133,15 +139,15 @@ class SphereStepper:
 
     def contacts(self, state: State) -> ContactState:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
-        m = motion_of(state)
-        still = np.zeros_like(m.v)
-        neighbors = self._neighbors
+        m, still, neighbors = self._motion_of(state), self._still, self._neighbors
         if neighbors is None or integrate.outdated(neighbors, m.x, still):
             neighbors = self._list(m, self.skin)
         arrays = self._arrays(m, neighbors, Scheme(1.0))
         active, power = arrays.active, self.system.power
         arrays.work.damped[:] = False
         count = find_active(arrays, still, 0.0)
+        if count == 0:
+            return self._no_contacts
         c, n = active.pair[:count], active.n[:count]
         overlap, force = active.overlap[:count], active.force[:count]
         i, j = neighbors.i[c], neighbors.j[c]
@@ -151,7 +157,8 @@ class SphereStepper:
         normals = np.where(swap[:, None], n, -n) + 0.0
         share = np.where(neighbors.bonded[c], 0.5, 1.0 / power)
         order = np.argsort(ids)
-        return ContactState(
+        return trusted(
+            ContactState,
             contact_ids=ids[order],
             phi=-overlap[order],
             normals=normals[order][:, : self.scene.dim],
@@ -162,7 +169,8 @@ class SphereStepper:
 
     def _integrate(self, state: State, steps: int, scheme: Scheme, loop: Loop) -> Integration:
         """Call a compiled loop until its steps are done, with a new neighbour list as needed."""
-        m = motion_of(state)
+        m = self._motion_of(state)
+        self._current = None
         done, skin, outcome = 0, self.skin, DONE
         neighbors = self._neighbors or self._list(m, skin)
         while done < steps:
@@ -178,7 +186,16 @@ class SphereStepper:
                     outcome = TOO_FAST
                     break
             neighbors = self._list(m, skin)
-        return Integration(state_of(m, state.t + done * scheme.h, self.scene.dim), done, outcome)
+        ended = state_of(m, state.t + done * scheme.h, self.scene.dim)
+        self._current = ended.q, ended.v, m
+        return Integration(ended, done, outcome)
+
+    def _motion_of(self, state: State) -> SphereMotion:
+        """Arrays of a state: those of the last integration, if it ended there."""
+        current = self._current
+        if current is not None and current[0] is state.q and current[1] is state.v:
+            return current[2]
+        return motion_of(state)
 
     def _arrays(self, m: SphereMotion, neighbors: NeighborList, scheme: Scheme) -> SphereArrays:
         """The arguments of a loop; ``neighbors`` is the list made last."""

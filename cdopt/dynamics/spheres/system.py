@@ -233,11 +233,11 @@ def motion_of(state: State) -> SphereMotion:
     v = np.zeros((nb, 6))
     v[:, :dim] = state.velocity
     v[:, 3:] = _in_space(state.angular_velocity, dim)
-    upright = np.tile([1.0, 0.0, 0.0, 0.0], (nb, 1))
+    turned = np.tile([1.0, 0.0, 0.0, 0.0], (nb, 1)) if dim == 2 else np.array(state.orientation)
     return SphereMotion(
         x=x,
         v=v,
-        quaternion=upright if dim == 2 else np.array(state.orientation),
+        quaternion=turned,
         angle=np.array(state.orientation) if dim == 2 else np.zeros(nb),
     )
 
