@@ -57,7 +57,7 @@ class State(Frozen):
     def at(self, t: float) -> State:
         """The same positions and velocities at another time t, s; the arrays are shared."""
         state = State.__new__(State)
-        state.__dict__.update(self.__dict__, t=t)
+        state.__dict__.update(self.__dict__, t=checks.scalar("t", t))
         return state
 
     @property

@@ -81,6 +81,16 @@ def _systems(size: int) -> None:
         if net.elimination.cheap(np.inf):  # by operations if METIS is installed
             operations(*structure(graph), np.inf)
         UpperPattern(B, net.mass).filled(np.ones(bodies), 0.0)  # of PARDISO, where it is installed
+    step = cdopt.ContactStep(
+        M=net.mass,
+        B=B,
+        phi=np.zeros(bodies),
+        v=np.zeros(m),
+        F_ext=-np.ones(m),
+        dt=1e-3,
+        dof_body=np.repeat(np.arange(bodies), size),
+    )
+    cdopt.ClassicCD(step).solve("augmented-lagrangian", max_outer=1, check=False)
 
 
 def _steps() -> None:
