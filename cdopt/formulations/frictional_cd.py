@@ -46,7 +46,7 @@ from cdopt.problem import (
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.scaling import ScaledDelassus, scaled
 from cdopt.problem.slater import Slater
-from cdopt.problem.solution import Iterate
+from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import row_ids
 
 FORMS = ("force", "velocity")
@@ -158,6 +158,27 @@ class FrictionalCD(Formulation):
         Slater number 0: forces are unbounded, or there are none
         """
         return self.data.slater()
+
+    def errors_elsewhere(self, solution: StepSolution) -> dict[str, float]:
+        """Errors of a solution as Siconos, Inria's report RR-9118 and FCLib define them.
+
+        They stand here for comparison with other programs' results. They add m/s to N s, so that
+        they depend on the units; the certificate does not.
+
+        Returns
+        -------
+        By name, "siconos", "rr-9118" and "fclib": the natural map at ρ = 1, over scales which
+        docs/residuals.md defines.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces, or forces on other contacts.
+        """
+        if not isinstance(solution, StepSolution) or solution.iterate is None:
+            raise InvalidInput("solution", checks.describe(solution), "a solution with an iterate")
+        iterate = solution.iterate
+        forces = checks.answer("solution", iterate.forces, self.data.nc)
+        return self.data.errors_elsewhere(iterate.motion if self.data.nv else None, forces)
 
     def _run(
         self,

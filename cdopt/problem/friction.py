@@ -67,7 +67,7 @@ class Friction:
             if self.B_t is not None:
                 raise InvalidInput("B_t", "tangential rows", "None beside N, which holds them")
             B_t, d = None, (rows or 0) // max(nc, 1)
-            if nc and (rows != nc * d or d not in (2, 3)):
+            if rows and (rows != nc * d or d not in (2, 3)):
                 raise InvalidInput("N", f"{rows} rows for {nc} contacts", "2 or 3 rows a contact")
         else:
             if self.B_t is None:

@@ -81,7 +81,17 @@ class FrictionalData(StepData):
         opening = rates[:, 0]
         if self.law == "associated":
             opening = 2.0 * opening - cone.shifted(rates, self.friction.mu)[:, 0]
+            round_off = EPS * self.normal_size(rows)[:: self.d]
+            opening = np.where(np.abs(opening) <= round_off, 0.0, opening)
         return np.repeat(opening, self.d)
+
+    def normal_size(self, rows: FloatArray) -> FloatArray:
+        """(nc,) m/s, sizes of the terms of ``normal``: |g_n|, of the associated law + μ‖g_T‖."""
+        rates = np.abs(self.table(rows))
+        size = rates[:, 0]
+        if self.law == "associated":
+            size = cone.shifted(rates, self.friction.mu)[:, 0]
+        return np.repeat(size, self.d)
 
     def shift(self, rates: FloatArray) -> FloatArray:
         """(contacts,) m/s: what the law adds to the normal rates; ``rates`` is (contacts, d)."""
@@ -130,6 +140,25 @@ class FrictionalData(StepData):
             *exchange.momentum,
             self.duality_gap(exchange, work, size, np.zeros(self.nc)),
         )
+
+    def errors_elsewhere(self, motion: FloatArray | None, f: FloatArray) -> dict[str, float]:
+        """Errors that other programs report, of an answer v⁺ (nv,) and f (nc,).
+
+        All are ‖r − P_K(r − g̃)‖ with the impulses r = Δt f, over a scale, with u = g and q = p:
+
+        - ``siconos`` : max(‖q‖, ‖r‖, ‖u‖)
+        - ``rr-9118`` : ‖q‖ (V. Acary, M. Brémond, O. Huber, Inria RR-9118, 2017)
+        - ``fclib``   : 1 + √‖q‖, as FCLib's MERIT_1 is written
+
+        They add m/s to N s, and depend on the units.
+        """
+        rates, mu = self.table(self.gap(motion, f)), self.friction.mu
+        impulses, q = self.dt * self.table(f), float(np.linalg.norm(self.step.p_vec))
+        error = impulses - cone.project(impulses - self.shifted(rates), mu)
+        size = float(np.linalg.norm(error))
+        largest = max(q, float(np.linalg.norm(impulses)), float(np.linalg.norm(rates)))
+        scales = {"siconos": largest, "rr-9118": q, "fclib": 1.0 + np.sqrt(q)}
+        return {name: size / scale if size else 0.0 for name, scale in scales.items()}
 
     # --- existence -----------------------------------------------------------------------
 
@@ -240,6 +269,12 @@ class FrictionalStepData(FrictionalData, RigidStepData):
         """The bodies of each row, with the mobility of its contact in all directions."""
         reach = _reach(self.B, self.d, repeat=True)
         return self.bodies.at_contacts(reach, self.mass.diagonal)
+
+    @cached_property
+    def _free_terms(self) -> FloatArray:
+        """(nc,) m/s, of each row's contact: size of the terms of ``normal`` in free motion."""
+        terms = np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
+        return self.normal_size(terms)
 
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
         """(parts,) J: of the changes of speed that contacts and loads make."""

@@ -122,6 +122,10 @@ class StepData(ProblemData):
         """(nc,) of values of the ``rows`` (nc,), that of each one's normal row: here itself."""
         return rows
 
+    def normal_size(self, rows: FloatArray) -> FloatArray:
+        """(nc,) of values of the ``rows`` (nc,), the sizes of the terms of ``normal``."""
+        return np.abs(rows)
+
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """The optimality conditions (20)–(22) of Olsen & Kamrin (2018): f ≥ 0, g ≥ 0, fᵀg = 0.
 
@@ -364,7 +368,7 @@ class MatrixStepData(StepData):
         """
         idle = self.idle_parts[self.parts.contact]
         most = np.where(idle, np.maximum(self.speed, _RESOLVED * gap_round_off), self.speed)
-        closing = np.maximum(-self.normal(self.step.p_vec), 0.0)
+        closing = np.where(self._closing, -self.normal(self.step.p_vec), 0.0)
         background = np.where(idle, 1.0, BACKGROUND) * most
         energy = self.contact_bodies.least_energies(
             energy, self.idle_bodies, closing, _NEIGHBOUR, background
@@ -399,8 +403,9 @@ class MatrixStepData(StepData):
     # --- scales ------------------------------------------------------------------------
 
     def _closing_speeds(self) -> FloatArray:
-        p, bias, parts = self.normal(self.step.p_vec), self.normal(self.step.bias), self.parts
-        each = (-p, np.abs(p), np.abs(p - bias), self._free_terms)
+        p, bias, parts, size_of = self.step.p_vec, self.step.bias, self.parts, self.normal_size
+        closes = np.where(self._closing, -self.normal(p), 0.0)  # by more than round-off
+        each = (closes, size_of(p), size_of(p - bias), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
         opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
         speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)
@@ -538,9 +543,9 @@ class DelassusStepData(StepData):
         return self.parts.largest(self.parts.contact, closing) == 0.0
 
     def _closing_speeds(self) -> FloatArray:
-        p, parts = self.normal(self.step.p_vec), self.parts
-        closing = parts.largest(parts.contact, -p)
-        largest = parts.largest(parts.contact, np.abs(p))
+        p, parts = self.step.p_vec, self.parts
+        closing = parts.largest(parts.contact, -self.normal(p))
+        largest = parts.largest(parts.contact, self.normal_size(p))
         return np.where(closing > _NEGLIGIBLE * largest, closing, largest)
 
     def _diagonal(self) -> FloatArray:

@@ -200,6 +200,80 @@ def test_infeasible_wedge_has_a_proof() -> None:
     assert cdopt.FrictionalCD(open_wedge, "associated").solve("newton").ok
 
 
+def painleve() -> tuple[cdopt.FrictionalCD, dict[str, np.ndarray]]:
+    """A rod at 30° whose tip slides on a rough floor, and the three answers of Coulomb's law."""
+    c, s, mu = np.cos(np.radians(30.0)), np.sin(np.radians(30.0)), 3.0
+    N = np.array([[1.0 + 3.0 * c * c, -3.0 * s * c], [-3.0 * s * c, 1.0 + 3.0 * s * s]])
+    p = np.array([0.1, -10.0])
+    slides = np.array([1.0, mu])
+    answers = {
+        "flight": np.zeros(2), "slide": -p[0] / (N[0] @ slides) * slides,
+        "stick": -np.linalg.solve(N, p),
+    }  # fmt: skip
+    return cdopt.FrictionalCD(cdopt.DelassusStep(N, p, friction=cdopt.Friction([mu]))), answers
+
+
+@pytest.mark.parametrize("name", ["flight", "slide", "stick"])
+def test_each_answer_of_painleves_rod_is_reached_from_its_start(name: str) -> None:
+    cd, answers = painleve()
+    exact = answers[name]
+    assert cdopt.certify(cd.data, None, exact, 1e-12).ok
+    start = cdopt.problem.WarmStart(1.01 * exact + 1e-5)
+    solution = cd.solve("newton", warm_start=start)
+    assert solution.ok
+    assert np.allclose(solution.iterate.forces, exact, rtol=1e-9, atol=1e-12)
+    sweeps = cd.solve("nsgs", warm_start=start).iterate.forces
+    reached = "stick" if name == "slide" else name  # sliding answers repel Gauss–Seidel
+    assert np.allclose(sweeps, answers[reached], rtol=1e-6, atol=1e-9)
+    assert "need not be unique" in solution.provenance["uniqueness"]
+
+
+def test_errors_of_other_programs_are_those_that_they_define() -> None:
+    data = np.load(DATA)
+    W, q, mu = (data[f"FC3D_Example1|{key}"] for key in ("W", "q", "mu"))
+    cd = cdopt.FrictionalCD(cdopt.DelassusStep(W, q, friction=cdopt.Friction(mu)))
+    stored = np.array(
+        [
+            0.9999999999921354,
+            -0.0316227766014351,
+            -0.09486832980430529,
+            0.9999999999921354,
+            -0.0316227766014351,
+            -0.09486832980430529,
+            0.9999999999921354,
+            -0.0316227766014351,
+            -0.09486832980430529,
+        ]
+    )  # with Siconos's error 2.359e-12
+    data = cd.data
+    assert data.errors_elsewhere(None, stored)["siconos"] == pytest.approx(2.359e-12, rel=0.05)
+    wrong = 1.1 * stored + 0.01 * np.arange(stored.size)
+    u, total = W @ wrong + q, 0.0
+    for i in range(mu.size):  # the projection once more, from its definition
+        at = slice(3 * i, 3 * i + 3)
+        y = wrong[at] - u[at]
+        y[0] -= mu[i] * np.hypot(*u[at][1:])
+        size = np.hypot(y[1], y[2])
+        if mu[i] * size <= -y[0]:
+            nearest = np.zeros(3)
+        elif size <= mu[i] * y[0]:
+            nearest = y
+        else:
+            normal = (y[0] + mu[i] * size) / (1.0 + mu[i] ** 2)
+            nearest = np.append(normal, mu[i] * normal * y[1:] / size)
+        total += np.sum((wrong[at] - nearest) ** 2)
+    errors, size = data.errors_elsewhere(None, wrong), np.linalg.norm(q)
+    assert errors["siconos"] == pytest.approx(
+        np.sqrt(total) / max(size, np.linalg.norm(wrong), np.linalg.norm(u)), rel=1e-12
+    )
+    assert errors["rr-9118"] == pytest.approx(np.sqrt(total) / size, rel=1e-12)
+    assert errors["fclib"] == pytest.approx(np.sqrt(total) / (1.0 + np.sqrt(size)), rel=1e-12)
+    solution = cd.solve()
+    assert cd.errors_elsewhere(solution)["siconos"] <= 1e-9
+    with pytest.raises(cdopt.InvalidInput, match="solution"):
+        cd.errors_elsewhere(None)
+
+
 def test_a_scene_with_friction_sticks_where_it_slid_without() -> None:
     scene = cdopt.scene.pyramid(3, separation=0.0)
     contacts = cdopt.collision.detect(scene, scene.initial)
@@ -284,6 +358,8 @@ def test_what_friction_does_not_take_is_refused() -> None:
         cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction(0.5))
     with pytest.raises(cdopt.InvalidInput, match="rows"):
         cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction([0.5]))
+    with pytest.raises(cdopt.InvalidInput, match="4 rows for 0 contacts"):
+        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction([]))
     rows = cdopt.DelassusStep(np.eye(4), -np.ones(4), friction=cdopt.Friction([0.5, 0.5]))
     with pytest.raises(cdopt.Unsupported, match="velocity"):
         cdopt.FrictionalCD(rows, form="velocity")

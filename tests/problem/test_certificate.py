@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from campaigns import wrong_answers
+from campaigns import frictional_answers, wrong_answers
 from conftest import DT, WEIGHT, beam, random_step
 
 import cdopt
@@ -193,3 +193,12 @@ def test_no_wrong_answer_is_certified_and_no_exact_one_refused(count: int) -> No
         "false ok": 0,
         "exact refused": 0,
     }
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_with_friction_no_wrong_answer_is_certified_in_any_units(count: int) -> None:
+    table = frictional_answers.run(count, seed=3)
+    assert table["wrong"] > 0.3 * count
+    assert {name: table[name] for name in frictional_answers.FORBIDDEN} == dict.fromkeys(
+        frictional_answers.FORBIDDEN, 0
+    )

@@ -68,3 +68,9 @@ def test_the_natural_map_vanishes_at_solutions_and_only_there() -> None:
     assert np.allclose(cone.natural_map(slide, cone.shifted(rate, mu), mu, w), 0.0, atol=1e-15)
     assert np.abs(cone.natural_map(-slide, cone.shifted(rate, mu), mu, w)).max() > 0.1
     assert np.abs(cone.natural_map(stick, cone.shifted(rate, mu), mu, w)).max() > 0.1
+
+
+def test_without_friction_a_pull_along_the_normal_is_no_force() -> None:
+    pulls = np.array([[-2.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 1.0, 0.0]])
+    assert cone.project(pulls, np.zeros(3)).tolist() == [[0, 0, 0], [2, 0, 0], [2, 0, 0]]
+    assert not cone.projection_derivative(pulls[:1], np.zeros(1)).any()
