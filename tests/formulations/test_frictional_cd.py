@@ -229,9 +229,9 @@ def test_each_answer_of_painleves_rod_is_reached_from_its_start(name: str) -> No
 
 
 def test_errors_of_other_programs_are_those_that_they_define() -> None:
-    data = np.load(DATA)
-    W, q, mu = (data[f"FC3D_Example1|{key}"] for key in ("W", "q", "mu"))
-    cd = cdopt.FrictionalCD(cdopt.DelassusStep(W, q, friction=cdopt.Friction(mu)))
+    step = cdopt.bank.load("siconos-fc3d-example1").step
+    cd = cdopt.FrictionalCD(step)
+    W, q, mu = cd.data.step.N, cd.data.step.p_vec, step.friction.mu
     stored = np.array(
         [
             0.9999999999921354,
