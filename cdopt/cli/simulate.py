@@ -11,7 +11,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line
 from cdopt.cli import output, show
-from cdopt.cli.options import Force, Json, Quiet, SceneName
+from cdopt.cli.options import Force, Frictionless, Json, Quiet, SceneName
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
@@ -63,6 +63,7 @@ def simulate(
             "refuse; default what the scene says.",
         ),
     ] = None,
+    frictionless: Frictionless = False,
     as_json: Json = False,
     quiet: Quiet = False,
     force: Force = False,
@@ -81,6 +82,7 @@ def simulate(
             try:
                 run = cdopt.simulate(
                     opened, dt, duration, method, out=out, resume=resume, every=every,
+                    frictionless=frictionless,
                     progress=output.progress(quiet, "step", output.PAUSE), **options,
                 )  # fmt: skip
             except cdopt.dynamics.Interrupted as stop:
@@ -98,6 +100,7 @@ def simulate(
             command += ["--method", method, "--every", str(every)]
             for name, value in {**options, **({"overlaps": overlaps} if overlaps else {})}.items():
                 command += [f"--{name.replace('_', '-')}", value]
+            command += ["--frictionless"] if frictionless else []
             again = shlex.join([*command, "--out", out, "--resume"])
             if interrupted:
                 t = run.diagnostics["time"][-1]

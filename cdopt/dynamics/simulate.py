@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdopt._util import checks
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
@@ -44,6 +44,7 @@ def simulate(
     every: int = 1,
     on_failure: str = "stop",
     overlaps: str | None = None,
+    frictionless: bool = False,
     progress: bool | ProgressCallback = False,
     **options: Any,
 ) -> Trajectory:
@@ -72,6 +73,8 @@ def simulate(
     overlaps : what is done with bodies that overlap at the start, as in ``Scene``: "touching",
         "resolve" or "refuse"; None takes the scene's own. Overlaps that count as touching are
         logged as a warning, with their number and the deepest.
+    frictionless : leave out the friction that the scene states. Simulations have none yet; a scene
+        with friction is refused otherwise.
     progress : True for a bar, or a function of (done, total, text).
     options : settings of a method given by name, as its class documents. Both methods of contact
         dynamics have
@@ -109,6 +112,9 @@ def simulate(
         raise InvalidInput("scene", checks.describe(scene), expected)
     elif overlaps is not None:
         scene = scene.with_overlaps(overlaps)
+    if scene.has_friction and not frictionless:
+        reason = "the scene states friction, which simulations do not have yet"
+        raise Unsupported("simulate", reason, ("simulations with frictionless=True",))
     if out is not None and not isinstance(out, str | Path):
         raise InvalidInput("out", checks.describe(out), "the path of a file")
     step = checks.scalar("dt", dt, above=0.0)

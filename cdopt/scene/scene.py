@@ -266,6 +266,12 @@ class Scene(Frozen):
         known = [self.restitution if e is None else e for e in stated]
         return read_only(np.array([*known, self.restitution])[self.bodies.material])
 
+    @property
+    def has_friction(self) -> bool:
+        """Whether it states a coefficient of friction above zero, for whatever contact."""
+        stated = [self.friction, *(one.friction for one in (*self.materials, *self.pairs))]
+        return any(mu is not None and mu > 0.0 for mu in stated)
+
     @cached_property
     def _pair_friction(self) -> dict[tuple[int, int], float]:
         """μ of the stated pairs, by the numbers of their materials, the smaller first."""
