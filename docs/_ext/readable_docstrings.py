@@ -18,7 +18,8 @@ from sphinx.domains.python import PyObject
 from sphinx.ext.napoleon import Config, NumpyDocstring
 
 ROOMS = [
-    "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators", "cdopt.bank.quantities",
+    "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators",
+    "cdopt.bank.frictional", "cdopt.bank.quantities",
     "cdopt.collision", "cdopt.problem.contact_law", "cdopt.problem", "cdopt.dynamics",
     "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
     "cdopt.dynamics.spheres",
