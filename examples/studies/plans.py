@@ -12,7 +12,7 @@ from cdopt.backends.modelled import DIRECT
 from cdopt.interop import siconos
 from cdopt.study import Plan
 
-PLANS = ("standard", "sizes", "bank")
+PLANS = ("standard", "sizes", "friction", "bank")
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 SHORT, LONG = 20.0, 60.0  # s for one solve
 SICONOS = ("siconos-lemke", "siconos-pgs", "siconos-newtonmin")
@@ -24,6 +24,14 @@ STEPS = (  # of most families one, and those that solvers often fail on
     "family:nearly-parallel:16", "family:heavy-on-light:32", "family:mass-ratio:8",
 )  # fmt: skip
 FOR_PEERS = ("beam-uniform", "pyramid-hooke:n=5", "pyramid-falling", "family:stacks:8")
+FRICTION = (  # scenes, and problems of Siconos and FCLib from simple to hard
+    "incline", "launched-box", "wedge", "ladder", "rough-wall", "rough-arch", "rough-pile",
+    "fclib-boxes-friction", "fclib-periodic-box-friction", "siconos-capsules-i100-889",
+    "siconos-boxesstack1-i100000-32", "siconos-confeti-ex13-4contact-fc3d-sbm",
+    "siconos-oneobject-i1028-138", "siconos-rover1039", "siconos-nespheres-30-1",
+    "siconos-frictioncontactproblem00031",
+)  # fmt: skip
+CONES = ("newton", "nsgs", "admm", "clarabel", "scs", "qoco", "moreau", "ecos")  # take friction
 TRUSSES = (
     "table", "pyramid-species:n=5", "pyramid-hertz:n=5", "family:stiffness-ratio:8",
 )  # fmt: skip
@@ -46,7 +54,9 @@ def plans(name: str, folder: str | Path) -> tuple[Plan, ...]:
     """
     if name not in PLANS:
         raise cdopt.InvalidInput("study", repr(name), "one of " + ", ".join(PLANS))
-    return sizes(Path(folder)) if name == "sizes" else standard() if name == "standard" else bank()
+    if name == "sizes":
+        return sizes(Path(folder))
+    return {"standard": standard, "friction": friction, "bank": bank}[name]()
 
 
 def standard() -> tuple[Plan, ...]:
@@ -84,6 +94,13 @@ def sizes(folder: Path) -> tuple[Plan, ...]:
             Plan([rest], elastic, ("truss-complementary",), **given),
         ]
     return tuple(parts)
+
+
+def friction() -> tuple[Plan, ...]:
+    """Steps with friction by every solver that takes cones, both laws; the bank has the rest."""
+    every = [name for name in CONES if name in available()]
+    laws = ("coulomb", "associated")
+    return (Plan(FRICTION, every, laws, TOLERANCES[1:], repeats=1, time_limit=SHORT),)
 
 
 def fall(folder: Path, layers: int) -> str:

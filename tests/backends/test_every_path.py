@@ -7,6 +7,7 @@ import functools
 import numba
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cdopt
 from cdopt.backends import threads
@@ -89,7 +90,9 @@ def check_told(path: str, solution: cdopt.StepSolution) -> None:
         assert "factorisations" not in how
 
 
-def test_rows_are_those_of_contacts_whose_bodies_are_unknown() -> None:
+def test_rows_are_pairs_of_blocks_where_each_touches_two_at_most() -> None:
     step = cdopt.bank.load("pyramid-hooke", n=10).step
-    assert network(step.B, None).pairs is None
     assert network(step.B, step.dof_body).pairs is not None
+    assert network(step.B, None).pairs is not None  # found from B
+    ring = sp.csr_array(sp.random_array((400, 200), density=0.05, rng=np.random.default_rng(0)))
+    assert network(ring, None).pairs is None  # rows of ten dofs each

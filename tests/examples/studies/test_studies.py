@@ -24,6 +24,9 @@ def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
         assert len({run.problem.label for run in runs}) >= 15
         assert {run.tolerance for run in runs} == {1e-3, 1e-6, 1e-9}
         assert any("siconos" in run.backend for run in runs)  # also where it is not installed
+    if name == "friction":
+        assert {run.formulation for run in runs} == {"coulomb", "associated"}
+        assert all(run.problem.load().step.friction is not None for run in runs[::28])
 
 
 def test_the_problems_of_the_sizes_have_these_sizes(tmp_path: Path, monkeypatch) -> None:
