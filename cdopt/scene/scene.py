@@ -269,7 +269,8 @@ class Scene(Frozen):
     @property
     def has_friction(self) -> bool:
         """Whether it states a coefficient of friction above zero, for whatever contact."""
-        stated = [self.friction, *(one.friction for one in (*self.materials, *self.pairs))]
+        stated = [self.friction, *(material.friction for material in self.materials)]
+        stated += [pair.friction for pair in self.pairs]
         return any(mu is not None and mu > 0.0 for mu in stated)
 
     @cached_property
