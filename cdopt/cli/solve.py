@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +25,7 @@ from cdopt.cli.options import (
 
 if TYPE_CHECKING:
     from cdopt import StepSolution
+    from cdopt._util.checks import FloatArray
     from cdopt.study import Comparison, NamedProblem, SolutionSet
 
 HELP = (
@@ -186,18 +187,29 @@ def print_failures(solutions: SolutionSet) -> None:
 
 
 def _print_forces(named: NamedProblem, solutions: SolutionSet) -> None:
-    """Every force vector, in blocks of as many contacts as fit."""
+    """Every force vector; with friction the sizes of the tangential forces, too."""
     compared = _compared(solutions)
     answers = list(zip(solutions.labels, solutions, strict=True))
     if compared is not None and compared.compatible is not None:
         answers.append(("compatible", compared.compatible))
-    vectors = [(label, s.f) for label, s in answers if s.f is not None]
+    tangential = [
+        (label, [math.hypot(*row) for row in s.f_t]) for label, s in answers if s.f_t is not None
+    ]
+    what = "normal contact forces" if tangential else "contact forces"
+    _print_vectors(what, named, [(label, s.f) for label, s in answers if s.f is not None])
+    _print_vectors("tangential contact forces, their sizes", named, tangential)
+
+
+def _print_vectors(
+    what: str, named: NamedProblem, vectors: Sequence[tuple[str, Sequence[float] | FloatArray]]
+) -> None:
+    """Numbers of every contact, in blocks of as many contacts as fit."""
     if not vectors:
         return
     largest = output.largest_finite(x for _, f in vectors for x in f)
     out, names = output.console(), [one_line(name, 8) for name in named.contact_names]
     out.print()
-    output.say("contact forces [N]", "bold")
+    output.say(f"{what} [N]", "bold")
     fit = max((out.width - 14) // _FORCE_WIDTH, 1)
     for start in range(0, named.nc, fit):
         block = range(start, min(start + fit, named.nc))
