@@ -25,9 +25,12 @@ and nothing is written into what you hand over. With J the Jacobians and b MuJoC
 MuJoCo's contacts are soft, and a model at rest overlaps. That overlap is elastic deformation:
 rigid contacts would just touch there, so it counts as Φ = 0 unless ``keep_overlap`` is true.
 
-cdopt is frictionless. Where contacts have friction (condim above 1) the step is a derived problem,
-``LABEL`` says so: normal rows alone. Constraints that pull, which are equalities, friction loss and
-adhesion, and contacts of flexes are refused.
+Where contacts have friction (condim above 1) the step is a derived frictionless problem, ``LABEL``
+says so: normal rows alone. With ``friction=True`` it has the sliding friction. MuJoCo's cones are
+pyramids within the cone of Coulomb, or with ``cone="elliptic"`` that cone; its law is the
+associated one, softened. cdopt's cone is circular, and its law is chosen in ``FrictionalCD``.
+Constraints that pull, which are equalities, friction loss and adhesion, and contacts of flexes are
+refused.
 
 **MuJoCo's own springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
 f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
@@ -54,6 +57,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
 
 LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
 EXTRA = "pip install 'cdopt[mujoco]'"
@@ -77,6 +81,7 @@ def contact_step(
     margin: float = 0.0,
     keep_overlap: bool = False,
     stiffness: Any = None,
+    friction: bool = False,
 ) -> ContactStep:
     """The contact step of a MuJoCo model in the state that its data holds.
 
@@ -94,6 +99,8 @@ def contact_step(
         at the speed |Φ|/Δt, which for soft contacts is far more than their weight does.
     stiffness : relative contact stiffness k̃, one number or (nc,); by default ones. The function
         ``stiffness`` gives MuJoCo's own.
+    friction : whether the step has friction, with MuJoCo's sliding coefficients. Torsional and
+        rolling friction (condim 4 and 6) is left out, which a warning says; limits have none.
 
     Returns
     -------
@@ -104,12 +111,12 @@ def contact_step(
     InvalidInput : a bad argument; data of another model; numbers that are not finite; a model
         without degrees of freedom; more contacts than MuJoCo has memory for.
     Unsupported : MuJoCo is not installed, or the model has an active constraint that is no contact
-        of rigid bodies; its name is in the message.
+        of rigid bodies, or friction that differs by direction; its name is in the message.
     """
     engine, model, now = _current(model, data)
     near = checks.scalar("margin", margin, at_least=0.0)
     chosen, limits = _contacts(now, near), _limits(engine, now)
-    if np.any(now.contact.dim[chosen] > 1):
+    if not friction and np.any(now.contact.dim[chosen] > 1):
         _warn_of_friction()
     gaps = np.concatenate(
         [
@@ -129,7 +136,7 @@ def contact_step(
     )
     return ContactStep(
         M=_mass(engine, model, now),
-        B=_gap_gradient(engine, model, now, chosen, limits),
+        B=_rows(engine, model, now, chosen, [0], limits),
         phi=gaps if keep_overlap else np.maximum(gaps, 0.0),
         v=now.qvel,
         F_ext=now.qfrc_smooth,
@@ -137,6 +144,7 @@ def contact_step(
         stiffness=1.0 if stiffness is None else stiffness,
         contact_ids=_names(engine, model, now, pairs, limits),
         dof_body=model.dof_bodyid,
+        friction=_friction(engine, model, now, chosen, limits) if friction else None,
         **where,
     )
 
@@ -258,6 +266,12 @@ def _warn_of_friction() -> None:
     LOG.warning("contacts with friction: %s", LABEL)
 
 
+@functools.cache
+def _warn_of_spin() -> None:
+    """Log once that torsional and rolling friction is left out."""
+    LOG.warning("contacts with torsional or rolling friction (condim 4 or 6): only sliding is used")
+
+
 # --- rows ------------------------------------------------------------------------------
 
 
@@ -290,20 +304,23 @@ def _mass(engine: Any, model: Any, now: Any) -> sp.csr_array:
     return _sparse(rows(), model.nv)
 
 
-def _gap_gradient(
-    engine: Any, model: Any, now: Any, contacts: IntArray, limits: IntArray
+def _rows(
+    engine: Any, model: Any, now: Any, contacts: IntArray, axes: list[int], limits: IntArray
 ) -> sp.csr_array:
-    """B (nc, nv): n·(J₂ − J₁) of contacts, and MuJoCo's own constraint rows for limits."""
+    """a·(J₂ − J₁) for these axes a of each contact's frame, then MuJoCo's own rows of limits.
+
+    Axis 0 is the normal, 1 and 2 are tangents.
+    """
 
     def rows() -> Iterator[FloatArray]:
-        """The rows of B in the order of the step's contacts; each is valid until the next."""
+        """The rows in the order of the step's contacts; each is valid until the next."""
         first, second = np.zeros((3, model.nv)), np.zeros((3, model.nv))
         bodies = model.geom_bodyid[now.contact.geom.reshape(-1, 2)]
         for k in contacts:
             point = now.contact.pos[k]
             engine.mj_jac(model, now, first, None, point, int(bodies[k, 0]))
             engine.mj_jac(model, now, second, None, point, int(bodies[k, 1]))
-            yield now.contact.frame[k, :3] @ (second - first)
+            yield from now.contact.frame[k].reshape(3, 3)[axes] @ (second - first)
         row, unit = np.zeros(model.nv), np.zeros(now.nefc)
         for k in limits:
             unit[k] = 1.0
@@ -312,6 +329,25 @@ def _gap_gradient(
             yield row
 
     return _sparse(rows(), model.nv)
+
+
+def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: IntArray) -> Friction:
+    """Sliding friction of the contacts; none of those with condim 1 and of limits."""
+    dim, sliding = now.contact.dim[contacts], now.contact.friction[contacts, :2]
+    uneven = np.flatnonzero((dim > 1) & (sliding[:, 0] != sliding[:, 1]))
+    if uneven.size:
+        pair = now.contact.geom.reshape(-1, 2)[contacts[uneven[0]]]
+        name = "/".join(_name(engine, model, engine.mjtObj.mjOBJ_GEOM, geom) for geom in pair)
+        raise Unsupported(f"friction of contact {name}", "it differs by direction")
+    if np.any(dim > 3):
+        _warn_of_spin()
+    tangential = _rows(engine, model, now, contacts, [1, 2], limits[:0])
+    none = sp.csr_array((2 * limits.size, model.nv))
+    return Friction(
+        mu=np.append(np.where(dim > 1, sliding[:, 0], 0.0), np.zeros(limits.size)),
+        B_t=sp.vstack([tangential, none], format="csr"),
+        tangents=None if limits.size else now.contact.frame[contacts].reshape(-1, 3, 3)[:, 1:],
+    )
 
 
 def _sparse(rows: Iterable[FloatArray], width: int) -> sp.csr_array:

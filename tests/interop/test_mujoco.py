@@ -272,6 +272,49 @@ def test_friction_that_is_left_out_is_said_once(caplog):
     assert "derived frictionless problem: normal rows only" in caplog.text
 
 
+# --- friction --------------------------------------------------------------------------
+
+
+def test_tangential_rows_are_mujocos_own():
+    model, data = mixed_state()
+    model.opt.cone = engine.mjtCone.mjCONE_ELLIPTIC
+    model.geom_condim[:] = 3
+    step = bridge.contact_step(model, data, friction=True)
+    engine.mj_forward(model, data)
+    rows = np.zeros((data.nefc, model.nv))
+    for i in range(data.nefc):
+        engine.mj_mulJacTVec(model, data, rows[i], np.eye(data.nefc)[i])
+    first = data.contact.efc_address
+    own = np.stack([rows[first + 1], rows[first + 2]], axis=1).reshape(-1, model.nv)
+    np.testing.assert_allclose(step.friction.B_t.toarray()[: 2 * first.size], own, atol=1e-14)
+    np.testing.assert_array_equal(step.friction.mu[: first.size], data.contact.friction[:, 0])
+    assert not np.any(step.friction.mu[first.size :])  # limits
+
+
+@pytest.mark.parametrize(("angle", "slides"), [(0.4, False), (0.7, True)])
+def test_a_box_on_an_incline_sticks_or_slides(angle, slides):
+    """μ = 0.6: tan 0.4 = 0.42 and tan 0.7 = 0.84."""
+    model = compiled(loaded_box(1e5), geom='condim="3" friction="0.6 0 0"')
+    model.opt.gravity[:] = 9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)])
+    data = engine.MjData(model)
+    data.qpos[2] = 0.099
+    step = bridge.contact_step(model, data, friction=True, dt=1e-3)
+    answer = cdopt.FrictionalCD(step).solve("newton")
+    assert answer.ok
+    speed = 9.81e-3 * (np.sin(angle) - 0.6 * np.cos(angle)) * slides
+    np.testing.assert_allclose(answer.v_next[:3], [speed, 0.0, 0.0], atol=1e-9)
+
+
+def test_friction_that_cannot_be_taken_is_named(caplog):
+    bridge._warn_of_spin.cache_clear()
+    model = compiled(loaded_box(1e5), geom='condim="4"')
+    data = engine.MjData(model)
+    data.qpos[2] = 0.099
+    with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
+        assert bridge.contact_step(model, data, friction=True).friction.mu.tolist() == [1.0] * 4
+    assert "torsional" in caplog.text
+
+
 # --- what is refused -------------------------------------------------------------------
 
 HINGE = (
