@@ -14,6 +14,7 @@ from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
 from cdopt.plots.distributions import force_distributions, force_histograms
 from cdopt.plots.ensemble import force_ensemble, stiffness_influence
+from cdopt.plots.friction import friction_forces
 from cdopt.plots.intervals import force_intervals
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
@@ -37,6 +38,7 @@ __all__ = [
     "force_ensemble",
     "force_histograms",
     "force_intervals",
+    "friction_forces",
     "look",
     "save",
     "save_surfaces",

@@ -1,0 +1,152 @@
+"""Forces with friction: the vector at each contact point, its cone, and how much is mobilised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray, choice
+from cdopt._util.errors import InvalidInput
+from cdopt.plots import canvas
+from cdopt.plots.bodies import box_of, draw_bodies
+from cdopt.plots.palette import BAND, RULE, force_colours
+from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.solids import Solids
+from cdopt.problem.contact_step import Step
+from cdopt.problem.friction import Friction
+from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene, State
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LABEL = "mobilised friction ‖f_T‖ / (μ f_n); lines as long as the force"
+
+_LONGEST = 0.17  # share of the picture's width that the largest force takes
+_LINE = 2.2  # points
+
+
+def friction_forces(
+    step: Step,
+    solutions: Sequence[StepSolution],
+    *,
+    view: str = "side",
+    bodies: tuple[Scene, State] | None = None,
+    ax: Axes | None = None,
+    title: str = "",
+    subtitle: str = "",
+) -> Figure:
+    """Contact forces with friction, a panel per solver.
+
+    A line at each contact point is the force on the contact's second body, as long as it is large,
+    on one scale for all panels. Its colour is the mobilised friction ‖f_T‖/(μ f_n): one where the
+    contact slides or is about to. In the plane the friction cone is drawn behind it.
+
+    Parameters
+    ----------
+    step : with friction that has tangents, with points and normals.
+    solutions : solutions of it, with tangential forces.
+    view : of steps in space: "side" (x to the right, z up), "isometric" (parallel, from above)
+        or "perspective".
+    bodies : the scene of the step and its state, drawn behind the forces.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
+
+    Raises
+    ------
+    InvalidInput : the step cannot be drawn, or no solution has forces with friction.
+    """
+    view = choice("view", view, VIEWS)
+    friction, points, _ = _geometry(step)
+    shown = [(s, f) for s, f in canvas.answers(solutions, None, step) if s.f_t is not None]
+    if not shown:
+        raise InvalidInput("solutions", "none with friction", "solutions of FrictionalCD")
+    vectors = [step.contact_vectors(f, s.f_t) for s, f in shown]
+    camera = Camera.facing(points, view)
+    solids = None
+    if bodies is not None:
+        solids, state = Solids.of(bodies[0], bodies[1].position), bodies[1]
+    box = _box(camera, points) if solids is None else box_of(solids, state, camera)
+    top = max(float(np.linalg.norm(v, axis=1).max(initial=0.0)) for v in vectors) or 1.0
+    scale = _LONGEST * float(np.ptp(box[:, 0])) / top
+    columns = canvas.grid_columns(len(shown))
+    width, height = np.ptp(box, axis=0)
+    height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
+    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5, ax=ax)
+    for panel, (solution, f), vector in zip(axes, shown, vectors, strict=True):
+        if solids is not None:
+            draw_bodies(panel, solids, state, camera)
+        if points.shape[1] == 2:
+            _cones(panel, step, scale * f)
+        used = mobilised(friction.mu, f, solution.f_t)
+        _lines(panel, camera, points, scale * vector, used)
+        canvas.without_ticks(panel, box)
+        canvas.emphasise(panel, False)
+        canvas.caption(panel, solution, False)
+    canvas.colour_bar(figure, axes, 1.0, LABEL)
+    canvas.headline(figure, title, subtitle)
+    return canvas.figure_of(figure)
+
+
+def mobilised(mu: FloatArray, f: FloatArray, f_t: FloatArray | None) -> FloatArray:
+    """‖f_T‖/(μ f_n) (nc,), from 0 to 1; 0 at contacts without force or without friction."""
+    if f_t is None:
+        return np.zeros(f.shape)
+    most = mu * np.maximum(f, 0.0)
+    used = np.linalg.norm(f_t, axis=1)
+    loaded = most > canvas.IDLE * canvas.largest([f]) * mu.max(initial=0.0)
+    return np.where(loaded, np.minimum(used / np.where(loaded, most, 1.0), 1.0), 0.0)
+
+
+def _geometry(step: Step) -> tuple[Friction, FloatArray, FloatArray]:
+    """Friction, points and normals of a step that has them."""
+    friction = step.friction
+    if friction is None or friction.tangents is None:
+        missing = "no friction" if friction is None else "no tangents"
+        raise InvalidInput("step", missing, "a step with friction and its tangents")
+    if step.points is None or step.normals is None:
+        raise InvalidInput("step", "no points or normals", "a step with both to draw")
+    return friction, step.points, step.normals
+
+
+def _box(camera: Camera, points: FloatArray) -> FloatArray:
+    """What the contact points and the forces at them reach on paper."""
+    on_paper = camera.project(points)[0]
+    low, high = on_paper.min(axis=0), on_paper.max(axis=0)
+    half = 0.5 * (high - low) + (0.3 * float((high - low).max()) or 1.0)
+    return np.asarray(0.5 * (low + high) + np.array([-half, half]))
+
+
+def _cones(axes: Axes, step: Step, reach: FloatArray) -> None:
+    """The cone of each loaded contact of the plane, as high as its normal force ``reach`` (nc,)."""
+    from matplotlib.collections import PolyCollection
+
+    friction, points, normals = _geometry(step)
+    loaded = np.flatnonzero(reach > 0.0)
+    along = reach[loaded, None] * normals[loaded]
+    aside = (friction.mu * reach)[loaded, None] * np.asarray(friction.tangents)[loaded, 0]
+    at = points[loaded]
+    corners = np.stack([at, at + along + aside, at + along - aside], axis=1)
+    cones = PolyCollection(list(corners), facecolors=BAND, edgecolors=RULE, linewidths=0.5)
+    cones.set(gid="cones", zorder=2.5, alpha=0.8)
+    axes.add_collection(cones, autolim=False)
+
+
+def _lines(
+    axes: Axes, camera: Camera, points: FloatArray, vectors: FloatArray, used: FloatArray
+) -> None:
+    """The forces as lines from the contact points, which are dots."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
+
+    start, end = camera.project(points)[0], camera.project(points + vectors)[0]
+    style = {"cmap": force_colours(), "norm": Normalize(0.0, 1.0), "array": used}
+    lines = LineCollection(list(np.stack([start, end], axis=1)), linewidths=_LINE, **style)
+    lines.set(gid="forces", zorder=3, capstyle="round")
+    axes.add_collection(lines, autolim=False)
+    dots = axes.scatter(
+        start[:, 0], start[:, 1], s=9, c=used, cmap=force_colours(), vmin=0.0, vmax=1.0, zorder=4
+    )
+    dots.set_linewidth(0.0)
