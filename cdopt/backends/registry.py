@@ -260,7 +260,7 @@ SOLVERS: dict[str, Solver] = {
         "block Gauss–Seidel for friction: its forces depend on the order of the contacts", NSGS,
     ),
     "admm": Solver(
-        "ADMM", "#117799", (6, 1, 0),
+        "ADMM", "#117799", (9, 1, 0),
         "operator splitting for friction: one factorisation, cheap iterations", ADMM,
     ),
     "apgd": Solver(

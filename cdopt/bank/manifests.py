@@ -166,6 +166,8 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
         if self.generator is None and self.kind == "truss":
             raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
         frictional = self.kind == "frictional"
+        if not isinstance(self.unique, Unique):
+            raise InvalidInput("unique", checks.describe(self.unique), "a Unique")
         stated = {"f_associated", "coulomb"} if frictional else {"f_classic", "f_compatible"}
         others = {name for name in self.unique.answers if name not in ("v_next", "contact_sum")}
         if others != stated:

@@ -115,7 +115,7 @@ class FclibProblem:
     @property
     def frictional_label(self) -> str:
         """What ``frictional_step`` is, in one sentence."""
-        return "; ".join(filter(None, ["with friction as stored", self._made_symmetric]))
+        return "; ".join(filter(None, ["stored with friction", self._made_symmetric]))
 
     @property
     def _made_symmetric(self) -> str:

@@ -72,9 +72,9 @@ class MassMatrix:
         return Entries(self.M)
 
     def solve(self, x: FloatArray) -> FloatArray:
-        """M⁻¹ x for a vector x (nv,)."""
+        """M⁻¹ x for x (nv,) or columns x (nv, k)."""
         if self.is_diagonal:
-            return self._inverse_diagonal * x
+            return np.asarray((self._inverse_diagonal * x.T).T)
         if self._factor is not None:
             return np.asarray(self._factor.solve(x))
         return np.asarray(self.inverse @ x)

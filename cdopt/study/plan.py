@@ -96,7 +96,7 @@ class StudyRun:
         if self.problem.digest:
             content["problem"]["source"] = ""
         if not self.problem.frictionless:  # which older studies do not state
-            del content["problem"]["frictionless"]
+            content["problem"].pop("frictionless", None)
         text = msgspec.json.encode(content, order="deterministic")
         return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
 

@@ -311,9 +311,9 @@ def least_distance_forces(N: np.ndarray, p: np.ndarray, part: np.ndarray) -> np.
 
 def test_the_command_line_takes_a_file_and_says_what_it_is(good: Path) -> None:
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
-    done = runner.invoke(app, ["solve", str(good), "--solver", "osqp", "--json"])
+    done = runner.invoke(app, ["solve", str(good), "--solver", "osqp", "--json", "--frictionless"])
     content = json.loads(done.stdout)
-    assert fclib.LABEL in content["problem_title"]
+    assert "derived frictionless problem, normal rows only" in content["problem_title"]
     assert content["problem"] == "good.hdf5"
     step = fclib.load_step(good)
     f = cdopt.ClassicCD(step).solve("osqp").f
