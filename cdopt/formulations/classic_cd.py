@@ -54,6 +54,7 @@ class ClassicCD(StepFormulation):
     def __init__(self, step: Step, form: str = "force") -> None:
         if not isinstance(step, Step):
             raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
+        step.require_frictionless("ClassicCD")
         self.form = checks.choice("form", form, FORMS)
         self.step = step
         self.data = rigid_data(step)

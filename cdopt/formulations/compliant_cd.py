@@ -43,6 +43,7 @@ class ElasticStep(StepFormulation):
             raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         if not isinstance(step, ContactStep):
             raise InvalidInput("step", checks.describe(step), "a ContactStep")
+        step.require_frictionless(type(self).__name__)
         self.form = checks.choice("form", form, FORMS)
         self.step = step
         return step

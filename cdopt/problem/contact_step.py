@@ -19,7 +19,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt._util import archive, checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import numbered
 from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
@@ -44,7 +44,7 @@ class Step(ABC):
     normals, points : (nc, 2) or (nc, 3) unit vectors, and contact points in m; or None.
     contact_ids : (nc,) names of the contacts, or None.
     dof_body : (nv,) the body of each degree of freedom, or None.
-    friction : Friction of the contacts, or None; the frictionless formulations ignore it.
+    friction : Friction of the contacts, or None; the frictionless formulations refuse it.
     """
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
@@ -176,6 +176,21 @@ class Step(ABC):
         return total
 
     # --- other steps from this one -----------------------------------------------------
+
+    def require_frictionless(self, what: str) -> None:
+        """Refuse friction: some μ above zero.
+
+        Parameters
+        ----------
+        what : what has no friction, such as "ClassicCD".
+
+        Raises
+        ------
+        Unsupported : the step has friction.
+        """
+        if self.friction is not None and np.any(self.friction.mu > 0.0):
+            instead = ("FrictionalCD(step)", "without it, step.without_friction()")
+            raise Unsupported(what, "the step has friction, which it would leave out", instead)
 
     def without_friction(self: AnyStep) -> AnyStep:
         """The step of the normal rows alone; the same step where it has no friction."""

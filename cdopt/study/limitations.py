@@ -20,8 +20,7 @@ ALWAYS = (
     "the order of the others.",
     "Contact forces of hyperstatic problems are not unique. A certified force far from the "
     "compatible one is no error: it is another admissible force.",
-    "The problems are those of this study: contacts without friction. They are no sample of "
-    "anything else.",
+    "The problems are those of this study. They are no sample of anything else.",
     "Times are wall clock on the machine below. Other load on it makes them longer.",
 )
 
