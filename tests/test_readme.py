@@ -25,7 +25,7 @@ def test_the_examples_say_what_the_readme_says(
     assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
     assert "[[-0.5  1.  -0.5]]" in printed
     assert re.search(r"106 contacts.* 45 self-stress states. 34 of 106 forces determined", printed)
-    assert (tmp_path / "drop.vtkhdf").stat().st_size > 0
+    assert (tmp_path / "pile.vtkhdf").stat().st_size > 0
 
 
 @pytest.mark.parametrize("marker", ["main job", "tests"])

@@ -16,7 +16,7 @@ HELP = (
     "--accuracy: the settings that each solver is given for it, what they promise, and which "
     "defaults CVXPY changes when nothing is asked."
 )
-_KINDS = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trusses"}
+_KINDS = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trusses", "frictional step": "steps with friction"}
 
 
 def backends(

@@ -126,7 +126,10 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
     left = f"{short(summary.kinetic, 3)} J"
     if summary.kinetic_peak > 0.0:
         share = summary.kinetic / summary.kinetic_peak
-        moving = "" if share < 1e-6 else "; not at rest"
+        g = math.hypot(*run.scene.gravity)
+        of_a_step = 0.5 * summary.weight * g * run.dt**2  # what bodies gain that fall for one step
+        at_rest = share < 1e-6 or summary.kinetic < 1e-6 * of_a_step
+        moving = "" if at_rest else "; not at rest"
         left += f", {share:.1e} of the largest ({short(summary.kinetic_peak, 3)} J){moving}"
     yield "kinetic energy left", text(left)
     if math.isfinite(summary.balance):
