@@ -16,7 +16,12 @@ HELP = (
     "--accuracy: the settings that each solver is given for it, what they promise, and which "
     "defaults CVXPY changes when nothing is asked."
 )
-_KINDS = {"rigid step": "steps", "elastic step": "elastic steps", "truss": "trusses", "frictional step": "steps with friction"}
+_KINDS = {
+    "rigid step": "steps",
+    "elastic step": "elastic steps",
+    "truss": "trusses",
+    "frictional step": "steps with friction",
+}
 
 
 def backends(
