@@ -27,10 +27,12 @@ from .formulations import (
 from .hyperstatic import (
     Ensemble,
     Indeterminacy,
+    LimitLoad,
     Sensitivity,
     bridge,
     ensemble,
     indeterminacy,
+    limit_load,
     recover_stiffness,
     sensitivity,
 )
@@ -67,6 +69,7 @@ __all__ = [
     "FrictionalCD",
     "Indeterminacy",
     "InvalidInput",
+    "LimitLoad",
     "NamedProblem",
     "NoTensionTruss",
     "QuasiStatic",
@@ -92,6 +95,7 @@ __all__ = [
     "hyperstatic",
     "indeterminacy",
     "interop",
+    "limit_load",
     "open_problem",
     "plots",
     "recover_stiffness",

@@ -56,8 +56,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "friction", "matrices", "notebooks", "quasicontinuum", "residuals",
-    "scenes", "teaching", "trajectories",
+    "concepts", "explore", "friction", "limit_load", "matrices", "notebooks", "quasicontinuum",
+    "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
 
@@ -84,6 +84,17 @@ def test_friction(said: Any) -> None:
     assert max(largest) > 1.1 * min(largest)
     assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
     assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
+
+
+@of("limit_load")
+def test_limit_load(said: Any) -> None:
+    printed, names = said
+    assert "bears 0.4 times the live load" in printed
+    lines = [line.split() for line in printed.splitlines() if "corners open" in line]
+    assert [line[2] for line in lines] == ["0.3:", "0.6:", "10:"]
+    assert names["limit"].ok
+    values = [float(line[3]) for line in lines]
+    assert values == sorted(values)
 
 
 @of("quasicontinuum")

@@ -110,10 +110,10 @@ class InfeasibilityProof:
 
     Attributes
     ----------
-    kind : "truss", "rigid step" or "frictional step".
+    kind : "truss", "rigid step", "frictional step" or "limit load".
     vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step; with
-        friction g (nc d,) in the friction cones.
-    value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s; negative.
+        friction g (nc d,) in the friction cones; v (nv,) with B v in their duals for a limit load.
+    value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s, or −F_deadᵀv; negative.
     violation : largest violation of the vector's own conditions, relative; round-off when sound.
     """
 
@@ -125,6 +125,8 @@ class InfeasibilityProof:
     def __str__(self) -> str:
         if self.kind == "truss":
             what = "the motion u has B u >= 0 and contact_load @ u"
+        elif self.kind == "limit load":
+            what = "the motion v has B v in the dual cones and -dead @ v"
         elif self.kind == "rigid step":
             what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
         else:

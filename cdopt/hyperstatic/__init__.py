@@ -9,6 +9,7 @@ from cdopt.hyperstatic.bridge import bridge
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
 from cdopt.hyperstatic.polytope import UnboundedForces
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
 from cdopt.hyperstatic.selection import (
@@ -27,6 +28,7 @@ __all__ = [
     "ExactBounds",
     "Gradient",
     "Indeterminacy",
+    "LimitLoad",
     "Place",
     "RecoveredStiffness",
     "Selected",
@@ -38,6 +40,7 @@ __all__ = [
     "ensemble",
     "exact_bounds",
     "indeterminacy",
+    "limit_load",
     "minimum_norm",
     "recover_stiffness",
     "sensitivity",

@@ -12,6 +12,7 @@ from cdopt.plots.bars import force_bars
 from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
+from cdopt.plots.collapse import collapse
 from cdopt.plots.distributions import force_distributions, force_histograms
 from cdopt.plots.ensemble import force_ensemble, stiffness_influence
 from cdopt.plots.friction import friction_forces
@@ -28,6 +29,7 @@ __all__ = [
     "bounds_story",
     "bridge_lines",
     "check_path",
+    "collapse",
     "complementarity",
     "convergence",
     "floor_pressure",

@@ -18,6 +18,7 @@ from cdopt.scene.generators.masonry import (
     box_stack,
     brick_on_two_bricks,
     brick_wall,
+    buttress,
 )
 from cdopt.scene.generators.packings import (
     crystal,
@@ -79,6 +80,7 @@ __all__ = [
     "box_stack",
     "brick_on_two_bricks",
     "brick_wall",
+    "buttress",
     "collision",
     "crystal",
     "load",

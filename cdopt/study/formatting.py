@@ -55,6 +55,14 @@ def proof_text(proof: InfeasibilityProof) -> str:
             f"contact_load @ u = {proof.value:.3g} J < 0, while contact forces f >= 0 would give "
             f"f @ (B u) >= 0. Violation of B u >= 0: {proof.violation:.0e}."
         )
+    if proof.kind == "limit load":
+        return (
+            "Proven infeasible: no forces in the friction cones balance the dead load, whatever "
+            f"the multiple of the live load. The motion v ({entries}; by degree of freedom) needs "
+            "no work of the contacts or of the live load, yet the dead load drives it: "
+            f"-dead @ v = {proof.value:.3g} W < 0. Violation at the contacts: "
+            f"{proof.violation:.0e}."
+        )
     return (
         "Proven infeasible: no velocity keeps all contacts from penetrating. Weigh the contacts "
         f"by g ({entries}; by contact): then g @ B = 0, so their weighted gap rate is zero "

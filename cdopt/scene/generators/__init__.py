@@ -6,6 +6,7 @@ from cdopt.scene.generators.masonry import (
     box_stack,
     brick_on_two_bricks,
     brick_wall,
+    buttress,
 )
 from cdopt.scene.generators.packings import (
     crystal,
@@ -34,6 +35,7 @@ GENERATORS = {
         box_stack,
         brick_on_two_bricks,
         brick_wall,
+        buttress,
         collision,
         crystal,
         polygon_packing,

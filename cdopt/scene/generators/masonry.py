@@ -1,4 +1,4 @@
-"""Masonry without friction: walls, stacks, a brick on two bricks, a box on a step, arches."""
+"""Masonry: walls, stacks, a brick on two bricks, a box on a step, arches, a buttress."""
 
 from __future__ import annotations
 
@@ -268,6 +268,7 @@ def arch(
     radius: float = 1.0,
     thickness: float = 0.25,
     depth: float = 0.2,
+    density: float = 0.0,
     dim: Dim = 2,
     materials: Sequence[Material] = (),
     power: Power = 2.0,
@@ -298,6 +299,8 @@ def arch(
     thrust : H, N, in the plane per 1 m of depth.
     radius, thickness : r₁ of the inner corners and r₂ − r₁, m.
     depth : along y, m; in space alone.
+    density : of the voussoirs, kg/m³, where they are all of one stone: such an arch needs friction.
+        By default 0, and they have the weights above.
     materials : taken in turn by the voussoirs.
     power : exponent of the contact law. restitution : Newton's e.
 
@@ -322,7 +325,8 @@ def arch(
     outer = inner + checks.scalar("thickness", thickness, above=0.0)
     deep = checks.scalar("depth", depth, above=0.0)
     middle = thrust_radius(inner, outer, 2.0 * end / count)
-    if not inner < middle < outer:
+    stone_density = checks.scalar("density", density, at_least=0.0)
+    if not stone_density and not inner < middle < outer:
         found = f"wedges of {2.0 * end / count:.3g} rad with the thrust at {middle:.6g}"
         expected = f"more or thicker wedges, with the thrust between {inner:g} and {outer:g} m"
         raise InvalidInput("voussoirs", found, expected)
@@ -334,10 +338,13 @@ def arch(
         for left, right in pairwise(joints.tolist())
     ]
     masses = push * np.diff(np.tan(joints)) / GRAVITY
+    weights = [
+        {"density": stone_density} if stone_density else {"mass": m} for m in masses.tolist()
+    ]
     names = cycled(materials)
     wedges = [
-        Body(stone, stone.centre, mass=mass, material=names[k % len(names)], name=f"voussoir {k}")
-        for k, (stone, mass) in enumerate(zip(stones[1:-1], masses[1:-1].tolist(), strict=True))
+        Body(stone, stone.centre, material=names[k % len(names)], name=f"voussoir {k}", **weight)
+        for k, (stone, weight) in enumerate(zip(stones[1:-1], weights[1:-1], strict=True))
     ]
     abutments = [
         Body(stone, stone.centre, fixed=True, name=f"{side} abutment")
@@ -350,8 +357,52 @@ def arch(
         restitution=restitution,
         materials=materials,
         name="arch",
-        title="An arch without friction",
+        title="An arch of stone" if stone_density else "An arch without friction",
     )
+
+
+def buttress(
+    courses: int = 10,
+    *,
+    thrust: float = 0.0,
+    base: float = 1.0,
+    top: float = 0.4,
+    height: float = 3.0,
+    density: float = 2000.0,
+    dim: Dim = 2,
+) -> Scene:
+    """A buttress of blocks on a floor, upright at the left, that takes a thrust at its top.
+
+    Its right face steps back course by course. Bodies are the floor and the blocks from below.
+
+    Parameters
+    ----------
+    courses : number of blocks.
+    thrust : on the top block at its centre, to the right, N.
+    base, top : lengths of the lowest and of the highest block along x, m. height : in all, m.
+    density : kg/m³, in the plane of blocks 1 m deep, as they are in space.
+
+    Raises
+    ------
+    InvalidInput : courses is not an integer from 1 to 1000, or a number out of range.
+    """
+    checks.dimension("dim", dim)
+    many = whole("courses", courses, 1, 1000)
+    low = checks.scalar("base", base, above=0.0)
+    high = checks.scalar("top", top, above=0.0)
+    course = checks.scalar("height", height, above=0.0) / many
+    push = [checks.scalar("thrust", thrust), *[0.0] * (dim - 1)]
+    blocks = [
+        Body(
+            Box([length, *[1.0] * (dim - 2), course]),
+            up(dim, (k + 0.5) * course, 0.5 * length),
+            density=density,
+            force=push if k == many - 1 else None,
+            name=f"block {k}",
+        )
+        for k, length in enumerate(np.linspace(low, high, many).tolist())
+    ]
+    return Scene([floor(dim), *blocks], dim=dim, name="buttress", title="A buttress")
 
 
 def _courses(

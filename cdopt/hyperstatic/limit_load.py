@@ -1,0 +1,395 @@
+"""limit_load(): the largest multiple of a load that contacts with friction can balance.
+
+The static theorem of limit analysis (A. Drucker, W. Prager & H. Greenberg 1952; J. Heyman 1966 and
+R. K. Livesley 1978 for masonry) is a cone program in λ and the forces f = (f_n, f_T):
+
+    maximise λ    subject to    Bᵀf + F_dead + λ F_live = 0,  ‖f_T‖ ≤ μ f_n
+
+Its dual is the kinematic theorem, over the velocities v of a collapse mechanism:
+
+    minimise −F_deadᵀv    subject to    B v ∈ K*_μ,  F_liveᵀv = 1
+
+Forces bound the load from below and mechanisms from above; both values are computed again from
+the data. Sliding contacts of such a mechanism open at μ times their sliding speed, as the
+associated law has it. For the law of Coulomb λ is therefore an estimate from above (M. Gilbert, C.
+Casapulla & H. Ahmed, Computers & Structures 84, 2006; M. C. Ferris & F. Tin-Loi, Int. J. Mech.
+Sci. 43, 2001).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
+from cdopt._util.formatting import count
+from cdopt._util.frozen import Frozen
+from cdopt.collision import detect
+from cdopt.collision import step as contact_step
+from cdopt.problem import LAWS, ContactStep, FrictionalStepData, frictional_data
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.scaling import column_scale
+from cdopt.scene import Dofs, Scene, State
+
+_TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene,
+_CLOSED = 1e-3  # or of what a part moves in one step, those of a step
+_DT = 1e-3  # s, of a scene's step; it cancels
+_ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+_MOVES = 1e-6  # of the fastest dof: slower ones rest
+
+
+@dataclass(frozen=True, eq=False)
+class LimitLoad(Frozen):
+    """The load that a structure can bear, with forces and a mechanism that certify it.
+
+    Attributes
+    ----------
+    value : λ, the largest multiple of the live load that admissible forces balance; negative where
+        the structure does not stand without that load, infinite where nothing limits it.
+    bound : the multiple at which ``mechanism`` collapses, −F_deadᵀv / F_liveᵀv: no less than λ.
+    law : "associated", for which λ is exact, or "coulomb", for which it is an upper estimate.
+    step : the contact step. dead, live : (nv,) loads, N and N·m.
+    f, f_t : (nc,) and (nc, d − 1) N, forces that balance F_dead + λ F_live; where λ is infinite,
+        forces that balance F_live alone.
+    mechanism : (nv,) velocities of the collapse, with F_liveᵀv = 1 W; None where λ is infinite.
+    residuals : relative errors by name: "balance" of the forces on any degree of freedom,
+        "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
+    tol : tolerance of ``ok``.
+    bodies : the scene and its state, where it was given one.
+    """
+
+    value: float
+    bound: float
+    law: str
+    step: ContactStep
+    dead: FloatArray
+    live: FloatArray
+    f: FloatArray
+    f_t: FloatArray
+    mechanism: FloatArray | None
+    residuals: Mapping[str, float]
+    tol: float
+    bodies: tuple[Scene, State] | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether forces and mechanism certify the value from both sides within ``tol``."""
+        return max(self.residuals.values()) <= self.tol
+
+    @property
+    def stands(self) -> bool:
+        """Whether admissible forces balance the dead load alone, as far as λ tells: λ ≥ 0."""
+        return self.value >= 0.0
+
+    @property
+    def rates(self) -> FloatArray:
+        """(nc, d) m/s, rates of the contacts in the mechanism, the normal one first."""
+        friction = self.step.friction
+        if self.mechanism is None or friction is None:
+            return np.zeros((self.f.size, 1 + self.f_t.shape[1]))
+        tangential = (friction.B_t @ self.mechanism).reshape(self.f_t.shape)
+        return np.column_stack([self.step.B @ self.mechanism, tangential])
+
+    @property
+    def moving(self) -> int:
+        """Number of bodies that the mechanism moves; of degrees of freedom without bodies."""
+        if self.mechanism is None:
+            return 0
+        speed = np.abs(self.mechanism) * _unit(column_scale(self.step.B))
+        moves = np.flatnonzero(speed > _MOVES * speed.max(initial=0.0))
+        return np.unique(
+            self.step.dof_body[moves] if self.step.dof_body is not None else moves
+        ).size
+
+    @property
+    def summary(self) -> str:
+        """The result in a sentence or two."""
+        if self.mechanism is None:
+            return "No multiple of the live load is too large: forces balance it alone."
+        what = "body" if self.step.dof_body is not None else "coordinate"
+        text = f"The structure bears {self.value:.8g} times the live load"
+        if not self.stands:
+            text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"
+        text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
+        worst = max(self.residuals, key=lambda name: self.residuals[name])
+        verdict = "certified" if self.ok else "NOT certified"
+        text += f". It is {verdict}: residual {self.residuals[worst]:.1e} ({worst})."
+        if self.law == "coulomb":
+            text += " For the law of Coulomb it is an upper estimate: sliding that does not open"
+            text += " contacts may let it collapse earlier."
+        return text
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is infinite is None."""
+        finite = self.mechanism is not None
+        return {
+            "value": self.value if finite else None,
+            "bound": self.bound if finite else None,
+            "law": self.law,
+            "exact": self.law == "associated",
+            "ok": self.ok,
+            "residuals": dict(self.residuals),
+            "contacts": self.step.contact_names,
+            "f": self.f,
+            "f_t": self.f_t,
+            "mechanism": self.mechanism,
+            "summary": self.summary,
+        }
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return f"LimitLoad({self.value:.8g}, {self.law}, ok={self.ok})"
+
+
+def limit_load(
+    structure: ContactStep | Scene,
+    live: Any,
+    law: str = "associated",
+    *,
+    solver: str | None = None,
+    tol: float = 1e-6,
+) -> LimitLoad:
+    """The largest multiple of a live load that some admissible forces balance.
+
+    Parameters
+    ----------
+    structure : a step with friction, whose F_ext is the dead load; contacts open at its start carry
+        nothing. Or a scene that states friction, with its weights and loads, as it stands.
+    live : (nv,) N and N·m, the live load of one multiple. Of a scene also a direction (dim,), for
+        each body's weight in that direction (the static model of an earthquake); or loads of
+        bodies by name or number, (dim,) N at the centre of mass, with torques (3,) in the plane
+        and (6,) in space.
+    law : "associated", for which the result is exact; or "coulomb", for which the same number is an
+        upper estimate and says so.
+    solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
+    tol : tolerance of the certificate.
+
+    Raises
+    ------
+    InvalidInput : a step or a scene without friction, a load of another shape or of unknown
+        bodies, no live load, no such law or solver.
+    Unsupported : a step known only by N and p.
+    SolveFailed : no multiple of the live load is balanced, with a motion that proves it: B v ∈ K*_μ
+        and F_liveᵀv = 0, but F_deadᵀv > 0. Or the solver failed.
+
+    >>> import cdopt
+    >>> block = cdopt.scene.box_stack(1, dim=2, size=[0.4, 1.0]).with_friction(0.6)
+    >>> limit = cdopt.limit_load(block, live=[1, 0])    # it tips at b/h = 0.4
+    >>> round(limit.value, 9), round(limit.bound, 9), limit.ok
+    (0.4, 0.4, True)
+    """
+    checks.choice("law", law, LAWS)
+    tolerance = checks.scalar("tol", tol, above=0.0)
+    bodies = None
+    if isinstance(structure, Scene):
+        bodies, step = (structure, structure.initial), _step_of(structure)
+        load = _live_of(structure, live, structure.full_dofs)
+    else:
+        step = structure
+        load = checks.vector("live", live, step.nv, "N")
+    if step.friction is None:
+        expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"
+        raise InvalidInput("structure", "a step without friction", expected)
+    if not load.any():
+        raise InvalidInput("live", "no load", "a load that is not zero")
+    data = frictional_data(step, law)
+    if not isinstance(data, FrictionalStepData):
+        raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
+    program = _Program(data, load, solver, bodies is None)
+    return program.solve(step, law, tolerance, bodies)
+
+
+class _Program:
+    """The cone program in units of the step: forces of the largest load, lengths of its columns."""
+
+    def __init__(
+        self, data: FrictionalStepData, live: FloatArray, solver: str | None, may_be_open: bool
+    ) -> None:
+        self.data, self.live, self.dead = data, live, np.asarray(data.step.F_ext)
+        self.d, self.mu = data.d, data.friction.mu
+        phi = data.step.phi[:: self.d]
+        reach = _CLOSED * data.dt * data.speed[:: self.d]
+        self.closed = phi <= reach if may_be_open else np.ones(phi.size, dtype=bool)
+        rows = sp.csr_array(data.step.B * np.repeat(self.closed, self.d)[:, None])
+        self.length = _unit(column_scale(rows))
+        self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
+        self.live_force = float(np.abs(live / self.length).max())
+        largest = float(np.abs(self.dead / self.length).max(initial=0.0))
+        self.force = largest or self.live_force
+        usual = "HIGHS" if self.d == 2 else "CLARABEL"
+        installed = cp.installed_solvers()
+        self.solver = checks.choice("solver", (solver or usual).upper(), installed)
+
+    def solve(
+        self, step: ContactStep, law: str, tol: float, bodies: tuple[Scene, State] | None
+    ) -> LimitLoad:
+        """The limit load, certified."""
+        load = cp.Variable(name="λ")
+        forces, conditions = self._forces(self.dead / self.length / self.force, load)
+        status, velocity = self._run(cp.Maximize(load), conditions)
+        if status == "infeasible_or_unbounded":
+            status = "unbounded" if self._balances() else "infeasible"
+        if status == "infeasible":
+            raise self._proof()
+        unbounded = status == "unbounded"
+        if unbounded:
+            forces, conditions = self._forces(np.zeros(self.dead.size), cp.Constant(1.0))
+            self._run(cp.Minimize(cp.sum(forces[0])), conditions)
+        value = np.inf if unbounded else float(load.value) * self.force / self.live_force
+        unit = self.live_force if unbounded else self.force
+        tangential = np.reshape(forces[1].value, (self.mu.size, self.d - 1))
+        f = cone.project(unit * np.column_stack([forces[0].value, tangential]), self.mu)
+        bound, motion = np.inf, None
+        if not unbounded:
+            motion = velocity / self.length
+            motion /= float(self.live @ motion)
+            bound = -float(self.dead @ motion)
+        return LimitLoad(
+            value, bound, law, step, self.dead, self.live, f[:, 0].copy(), f[:, 1:].copy(),
+            motion, self._residuals(value, bound, f, motion), tol, bodies,
+        )  # fmt: skip
+
+    def _forces(
+        self, dead: FloatArray, load: cp.Expression
+    ) -> tuple[tuple[cp.Variable, cp.Variable], list[cp.Constraint]]:
+        """Forces in their cones that balance ``dead`` and a multiple of the live load."""
+        many, nc = self.d - 1, self.mu.size
+        f_n, f_T = cp.Variable(nc, name="f_n"), cp.Variable((nc, many), name="f_T")
+        tangential = np.arange(nc * self.d) % self.d > 0
+        normal, sliding = self.rows[~tangential], self.rows[tangential]
+        live = self.live / self.length / self.live_force
+        balance = normal.T @ f_n + sliding.T @ cp.vec(f_T, order="C") + dead + load * live
+        cones = _in_cones(cp.multiply(self.mu, f_n), f_T)
+        return (f_n, f_T), [balance == 0, cones, f_n >= 0]
+
+    def _run(
+        self, objective: cp.Minimize | cp.Maximize, conditions: list[cp.Constraint]
+    ) -> tuple[str, FloatArray]:
+        """The solver's verdict, and the multipliers of the balance."""
+        problem = cp.Problem(objective, conditions)
+        options = _ACCURACY if self.solver == "CLARABEL" else {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the certificate judges inexact answers
+                problem.solve(solver=self.solver, **options)
+        except cp.SolverError as error:
+            raise SolveFailed(
+                f"limit load: {error}", backend=self.solver, status=str(error), problem=self.data
+            ) from error
+        status = str(problem.status).removesuffix("_inaccurate")
+        if status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
+            return status, np.zeros(0)
+        multipliers = conditions[0].dual_value
+        if status != "optimal" or multipliers is None:
+            raise SolveFailed(
+                f"limit load: {self.solver} says {problem.status}",
+                backend=self.solver,
+                status=str(problem.status),
+                problem=self.data,
+            )
+        return status, np.asarray(multipliers, dtype=float)
+
+    def _balances(self) -> bool:
+        """Whether some multiple of the live load is balanced."""
+        load = cp.Variable(name="λ")
+        _, conditions = self._forces(self.dead / self.length / self.force, load)
+        return self._run(cp.Maximize(cp.Constant(0.0)), conditions)[0] == "optimal"
+
+    def _residuals(
+        self, value: float, bound: float, f: FloatArray, motion: FloatArray | None
+    ) -> dict[str, float]:
+        """Errors of forces and mechanism from the data, relative."""
+        multiple, dead = (value, self.dead) if motion is not None else (1.0, 0.0 * self.dead)
+        scale = max(self.force if motion is not None else 0.0, abs(multiple) * self.live_force)
+        missed = self.rows.T @ f.ravel() + (dead + multiple * self.live) / self.length
+        errors = {"balance": float(np.abs(missed).max(initial=0.0)) / scale}
+        if motion is not None:
+            rates = (self.rows @ (motion * self.length)).reshape(f.shape)
+            outside = np.linalg.norm(cone.project(-rates, self.mu), axis=1)
+            size = float(np.linalg.norm(rates, axis=1).max(initial=0.0)) or 1.0
+            errors["mechanism"] = float(outside.max(initial=0.0)) / size
+            unit = max(abs(value), self.force / self.live_force)
+            errors["gap"] = abs(bound - value) / unit
+        return errors
+
+    def _proof(self) -> SolveFailed:
+        """No multiple of the live load is balanced: a motion that the dead load alone drives."""
+        speed = cp.Variable(self.dead.size, name="v")
+        nc, many = self.mu.size, self.d - 1
+        rates = cp.reshape(self.rows @ speed, (nc, self.d), order="C")
+        sliding = cp.multiply(np.repeat(self.mu[:, None], many, axis=1), rates[:, 1:])
+        cones = _in_cones(rates[:, 0], sliding)
+        drive = (self.dead / self.length) @ speed / self.force
+        still = (self.live / self.length) @ speed == 0
+        problem = cp.Problem(cp.Maximize(drive), [still, cones, cp.abs(speed) <= 1])
+        try:
+            problem.solve(solver=self.solver)
+        except cp.SolverError:
+            problem = cp.Problem(cp.Maximize(0))
+        message = "no multiple of the live load is balanced by forces in the friction cones"
+        proof = None
+        if speed.value is not None and problem.value > 0.0:
+            motion = checks.read_only(np.asarray(speed.value) / self.length)
+            result = (self.data.step.B @ motion).reshape(nc, self.d)
+            result = cone.project(-result[self.closed], self.mu[self.closed])
+            violation = float(np.linalg.norm(result, axis=1).max(initial=0.0))
+            proof = InfeasibilityProof("limit load", motion, -float(self.dead @ motion), violation)
+            message += f"; {proof}"
+        return SolveFailed(
+            message, backend=self.solver, status="infeasible", problem=self.data, proof=proof
+        )
+
+
+def _in_cones(most: cp.Expression, tangential: cp.Expression) -> cp.Constraint:
+    """‖tangential‖ ≤ most, row by row; linear in the plane."""
+    if tangential.shape[1] == 1:
+        return cp.abs(tangential[:, 0]) <= most
+    return cp.SOC(most, tangential, axis=1)
+
+
+def _unit(scale: FloatArray) -> FloatArray:
+    """The scale, with one where it is zero."""
+    return np.where(scale > 0.0, scale, 1.0)
+
+
+def _step_of(scene: Scene) -> ContactStep:
+    """The step of a scene as it stands, of bodies that touch."""
+    core = scene.bodies.core
+    near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
+    contacts = detect(scene, scene.initial, near)
+    return contact_step(scene, scene.initial, contacts, _DT, overlaps="touching", friction=True)
+
+
+def _live_of(scene: Scene, live: Any, dofs: Dofs) -> FloatArray:
+    """A live load of a scene as (nv,)."""
+    b, dim = scene.bodies, scene.dim
+    if isinstance(live, Mapping):
+        table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
+        for body, load in live.items():
+            number = b.names.index(body) if body in b.names else body
+            if isinstance(number, str | bool):
+                raise InvalidInput("live", f"the body {body!r}", "names or numbers of its bodies")
+            number = checks.index("live", number, b.nb)
+            size = np.size(load)
+            if size not in (dim, table.shape[1]):
+                expected = f"{dim} entries, or {table.shape[1]} with torques"
+                raise InvalidInput("live", f"{size} entries for {body!r}", expected)
+            table[number, :size] += checks.vector("live", load, size, "N")
+        return dofs.gather(table)
+    if np.size(live) == dim:
+        direction = checks.vector("live", live, dim)
+        weight = np.where(b.fixed, 0.0, b.mass) * float(np.linalg.norm(scene.gravity))
+        table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
+        table[:, :dim] = weight[:, None] * direction
+        return dofs.gather(table)
+    return checks.vector("live", live, dofs.nv, "N")

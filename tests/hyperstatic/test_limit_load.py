@@ -1,0 +1,133 @@
+"""Limit loads: hand calculations, both theorems, the dynamic step at 0.98 and 1.02 of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from command_line import refuses, run, run_json
+
+import cdopt
+from cdopt import scene
+from cdopt.problem import friction_cone as cone
+
+STRUCTURES = {
+    "block that tips": lambda: scene.box_stack(1, dim=2, size=[0.4, 1.0]),
+    "block that slides": lambda: scene.box_stack(1, dim=2, size=[1.0, 1.0]),
+    "block in space": lambda: scene.box_stack(1, size=[0.4, 0.7, 1.0]),
+    "stack": lambda: scene.box_stack(4, dim=2, size=[0.4, 0.3]),
+    "leaning tower": lambda: scene.box_stack(8, dim=2, shift=0.04),
+    "wall": lambda: scene.brick_wall(4, 3),
+    "wall in space": lambda: scene.brick_wall(3, 2, dim=3),
+    "arch": lambda: scene.arch(9),
+    "arch of stone": lambda: scene.arch(7, density=2000.0),
+    "buttress": lambda: scene.buttress(6),
+}
+
+
+def sideways(structure: scene.Scene) -> cdopt.LimitLoad:
+    return cdopt.limit_load(structure, live=[1.0] + [0.0] * (structure.dim - 1))
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize(("mu", "width"), [(0.6, 0.4), (0.3, 0.4), (0.5, 0.5)])
+def test_a_block_tips_or_slides_at_the_smaller_ratio(dim: int, mu: float, width: float) -> None:
+    size = [width, 1.0] if dim == 2 else [width, 0.7, 1.0]
+    limit = sideways(scene.box_stack(1, dim=dim, size=size).with_friction(mu))
+    assert limit.ok
+    assert abs(limit.value - min(mu, width)) <= 1e-8
+    assert abs(limit.bound - limit.value) <= 1e-8
+
+
+def test_a_leaning_tower_tips_about_its_worst_corner() -> None:
+    """The k upper boxes lean by (k − 1) shift/2, their centre is k h/2 above the joint."""
+    n, shift, b, h = 8, 0.04, 0.4, 0.2
+    limit = sideways(scene.box_stack(n, dim=2, shift=shift).with_friction(2.0))
+    above = np.arange(1, n + 1)  # of a joint; the lowest one is with the floor, at no shift
+    arm = 0.5 * b - np.where(above < n, above + 1, n - 1) * shift / 2
+    assert abs(limit.value - (arm / (0.5 * above * h)).min()) <= 1e-8
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_dynamic_step_holds_below_and_moves_above(name: str) -> None:
+    limit = sideways(STRUCTURES[name]().with_friction(0.6))
+    assert limit.ok
+    assert abs(limit.bound - limit.value) <= 1e-7 * limit.value
+    forces = np.column_stack([limit.f, limit.f_t])
+    assert cone.distance(forces, limit.step.friction.mu).max() <= 1e-12 * forces.max()
+    assert limit.rates[:, 0].min() >= -1e-9  # no contact closes
+    speeds = []
+    for share in (0.98, 1.02):
+        load = limit.dead + share * limit.value * limit.live
+        step = limit.step.replace(F_ext=load, phi=np.zeros(limit.step.nc))
+        answer = cdopt.FrictionalCD(step, "associated").solve("newton")
+        free = np.abs(step.dt * load / step.M.diagonal()).max()
+        speeds.append(np.abs(answer.v_next).max() / free)
+    assert speeds[0] <= 1e-9
+    assert speeds[1] >= 1e-4
+
+
+def test_loads_of_bodies_steps_and_the_law_of_coulomb() -> None:
+    arch = scene.arch(5, density=2000.0).with_friction(0.6)
+    limit = cdopt.limit_load(arch, {"voussoir 1": [0.0, -100.0]})
+    same = cdopt.limit_load(limit.step, limit.live, law="coulomb")
+    other = cdopt.limit_load(arch, {2: [0.0, -200.0, 0.0]}, solver="clarabel")
+    assert limit.ok
+    assert same.ok
+    assert other.ok
+    np.testing.assert_allclose([same.value, 2.0 * other.value], limit.value, rtol=1e-8)
+    assert "upper estimate" in same.summary
+    assert "upper estimate" not in limit.summary
+    half = limit.step.replace(phi=np.where(limit.step.bodies[:, 1] == 6, 1e-4, 0.0))
+    with pytest.raises(cdopt.SolveFailed) as raised:  # without the right abutment it falls
+        cdopt.limit_load(half, limit.live)
+    proof = raised.value.proof
+    assert proof.value < 0.0
+    assert proof.violation <= 1e-9 * np.abs(proof.vector).max()
+    assert abs(limit.live @ proof.vector) <= 1e-9 * abs(proof.value)
+
+
+def test_what_nothing_limits_and_what_does_not_stand() -> None:
+    block = scene.box_stack(1, dim=2).with_friction(0.5)
+    endless = cdopt.limit_load(block, [0.1, -1.0])
+    assert endless.ok
+    assert endless.value == np.inf
+    assert endless.mechanism is None
+    force = endless.step.B.T @ endless.f + endless.step.friction.B_t.T @ endless.f_t.ravel()
+    np.testing.assert_allclose(force, -endless.live, atol=1e-9 * np.abs(endless.live).max())
+    tower = sideways(scene.box_stack(12, dim=2, shift=0.05).with_friction(0.6))
+    assert tower.ok
+    assert not tower.stands
+    assert "does not stand" in str(tower)
+
+
+def test_refusals() -> None:
+    block = scene.box_stack(1, dim=2)
+    rough = block.with_friction(0.5)
+    for structure, live, words in (
+        (block, [1.0, 0.0], "friction"),
+        (rough, [1.0, 0.0, 0.0, 0.0], "live"),
+        (rough, [0.0, 0.0], "no load"),
+        (rough, {"roof": [1.0, 0.0]}, "roof"),
+        (rough, {1: [1.0]}, "1 entries"),
+    ):
+        with pytest.raises(cdopt.InvalidInput, match=words):
+            cdopt.limit_load(structure, live)
+    with pytest.raises(cdopt.InvalidInput, match="solver"):
+        cdopt.limit_load(rough, [1.0, 0.0], solver="abacus")
+
+
+def test_the_command(tmp_path) -> None:
+    picture = tmp_path / "arch.png"
+    result = run("limit", "arch:density=2000", "--friction", 0.6, "--plot", picture, width=300)
+    assert result.exit_code == 0, result.stderr
+    assert "bears 1.370825 times" in result.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    block = ("limit", "box-stack:n=1,dim=2", "--friction", 0.5)
+    pushed = run_json(*block, "--live", "box 0=0,-100", "--live", "1=50,0", "--law", "coulomb")
+    assert pushed["value"] is None
+    assert pushed["exact"] is False
+    refuses("--live", *block, "--live", "up")
+    refuses("friction", "limit", "box-stack:n=1,dim=2")
+    fallen = run("limit", "sphere-on-floor:gap=0.1", "--friction", 0.5)
+    assert fallen.exit_code == 2
+    assert "Proven infeasible" in fallen.stdout
