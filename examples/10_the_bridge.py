@@ -11,6 +11,7 @@
 
 # %%
 import numpy as np
+import rigid_limit
 
 import cdopt
 from cdopt import plots
@@ -47,16 +48,16 @@ def two_halves(law):
 # %%
 scene = two_halves(HOOKE)
 weight = 9.81  # N, of a disc
-found = cdopt.bridge(scene)
+found = rigid_limit.bridge(scene)
 print(f"{found.step.nc} contacts, {found.nullity} numbers that balance leaves free")
 print(f"largest compatible force: {found.forces.max() / weight:.3f} weights of a disc")
 
 # %% [markdown]
 # ## The other side: springs
 #
-# `cdopt.bridge` has by now done the walk. Its argument is a scene at rest; at every stiffness κ it
-# multiplies all stiffness by κ, lets gravity press the discs into one another, and waits. There are
-# three ways to wait:
+# `rigid_limit.bridge` has by now done the walk. Its argument is a scene at rest; at every
+# stiffness κ it multiplies all stiffness by κ, lets gravity press the discs into one another, and
+# waits. There are three ways to wait:
 #
 # - **quasi-static**: no time at all; look for the least energy;
 # - **variational**: De Klerk and others' integrator, with damping, until nothing moves;
@@ -97,7 +98,7 @@ print(f"\n{found}")
 # so the slope should be −2/3.
 
 # %%
-hertz = cdopt.bridge(two_halves(HERTZ), methods=["quasi-static"])
+hertz = rigid_limit.bridge(two_halves(HERTZ), methods=["quasi-static"])
 slope = {"Hooke": still.slope, "Hertz": hertz.line("quasi-static").slope}
 print("\n" + ", ".join(f"{law}: slope {s:+.3f}" for law, s in slope.items()))
 
@@ -129,12 +130,12 @@ print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slo
 # ## Where the bridge ends
 #
 # Look at the stars in the table. When discs overlap by a millionth of their size, the overlap is
-# the difference of two numbers that agree to six digits, and a time step moves a disc by less than
-# the last digit of its place. `cdopt.bridge` measures what round-off and unfinished motion make of
-# the forces, and does not fit points where that is more than a twentieth of the distance. *Stiffer
-# is not more exact*: beyond some κ elastic contacts get worse, and the rigid limit is the better
-# number. In between lies all that rigid contact dynamics saves: thousands of steps of springs
-# against one.
+# the difference of two numbers that agree to six digits, and a time step moves a disc by less
+# than the last digit of its place. `rigid_limit.bridge` measures what round-off and unfinished
+# motion make of the forces, and does not fit points where that is more than a twentieth of the
+# distance. *Stiffer is not more exact*: beyond some κ elastic contacts get worse, and the rigid
+# limit is the better number. In between lies all that rigid contact dynamics saves: thousands of
+# steps of springs against one.
 #
 # ## What happens if…
 #
@@ -142,8 +143,8 @@ print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slo
 #    bodies have no material.
 # 2. … the contrast grows, `ratio = 20.0`? Does the bridge get longer?
 # 3. … the law is another, `HERTZ = 4.0`? What slope do you expect from −1/(p−1)?
-# 4. … you stay at the soft end, `cdopt.bridge(scene, [500.0, 1000.0, 2000.0])`? How deep are the
-#    overlaps, and how straight is the line?
+# 4. … you stay at the soft end, `rigid_limit.bridge(scene, [500.0, 1000.0, 2000.0])`? How deep are
+#    the overlaps, and how straight is the line?
 #
 # Next: `11_quasi_static_loading.py`, where springs at rest are squeezed further.
 
@@ -151,7 +152,7 @@ print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slo
 # %%
 def draw():
     """The distance from the compatible forces against κ and ε."""
-    return plots.bridge_lines(
+    return rigid_limit.bridge_lines(
         found,
         title="Elastic contacts tend to compatible forces",
         subtitle=f"{rows} rows of discs between walls, the left half {ratio:g} times as stiff: "

@@ -5,7 +5,6 @@ and load.
 """
 
 from cdopt._util.arguments import guard
-from cdopt.hyperstatic.bridge import bridge
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
@@ -36,7 +35,6 @@ __all__ = [
     "Sensitivity",
     "UnboundedForces",
     "analytic_centre",
-    "bridge",
     "ensemble",
     "exact_bounds",
     "indeterminacy",

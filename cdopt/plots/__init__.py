@@ -9,7 +9,6 @@ import lazy_loader
 
 from cdopt._util.arguments import guard
 from cdopt.plots.bars import force_bars
-from cdopt.plots.bridge import bridge_lines
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains
 from cdopt.plots.collapse import collapse
@@ -27,7 +26,6 @@ __all__ = [
     "PALETTE",
     "Look",
     "bounds_story",
-    "bridge_lines",
     "check_path",
     "collapse",
     "complementarity",

@@ -27,7 +27,7 @@ ROOMS = [
     "cdopt.interop.fclib", "cdopt.interop.mujoco",
     "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
     "cdopt.scene", "cdopt.study",
-    "cdopt.hyperstatic.bridge", "cdopt.study.results", "cdopt.study.tables",
+    "cdopt.study.results", "cdopt.study.tables",
     "cdopt.study.statistics", "cdopt.backends.linalg",
 ]  # fmt: skip
 SECTIONS = ("Parameters", "Attributes", "Raises", "Returns", "Yields", "Notes", "Examples")

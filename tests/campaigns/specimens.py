@@ -25,7 +25,7 @@ ROOMS = (
     cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
-    "cdopt.bridge", "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
+    "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
     "cdopt.interop.mujoco.stiffness",
 }  # fmt: skip
 

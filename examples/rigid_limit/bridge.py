@@ -29,7 +29,12 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision import Contacts, detect, step
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.indeterminacy import indeterminacy
-from cdopt.hyperstatic.resting import (
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene, State
+
+from .resting import (
     CLOSED,
     FAILED,
     INTEGRATORS,
@@ -42,10 +47,6 @@ from cdopt.hyperstatic.resting import (
     integrated,
     lightest,
 )
-from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.solution import StepSolution
-from cdopt.scene import Scene, State
 
 METHODS = ("quasi-static", *INTEGRATORS)
 OVERLAPS = np.logspace(-2.0, -6.0, 5)  # over the smallest half-width: they give the default κ
@@ -250,7 +251,8 @@ def bridge(
 
     >>> import cdopt
     >>> pile = cdopt.scene.pyramid(3, separation=0.0)
-    >>> result = cdopt.bridge(pile, methods=["quasi-static"])
+    >>> from rigid_limit import bridge
+    >>> result = bridge(pile, methods=["quasi-static"])
     >>> round(result.line("quasi-static").slope, 2), round(result.one_step.slope, 2)
     (-1.0, 1.0)
 

@@ -7,12 +7,13 @@ import pickle
 
 import numpy as np
 import pytest
+from rigid_limit import bridge
+from rigid_limit.bridge import METHODS, fitted
+from rigid_limit.resting import SHARE, Point
 from scipy.optimize import brentq
 
 import cdopt
 from cdopt.hyperstatic import minimum_norm
-from cdopt.hyperstatic.bridge import METHODS, fitted
-from cdopt.hyperstatic.resting import SHARE, Point
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 STILL = ["quasi-static"]
@@ -54,7 +55,7 @@ MIXED = ["pile of two species", "crystal of two halves"]
 
 @functools.cache
 def crossed(name: str, power: float, *methods: str):
-    return cdopt.bridge(SCENES[name](power), KAPPAS[power], methods=methods)
+    return bridge(SCENES[name](power), KAPPAS[power], methods=methods)
 
 
 def notch(below: float, kappa_power: float = 2.0) -> Scene:
@@ -102,7 +103,7 @@ def test_slopes_in_kappa_and_agreement(name: str, power: float) -> None:
 @pytest.mark.slow
 def test_ten_layers() -> None:
     methods = ["quasi-static", "velocity-verlet"]  # the variational integrator takes minutes
-    result = cdopt.bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
+    result = bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
     assert result.nullity == 765
     for line in result.lines:
         assert line.used.all(), line.excluded
@@ -113,7 +114,7 @@ def test_ten_layers() -> None:
 @pytest.mark.parametrize(("power", "slope"), [(1.7, -1.0 / 0.7), (4.0, -1.0 / 3.0)])
 @pytest.mark.slow
 def test_other_powers(power: float, slope: float) -> None:
-    result = cdopt.bridge(crystal(power), methods=STILL)
+    result = bridge(crystal(power), methods=STILL)
     assert result.lines[0].slope == pytest.approx(slope, abs=0.05)
 
 
@@ -153,7 +154,7 @@ def test_the_limit_is_that_of_the_references() -> None:
 
 
 def test_round_off_is_measured_and_left_out() -> None:
-    result = cdopt.bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
+    result = bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
     line = result.lines[0]
     assert line.excluded[:3] == ("", "", "")
     assert all(why.startswith(("round-off", "not at rest", "failed")) for why in line.excluded[3:])
@@ -165,7 +166,7 @@ def test_round_off_is_measured_and_left_out() -> None:
 
 @pytest.mark.slow
 def test_a_run_that_is_cut_short_is_left_out() -> None:
-    result = cdopt.bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
+    result = bridge(pile(n=3), KAPPAS[2.0], methods=["velocity-verlet"], limit=50)
     line = result.lines[0]
     assert all(why.startswith("not at rest: within") for why in line.excluded)
     assert np.all(line.unrest > 0.05 * line.error)
@@ -177,7 +178,7 @@ def test_a_run_that_is_cut_short_is_left_out() -> None:
 def test_discs_that_creep_away_are_left_out() -> None:
     """Two discs bridge a gap like a keystone: rigid contacts hold them just so."""
     scene = crystal(rows=6, columns=8, hard=lambda k: k % 2 == 1)
-    result = cdopt.bridge(scene, [5e3, 5e4], methods=["quasi-static", "velocity-verlet"])
+    result = bridge(scene, [5e3, 5e4], methods=["quasi-static", "velocity-verlet"])
     still, moving = result.lines
     assert still.used.all()
     assert all(why.startswith("not at rest: comes no nearer") for why in moving.excluded)
@@ -185,7 +186,7 @@ def test_discs_that_creep_away_are_left_out() -> None:
 
 
 def test_gaps_that_close_are_left_out() -> None:
-    result = cdopt.bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
+    result = bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
     np.testing.assert_allclose(result.forces[:2], 0.5 * G / np.sqrt(1.0 - 0.6**2))
     assert result.forces[2] == pytest.approx(0.0, abs=1e-9)
     for line in result.lines:
@@ -199,7 +200,7 @@ def test_gaps_that_close_are_left_out() -> None:
 def test_the_notch_in_closed_form(power: float) -> None:
     """Two equal forces along lines that turn as the disc sinks."""
     kappas = np.array([1e4, 1e5, 1e6])
-    result = cdopt.bridge(notch(0.05, power), kappas, methods=STILL)
+    result = bridge(notch(0.05, power), kappas, methods=STILL)
     stiffness = kappas * result.step.stiffness[0]
     for k, forces in zip(stiffness, result.lines[0].forces, strict=True):
 
@@ -214,7 +215,7 @@ def test_nothing_to_fit_where_forces_do_not_depend_on_stiffness() -> None:
     ball = Scene(
         [Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), Body(Sphere(0.5), [0.0, 0.5], mass=2.0)], dim=2
     )
-    result = cdopt.bridge(ball, methods=STILL)
+    result = bridge(ball, methods=STILL)
     assert result.nullity == 0
     np.testing.assert_allclose(result.lines[0].forces, 2.0 * G)
     assert np.isnan(result.lines[0].slope)
@@ -222,7 +223,7 @@ def test_nothing_to_fit_where_forces_do_not_depend_on_stiffness() -> None:
 
 
 def test_failed_points_are_named() -> None:
-    result = cdopt.bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
+    result = bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
     line = result.lines[0]
     assert line.excluded[0].startswith("failed: ")
     assert np.isnan(line.error[0])
@@ -238,24 +239,24 @@ def test_bodies_at_rest_in_a_state() -> None:
     place = cdopt.scene.pyramid(3, separation=0.0, diameter=1.0, young=1.0).initial
     moving = State(0.0, place.q, np.ones_like(place.v))  # its velocities are not asked for
     kappas = np.array([1e6, 1e7, 1e8, 1e9]) * lifted.bodies.mass[-1] / 100
-    result = cdopt.bridge(lifted, kappas, state=moving, methods=STILL)
+    result = bridge(lifted, kappas, state=moving, methods=STILL)
     assert result.lines[0].slope == pytest.approx(-1.0, abs=0.05)
     with pytest.raises(cdopt.InvalidInput, match="moves at"):
-        cdopt.bridge(lifted)
+        bridge(lifted)
 
 
 def test_boxes_have_an_equilibrium_too() -> None:
     scene = cdopt.scene.beam(3.0, drop=0.0)
-    result = cdopt.bridge(scene, [1e3, 1e4], methods=STILL)
+    result = bridge(scene, [1e3, 1e4], methods=STILL)
     np.testing.assert_allclose(result.forces, [2.0, 6.0, 2.0])
     np.testing.assert_allclose(result.lines[0].forces, [[2.0, 6.0, 2.0]] * 2, rtol=1e-6)
     with pytest.raises(cdopt.Unsupported):
-        cdopt.bridge(scene, methods=["variational"])
+        bridge(scene, methods=["variational"])
 
 
 def test_default_stiffness_follows_from_overlaps_in_any_units() -> None:
-    small = cdopt.bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
-    large = cdopt.bridge(pile(2.5, n=3), methods=STILL)
+    small = bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
+    large = bridge(pile(2.5, n=3), methods=STILL)
     np.testing.assert_allclose(small.overlap, [1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
     assert small.lines[0].slope == pytest.approx(-2.0 / 3.0, abs=0.05)
     for first, second in ((small.lines[0], large.lines[0]), (small.one_step, large.one_step)):
@@ -265,7 +266,7 @@ def test_default_stiffness_follows_from_overlaps_in_any_units() -> None:
 
 def test_progress_and_costs() -> None:
     calls = []
-    result = cdopt.bridge(
+    result = bridge(
         pile(n=2), KAPPAS[2.0][:2], methods=["velocity-verlet", "quasi-static"],
         progress=lambda *what: calls.append(what),
     )  # fmt: skip
@@ -308,19 +309,19 @@ def test_the_table_and_pickles() -> None:
 def test_bad_arguments(changes, named: str) -> None:
     arguments = {"scene": pile(n=2), "methods": [], **changes}
     with pytest.raises(cdopt.InvalidInput, match=named):
-        cdopt.bridge(**arguments)
+        bridge(**arguments)
 
 
 def test_scenes_without_a_limit() -> None:
     floor, ball = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0]), Sphere(0.5)
     with pytest.raises(cdopt.InvalidInput, match="no contacts"):
-        cdopt.bridge(Scene([floor, Body(ball, [0.0, 9.0], mass=1.0)], dim=2))
+        bridge(Scene([floor, Body(ball, [0.0, 9.0], mass=1.0)], dim=2))
     weightless = Scene([floor, Body(ball, [0.0, 0.5], mass=1.0)], dim=2, gravity=[0.0, 0.0])
     with pytest.raises(cdopt.InvalidInput, match="no loads"):
-        cdopt.bridge(weightless)
+        bridge(weightless)
     sliding = Scene([floor, Body(ball, [0.0, 0.5], mass=1.0)], dim=2, gravity=[1.0, -9.81])
     with pytest.raises(cdopt.InvalidInput, match=r"bodies\[1\] moves at"):
-        cdopt.bridge(sliding)
+        bridge(sliding)
 
 
 # --- fits ------------------------------------------------------------------------------

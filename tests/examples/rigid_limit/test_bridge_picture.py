@@ -7,17 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 from pictures import all_by_gid, legible
+from rigid_limit import Bridge, bridge_lines
+from rigid_limit import bridge as follow
 
 import cdopt
-from cdopt.hyperstatic.bridge import Bridge
-from cdopt.plots.bridge import bridge_lines
 
 
 @pytest.fixture(scope="module")
 def bridge() -> Bridge:
     pile = cdopt.scene.pyramid(3, 2.5, "species", separation=0.0, diameter=1.0, young=1.0)
     kappas = np.logspace(7, 10, 4)
-    return cdopt.bridge(pile, kappas, methods=["quasi-static"])
+    return follow(pile, kappas, methods=["quasi-static"])
 
 
 def several(bridge: Bridge) -> Bridge:
@@ -88,7 +88,7 @@ def test_texts_are_legible(bridge: Bridge) -> None:
 
 def test_equal_springs_have_no_line_of_the_least_force() -> None:
     pile = cdopt.scene.pyramid(2, separation=0.0)
-    figure = bridge_lines(cdopt.bridge(pile, methods=["quasi-static"]))
+    figure = bridge_lines(follow(pile, methods=["quasi-static"]))
     assert not all_by_gid(figure.axes[0], "least")
 
 

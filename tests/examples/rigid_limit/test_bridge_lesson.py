@@ -15,8 +15,11 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-LESSON = Path(__file__).parents[2] / "examples" / "10_the_bridge.py"
-QUICKLY = ("found = cdopt.bridge(scene)", 'found = cdopt.bridge(scene, methods=["quasi-static"])')
+LESSON = Path(__file__).parents[3] / "examples" / "10_the_bridge.py"
+QUICKLY = (
+    "found = rigid_limit.bridge(scene)",
+    'found = rigid_limit.bridge(scene, methods=["quasi-static"])',
+)
 
 
 @functools.cache

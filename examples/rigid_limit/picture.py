@@ -9,9 +9,10 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import seconds, short
-from cdopt.hyperstatic.bridge import Bridge, Line
 from cdopt.plots import canvas
 from cdopt.plots.palette import INK, QUIET, RULE
+
+from .bridge import Bridge, Line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,14 +44,14 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
 
     Parameters
     ----------
-    bridge : what ``cdopt.bridge`` returned.
+    bridge : what ``bridge`` returned.
 
     Raises
     ------
     InvalidInput : not a Bridge, or no line with a point to draw.
     """
     if not isinstance(bridge, Bridge):
-        raise InvalidInput("bridge", checks.describe(bridge), "what cdopt.bridge() returned")
+        raise InvalidInput("bridge", checks.describe(bridge), "what bridge() returned")
     if not any(np.isfinite(line.error).any() for line in bridge.lines):
         raise InvalidInput("bridge", "no method with a point", "at least one line to draw")
     figure = canvas.blank(canvas.WIDTH, _HEIGHT)
