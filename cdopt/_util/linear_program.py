@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy.optimize import OptimizeResult
 from scipy.optimize import linprog as _scipy
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import SolveFailed
 
 _NO_SOLUTION = (2, 3, 4)  # of SciPy: infeasible, unbounded, numerical difficulties
 
@@ -23,3 +27,18 @@ def linprog(
     if result.status in _NO_SOLUTION:
         result = _scipy(cost, method="highs", options={**options, "presolve": False}, **program)
     return result
+
+
+def solved_program(cost: Any, what: str, **program: Any) -> FloatArray:
+    """The solution of a linear program that decides ``what``; other arguments as ``linprog``'s.
+
+    Raises
+    ------
+    SolveFailed : it has none.
+    """
+    answer = linprog(cost, **program)
+    if answer.x is None or answer.status != 0:
+        raise SolveFailed(
+            f"the linear program for {what} failed", backend="highs", status=str(answer.message)
+        )
+    return np.asarray(answer.x)

@@ -15,9 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
-from cdopt._util.errors import SolveFailed
 from cdopt._util.frozen import Frozen
-from cdopt._util.linear_program import linprog
+from cdopt._util.linear_program import solved_program
 from cdopt.hyperstatic import rank
 from cdopt.problem.scaling import network_parts
 
@@ -156,18 +155,13 @@ def _opened(closed: sp.csr_array, idle: sp.csr_array) -> BoolArray:
     The linear program max Σ s, 0 ≤ s ≤ 1, closed u = 0, idle u ≥ s has s in {0, 1} at its optimum.
     """
     nu, ni = closed.shape[1], idle.shape[0]
-    answer = linprog(
+    answer = solved_program(
         np.concatenate([np.zeros(nu), -np.ones(ni)]),
+        "the contacts that can carry force",
         A_ub=sp.hstack([-idle, sp.eye_array(ni)], format="csr"),
         b_ub=np.zeros(ni),
         A_eq=sp.hstack([closed, sp.csr_array((closed.shape[0], ni))], format="csr"),
         b_eq=np.zeros(closed.shape[0]),
         bounds=[(None, None)] * nu + [(0.0, 1.0)] * ni,
     )
-    if answer.x is None or answer.status != 0:
-        raise SolveFailed(
-            "the linear program for the contacts that can carry force failed",
-            backend="highs",
-            status=str(answer.message),
-        )
-    return np.asarray(answer.x[nu:] > 0.5)
+    return np.asarray(answer[nu:] > 0.5)

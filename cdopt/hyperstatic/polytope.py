@@ -23,9 +23,9 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.compiled import compiled
-from cdopt._util.errors import SolveFailed, Unsupported
+from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt._util.linear_program import linprog
+from cdopt._util.linear_program import solved_program
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
@@ -99,7 +99,7 @@ class ForcePolytope(Frozen):
         SolveFailed : the linear program failed.
         """
         push = rng.standard_normal(self.dimension)
-        z = _solved(
+        z = solved_program(
             push,
             "a corner of the admissible forces",
             A_ub=-self.states,
@@ -147,7 +147,7 @@ def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: Flo
     """
     n, m = B.shape
     equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
-    ray = _solved(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
+    ray = solved_program(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
     ray = np.maximum(ray, 0.0)
     if ray.max(initial=0.0) > _RAY:
         left = float(np.abs(B.T @ ray).max(initial=0.0)) / float(ray.max())
@@ -164,7 +164,7 @@ def _require_inside(states: FloatArray, force: FloatArray) -> None:
     Unsupported, SolveFailed : as in ``polytopes``.
     """
     k = states.shape[1]
-    *_, radius = _solved(
+    *_, radius = solved_program(
         np.append(np.zeros(k), -1.0),
         "a point inside the admissible forces",
         A_ub=np.column_stack([-states, np.linalg.norm(states, axis=1)]),
@@ -208,16 +208,6 @@ def analytic_centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
         fastest = float(gradient.max(initial=0.0))  # the step is −f · gradient
         f = f - f * gradient * min(1.0, 0.9 / fastest if fastest > 0.0 else 1.0)
     return best, least
-
-
-def _solved(cost: FloatArray, what: str, **program: Any) -> FloatArray:
-    """The solution of a linear program that decides ``what``."""
-    answer = linprog(cost, **program)
-    if answer.x is None or answer.status != 0:
-        raise SolveFailed(
-            f"the linear program for {what} failed", backend="highs", status=str(answer.message)
-        )
-    return np.asarray(answer.x)
 
 
 # --- hit-and-run -----------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers import lammps
 from papers.olsen_kamrin.dem import damping_effect, dem
 from papers.olsen_kamrin.pile import MATERIALS, Pile, Settings
 from papers.report import Store
 
 import cdopt
-from cdopt.interop import lammps
 from cdopt.scene.generators.paper import pyramid_positions
 
 REASON = lammps.why_unavailable()

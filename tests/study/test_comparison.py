@@ -18,7 +18,7 @@ from cdopt.study import (
     attempt,
     choose_backends,
     compare,
-    uniqueness,
+    comparison,
 )
 from cdopt.study.formatting import proof_text, verdict
 
@@ -94,11 +94,11 @@ def test_only_the_rank_of_a_small_step_is_computed() -> None:
     loaded = np.array([True, True, False])
     step = bank.load("beam-uniform").step  # two loaded contacts, two dofs: not proven by counting
     classic = cdopt.ClassicCD(step).solve("newton")
-    claim = uniqueness.uniqueness(step, classic, loaded, loaded, 1e-6)
+    claim = comparison.uniqueness(step, classic, loaded, loaded, 1e-6)
     assert claim == "the contact forces are not unique"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uniqueness, "_MOST_CONTACTS", 2)
-        claim = uniqueness.uniqueness(step, classic, loaded, loaded, 1e-6)
+        patch.setattr(comparison, "_MOST_CONTACTS", 2)
+        claim = comparison.uniqueness(step, classic, loaded, loaded, 1e-6)
         assert claim == "the contact forces may not be unique (cdopt bounds decides)"
 
 

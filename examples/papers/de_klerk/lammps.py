@@ -15,9 +15,9 @@ import numpy as np
 from cdopt import BackendUnavailable, SolveFailed, Unsupported
 from cdopt._util import checks
 from cdopt.dynamics.analysis import Motion
-from cdopt.interop import lammps
 from cdopt.scene import Scene
 
+from .. import lammps
 from .ode import Model
 
 SECONDS = 1800.0  # a run that takes longer is ended

@@ -9,10 +9,10 @@ import numpy as np
 
 import cdopt
 from cdopt import BackendUnavailable
-from cdopt.interop import lammps
 from cdopt.scene import Material as Stuff
 from cdopt.scene import Scene, Spheres
 
+from .. import lammps
 from ..report import Arrays
 from .pile import HOOKE, REFERENCE_ACCURACY, Material, Pile, matched
 

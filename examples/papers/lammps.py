@@ -155,7 +155,7 @@ def rigid_limit(soft: FloatArray, stiff: FloatArray, ratio: float, power: float)
 
 
 def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What a script of this package makes of a problem with LAMMPS, in a process of its own.
+    """What a script makes of a problem with LAMMPS, in a process of its own.
 
     Parameters
     ----------
