@@ -51,13 +51,13 @@ def _step(scene: Scene, reach: float = _REACH, **changes: Any) -> ContactStep:
 
 def _with_dofs(step: ContactStep, columns: Sequence[int], width: int) -> ContactStep:
     """The step with these of the ``width`` degrees of freedom of each body alone."""
-    kept = np.flatnonzero(np.isin(np.arange(step.nv) % width, columns))
+    chosen = np.flatnonzero(np.isin(np.arange(step.nv) % width, columns))
     return step.replace(
-        M=step.M[kept][:, kept],
-        B=step.B[:, kept],
-        v=step.v[kept],
-        F_ext=step.F_ext[kept],
-        dof_body=np.asarray(step.dof_body)[kept],
+        M=step.M[chosen][:, chosen],
+        B=step.B[:, chosen],
+        v=step.v[chosen],
+        F_ext=step.F_ext[chosen],
+        dof_body=np.asarray(step.dof_body)[chosen],
     )
 
 
@@ -480,8 +480,8 @@ def packing(
     along, folder = whole("tiles", tiles, 1, 100), problems_folder() / "packings"
     path = folder / f"n{whole('n', n, 1, 10**6)}-layers{whole('layers', layers, 1, 1000)}.npz"
     if not path.is_file():
-        kept = ", ".join(sorted(p.stem for p in folder.glob("*.npz")))
-        raise InvalidInput("n", f"{n} in {layers} layers", f"one of the cells {kept}")
+        cells = ", ".join(sorted(p.stem for p in folder.glob("*.npz")))
+        raise InvalidInput("n", f"{n} in {layers} layers", f"one of the cells {cells}")
     cell = archive.read_arrays(path, "a settled cell")
     side = float(cell["side"])
     shift = side * np.stack(np.divmod(np.arange(along**2), along), axis=-1)

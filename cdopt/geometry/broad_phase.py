@@ -49,15 +49,15 @@ def near_pairs(
     trees = [cKDTree(position[members]) for members in classes]
     reach = [float(radius[members].max()) for members in classes]
     _require_few(position, radius, margin, classes, trees)
-    found = []
+    listed = []
     for a, tree in enumerate(trees):
         same = tree.query_pairs(2.0 * reach[a] + margin, output_type="ndarray")
-        found.append(classes[a][same])
+        listed.append(classes[a][same])
         for b in range(a):
             distance = reach[a] + reach[b] + margin
             across = tree.sparse_distance_matrix(trees[b], distance, output_type="ndarray")
-            found.append(np.column_stack([classes[a][across["i"]], classes[b][across["j"]]]))
-    pairs = np.sort(np.concatenate(found), axis=1).astype(np.int64)
+            listed.append(np.column_stack([classes[a][across["i"]], classes[b][across["j"]]]))
+    pairs = np.sort(np.concatenate(listed), axis=1).astype(np.int64)
     i, j = pairs.T
     gap = np.linalg.norm(position[j] - position[i], axis=1) - radius[i] - radius[j]
     return np.asarray(pairs[(gap <= margin) & ~(fixed[i] & fixed[j])])

@@ -344,10 +344,10 @@ def ensemble(
     samples = np.empty((chains if parts else 1, draws if parts else 1, report.nc))
     samples[:] = report.force
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
-    with progress_bar(progress, "chains") as tell:
+    with progress_bar(progress, "chains") as update:
         for k, (part, source) in enumerate(zip(parts, seeds, strict=True)):
             generators = [np.random.default_rng(child) for child in source.spawn(chains)]
-            done = partial(_tell, tell, k * chains, len(parts) * chains)
+            done = partial(_update, update, k * chains, len(parts) * chains)
             walked = _walked(part, generators, draws, thin, skipped, done)
             samples[:, :, part.contacts] = part.unit * walked
     times.append(clock())
@@ -370,7 +370,7 @@ def ensemble(
     )
 
 
-def _tell(progress: ProgressCallback, before: int, total: int, done: int) -> None:
+def _update(progress: ProgressCallback, before: int, total: int, done: int) -> None:
     """Report ``done`` chains of this part beside the chains of the parts before it."""
     progress(before + done, total)
 

@@ -415,13 +415,14 @@ def _tables(
     tables = []
     for number in np.unique(kind):
         body, shape_type = np.flatnonzero(kind == number), SHAPES[number]
-        given = () if shape_type is Sphere else tuple(shapes[k] for k in body.tolist())
+        solids = () if shape_type is Sphere else tuple(shapes[k] for k in body.tolist())
         columns = {
-            name: np.array([getattr(shape, name) for shape in given]) for name in shape_type.numbers
+            name: np.array([getattr(shape, name) for shape in solids])
+            for name in shape_type.numbers
         }
         if shape_type is Sphere:
             columns = {"radius": radius[body]}
-        tables.append(ShapeTable(shape_type, body, columns, given))
+        tables.append(ShapeTable(shape_type, body, columns, solids))
         row[body] = np.arange(body.size)
     return tuple(tables), kind, row
 

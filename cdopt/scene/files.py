@@ -328,8 +328,8 @@ def _entry(text: str, start: int, end: int, index: int) -> int | None:
         if depth == 1 and (word == "," or (word == "[" and index == 0)):
             count += word == ","
             if count == index:
-                rest = re.compile(r"(?:\s|#.*)*").match(text, token.end(), end)
-                return rest.end() if rest else token.end()
+                blank = re.compile(r"(?:\s|#.*)*").match(text, token.end(), end)
+                return blank.end() if blank else token.end()
         if depth == 0 and word[0] not in "#\"'":
             return None
     return None

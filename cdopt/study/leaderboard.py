@@ -62,13 +62,13 @@ def _standing(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
     """Every solver, those that solve most first."""
     best = _solved(runs).groupby(["question", "tolerance"])["seconds"].min()
     rows = []
-    for name, own in runs.groupby("solver", sort=False):
-        solved = _solved(own).set_index(["question", "tolerance"])["seconds"]
+    for name, asked in runs.groupby("solver", sort=False):
+        solved = _solved(asked).set_index(["question", "tolerance"])["seconds"]
         ratio = (solved / best.reindex(solved.index)).astype(float)
         label = f"{name} (new)" if name in solvers else str(name)
-        false = int(_false(own).sum())
+        false = int(_false(asked).sum())
         rows.append(
-            (label, len(own), len(solved), false, int((ratio <= 1.0).sum()), ratio.median())
+            (label, len(asked), len(solved), false, int((ratio <= 1.0).sum()), ratio.median())
         )
     return Table(
         "standing",

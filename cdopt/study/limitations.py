@@ -106,8 +106,8 @@ def settings(study: Results) -> Table:
     rows: dict[tuple[str, str, str], None] = {}
     for r in study.records:
         if r.answer is not None and r.run.mode == "cold" and r.run.seed is None:
-            given = ", ".join(f"{k} = {v}" for k, v in r.answer.settings.items()) or "its defaults"
-            rows.setdefault((solver_of(r.run), tolerance_of(r.run), given))
+            stated = ", ".join(f"{k} = {v}" for k, v in r.answer.settings.items()) or "its defaults"
+            rows.setdefault((solver_of(r.run), tolerance_of(r.run), stated))
     return Table(
         "settings", "Settings", "What each solver was given, as it names its settings.",
         ("solver", "tolerance", "settings"), list(rows),

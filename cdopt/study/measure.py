@@ -258,8 +258,8 @@ def _times(solution: StepSolution, total: float) -> Times:
     for name, seconds in solution.timings.items():
         part = name.rpartition(" ")[2]
         parts[part if part in parts else "solve"] += seconds
-    rest = max(total - sum(parts.values()), 0.0)
-    return Times(pose=rest, total=total, setup=_setup(solution), **parts)
+    other = max(total - sum(parts.values()), 0.0)
+    return Times(pose=other, total=total, setup=_setup(solution), **parts)
 
 
 def _setup(solution: StepSolution) -> float | None:
