@@ -83,6 +83,7 @@ def test_friction(said: Any) -> None:
     largest = [answer.f.max() for answer in names["answers"]]
     assert max(largest) > 1.1 * min(largest)
     assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
+    assert "normal 930.9 to 1044.2 N" in printed
     assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
 
 

@@ -69,6 +69,10 @@ def bounds(
         typer.Option("--csv", metavar="FILE", help="Write a row for each contact to a file."),
     ] = None,
     frictionless: Frictionless = False,
+    law: Annotated[
+        str | None,
+        typer.Option(help="Of a problem with friction: bounds under coulomb or associated."),
+    ] = None,
     as_json: Json = False,
     time_limit: Annotated[
         float | None,
@@ -83,6 +87,9 @@ def bounds(
         if to_csv is not None:
             with output.replacing(force, to_csv):
                 cdopt.study.bounds.check_csv(to_csv)
+        if law is not None:
+            _with_friction(problem, contacts, classic, law, as_json)
+            return
         named, step = output.open_step(problem, "bounds", frictionless)
         asked = _contacts(contacts, named.contact_names)
         chosen = split(solver)
@@ -151,6 +158,39 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
         typer.echo(f"no picture: {error}", err=True)
         return
     output.save_picture(figure, path)
+
+
+def _with_friction(problem: str, contacts: str, solver: str, law: str, as_json: bool) -> None:
+    """Intervals of normal and tangential forces of a step with friction."""
+    named = cdopt.open_problem(problem)
+    if named.step is None:
+        raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
+    asked = _contacts(contacts, named.contact_names)
+    with output.spinner() as tell, output.solvers_kept_quiet(to_stderr=as_json):
+        report = cdopt.indeterminacy(
+            named.step,
+            solver,
+            asked,
+            law=law,
+            progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
+        )
+    if as_json:
+        output.print_json({"problem": named.name, **report.as_dict()})
+    else:
+        output.say(f"{named.name}: {named.title}, law {law}", "dim")
+        output.say(report.summary)
+        columns = ("contact", "status", *("normal", "tangential", "tangential 2")[: report.d])
+        shown = output.table(*columns, numbers=columns[2:])
+        largest = output.largest_finite(report.upper.ravel())
+        for i in report.widest(ROWS_UP_TO).tolist():
+            ends = zip(report.lower[i], report.upper[i], strict=True)
+            intervals = [
+                f"{output.force(a, largest)} … {output.force(b, largest)}" for a, b in ends
+            ]
+            shown.add_row(one_line(report.names[i], 16), report.status_of(i), *intervals)
+        output.console().print(shown)
+    if not report.ok:
+        raise typer.Exit(output.NO_ANSWER)
 
 
 # --- tables ----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ and load.
 from cdopt._util.arguments import guard
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
+from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
 from cdopt.hyperstatic.polytope import UnboundedForces
@@ -25,6 +26,7 @@ __all__ = [
     "Centre",
     "Ensemble",
     "ExactBounds",
+    "FrictionalIndeterminacy",
     "Gradient",
     "Indeterminacy",
     "LimitLoad",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
@@ -21,6 +21,7 @@ from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
 from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, bounds_of, free_networks
+from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_indeterminacy
 from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
@@ -324,6 +325,7 @@ def _count(number: int, what: str) -> str:
 # --- the analysis ----------------------------------------------------------------------------
 
 
+@overload
 def indeterminacy(
     step: Step,
     classic: str | Backend | StepSolution | None = None,
@@ -334,7 +336,30 @@ def indeterminacy(
     *,
     closed_tol: float | None = None,
     time_limit: float | None = None,
-) -> Indeterminacy:
+    law: None = None,
+) -> Indeterminacy: ...
+@overload
+def indeterminacy(
+    step: Step,
+    classic: str | Backend | StepSolution | None = None,
+    contacts: Any = None,
+    *,
+    progress: bool | ProgressCallback = False,
+    closed_tol: float | None = None,
+    law: str,
+) -> FrictionalIndeterminacy: ...
+def indeterminacy(
+    step: Step,
+    classic: str | Backend | StepSolution | None = None,
+    contacts: Any = None,
+    tol: float = 1e-9,
+    jobs: int = 1,
+    progress: bool | ProgressCallback = False,
+    *,
+    closed_tol: float | None = None,
+    time_limit: float | None = None,
+    law: str | None = None,
+) -> Indeterminacy | FrictionalIndeterminacy:
     """What classic contact dynamics leaves undetermined, exactly.
 
     Parameters
@@ -352,6 +377,9 @@ def indeterminacy(
     time_limit : seconds for all of it; None for none. Bounds not certified by then are
         not-a-number and listed in ``failures`` as "time limit". The linear algebra of the rank is
         not interrupted.
+    law : of a step with friction, "coulomb" or "associated": the report is then that of cone
+        programs, ``cdopt.hyperstatic.FrictionalIndeterminacy``, and ``classic`` an answer of
+        ``FrictionalCD`` or the backend that finds one. ``contacts`` are by default all.
 
     Returns
     -------
@@ -362,7 +390,8 @@ def indeterminacy(
     InvalidInput : a bad argument, or a classic solution that is not certified.
     SolveFailed : the classic step has no certified answer, or no time was left for the rank after
         it; infeasible ones carry a proof.
-    Unsupported : a network too large and too ill-conditioned for its rank.
+    Unsupported : a network too large and too ill-conditioned for its rank; ``tol``, ``jobs`` or
+        ``time_limit`` with friction.
 
     Notes
     -----
@@ -376,6 +405,11 @@ def indeterminacy(
     >>> report.nullity, report.lower.round(6), report.upper.round(6)
     (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
     """
+    if law is not None:
+        if tol != 1e-9 or jobs != 1 or time_limit is not None:
+            raise Unsupported("indeterminacy", "tol, jobs and time_limit are without friction")
+        asked = _asked(contacts, np.ones(step.nc, dtype=bool))
+        return frictional_indeterminacy(step, law, classic, asked, progress, closed_tol)
     problem = CompatibleCD(step, closed_tol=closed_tol)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     checks.whole("jobs", jobs, 1, 1024)

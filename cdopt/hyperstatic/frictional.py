@@ -1,0 +1,519 @@
+"""What a step with friction leaves undetermined: dimension, and certified intervals of forces.
+
+Given the motion v⁺, the forces are a convex set A(v⁺) (``formulations.friction_faces``): cones at
+resting contacts, rays at sliding ones, and Bᵀf = F̃. Bounds of a component are two cone programs, as
+in S. McNamara & H. J. Herrmann, Phys. Rev. E 70, 061303 (2004). Each is certified by its dual y,
+computed again from the data: where some y₀ has Bᵀ-rows inside all dual cones, which is exactly
+where A is bounded, y + ε y₀ is dual feasible without error and bounds the component strictly.
+
+A cone's faces are {0}, a ray, or all of it. The dimension of A is counted after facial reduction:
+contacts that no admissible force takes inside their cone keep their ray, or nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.compiled import clock
+from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.formatting import count
+from cdopt._util.frozen import Frozen
+from cdopt._util.progress import ProgressCallback, progress_bar
+from cdopt.backends.base import Backend
+from cdopt.formulations import FrictionalCD
+from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.hyperstatic import rank
+from cdopt.problem.contact_step import Step
+from cdopt.problem.scaling import column_scale
+from cdopt.problem.solution import StepSolution
+
+CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
+_ACCURACY = 1e-11  # asked of the cone programs
+_POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
+_CAP = 0.03  # and how far inside it looks
+_WIDE = 1e-7  # a narrower interval, over the largest force, is one force
+_DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
+_RANK = 1e-9  # share of the largest singular value below which others are zero
+_ROUNDS = 8  # of facial reduction
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionalIndeterminacy(Frozen):
+    """Which forces with friction are determined, given the motion, and the range of the others.
+
+    Attributes
+    ----------
+    step : the step. law : "coulomb" or "associated", of the motion.
+    solution : the certified answer whose motion fixes the faces.
+    faces : open, sliding and resting contacts, and the load F̃.
+    reduced : the faces after facial reduction: sliding, for those whose admissible forces are all
+        on one ray, and open, for those that never carry any.
+    rank : of the matrix from forces on the faces to F̃.
+    nullity : d times the resting contacts, plus the sliding ones, minus the rank.
+    dimension : of the set of admissible forces, after facial reduction; at most the nullity.
+    lower, upper : (nc, d) N, certified bounds of the normal and the tangential components, zero at
+        open contacts; infinite where unbounded, not-a-number where not asked for.
+    residual : (nc, d) distance of the bounds from forces that attain them, over the largest force.
+    direction : (nc, d) self-balanced admissible forces, Bᵀf = 0, along which the forces grow
+        without bound; zero where all are bounded.
+    unit : the largest force of the answer, N.
+    failures : contacts whose bounds are further than 1e-6 from attained forces, and by how much.
+    seconds : time of each stage.
+    """
+
+    step: Step
+    law: str
+    solution: StepSolution
+    faces: Faces
+    reduced: Faces
+    rank: int
+    nullity: int
+    dimension: int
+    lower: FloatArray
+    upper: FloatArray
+    residual: FloatArray
+    direction: FloatArray
+    unit: float
+    failures: Mapping[int, str]
+    seconds: Mapping[str, float]
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.step.nc
+
+    @property
+    def d(self) -> int:
+        """Components of a force: 2 in the plane, 3 in space."""
+        return int(self.lower.shape[1])
+
+    def status_of(self, contact: int) -> str:
+        """One word for a contact: resting, sliding or open.
+
+        Raises
+        ------
+        InvalidInput : no such contact.
+        """
+        return _WORDS[int(self.faces.status[checks.index("contact", contact, self.nc)])]
+
+    def widest(self, number: int) -> IntArray:
+        """The contacts with the widest known intervals of normal forces, at most so many."""
+        known = np.flatnonzero(~np.isnan(self.lower[:, 0]))
+        order = np.argsort(-self.width[known, 0], kind="stable")
+        return np.sort(known[order[: checks.whole("number", number, 0)]])
+
+    @property
+    def width(self) -> FloatArray:
+        """(nc, d) N, upper minus lower."""
+        with np.errstate(invalid="ignore"):
+            return self.upper - self.lower
+
+    @property
+    def unique(self) -> BoolArray:
+        """(nc,) all components known to be within 1e-7 of the largest force."""
+        return np.asarray((self.width <= _WIDE * self.unit).all(axis=1))
+
+    @property
+    def unbounded(self) -> BoolArray:
+        """(nc,) forces without an upper bound: those that ``direction`` loads."""
+        return np.asarray(self.direction[:, 0] > 0.0)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every bound that was asked for is certified."""
+        return not self.failures
+
+    def outside(self, f: Any, f_t: Any) -> FloatArray:
+        """(nc, d) N, how far forces f (nc,) and f_t (nc, d − 1) are outside; NaN if unknown."""
+        normal = checks.vector("f", f, self.nc, "N")
+        tangential = checks.numbers("f_t", f_t, (self.nc, self.d - 1), "N")
+        forces = np.column_stack([normal, tangential])
+        return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
+
+    def mobilised(self, contact: int) -> tuple[float, float]:
+        """The range of ‖f_T‖/(μ f_n) at a contact, from 0 to 1; in the plane of f_t/(μ f_n).
+
+        A linear-fractional program becomes a cone program at f_n = 1 (A. Charnes & W. W. Cooper
+        1962). In space the greatest value maximises a convex function, which is no cone program:
+        the number returned is 1 where that is attained, else a bound from eight directions, at
+        most 8.3 % above it.
+
+        Raises
+        ------
+        InvalidInput : no such contact, or one that can carry no force.
+        """
+        contact = checks.index("contact", contact, self.nc)
+        return _ForceSet.of(self).mobilised(contact)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The contacts' names."""
+        return self.step.contact_names
+
+    @property
+    def summary(self) -> str:
+        """What is determined and what is not, in plain words."""
+        status = self.faces.status
+        parts = [f"{int((status == s).sum()):,} {w}" for s, w in _WORDS.items()]
+        text = f"{count(self.nc, 'contact')}: {', '.join(parts)}. The admissible forces have "
+        text += f"{count(self.dimension, 'dimension')} (nullity {self.nullity:,})"
+        known = np.where(np.isfinite(self.width[:, 0]), self.width[:, 0], 0.0)
+        if known.max(initial=0.0) > _WIDE * self.unit:
+            i = int(known.argmax())
+            text += f"; the widest interval of a normal force is [{self.lower[i, 0]:.4g}, "
+            text += f"{self.upper[i, 0]:.4g}] N, at contact {self.names[i]}"
+        if endless := int(self.unbounded.sum()):
+            text += f"; {count(endless, 'force')} without upper bound"
+        failed = f" The bounds of {count(len(self.failures), 'contact')} failed."
+        return text + "." + (failed if self.failures else "")
+
+    def as_dict(self, contacts: bool = True) -> dict[str, Any]:
+        """Plain values for JSON, infinite and unknown ones None; ``contacts``: with a list."""
+        content: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("law", "nc", "rank", "nullity", "dimension", "ok", "summary")
+        }
+        content["seconds"] = dict(self.seconds)
+        content["failures"] = {self.names[i]: why for i, why in self.failures.items()}
+        if contacts:
+            rows = np.stack([self.lower, self.upper], axis=2)
+            content["forces"] = [
+                {
+                    "contact": name,
+                    "status": _WORDS[int(status)],
+                    "intervals": [[x if np.isfinite(x) else None for x in pair] for pair in row],
+                }
+                for name, status, row in zip(
+                    self.names, self.faces.status, rows.tolist(), strict=True
+                )
+            ]
+        return content
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return f"FrictionalIndeterminacy({self.summary})"
+
+
+_WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}
+
+
+def frictional_indeterminacy(
+    step: Step,
+    law: str,
+    solution: str | Backend | StepSolution | None,
+    contacts: IntArray,
+    progress: bool | ProgressCallback,
+    closed_tol: float | None,
+) -> FrictionalIndeterminacy:
+    """What a motion with friction leaves undetermined; arguments as of ``indeterminacy``."""
+    times = [clock()]
+    problem = FrictionalCD(step, law)
+    answer, faces = solved_faces(problem, solution, closed_tol)
+    times.append(clock())
+    products = problem.data.products
+    every = _ForceSet(products, faces)
+    admissible = _ForceSet(products, every.reduced())
+    times.append(clock())
+    nc, d = faces.ray.shape
+    lower, upper, residual = (np.full((nc, d), np.nan) for _ in range(3))
+    closed = admissible.faces.status != OPEN
+    lower[~closed], upper[~closed], residual[~closed] = 0.0, 0.0, 0.0
+    failures = {}
+    asked = contacts[closed[contacts]]
+    direction = admissible.direction
+    with progress_bar(progress, "forces bounded") as update:
+        for number, i in enumerate(asked.tolist()):
+            lower[i], upper[i], residual[i] = admissible.interval(i)
+            worst = float(residual[i].max())
+            if not worst <= CERTIFIED:
+                failures[i] = f"bounds are {worst:.1e} from attained forces"
+            update(number + 1, asked.size)
+    times.append(clock())
+    return FrictionalIndeterminacy(
+        step, law, answer, faces, admissible.faces, every.rank, every.columns - every.rank,
+        admissible.columns - admissible.rank, lower, upper, residual, direction,
+        admissible.unit, failures,
+        dict(zip(("solve", "dimension", "bounds"), np.diff(times).tolist(), strict=True)),
+    )  # fmt: skip
+
+
+class _ForceSet:
+    """A(v⁺) in the form A x = b, x in Lorentz cones and half-lines, in units of its forces."""
+
+    def __init__(self, products: sp.csr_array, faces: Faces) -> None:
+        self.faces, d = faces, faces.ray.shape[1]
+        self.unit = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
+        G = faces.generators
+        rests, slides = faces.status == RESTING, faces.status == SLIDING
+        size = np.where(rests, d, np.where(slides, 1, 0))
+        self.size, self.first = size, np.cumsum(size) - size
+        stretch = np.ones(G.shape[1])  # from the Lorentz cone to K_μ
+        for k in range(1, d):
+            stretch[self.first[rests] + k] = faces.mu[rests]
+        self.stretch, self.G = stretch, G
+        full = sp.csr_array(sp.csr_array(products @ G) * stretch[None, :])
+        reach = column_scale(sp.csr_array(full.T))
+        used = np.flatnonzero(reach > 0.0)
+        self.A = sp.csr_array(full[used] * (1.0 / reach[used])[:, None])
+        self.b = faces.load[used] / reach[used] / self.unit
+        if 0 < self.rank < min(used.size, rank.DENSE_LIMIT + 1):  # of N: keep independent rows
+            U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
+            U, values, Vt = U[:, : self.rank], values[: self.rank], Vt[: self.rank]
+            self.A, self.b = sp.csr_array(Vt), (self.b @ U) / values
+        self.closed = np.flatnonzero(size > 0)
+        self.heads = self.first[self.closed]  # of the normal components
+        self.x = self._coordinates()
+
+    @staticmethod
+    def of(report: FrictionalIndeterminacy) -> _ForceSet:
+        """The set that a report is about."""
+        return _ForceSet(FrictionalCD(report.step, report.law).data.products, report.reduced)
+
+    @property
+    def columns(self) -> int:
+        """Number of coordinates of forces on the faces."""
+        return int(self.A.shape[1])
+
+    def _coordinates(self) -> FloatArray:
+        """The forces of the answer as x."""
+        rows = self.faces.forces.ravel() / self.unit
+        norm = np.asarray(self.G.multiply(self.G).sum(axis=0)).ravel()
+        return np.asarray(self.G.T @ rows) / norm / self.stretch
+
+    # --- cone programs ---------------------------------------------------------------
+
+    def _solver(self, cost: FloatArray, A: Any, b: FloatArray, extra: Any = None) -> Any:
+        """Clarabel's answer to min costᵀx, A x = b, x in the cones, and more rows in cones.
+
+        ``extra`` are rows, their right sides and cones: right − rows x lies in them.
+        """
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.presolve_enable = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+        n = cost.size
+        identity = sp.csr_array(-sp.eye_array(self.columns, n))
+        rows, right = [A, identity], [b, np.zeros(self.columns)]
+        kinds = [clarabel.ZeroConeT(b.size), *map(_cone, self.size[self.closed])]
+        if extra is not None:
+            rows, right, kinds = [*rows, extra[0]], [*right, extra[1]], [*kinds, *extra[2]]
+        stacked = sp.csc_matrix(sp.vstack(rows))
+        zero = sp.csc_matrix((n, n))
+        return clarabel.DefaultSolver(zero, cost, stacked, np.concatenate(right), kinds, settings)
+
+    @cached_property
+    def _fixed(self) -> Any:
+        """The solver of bounds, whose cost alone changes."""
+        return self._solver(np.zeros(self.columns), self.A, self.b)
+
+    def _least(self, cost: FloatArray) -> tuple[float, float]:
+        """A certified lower bound of costᵀx, and its distance from an attained value."""
+        self._fixed.update(q=cost)
+        answer = self._fixed.solve()
+        y, x = np.array(answer.z)[: self.b.size], np.array(answer.x)
+        error = self._violation(cost + self.A.T @ y)
+        bound = -float(self.b @ y)
+        if self._interior is not None:
+            bound -= error * float(self.b @ self._interior)
+        else:
+            bound -= error * float(np.abs(self.x[self.heads]).sum())
+        missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
+        return bound, abs(float(cost @ x) - bound) + missed
+
+    def _violation(self, x: FloatArray) -> float:
+        """The least ε ≥ 0 with x + ε e_n in the cones."""
+        return max(float((self._sideways(x) - x[self.heads]).max(initial=0.0)), 0.0)
+
+    @cached_property
+    def _interior(self) -> FloatArray | None:
+        """y₀ with Aᵀy₀ − e_n in the cones, where all forces are bounded."""
+        total = np.zeros(self.columns)
+        total[self.heads] = -1.0
+        answer = self._solver(total, self.A, self.b).solve()
+        y = np.array(answer.z)[: self.b.size]
+        error = self._violation(total + self.A.T @ y)
+        return y / (1.0 - error) if np.isfinite(error) and error < 0.5 else None
+
+    @cached_property
+    def direction(self) -> FloatArray:
+        """(nc, d) self-balanced forces that load every contact without an upper bound."""
+        if self._interior is not None:
+            return np.zeros(self.faces.ray.shape)
+        x, _, loaded = self._inside(0.0 * self.b)
+        result = (self.G @ (self.stretch * x)).reshape(self.faces.ray.shape)
+        result[self.closed[~loaded]] = 0.0
+        return np.asarray(result)
+
+    # --- intervals -----------------------------------------------------------------------
+
+    def interval(self, i: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper bounds (d,) of the components of a contact's force, N; residuals (d,)."""
+        d = self.faces.ray.shape[1]
+        ends, errors = np.zeros((2, d)), np.zeros(d)
+        for k in range(min(int(self.size[i]), d)):
+            unbounded = self.direction[i, 0] > 0.0
+            for side, sign in enumerate((1.0, -1.0)):
+                if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
+                    ends[side, k] = -sign * np.inf
+                    continue
+                cost = np.zeros(self.columns)
+                cost[self.first[i] + k] = sign
+                bound, error = self._least(cost)
+                scale = self.unit * self.stretch[self.first[i] + k]
+                ends[side, k] = sign * bound * scale
+                errors[k] = max(errors[k], error)
+        if k == 0:  # a sliding contact: its ray
+            ends = np.sort(ends[:, :1] * self.faces.ray[i][None, :], axis=0)
+        return np.maximum(ends[0], [0.0, *[-np.inf] * (d - 1)]), ends[1], errors
+
+    def _grows(self, i: int, k: int, sign: float) -> bool:
+        """Whether self-balanced forces let component k of a contact grow towards ``sign``."""
+        cost = np.zeros(self.columns)
+        cost[self.first[i] + k] = -sign
+        sums = (np.zeros(self.heads.size, dtype=int), self.heads)
+        total = sp.csr_array((np.ones(self.heads.size), sums), shape=(1, self.columns))
+        rows = sp.csr_array(sp.vstack([self.A, total]))
+        answer = self._solver(cost, rows, np.append(0.0 * self.b, 1.0)).solve()
+        return bool(-(cost @ np.array(answer.x)) > _POSITIVE)
+
+    def mobilised(self, i: int) -> tuple[float, float]:
+        """As ``FrictionalIndeterminacy.mobilised``."""
+        if self.size[i] <= 1:
+            if self.size[i] == 0:
+                raise InvalidInput("contact", f"{i}, which is open", "a closed contact")
+            full = float(self.faces.mu[i] > 0.0)
+            return full, full
+        d, n = self.faces.ray.shape[1], self.columns + 1
+        pick = sp.csr_array(([1.0], ([0], [int(self.first[i])])), shape=(1, n))
+        rows = sp.csr_array(sp.vstack([sp.hstack([self.A, -self.b[:, None]]), pick]))
+        right = np.append(0.0 * self.b, 1.0)
+        scale = sp.csr_array(([-1.0], ([0], [n - 1])), shape=(1, n))
+        positive = (scale, np.zeros(1), [clarabel.NonnegativeConeT(1)])
+        at = self.first[i] + 1 + np.arange(d - 1)
+
+        def extreme(direction: FloatArray) -> float:
+            cost = np.zeros(n)
+            cost[at] = -direction
+            answer = self._solver(cost, rows, right, positive).solve()
+            if "Solved" not in str(answer.status):
+                raise SolveFailed(
+                    f"mobilised friction of contact {i}: {answer.status}",
+                    backend="clarabel",
+                    status=str(answer.status),
+                )
+            return float(-(cost @ np.array(answer.x)))
+
+        if d == 2:
+            one = np.ones(1)
+            return max(-extreme(-one), -1.0), min(extreme(one), 1.0)
+        angles = np.arange(8) * np.pi / 4.0
+        most = max(extreme(np.array([np.cos(a), np.sin(a)])) for a in angles.tolist())
+        most = 1.0 if most >= 1.0 - _POSITIVE else min(most / np.cos(np.pi / 8.0), 1.0)
+        return self._least_mobilised(rows, right, positive, at), most
+
+    def _least_mobilised(self, rows: Any, right: FloatArray, positive: Any, at: IntArray) -> float:
+        """min ‖x_T‖ of a contact at f_n = 1."""
+        n = self.columns + 2
+        widen = sp.csr_array((rows.shape[0], 1))
+        picked = sp.csr_array((-np.ones(3), ([0, 1, 2], [n - 1, *at.tolist()])), shape=(3, n))
+        extra = sp.vstack([sp.hstack([positive[0], sp.csr_array((1, 1))]), picked])
+        kinds = [*positive[2], clarabel.SecondOrderConeT(3)]
+        cost = np.zeros(n)
+        cost[-1] = 1.0
+        wide = sp.hstack([rows, widen])
+        answer = self._solver(cost, wide, right, (extra, np.zeros(4), kinds)).solve()
+        return max(float(np.array(answer.x)[-1]), 0.0)
+
+    # --- facial reduction ------------------------------------------------------------------
+
+    @cached_property
+    def rank(self) -> int:
+        """Of A, its columns of unit length."""
+        if not self.columns:
+            return 0
+        return rank.rank_of(rank.equilibrated(sp.csr_array(self.A.T))[0], _RANK)
+
+    def reduced(self) -> Faces:
+        """The least faces that hold all admissible forces."""
+        x, inside, loaded = self._inside(self.b)
+        status, ray = self.faces.status.copy(), self.faces.ray.copy()
+        status[self.closed[~loaded]] = OPEN
+        on_ray = self.closed[loaded & ~inside & (self.size[self.closed] > 1)]
+        status[on_ray] = SLIDING
+        found = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
+        answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
+        clear = answer[:, 0] > _POSITIVE * self.unit
+        found[clear] = answer[clear]
+        ray[on_ray] = found / found[:, :1]
+        forces = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)
+        return dataclasses.replace(self.faces, status=status, ray=ray, forces=forces)
+
+    def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """A point of A x = b deep inside the set, and which contacts are inside cones, and loaded.
+
+        It maximises Σ min(slack, cap) + Σ min(x_n, cap); contacts at zero are maximised again
+        without the others, until none of them moves; the mean is inside wherever any point is.
+        """
+        inside, loaded = np.zeros((2, self.closed.size), dtype=bool)
+        points: list[FloatArray] = []
+        for _ in range(_ROUNDS):
+            x = self._deepest(b, np.flatnonzero(~inside), np.flatnonzero(~loaded))
+            missed = float(np.abs(self.A @ x - b).max(initial=0.0)) + self._violation(x)
+            least = max(_POSITIVE, _DOUBT * np.sqrt(missed))
+            slack, push = x[self.heads] - self._sideways(x), x[self.heads]
+            moved = ((slack > least) & ~inside) | ((push > least) & ~loaded)
+            points.append(x)
+            inside |= slack > least
+            loaded |= push > least
+            if not moved.any() or (inside & loaded).all():
+                break
+        return np.mean(points, axis=0), inside, loaded
+
+    def _sideways(self, x: FloatArray) -> FloatArray:
+        """(closed,) ‖x_T‖."""
+        square = np.zeros(self.closed.size)
+        for k in range(1, self.faces.ray.shape[1]):
+            wide = self.size[self.closed] > k
+            square[wide] += x[self.heads[wide] + k] ** 2
+        return np.sqrt(square)
+
+    def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
+        """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""
+        n, many = self.columns, left.size + idle.size
+        blocks, kinds = [], []
+        for j, c in enumerate(left.tolist()):
+            size = int(self.size[self.closed[c]])
+            rows = np.append(np.arange(size), 0)
+            columns = np.append(self.heads[c] + np.arange(size), n + j)
+            values = np.append(-np.ones(size), 1.0)
+            blocks.append(sp.csr_array((values, (rows, columns)), shape=(size, n + many)))
+            kinds.append(_cone(size))
+        number = np.arange(idle.size)
+        ties = (np.append(number, number), np.append(self.heads[idle], n + left.size + number))
+        values = np.append(-np.ones(idle.size), np.ones(idle.size))
+        blocks.append(sp.csr_array((values, ties), shape=(idle.size, n + many)))
+        above = sum(block.shape[0] for block in blocks)
+        blocks.append(sp.hstack([sp.csr_array((many, n)), sp.eye_array(many)]))
+        right = np.concatenate([np.zeros(above), np.full(many, _CAP)])
+        kinds += [clarabel.NonnegativeConeT(k) for k in (idle.size, many) if k]
+        cost = np.concatenate([np.zeros(n), -np.ones(many)])
+        wide = sp.hstack([self.A, sp.csr_array((self.A.shape[0], many))])
+        answer = self._solver(cost, wide, b, (sp.vstack(blocks), right, kinds)).solve()
+        return np.array(answer.x)[:n]
+
+
+def _cone(size: int) -> Any:
+    """A half-line, or a Lorentz cone."""
+    return clarabel.NonnegativeConeT(1) if size == 1 else clarabel.SecondOrderConeT(int(size))

@@ -1,0 +1,102 @@
+"""Indeterminacy with friction: hand calculations, dimensions, every backend inside the bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from command_line import run, run_json
+
+import cdopt
+from cdopt.problem import frictional_data
+
+
+def test_the_ladder_by_hand() -> None:
+    """One state of self-stress: f = f₀ + s n; the cones are four inequalities in s."""
+    step = cdopt.bank.load("ladder").step
+    report = cdopt.indeterminacy(step, law="coulomb")
+    assert (report.rank, report.nullity, report.dimension) == (3, 1, 1)
+    B = frictional_data(step, "coulomb").B.toarray()
+    start, state = -np.linalg.lstsq(B.T, step.F_ext, rcond=None)[0], np.linalg.svd(B.T)[2][-1]
+    mu, ends = step.friction.mu, []
+    for i in (0, 1):
+        for sign in (1.0, -1.0):  # μ f_n ± f_t = a + b s ≥ 0
+            row = np.zeros(4)
+            row[2 * i : 2 * i + 2] = mu[i], sign
+            ends.append((-(row @ start) / (row @ state), row @ state > 0.0))
+    low = max(s for s, rising in ends if rising)
+    high = min(s for s, rising in ends if not rising)
+    corners = np.array([start + low * state, start + high * state]).reshape(2, 2, 2)
+    np.testing.assert_allclose(report.lower, corners.min(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(report.upper, corners.max(axis=0), rtol=1e-8)
+    ratios = np.sort(corners[:, :, 1] / (mu * corners[:, :, 0]), axis=0)
+    for i in (0, 1):
+        np.testing.assert_allclose(report.mobilised(i), ratios[:, i], atol=1e-8)
+    assert report.ok
+    assert not report.unique.any()
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_every_answer_lies_inside_the_bounds(law: str) -> None:
+    step = cdopt.bank.load("rough-pile:n=3").step
+    report = cdopt.indeterminacy(step, law=law)
+    assert report.ok
+    largest = []
+    for backend, options in (
+        ("newton", {}), ("nsgs", {"accuracy": 1e-10}), ("admm", {"accuracy": 1e-10}),
+        ("clarabel", {"accuracy": 1e-11}), ("scs", {"accuracy": 1e-9}),
+    ):  # fmt: skip
+        answer = cdopt.FrictionalCD(step, law).solve(backend, **options)
+        assert answer.ok
+        assert report.outside(answer.f, answer.f_t).max() <= 1e-6 * report.unit
+        largest.append(answer.f.max())
+    assert max(largest) > 1.01 * min(largest)
+
+
+def test_dimensions() -> None:
+    """The pile: three rows a contact less six equations a sphere; nothing is on a boundary."""
+    pile = cdopt.indeterminacy(cdopt.bank.load("rough-pile").step, contacts=[], law="coulomb")
+    assert (pile.nc, pile.rank, pile.dimension) == (72, 84, 132)
+    slope = cdopt.indeterminacy(cdopt.bank.load("incline:ratio=1.5").step, law="coulomb")
+    assert set(slope.faces.status) == {1}  # it slides: on either corner a ray
+    assert (slope.nullity, slope.dimension) == (0, 0)
+    assert slope.unique.all()
+
+
+def test_facial_reduction_and_a_wedge_without_bound() -> None:
+    """At the friction angle the block's force is on its cone: a ray, no freedom is left."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[0.0, 1.0], [0.0, 1.0]], [0.0, 0.0], [0.0, 0.0], [5.0, -10.0], 1e-3,
+        friction=cdopt.Friction(0.5, [[1.0, 0.0], [1.0, 0.0]]),
+    )  # fmt: skip
+    report = cdopt.indeterminacy(step, law="associated")
+    assert (report.nullity, report.dimension) == (2, 1)  # of the normal forces alone
+    np.testing.assert_allclose(report.lower[:, 0], 0.0, atol=1e-6)
+    np.testing.assert_allclose(report.upper[:, 0], 10.0, rtol=1e-6)
+    np.testing.assert_allclose(report.lower[:, 1], -5.0, rtol=1e-6)
+    endless = cdopt.indeterminacy(cdopt.bank.load("wedge:gap=0,speed=0").step, law="coulomb")
+    assert endless.unbounded.all()
+    assert np.isinf(endless.upper[:, 0]).all()
+    balance = frictional_data(endless.step, "coulomb").B.T @ endless.direction.ravel()
+    np.testing.assert_allclose(balance, 0.0, atol=1e-7)
+
+
+def test_without_friction_the_bounds_are_those_of_linear_programs() -> None:
+    step = cdopt.bank.load("table").step
+    flat = step.replace(friction=cdopt.Friction(0.0, np.zeros((step.nc, step.nv))))
+    report, exact = cdopt.indeterminacy(flat, law="coulomb"), cdopt.indeterminacy(step)
+    assert (report.dimension, report.rank) == (exact.dimension, exact.rank)
+    np.testing.assert_allclose(report.lower[:, 0], exact.lower, atol=1e-8 * report.unit)
+    np.testing.assert_allclose(report.upper[:, 0], exact.upper, rtol=1e-8)
+
+
+def test_refusals_and_the_command() -> None:
+    step = cdopt.bank.load("ladder").step
+    with pytest.raises(cdopt.Unsupported):
+        cdopt.indeterminacy(step)
+    with pytest.raises(cdopt.Unsupported, match="time_limit"):
+        cdopt.indeterminacy(step, time_limit=1.0, law="coulomb")
+    with pytest.raises(cdopt.InvalidInput, match="law"):
+        cdopt.indeterminacy(step, law="viscous")
+    rows = run_json("bounds", "ladder", "--law", "coulomb")["forces"]
+    np.testing.assert_allclose(rows[0]["intervals"][0], [930.858142, 1044.233290], rtol=1e-8)
+    assert "1 dimension" in run("bounds", "ladder", "--law", "associated").stdout
