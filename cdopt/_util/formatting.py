@@ -31,6 +31,14 @@ def significant(number: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(digits - before, 0)}f}"
 
 
+def beside(value: float, limit: float, digits: int = 0) -> str:
+    """A number with as many digits as show on which side of the ``limit`` it is: "1.0004e-06"."""
+    shown = f"{value:.{digits}e}"
+    if digits < 16 and (float(shown) <= limit) != (value <= limit):
+        return beside(value, limit, digits + 1)
+    return shown
+
+
 def seconds(duration: float) -> str:
     """A duration, s, in milliseconds or seconds."""
     return f"{duration * 1e3:.0f} ms" if duration < 1.0 else f"{duration:.1f} s"

@@ -30,7 +30,8 @@ from cdopt.bank.generators import (
 )
 from cdopt.bank.manifests import manifest, names
 from cdopt.interop import fclib
-from cdopt.problem.contact_step import Step
+from cdopt.problem.contact_law import HERTZ
+from cdopt.problem.contact_step import ContactStep, Step
 
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
 _SEED = 1805
@@ -83,6 +84,11 @@ def _published() -> Family:
     return Family("fclib", about, tuple(sorted(steps)), build)
 
 
+def _hertz(n: int) -> ContactStep:
+    """A pyramid of n spheres along the base, with Hertz contacts."""
+    return pyramid(n).replace(power=HERTZ)
+
+
 _LADDER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _PILES = (3, 5, 7, 10, 14, 20, 28)
 _FAMILIES = (
@@ -94,7 +100,7 @@ _FAMILIES = (
     Family(
         "pyramids-species", "the same of two materials", _PILES, lambda n: pyramid(n, "species")
     ),
-    Family("pyramids-hertz", "the same with Hertz contacts", _PILES, pyramid, 2.5),
+    Family("pyramids-hertz", "the same with Hertz contacts", _PILES, _hertz, HERTZ),
     Family(
         "falling",
         "pyramids in mid-fall: random gaps, which most contacts close",

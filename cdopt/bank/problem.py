@@ -156,10 +156,12 @@ def load(name: str, **changes: Value) -> BankProblem:
         for r in entry.reference
         if all(merged.get(key) == value for key, value in r.parameters.items())
     }
-    parts: dict[str, object] = {"step": data}
-    if isinstance(data, Scene):
+    parts: dict[str, object] = {}
+    if isinstance(data, Step):
+        parts = {"step": data.replace(power=entry.power)}
+    elif isinstance(data, Scene):
         parts = {"step": pose(data), "scene": data}
-    if isinstance(data, Truss):
+    else:
         parts = {"B": data.B, "contact_load": data.contact_load, "stiffness": data.stiffness}
     return BankProblem(
         name=parameters.canonical(base, entry.parameters, merged),

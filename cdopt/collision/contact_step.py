@@ -15,6 +15,7 @@ from cdopt.collision.contacts import Contacts, from_start, gap_gradient
 from cdopt.collision.friction import friction as friction_rows
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.origin import Origin
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.scene import OVERLAPS, deepest, overlapping
 
@@ -169,6 +170,8 @@ def step(
         points=contacts.points,
         contact_ids=contacts.contact_ids,
         dof_body=chosen.body,
+        power=scene.power,
+        origin=Origin(scene, state.t, state.q, state.v, scene.bodies.names),
         friction=None
         if friction is None
         else friction_rows(scene, state, contacts, friction, chosen),

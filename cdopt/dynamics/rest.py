@@ -1,4 +1,4 @@
-"""A scene at rest: its state, contact step and closed contacts, and names of its contacts."""
+"""A scene at rest: its state, contact step and closed contacts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from cdopt._util.errors import CdoptError, InvalidInput
-from cdopt._util.formatting import numbered
 from cdopt.collision import detect, step
 from cdopt.dynamics.simulate import simulate
 from cdopt.formulations import CompatibleCD
@@ -79,20 +78,3 @@ def closed(step_at_rest: Step) -> tuple[StepSolution, ClosedNetwork]:
     if classic.f is None:
         raise InvalidInput("scene", f"a step that {_SOLVER} cannot solve", "one that it can")
     return classic, problem.network(classic)
-
-
-def contact_names(scene: Scene, posed: ContactStep) -> tuple[str, ...]:
-    """Each contact by what the one free body touches, or by the names or numbers of both bodies.
-
-    Parameters
-    ----------
-    scene : the scene. posed : its contact step.
-    """
-    bodies, pairs = scene.bodies, np.asarray(posed.bodies).reshape(-1, 2)
-    alone = int(np.count_nonzero(~bodies.fixed)) == 1
-    labels = []
-    for pair in pairs:
-        shown = [k for k in pair if bodies.fixed[k]] if alone else list(pair)
-        labels.append("–".join(bodies.names[k] or str(k) for k in shown))
-    names = numbered(labels)
-    return tuple(f"support {name}" if alone and name.isdigit() else name for name in names)

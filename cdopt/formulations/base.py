@@ -27,6 +27,7 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate
+from cdopt.problem.origin import ContactNames
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
@@ -104,6 +105,12 @@ class Formulation(ABC):
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts whose forces a solution holds."""
         return self.data.contact_ids
+
+    @property
+    def names(self) -> ContactNames | None:
+        """What the contacts whose forces a solution holds are called; None where nothing says."""
+        ids = self.contact_ids
+        return None if ids is None else ContactNames(ids.size, ids, None)
 
     def _row_names(self, contact_ids: NDArray[Any] | None) -> NDArray[Any] | None:
         """Names of the forces of an iterate, from those of the contacts."""
@@ -311,6 +318,7 @@ class Formulation(ABC):
             iterate=iterate,
             raw=result.raw,
             contact_ids=self.contact_ids,
+            names=self.names,
             provenance=self._provenance(backend, result, tol, warm, time_limit),
         )
 

@@ -34,7 +34,7 @@ from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem import RigidStepData, TrussData, delassus
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
@@ -79,7 +79,8 @@ class CompatibleCD:
     Parameters
     ----------
     step : the step; its ``stiffness`` sets the ratios of contact stiffness.
-    power : p > 1 of the contact energy, one for the whole problem: 2 Hooke, 5/2 Hertz.
+    power : p > 1 of the contact energy, one for the whole problem: 2 Hooke, 5/2 Hertz; by default
+        the step's own, which is that of the scene it was made of.
     form : statement of the second problem; the potential form, whose displacements solvers
         resolve more sharply for p ≠ 2, or "complementary".
     classic_form : statement of the first problem, "force" or "velocity".
@@ -104,7 +105,7 @@ class CompatibleCD:
     def __init__(
         self,
         step: Step,
-        power: checks.Power = HOOKE,
+        power: checks.Power | None = None,
         form: str = "potential",
         classic_form: str = "force",
         closed_tol: float | None = None,
@@ -114,7 +115,7 @@ class CompatibleCD:
         if not isinstance(step, Step):
             raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
         self.step = step
-        self.power = checks.power("power", power)
+        self.power = step.power if power is None else checks.power("power", power)
         self.form = checks.choice("form", form, ("complementary", "potential"))
         self.closed_tol = closed_tol
         if closed_tol is not None:
@@ -369,6 +370,7 @@ class CompatibleCD:
             iterate=iterate,
             classic=first,
             contact_ids=self.step.contact_ids,
+            names=self.step.names,
             provenance={**second.provenance, "classic": classic, "closed": closed},
         )
 

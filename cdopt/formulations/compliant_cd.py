@@ -69,7 +69,7 @@ class CompliantCD(ElasticStep):
     Parameters
     ----------
     step : the step; its ``stiffness`` times ``kappa`` is in N/m^(p−1).
-    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz.
+    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default the step's own.
     kappa : κ, factor on the step's stiffness.
     form : "velocity" for the primal, "force" for the dual, which solvers find easier when stiff.
 
@@ -91,7 +91,7 @@ class CompliantCD(ElasticStep):
     def __init__(
         self,
         step: Step,
-        power: checks.Power = HOOKE,
+        power: checks.Power | None = None,
         kappa: float = 1.0,
         form: str = "force",
     ) -> None:
@@ -100,7 +100,8 @@ class CompliantCD(ElasticStep):
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
-        self.data = ElasticStepData(step, PowerLaw(stiffness, checks.power("power", power)))
+        exponent = step.power if power is None else checks.power("power", power)
+        self.data = ElasticStepData(step, PowerLaw(stiffness, exponent))
 
     @property
     def name(self) -> str:

@@ -44,6 +44,7 @@ from cdopt.problem import (
     frictional_data,
 )
 from cdopt.problem.certificate import Certificate
+from cdopt.problem.origin import ContactNames
 from cdopt.problem.scaling import ScaledDelassus, scaled
 from cdopt.problem.slater import Slater
 from cdopt.problem.solution import Iterate, StepSolution
@@ -121,6 +122,11 @@ class FrictionalCD(Formulation):
     @property
     def _quadratic(self) -> bool:
         return not self.step.nc
+
+    @property
+    def names(self) -> ContactNames:
+        """What the contacts of the step are called."""
+        return self.step.names
 
     @property
     def contact_ids(self) -> Any:

@@ -39,7 +39,7 @@ from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.formulations.step_forms import ForceForm
 from cdopt.problem import ElasticStepData
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
@@ -57,7 +57,7 @@ class VariationalStep(ElasticStep):
         k itself, N/m^(p−1); ``gap_rate`` adds αh gap_rate to g₀. ``v`` is not read.
     mom : (nv,) generalised momentum at the start, kg m/s and kg m²/s.
     alpha : α in [0, 1), where in the step forces are taken; ½ is of second order.
-    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz.
+    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default the step's own.
     damping_matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
     damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first; or a
         ``StepDamping``, where C changes in the step or walls move, and then no damping_matrix.
@@ -103,7 +103,7 @@ class VariationalStep(ElasticStep):
         step: Step,
         mom: Any,
         alpha: float = 0.5,
-        power: checks.Power = HOOKE,
+        power: checks.Power | None = None,
         damping_matrix: Any = None,
         damping: str | StepDamping = "forced",
         two_sided: Any = None,
@@ -119,7 +119,8 @@ class VariationalStep(ElasticStep):
         self.alpha = _fraction(alpha)
         self.gaps = read_only(step.phi + self.alpha * step.dt * step.gap_rate)
         self.mom = checks.vector("mom", mom, step.nv, "kg m/s")
-        self.law = PowerLaw(step.stiffness, checks.power("power", power))
+        exponent = step.power if power is None else checks.power("power", power)
+        self.law = PowerLaw(step.stiffness, exponent)
         self.damping = _damping(damping, damping_matrix, step.nv)
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])

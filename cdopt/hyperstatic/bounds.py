@@ -24,6 +24,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.formatting import beside
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.hyperstatic.admissible import Block, Verdict
@@ -264,7 +265,8 @@ class Extreme:
         """Why it is not certified."""
         if self.status == TIME_LIMIT:
             return TIME_LIMIT
-        return f"HiGHS: {self.status}; certificate {self.residual:.1e}, above {CERTIFIED:g}"
+        residual = beside(self.residual, CERTIFIED, 1)
+        return f"HiGHS: {self.status}; certificate {residual}, above {CERTIFIED:g}"
 
 
 class _Search:

@@ -18,7 +18,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.polytope import ForcePolytope, polytopes, walk
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -103,7 +103,7 @@ class Ensemble(Frozen):
             return []
         enough = PER_CHAIN * self.samples.shape[0]
         worst = float(self.rhat.max())
-        doubts = [] if worst <= RHAT else [f"R̂ {worst:.3f} above {RHAT}"]
+        doubts = [] if worst <= RHAT else [f"R̂ {worst:.5g} above {RHAT}"]
         for name, size in (("bulk", self.bulk.min()), ("tail", self.tail.min())):
             if not size >= enough:
                 doubts.append(f"{name} effective size {size:.0f} below {enough}")
@@ -206,13 +206,13 @@ class Ensemble(Frozen):
 
     # --- an answer among the samples ---------------------------------------------------
 
-    def place(self, f: Any, power: checks.Power = HOOKE) -> Place:
+    def place(self, f: Any, power: checks.Power | None = None) -> Place:
         """Where forces lie among the samples.
 
         Parameters
         ----------
         f : (nc,) N, or a solution of the step.
-        power : p > 1 of the contact energy w* that is compared.
+        power : p > 1 of the contact energy w* that is compared; default the step's.
 
         Raises
         ------
@@ -222,7 +222,9 @@ class Ensemble(Frozen):
         if values is None:
             raise InvalidInput("f", repr(f), "a solution with forces")
         forces = checks.vector("f", values, self.samples.shape[2], "N")
-        law = PowerLaw(self.report.step.stiffness, checks.power("power", power))
+        step = self.report.step
+        exponent = step.power if power is None else checks.power("power", power)
+        law = PowerLaw(step.stiffness, exponent)
         stored = law.conjugate(self.forces).sum(axis=1)
         energy = float(law.conjugate(forces).sum())
         below = np.mean(self.forces < forces, axis=0)

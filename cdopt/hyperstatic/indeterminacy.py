@@ -460,8 +460,8 @@ def _certified(
         first = problem.classic_cd.solve(backend, time_limit=deadline.time_limit)
     if first.ok:
         return first
-    worst = first.certificate.worst if first.certificate else np.nan
-    outcome = f"{first.backend} left a residual of {worst:.1e}"
+    worst = first.certificate.shown if first.certificate else "nan"
+    outcome = f"{first.backend} left a residual of {worst}"
     if first.status.startswith(TIME_LIMIT):
         outcome += f" at its {first.status}"
     if isinstance(classic, StepSolution):

@@ -58,7 +58,9 @@ def minimum_norm(report: Indeterminacy) -> Centre | None:
     return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
 
 
-def _truss_answer(name: str, report: Indeterminacy, step: Step, power: float) -> Centre | None:
+def _truss_answer(
+    name: str, report: Indeterminacy, step: Step, power: float | None
+) -> Centre | None:
     problem = CompatibleCD(step, power, closed_tol=report.network.tol)
     solution = problem.solve("newton", classic=report.classic, check=False)
     if solution.f is None or solution.certificate is None:
@@ -189,7 +191,7 @@ class Selection:
 
 
 def which_force(
-    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power = HOOKE
+    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power | None = None
 ) -> Selection:
     """Place solutions among all admissible forces.
 
@@ -197,7 +199,7 @@ def which_force(
     ----------
     report : of the step that the solutions solve.
     solutions : of any backends; those without forces are left out.
-    power : p > 1 of the contact energy for the compatible forces.
+    power : p > 1 of the contact energy for the compatible forces; default the step's.
 
     Raises
     ------
@@ -218,7 +220,7 @@ def which_force(
         report=report,
         solutions=answers,
         labels=_labels(answers),
-        compatible=_truss_answer("compatible", report, report.step, checks.power("power", power)),
+        compatible=_truss_answer("compatible", report, report.step, power),
         minimum_norm=minimum_norm(report),
         analytic_centre=analytic_centre(report),
     )

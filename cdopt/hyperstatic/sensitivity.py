@@ -261,7 +261,7 @@ def sensitivity(
     ----------
     problem : a contact step, whose closed contacts and load F̃ come from classic contact
         dynamics; or a no-tension truss.
-    power : p > 1 of a step's contact energy, default Hooke; a truss has its own.
+    power : p > 1 of a step's contact energy, default the step's; a truss has its own.
     backend : that solves it; its answer is certified.
     tol : overlap, over the network's own, within which a contact just touches.
 
@@ -289,7 +289,7 @@ def sensitivity(
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         nc = problem.data.nc
         return at_solution(problem, _certified(problem.solve(backend)), np.arange(nc), nc, near)
-    compatible = CompatibleCD(problem, HOOKE if power is None else power)
+    compatible = CompatibleCD(problem, power)
     network = compatible.network(_certified(compatible.classic_cd.solve(backend)))
     truss = compatible.truss(network)
     solution = _certified(truss.solve(backend))
@@ -318,10 +318,10 @@ def at_solution(
 def _certified(solution: StepSolution) -> StepSolution:
     if solution.ok:
         return solution
-    worst = solution.certificate.worst if solution.certificate else np.nan
+    worst = solution.certificate.shown if solution.certificate else "nan"
     raise SolveFailed(
         f"{solution.formulation} is not certified: {solution.backend} left a residual of "
-        f"{worst:.1e}; there is no solution to differentiate",
+        f"{worst}; there is no solution to differentiate",
         backend=solution.backend,
         status=solution.status,
         raw=solution.raw,

@@ -132,11 +132,11 @@ class FclibProblem:
         ------
         InvalidInput : all rows of W are no positive semidefinite matrix, up to 1e-6.
         """
-        d, ids = self.spacedim, {"stiffness": self.step.stiffness}
+        d, k = self.spacedim, self.step.stiffness
         tangential = np.arange(self.mu.size * d) % d > 0
         if self.W is not None:
             W = sp.csr_array((self.W + self.W.T) * 0.5)
-            return DelassusStep(W, self.q, dt=1.0, friction=Friction(self.mu), **ids)
+            return DelassusStep(W, self.q, dt=1.0, friction=Friction(self.mu), stiffness=k)
         if self.H is None or self.w is None or not isinstance(self.step, ContactStep):
             raise InvalidInput("problem", "neither W nor H", "what read returned")
         rate = self.w[tangential].reshape(-1, d - 1)

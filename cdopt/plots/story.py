@@ -103,6 +103,8 @@ def heading(comparison: SolutionSet) -> str:
     claims = sum(s.claimed for s in comparison)
     if len(comparison) < 2 or claims < 2:
         return comparison.title
-    differ = comparison.force_spread > DISAGREE
-    ending = "different forces" if differ else "the same forces"
+    certified = len(comparison.certified)
+    ending = "different forces" if comparison.force_spread > DISAGREE else "the same forces"
+    if certified < 2:
+        ending = f"{certified or 'none'} of them certified"
     return f"One problem, {count(claims, 'solver')} that report success, {ending}"

@@ -24,6 +24,7 @@ from cdopt.problem.frictional import (
     FrictionalStepData,
     frictional_data,
 )
+from cdopt.problem.origin import Origin
 from cdopt.problem.rigid import (
     DelassusStepData,
     MatrixStepData,
@@ -52,6 +53,7 @@ __all__ = [
     "FrictionalStepData",
     "InvalidInput",
     "MatrixStepData",
+    "Origin",
     "ProblemData",
     "Residual",
     "RigidData",

@@ -24,6 +24,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
+from cdopt._util.formatting import beside
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import Parts
 
@@ -106,20 +107,29 @@ class Certificate:
         }
 
     @property
+    def shown(self) -> str:
+        """The worst residual as text, in as many digits as tell it from the tolerance."""
+        return beside(self.worst, self.tol, 1)
+
+    @property
     def _verdict(self) -> str:
         verdict = "ok" if self.ok else "NOT OK"
         if self.worst <= self.tol < self.resolution:
-            verdict += f" (round-off alone may be {self.resolution:.1e})"
+            verdict += f" (round-off alone may be {beside(self.resolution, self.tol, 1)})"
         return f"{self.kind}: {verdict} at {self.tol:g}"
+
+    def _shown(self, residual: Residual) -> str:
+        """A residual, so that its side of the tolerance shows."""
+        return beside(residual.value, self.tol, 1)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        rows = [(r.name, f"{r.value:.1e}", f"{r.scale:.3g} {r.unit}") for r in self]
+        rows = [(r.name, self._shown(r), f"{r.scale:.3g} {r.unit}") for r in self]
         return notebook.table(self._verdict, ("residual", "value", "of"), rows)
 
     def __str__(self) -> str:
         lines = [self._verdict]
-        lines += [f"  {r.name:<16}{r.value:9.1e}  of {r.scale:.3g} {r.unit}" for r in self]
+        lines += [f"  {r.name:<16}{self._shown(r):>9}  of {r.scale:.3g} {r.unit}" for r in self]
         lines += [] if self.slater is None else [f"  Slater number   {self.slater:9.1e}"]
         return "\n".join(lines)
 

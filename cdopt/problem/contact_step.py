@@ -20,15 +20,18 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from cdopt._util import archive, checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.formatting import numbered
-from cdopt.problem.friction import Friction
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.friction import Friction, check_directions
 from cdopt.problem.mass import MassMatrix
+from cdopt.problem.origin import ContactNames, Origin
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
 _FRICTION_PSD_TOL = 1e-6  # files of steps with friction hold gyroscopic terms and rounded numbers
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
-_SHARED = ("stiffness", "bodies", "normals", "points", "contact_ids")
+_ROWS = ("stiffness", "bodies", "normals", "points", "contact_ids")  # of both kinds of step
+_SHARED = (*_ROWS, "power")
+_OBJECTS: dict[str, type[Friction] | type[Origin]] = {"friction": Friction, "origin": Origin}
 
 AnyStep = TypeVar("AnyStep", bound="Step")
 
@@ -43,8 +46,10 @@ class Step(ABC):
     bodies : (nc, 2) body numbers of each contact, or None.
     normals, points : (nc, 2) or (nc, 3) unit vectors, and contact points in m; or None.
     contact_ids : (nc,) names of the contacts, or None.
+    power : p > 1 of the contact energy, which formulations with elastic contacts take by default.
     dof_body : (nv,) the body of each degree of freedom, or None.
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
+    origin : the scene and the state that the step was made of, or None.
     """
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
@@ -55,8 +60,10 @@ class Step(ABC):
     normals: FloatArray | None
     points: FloatArray | None
     contact_ids: NDArray[Any] | None
+    power: float
     dof_body: IntArray | None = None
     friction: Friction | None = None
+    origin: Origin | None = None
 
     _KIND: ClassVar[str]  # in files
     _ARGUMENTS: ClassVar[tuple[str, ...]]  # of the constructor
@@ -70,7 +77,14 @@ class Step(ABC):
         normals: Any,
         points: Any,
         contact_ids: Any,
+        power: Any,
+        origin: Any,
     ) -> None:
+        self.power = checks.power("power", power)
+        if origin is not None:
+            if not isinstance(origin, Origin):
+                raise InvalidInput("origin", checks.describe(origin), "that of another step")
+            self.origin = origin
         self.stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
         self.bodies = self.normals = self.points = self.contact_ids = None
         if bodies is not None:
@@ -82,6 +96,8 @@ class Step(ABC):
             if bad.size:
                 where = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
                 raise InvalidInput("normals", where, "unit vectors")
+            if self.friction is not None and self.friction.tangents is not None:
+                check_directions(self.friction.tangents, self.normals)
         if points is not None:
             self.points = checks.table("points", points, nc)
         if contact_ids is not None:
@@ -99,19 +115,22 @@ class Step(ABC):
         """Number of contacts."""
         return int(self.stiffness.shape[0])
 
+    @cached_property
+    def names(self) -> ContactNames:
+        """What the contacts are called."""
+        known = () if self.origin is None else self.origin.names
+        return ContactNames(self.nc, self.contact_ids, self.bodies, known, self.dof_body)
+
     @property
     def contact_names(self) -> list[str]:
-        """Names of the contacts (nc,) for people: their ids, or the numbers of both bodies.
+        """Names of the contacts (nc,) for people: their ids, or the names of both bodies.
 
-        Ids of detected contacts are long numbers: such a contact is called by its bodies, "3–7",
-        and the second one of a pair "3–7 (2)". Contacts without ids have their number as a name.
+        Ids of detected contacts are long numbers: such a contact is called by its bodies, by name
+        where the scene names them, "3–7", and the second one of a pair "3–7 (2)". A contact of the
+        one body that is free is called by what it touches. Contacts without ids have their number
+        as a name.
         """
-        if self.contact_ids is None:
-            return [str(i) for i in range(self.nc)]
-        if self.bodies is None or self.contact_ids.dtype.kind not in "iu":
-            return [str(name) for name in self.contact_ids]
-        pairs = self.bodies.tolist()
-        return numbered(["–".join("world" if k < 0 else str(k) for k in pair) for pair in pairs])
+        return list(self.names.texts)
 
     @property
     @abstractmethod
@@ -213,6 +232,10 @@ class Step(ABC):
             raise InvalidInput(
                 ", ".join(sorted(unknown)), "no such argument", "one of " + ", ".join(arguments)
             )
+        if set(changes) == {"power"}:  # no matrix is checked again
+            same = object.__new__(type(self))
+            same.__dict__.update(self.__dict__, power=checks.power("power", changes["power"]))
+            return same
         return type(self)(**{**arguments, **changes})
 
     def select(self: AnyStep, contacts: Any) -> AnyStep:
@@ -238,12 +261,12 @@ class Step(ABC):
 
     def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
         """The arguments that differ between contacts, for these contacts."""
-        values = {name: getattr(self, name) for name in (*self._PER_CONTACT, *_SHARED)}
+        values = {name: getattr(self, name) for name in (*self._PER_CONTACT, *_ROWS)}
         rows = {name: value[index] for name, value in values.items() if value is not None}
         return rows if self.friction is None else {**rows, "friction": self.friction.rows(index)}
 
     def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED, "friction")}
+        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED, *_OBJECTS)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._arguments())
@@ -253,8 +276,9 @@ class Step(ABC):
     def save(self, path: str | Path) -> None:
         """Write the step to an ``.npz`` file, without loss."""
         content = self._arguments()
-        friction: Friction | None = content.pop("friction")
-        archive.save(path, self._KIND, content | ({} if friction is None else friction.stored()))
+        for value in [content.pop(name) for name in _OBJECTS]:
+            content |= {} if value is None else value.stored()
+        archive.save(path, self._KIND, content)
 
     @classmethod
     def load(cls: type[AnyStep], path: str | Path) -> AnyStep:
@@ -269,7 +293,7 @@ class Step(ABC):
         }
         name, content = archive.load(path, tuple(kinds))
         kind = kinds[name]
-        friction = Friction.restored(content)
+        objects = {name: of.restored(content) for name, of in _OBJECTS.items()}
         known = (*kind._ARGUMENTS, *_SHARED)
         missing = [key for key in known[:3] if key not in content]
         unknown = sorted(set(content) - set(known))
@@ -280,7 +304,7 @@ class Step(ABC):
                 f"a {name} with " + ", ".join(known),
             )
         try:
-            return kind(**content, friction=friction)
+            return kind(**content, **objects)
         except TypeError as error:
             raise InvalidInput("path", str(error), f"a complete {name}") from error
 
@@ -312,6 +336,9 @@ class ContactStep(Step):
     contact_ids : (nc,) distinct names of the contacts, integers or strings.
     dof_body : (nv,) the body that each degree of freedom belongs to.
     friction : coefficients and tangential rows, for ``FrictionalCD``.
+    power : p > 1 of the contact energy that ``CompatibleCD`` and others take where none is stated:
+        2 Hooke, 5/2 Hertz.
+    origin : of a step made of a scene, what pictures and names need; ``collision.step`` gives it.
 
     Raises
     ------
@@ -356,6 +383,8 @@ class ContactStep(Step):
         contact_ids: Any = None,
         dof_body: Any = None,
         friction: Friction | None = None,
+        power: checks.Power = HOOKE,
+        origin: Origin | None = None,
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
@@ -375,7 +404,7 @@ class ContactStep(Step):
             self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         if friction is not None:
             self.friction = _friction(friction).on(nc, nv)
-        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
+        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids, power, origin)
 
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
@@ -442,7 +471,7 @@ class DelassusStep(Step):
         friction (nc d, nc d): the normal row of a contact, then its tangential rows.
     p_vec : (nc,) gap rate of the free motion, m/s; with friction (nc d,).
     dt : time step Δt, s. With the default of one, forces are impulses.
-    stiffness, bodies, normals, points, contact_ids : as in ``ContactStep``.
+    stiffness, bodies, normals, points, contact_ids, power, origin : as in ``ContactStep``.
     friction : coefficients, without tangential rows: N holds them.
 
     Attributes
@@ -471,6 +500,8 @@ class DelassusStep(Step):
         points: Any = None,
         contact_ids: Any = None,
         friction: Friction | None = None,
+        power: checks.Power = HOOKE,
+        origin: Origin | None = None,
     ) -> None:
         matrix = checks.matrix("N", N, None, None)
         rows = matrix.shape[0]
@@ -483,7 +514,7 @@ class DelassusStep(Step):
             nc = _friction(friction).contacts(rows)
             self.friction = friction.on(nc, None, rows)
             self._d = self.friction.d
-        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids)
+        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids, power, origin)
 
     @cached_property
     def N(self) -> sp.csr_array:

@@ -144,7 +144,37 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
     if values.ndim == 2 and d == 2:
         values = values[:, None, :]
     values = checks.numbers("tangents", values, (nc, d - 1, d))
-    products = values @ values.transpose(0, 2, 1)
-    if np.abs(products - np.eye(d - 1)).max(initial=0.0) > _UNIT:
-        raise InvalidInput("tangents", "vectors of other lengths or directions", "orthonormal ones")
+    lengths = np.linalg.norm(values, axis=2)
+    if (bad := np.argwhere(np.abs(lengths - 1.0) > _UNIT)).size:
+        i, k = bad[0].tolist()
+        found = f"a tangent of length {lengths[i, k]:.6g} at contact {i}"
+        raise InvalidInput("tangents", found, "unit vectors")
+    if d == 3:
+        skew = np.flatnonzero(np.abs((values[:, 0] * values[:, 1]).sum(axis=1)) > _UNIT)
+        if skew.size:
+            angle = _degrees(values[skew[0], 0], values[skew[0], 1])
+            found = f"two tangents {angle} apart at contact {int(skew[0])}"
+            raise InvalidInput("tangents", found, "two at right angles")
     return values
+
+
+def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
+    """Refuse tangents (nc, d − 1, d) that are not at right angles to the unit normals (nc, d).
+
+    Raises
+    ------
+    InvalidInput : naming the contact and the angle; or vectors of another dimension.
+    """
+    if tangents.shape[2] != normals.shape[1]:
+        found = f"vectors of {tangents.shape[2]} numbers beside normals of {normals.shape[1]}"
+        raise InvalidInput("tangents", found, "the same dimension")
+    along = np.abs(np.einsum("ikx,ix->ik", tangents, normals))
+    if (bad := np.argwhere(along > _UNIT)).size:
+        i, k = bad[0].tolist()
+        found = f"a tangent {_degrees(tangents[i, k], normals[i])} from the normal at contact {i}"
+        raise InvalidInput("tangents", found, "tangents at right angles to the normals")
+
+
+def _degrees(a: FloatArray, b: FloatArray) -> str:
+    """The angle between two unit vectors."""
+    return f"{np.degrees(np.arccos(np.clip(a @ b, -1.0, 1.0))):.6g}°"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,17 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
 from cdopt.problem.certificate import Certificate, Residual
+from cdopt.problem.origin import ContactNames
 from cdopt.problem.warm_start import WarmStart, row_ids
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _ARRAYS = ("f", "f_t", "v_next", "u", "mom", "gap", "slip", "dual")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
 _KIND = "solution"  # in files
+_SHOWN = 12  # contacts of a printed solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +83,8 @@ class StepSolution(Frozen):
     iterate : the last primal–dual pair, certified or not.
     raw : the solver's own result object; pickles and copies have None if it cannot be pickled.
     classic : the classic step behind a compatible solution.
-    contact_ids : (nc,) names of the contacts, or None.
+    contact_ids : (nc,) ids of the contacts, or None; ``contact_names`` is for people.
+    names : what the contacts are called, or None.
     provenance : versions, settings, tolerances: what is needed to repeat the run.
     """
 
@@ -103,6 +109,7 @@ class StepSolution(Frozen):
     mom: FloatArray | None = None
     f_t: FloatArray | None = None
     slip: FloatArray | None = None
+    names: ContactNames | None = None
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -131,6 +138,30 @@ class StepSolution(Frozen):
         """Wall-clock time of the whole solve."""
         return float(sum(self.timings.values()))
 
+    @property
+    def contact_names(self) -> list[str]:
+        """Names of the contacts (nc,), as those of the step; empty where none are known."""
+        return [] if self.names is None else list(self.names.texts)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each contact as a pandas.DataFrame, its name the index.
+
+        Columns: ``f`` in N and ``gap``; with friction also ``f_t`` in N and ``slip`` in m/s, the
+        second tangent's as ``f_t2`` and ``slip2``.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces.
+        """
+        if self.f is None:
+            raise InvalidInput("solution", "no forces", "a solution with forces")
+        columns: dict[str, Any] = {"contact": self.contact_names or range(self.f.size)}
+        columns |= {"f": self.f} | ({} if self.gap is None else {"gap": self.gap})
+        for name, rows in (("f_t", self.f_t), ("slip", self.slip)):
+            for k in range(0 if rows is None else rows.shape[1]):
+                columns[name if k == 0 else f"{name}{k + 1}"] = np.asarray(rows)[:, k]
+        return notebook.data_frame(columns, index="contact")
+
     def as_dict(self, forces: bool = True) -> dict[str, Any]:
         """Plain values for JSON.
 
@@ -150,13 +181,19 @@ class StepSolution(Frozen):
             "timings": dict(self.timings),
             "certificates": {name: c.as_dict() for name, c in self.certificates.items()},
             "provenance": dict(self.provenance),
+            **({"contacts": self.contact_names} if forces and self.names else {}),
             **f,
         }
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the residuals of all certificates."""
         rows = [
-            (name, r.name, f"{r.value:.1e}", f"{r.scale:.3g} {r.unit}")
+            (
+                name,
+                r.name,
+                formatting.beside(r.value, certificate.tol, 1),
+                f"{r.scale:.3g} {r.unit}",
+            )
             for name, certificate in self.certificates.items()
             for r in certificate
         ]
@@ -203,6 +240,7 @@ class StepSolution(Frozen):
     def _stored(self, prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
         """Arrays by name, those of the classic step with a prefix, and all else for JSON."""
         arrays = {prefix + name: getattr(self, name) for name in (*_ARRAYS, "contact_ids")}
+        arrays[f"{prefix}names"] = self.contact_names or None
         record = {name: getattr(self, name) for name in _PLAIN}
         for name in ("timings", "provenance"):
             record[name] = dict(getattr(self, name))
@@ -241,12 +279,24 @@ class StepSolution(Frozen):
             iterate=iterate,
             classic=classic and cls._restored(content, classic, f"{prefix}classic_"),
             contact_ids=content.get(f"{prefix}contact_ids"),
+            names=ContactNames.of(content.get(f"{prefix}names")),
         )
+
+    def __str__(self) -> str:
+        largest = [] if self.f is None else np.argsort(-self.f, kind="stable")[:_SHOWN].tolist()
+        if self.f is None or not largest:
+            return repr(self)
+        names = self.contact_names or list(map(str, range(self.f.size)))
+        lines = [f"{names[i]:<20}{self.f[i]:>14.6g}" for i in sorted(largest)]
+        more = self.f.size - len(lines)
+        ending = [f"and {more:,} contacts with smaller forces"] if more else []
+        return "\n".join([repr(self), "", f"{'contact':<20}{'f [N]':>14}", *lines, *ending])
 
     def __repr__(self) -> str:
         verdict = "ok" if self.ok else "not ok"
-        worst = max((c.worst for c in self.certificates.values()), default=float("nan"))
+        worst = max(self.certificates.values(), key=lambda c: c.worst / c.tol, default=None)
+        residual = "none" if worst is None else worst.shown
         return (
             f"StepSolution({self.formulation} by {self.backend}: {verdict}, "
-            f"worst residual {worst:.1e}, solver says {self.status!r})"
+            f"worst residual {residual}, solver says {self.status!r})"
         )

@@ -10,7 +10,7 @@ Scene('beam': 4 bodies in 2D, 1 free, power 2)
 
 from cdopt._util.arguments import guard
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
-from cdopt.scene.files import load, loads, open_scene, shipped_scenes
+from cdopt.scene.files import load, loads, open_scene, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.generators.masonry import (
     arch,
@@ -86,6 +86,7 @@ __all__ = [
     "load",
     "loads",
     "open_scene",
+    "placed",
     "polygon_packing",
     "polyhedra_pile",
     "pyramid",

@@ -14,12 +14,14 @@ from cdopt._util import checks, files
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
+from cdopt.problem.contact_step import Step
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, OVERLAPS, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
+from cdopt.scene.state import State
 
 _WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
 
@@ -146,6 +148,30 @@ def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> S
         parts = (error.argument, error.found, error.expected)
         path, found, expected = (_in_groups(part, contents) for part in parts)
         raise _placed(path, found, expected, text, source) from error
+
+
+def placed(step: Step) -> tuple[Scene, State] | None:
+    """The scene and the state that a step was made of, for pictures; None where it is of neither.
+
+    Raises
+    ------
+    InvalidInput : the step's file holds another text than a scene, or a state of another scene.
+
+    >>> import cdopt
+    >>> scene = cdopt.scene.beam()
+    >>> contacts = cdopt.collision.detect(scene, scene.initial)
+    >>> step = cdopt.collision.step(scene, scene.initial, contacts, dt=1e-3)
+    >>> cdopt.scene.placed(step)[0] is scene
+    True
+    """
+    origin = step.origin
+    if origin is None:
+        return None
+    text = origin.scene
+    scene: Scene = loads(text, "the scene of the step") if isinstance(text, str) else text
+    state = State(origin.t, origin.q, origin.v)
+    scene.check_state(state)
+    return scene, state
 
 
 def parameters_of(name: str) -> dict[str, Any]:

@@ -356,7 +356,7 @@ def compare(
     backends : names or settings objects; default every available one, except those that are too
         slow for the number of contacts (named in the result's ``left_out``).
     power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz; by default
-        that of the named problem, 2 of a step.
+        that of the problem or the step.
     form : statement of the problem, "force" or "velocity"; by default "force" of the classic one
         and that of ``FrictionalCD`` with friction.
     tol : tolerance of the certificates.
@@ -380,11 +380,10 @@ def compare(
     (2, array([2., 6., 2.]))
     """
     step = open_problem(step) if isinstance(step, str) else step
-    exponent = HOOKE
     if isinstance(step, NamedProblem):
         if step.step is None:
             raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
-        exponent, step = step.power, step.step
+        step = step.step
     if isinstance(step, Step) and step.friction is not None:
         return _with_friction(
             FrictionalCD(step, law or LAWS[0], form), backends, tol, verbose=verbose,
@@ -394,7 +393,7 @@ def compare(
         raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
     form = form or "force"
     classic_cd = ClassicCD(step, form=form)
-    compatible_cd = CompatibleCD(step, exponent if power is None else power, classic_form=form)
+    compatible_cd = CompatibleCD(step, power, classic_form=form)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     backends, left_out = _chosen(backends, classic_cd)
     _prepare(backends, classic_cd, time_limit)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed
-from cdopt._util.formatting import one_line
+from cdopt._util.formatting import beside, one_line
 from cdopt.problem.solution import StepSolution
 
 _LISTED = 8  # entries of a proof that are written out
@@ -28,10 +28,11 @@ def verdict(solution: StepSolution) -> str:
     if not residuals:
         return "none"
     _, certificate, worst = max(residuals, key=lambda entry: entry[0])
+    limit = solution.certificates[certificate].tol
     if solution.ok:
-        return f"ok {worst.value:.0e}"
+        return f"ok {beside(worst.value, limit)}"
     where = f"{certificate} " if certificate.startswith("classic") else ""
-    return f"NOT OK {worst.value:.0e} {where}{worst.name}"
+    return f"NOT OK {beside(worst.value, limit)} {where}{worst.name}"
 
 
 def failure(error: CdoptError) -> str:

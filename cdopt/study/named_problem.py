@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +19,14 @@ from cdopt._util.parameters import one_of_these, split
 from cdopt.collision import detect, safe_margins
 from cdopt.dynamics import Trajectory
 from cdopt.dynamics.contact_dynamics import rigid_step
-from cdopt.dynamics.rest import at_rest, contact_names
+from cdopt.dynamics.rest import at_rest
 from cdopt.formulations import NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
-from cdopt.scene.files import names_scene, open_scene, shipped_scenes
+from cdopt.scene.files import names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
 _METHODS = ("classic-cd", "compatible-cd")  # of runs whose steps are rigid contact steps
@@ -38,10 +39,9 @@ class NamedProblem:
     Attributes
     ----------
     name, title : for headings.
-    power : p of the contact energy.
+    power : p of the contact energy; that of the step is the same.
     step : the contact step; None for a truss.
     truss : the data of a truss; None for a step.
-    bodies : the scene of the step and where its bodies are; None where it has none.
     """
 
     name: str
@@ -49,7 +49,15 @@ class NamedProblem:
     power: float
     step: Step | None = None
     truss: TrussData | None = None
-    bodies: tuple[Scene, State] | None = None
+
+    def __post_init__(self) -> None:
+        if self.step is not None and self.step.power != self.power:
+            object.__setattr__(self, "step", self.step.replace(power=self.power))
+
+    @cached_property
+    def bodies(self) -> tuple[Scene, State] | None:
+        """The scene of the step and where its bodies are; None where it has none."""
+        return None if self.step is None else placed(self.step)
 
     @property
     def nc(self) -> int:
@@ -67,8 +75,6 @@ class NamedProblem:
     @property
     def contact_names(self) -> list[str]:
         """Names of the contacts (nc,); their numbers where they have none."""
-        if self.bodies is not None and isinstance(self.step, ContactStep):
-            return list(contact_names(self.bodies[0], self.step))
         if self.step is not None:
             return self.step.contact_names
         ids = self.truss_data.contact_ids
@@ -144,8 +150,7 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene, where it comes
         to rest: a file (.toml), one that ships with cdopt, or a generator with parameters.
         ``table`` is both a bank problem and a scene: the bank comes first.
-    power : p of the contact energy; None takes that of the problem, and 2 for files of steps and
-        runs.
+    power : p of the contact energy; None takes that of the problem, and 2 for FCLib files.
 
     Raises
     ------
@@ -162,11 +167,10 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         run = Trajectory.load(path)
         number_of_step = step_number(run, number)
         step: Step = recorded_step(run, number_of_step)
-        bodies = (run.scene, _state_before(run, number_of_step))
-        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step, bodies=bodies)
+        return NamedProblem(Path(text).name, repr(step), chosen or step.power, step)
     if text.endswith(STEP_SUFFIX):
         step = Step.load(text)
-        return NamedProblem(Path(text).name, repr(step), chosen or HOOKE, step)
+        return NamedProblem(Path(text).name, repr(step), chosen or step.power, step)
     if text.endswith(fclib.SUFFIXES):
         stored = fclib.read(text)
         frictional = bool(stored.mu.any())
@@ -181,11 +185,10 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         return NamedProblem(text, family.about, chosen or family.power, step)
     if is_scene(text):
         scene = open_scene(text)
-        state, step, _ = at_rest(scene)
-        step = step.replace(contact_ids=list(contact_names(scene, step)))
+        _, step, _ = at_rest(scene)
         title = f"{scene.title or scene.name or text}, at rest"
         name, exponent = Path(text).name, chosen or scene.power
-        return NamedProblem(name, title, exponent, step, bodies=(scene, state))
+        return NamedProblem(name, title, exponent, step)
     if split(text)[0] not in bank.names():
         names = [*bank.names(), *shipped_scenes()]
         raise InvalidInput("problem", repr(text), f"a file, or {one_of_these(text, names)}")
@@ -195,9 +198,7 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
     if problem.step is None:
         loads = (problem.B, problem.contact_load, problem.stiffness)
         truss = NoTensionTruss(*loads, exponent).data
-    rough = problem.scene
-    start = None if rough is None else (rough, rough.initial)
-    return NamedProblem(problem.name, problem.title, exponent, problem.step, truss, start)
+    return NamedProblem(problem.name, problem.title, exponent, problem.step, truss)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import plain
 from cdopt._util.frozen import Frozen
 from cdopt.collision import detect
-from cdopt.dynamics.rest import at_rest, closed, contact_names
+from cdopt.dynamics.rest import at_rest, closed
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.plots.explore import loads, picture
@@ -124,7 +124,7 @@ def of_scene(scene: Scene) -> Exploration:
         response=_response(posed)[contacts],
         stiffness=posed.stiffness[contacts],
         power=scene.power,
-        names=tuple(contact_names(scene, posed)[i] for i in contacts),
+        names=tuple(np.array(posed.contact_names)[contacts].tolist()),
         load=load,
         body=scene.bodies.names[free[0]] if free.size == 1 else "",
         picture=picture.of_bodies(scene, state, posed, contacts, upward, load),
@@ -151,13 +151,13 @@ def of_problem(problem: NamedProblem) -> Exploration:
 
 
 def of_step(
-    step: Step, power: float = HOOKE, *, name: str = "step", title: str = ""
+    step: Step, power: float | None = None, *, name: str = "step", title: str = ""
 ) -> Exploration:
     """A contact step: its closed contacts, and the load that they carry in it.
 
     Parameters
     ----------
-    step : the step. power : p of the contact energy, where the page begins.
+    step : the step. power : p of the contact energy, where the page begins; default the step's.
     name, title : of the page.
 
     Raises
@@ -166,9 +166,8 @@ def of_step(
     """
     check_size(step.nc, step.nv if isinstance(step, ContactStep) else 0)
     network = closed(step)[1]
-    truss = CompatibleCD(step, power).truss(network).data
-    contacts = network.contacts
-    names = step.contact_ids
+    posed = CompatibleCD(step, power)
+    truss, contacts, names = posed.truss(network).data, network.contacts, step.contact_names
     upward = _upward(step, contacts, np.array([], dtype=bool))
     platform = None
     points = step.points
@@ -181,8 +180,8 @@ def of_step(
         B=B,
         response=_response(step)[contacts] if isinstance(step, ContactStep) else B.copy(),
         stiffness=step.stiffness[contacts],
-        power=power,
-        names=tuple(f"contact {i}" if names is None else str(names[i]) for i in contacts),
+        power=posed.power,
+        names=tuple(f"contact {i}" if names[i] == str(i) else names[i] for i in contacts),
         load=platform or loads.factor(np.array(truss.contact_load)),
         picture=None if platform is None else picture.of_platform(step, contacts, platform),
     )
