@@ -1,0 +1,409 @@
+"""Forces that elastic contacts with friction would carry, in the limit of infinite stiffness.
+
+Among the forces on the faces of a motion (``friction_faces``) with Bᵀf = F̃, Haar & Kármán's
+principle (associated micro-slip) picks those nearest to trial forces t, D = diag(k_n, k_t, k_t):
+
+    complementary    minimise ½ ‖f − t‖²_{D⁻¹}    subject to    Bᵀf = F̃,  f on the faces
+    potential        minimise over u    Σ ψ(t − D B u) + F̃ᵀu,    ψ(y) = ½ ‖Π y‖²_{D⁻¹},  f = Π y
+
+with Π the projection onto the faces in the norm of D⁻¹. Micro-slip by the law of Coulomb is not
+associated: f_n = (t_n − k_n B_n u)₊, and f_T is t_T − k_t B_T u cut to μ f_n. That is what the
+springs of a discrete-element model tend to. Both agree where no contact slips.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.frozen import Frozen
+from cdopt.backends.base import Backend
+from cdopt.formulations.friction_faces import OPEN, SLIDING, Faces, solved_faces
+from cdopt.formulations.frictional_cd import FrictionalCD
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.contact_step import Step
+from cdopt.problem.scaling import column_scale
+from cdopt.problem.solution import StepSolution
+
+FLOWS = ("coulomb", "associated")
+NETWORK_FORMS = ("complementary", "potential")
+_STEPS = 200  # of Newton's method
+_RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkForces(Frozen):
+    """Forces of an elastic network with friction.
+
+    Attributes
+    ----------
+    f, f_t : (nc,) and (nc, d − 1) N. u : (nv,) micro-displacement at the relative stiffness.
+    flow : "coulomb" or "associated", of the micro-slip.
+    label : what the forces are, in words.
+    residual : largest error of Bᵀf = F̃, relative to the largest load.
+    trial : (nc, d) N, the trial forces of a next increment of load.
+    contact_ids : (nc,) names of the contacts, or None.
+    tol : tolerance of ``ok``.
+    """
+
+    f: FloatArray
+    f_t: FloatArray
+    u: FloatArray
+    flow: str
+    label: str
+    residual: float
+    trial: FloatArray
+    contact_ids: Any = None
+    tol: float = 1e-9
+
+    @property
+    def ok(self) -> bool:
+        """Whether the forces balance the load; they are on their faces and compatible with u."""
+        return self.residual <= self.tol
+
+
+class FrictionNetwork:
+    """An elastic network of contacts with friction, on stated faces.
+
+    Parameters
+    ----------
+    B, B_t : (nc, nv) and (nc (d − 1), nv), as of a step with friction.
+    load : F̃ (nv,) that the contacts must deliver, N and N·m.
+    mu : friction coefficients, one number or (nc,).
+    stiffness : relative normal stiffness, one number or (nc,).
+    stiffness_ratio : k_t/k_n, one number or (nc,).
+    rays : (nc, d) of sliding contacts, the force per unit of normal force; zero rows rest.
+    closed : (nc,) contacts that may carry force; default all.
+    trial : (nc, d) N, trial forces t; default none.
+    flow : "coulomb" or "associated".
+    form : of the associated flow in CVXPY, "potential" or "complementary".
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    Unsupported : sliding contacts with the flow of Coulomb: their compatibility and their balance
+        have different matrices, so that none or many answers are possible.
+
+    >>> import cdopt, numpy as np
+    >>> ladder = cdopt.bank.load("ladder").step
+    >>> forces = cdopt.CompatibleFriction(ladder).solve()
+    >>> forces.ok, forces.flow
+    (True, 'coulomb')
+    """
+
+    def __init__(
+        self,
+        B: Any,
+        B_t: Any,
+        load: Any,
+        mu: Any,
+        stiffness: Any = 1.0,
+        stiffness_ratio: Any = 1.0,
+        rays: Any = None,
+        closed: Any = None,
+        trial: Any = None,
+        flow: str = "coulomb",
+        form: str = "potential",
+    ) -> None:
+        normal = checks.matrix("B", B, None, None)
+        nc, nv = normal.shape
+        sliding = checks.matrix("B_t", B_t, None, nv)
+        many = sliding.shape[0] // max(nc, 1)
+        if many not in (1, 2) or sliding.shape[0] != nc * many:
+            raise InvalidInput("B_t", f"{sliding.shape[0]} rows", f"{nc} or {2 * nc}")
+        self.nc, self.d = nc, 1 + many
+        self.flow = checks.choice("flow", flow, FLOWS)
+        self.form = checks.choice("form", form, NETWORK_FORMS)
+        self.mu = checks.per_contact("mu", mu, nc, at_least=0.0)
+        self.load = checks.vector("load", load, nv, "N")
+        k_n = checks.per_contact("stiffness", stiffness, nc, positive=True)
+        k_t = k_n * checks.per_contact("stiffness_ratio", stiffness_ratio, nc, positive=True)
+        self.D = np.column_stack([k_n, *[k_t] * many])
+        shape = (nc, self.d)
+        self.rays = np.zeros(shape) if rays is None else checks.numbers("rays", rays, shape)
+        self.closed = np.ones(nc, bool) if closed is None else np.array(closed, dtype=bool)
+        if self.closed.shape != (nc,):
+            raise InvalidInput("closed", checks.describe(closed), f"{nc} flags")
+        self.slides = self.rays.any(axis=1) & self.closed
+        if self.flow == "coulomb" and self.slides.any():
+            why = "sliding contacts make compatibility and balance different matrices"
+            raise Unsupported("the flow of Coulomb", why, ("flow='associated'",))
+        self.trial = (
+            np.zeros(shape) if trial is None else checks.numbers("trial", trial, shape, "N")
+        )
+        order = np.column_stack(
+            [np.arange(nc), nc + np.arange(nc * many).reshape(nc, many)]
+        ).astype(np.int64)
+        self.B = sp.csr_array(sp.vstack([normal, sliding]).tocsr()[order.ravel()])
+        reach = column_scale(self.B)
+        self._reach = np.where(reach > 0.0, reach, 1.0)
+        self._unit = float(np.abs(self.load / self._reach).max(initial=0.0)) or 1.0
+        self._C = sp.csr_array(self.B * (1.0 / self._reach)[None, :])
+        self._F = self.load / self._reach / self._unit
+        self._root = np.sqrt(self.D / self.D.max())
+        self._cone_mu = self.mu * self._root[:, 0] / self._root[:, 1]
+        self._rho = self.rays / self._root
+
+    # --- Newton's method -----------------------------------------------------------------
+
+    def solve(self, *, tol: float = 1e-9, start: NetworkForces | None = None) -> NetworkForces:
+        """The forces, by Newton's method on the micro-displacement u.
+
+        The flow of Coulomb starts from the associated forces, or from ``start``.
+
+        Raises
+        ------
+        SolveFailed : the load is not balanced within ``tol``.
+        """
+        tolerance = checks.scalar("tol", tol, above=0.0)
+        scale = self._unit / self.D.max() / self._reach
+        u = np.zeros(self._F.size) if start is None else start.u / scale
+        if start is None or self.flow == "associated":
+            u = self._newton(u, associated=True)
+        if self.flow == "coulomb":
+            u = self._newton(u, associated=False)
+        forces, trial, _ = self._forces(u, self.flow == "associated")
+        residual = float(np.abs(self._F - self._C.T @ forces.ravel()).max(initial=0.0))
+        if not residual <= tolerance:
+            raise SolveFailed(
+                f"the network with friction is off balance by {residual:.1e}",
+                backend="newton",
+                status="stalled",
+            )
+        label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
+        f = self._unit * forces
+        return NetworkForces(
+            f[:, 0].copy(), f[:, 1:].copy(), scale * u, self.flow, label, residual,
+            self._unit * trial, tol=tolerance,
+        )  # fmt: skip
+
+    def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """f (nc, d), the next trial forces, and ∂f/∂y (nc, d, d), scaled; y = t − D B u."""
+        root, d = self._root, self.d
+        y = self.trial / self._unit - root**2 * (self._C @ u).reshape(-1, d)
+        if not associated:
+            return self._coulomb(y)
+        z = y / root
+        f, slope = cone.project(z, self._cone_mu), cone.projection_derivative(z, self._cone_mu)
+        s, rho = self.slides, self._rho[self.slides]
+        square = np.sum(rho**2, axis=1)
+        along = np.maximum(np.sum(rho * z[s], axis=1), 0.0) / square
+        f[s] = along[:, None] * rho
+        on = (along > 0.0)[:, None, None] / square[:, None, None]
+        slope[s] = on * rho[:, :, None] * rho[:, None, :]
+        f[~self.closed], slope[~self.closed] = 0.0, 0.0
+        trial = root * f
+        idle = ~f.any(axis=1)
+        trial[idle, 0] = np.minimum(y[idle, 0], 0.0)
+        return root * f, trial, slope * root[:, :, None] / root[:, None, :]
+
+    def _coulomb(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same for f_n = (y_n)₊ and f_T = y_T cut to μ f_n."""
+        f, slope = np.maximum(y, 0.0), np.zeros((self.nc, self.d, self.d))
+        push = self.closed & (y[:, 0] > 0.0)
+        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * f[:, 0]
+        slips = size > most
+        share = np.where(slips, most / np.where(slips, size, 1.0), 1.0)
+        f[:, 1:] = share[:, None] * y[:, 1:]
+        way = (
+            np.where(slips, 1.0, 0.0)[:, None] * y[:, 1:] / np.where(size > 0.0, size, 1.0)[:, None]
+        )
+        slope[:, 0, 0] = 1.0
+        slope[:, 1:, 0] = self.mu[:, None] * way
+        eye = np.eye(self.d - 1)[None] - way[:, :, None] * way[:, None, :]
+        slope[:, 1:, 1:] = share[:, None, None] * eye
+        f[~push], slope[~push] = 0.0, 0.0
+        trial = f.copy()
+        trial[:, 0] = np.where(self.closed, y[:, 0], 0.0)
+        return f, trial, slope
+
+    def _newton(self, u: FloatArray, associated: bool) -> FloatArray:
+        """Zero of F̃ − Bᵀf(u); on the potential for the associated flow, else on the residual."""
+        best, least = u, np.inf
+        for _ in range(_STEPS):
+            forces, _, slope = self._forces(u, associated)
+            missed = self._F - self._C.T @ forces.ravel()
+            size = float(np.abs(missed).max(initial=0.0))
+            if size < least:
+                best, least = u, size
+            if size <= 1e-14:
+                break
+            weighted = slope * (self._root**2)[:, None, :]
+            inner = sp.block_diag(list(weighted), format="csr")
+            K = sp.csc_array(self._C.T @ (inner @ self._C))
+            top = float(np.abs(K.diagonal()).max(initial=0.0)) or 1.0
+            ridge = (_RIDGE + 1e-6 * min(size, 1.0) ** 2) * top
+            step = -splu(sp.csc_matrix(K + ridge * sp.eye_array(u.size))).solve(missed)
+            before, t = self._merit(u, missed, associated), 1.0
+            slope_along = float(missed @ step) if associated else -before
+            while t > 1e-8:
+                after = self._merit(u + t * step, None, associated)
+                if after <= before + 1e-4 * t * slope_along + 1e-15 * abs(before):
+                    break
+                t *= 0.5
+            if t <= 1e-8:
+                if size <= 1e-9:
+                    break
+                t = 1e-3
+            u = u + t * step
+        return best
+
+    def _merit(self, u: FloatArray, missed: FloatArray | None, associated: bool) -> float:
+        forces, _, _ = self._forces(u, associated)
+        if associated:
+            return 0.5 * float(np.sum((forces / self._root) ** 2)) + float(self._F @ u)
+        error = self._F - self._C.T @ forces.ravel() if missed is None else missed
+        return float(np.linalg.norm(error))
+
+    # --- CVXPY ---------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The convex problem of the associated flow in the stated form, in units of the load."""
+        return self._stated()[0]
+
+    def _stated(self) -> tuple[cp.Problem, cp.Expression]:
+        """The problem, and its forces over √D."""
+        z0, d = self.trial / self._unit / self._root, self.d
+        C = sp.csr_array(self._C * self._root.ravel()[:, None])
+        rests = np.flatnonzero(self.closed & ~self.slides)
+        slides, opened = np.flatnonzero(self.slides), np.flatnonzero(~self.closed)
+        w = cp.Variable((self.nc, d), name="f")
+        mu, conditions = self._cone_mu[rests], []
+        if self.form == "complementary":
+            conditions = [C.T @ cp.vec(w, order="C") == self._F]
+            conditions += (
+                [cp.SOC(cp.multiply(mu, w[rests, 0]), w[rests, 1:], axis=1)] if rests.size else []
+            )
+            conditions += [w[rests, 0] >= 0] if rests.size else []
+            if slides.size:
+                a = cp.Variable(slides.size, nonneg=True, name="α")
+                conditions.append(
+                    w[slides] == cp.multiply(cp.reshape(a, (-1, 1), order="C"), self._rho[slides])
+                )
+            conditions += [w[opened] == 0] if opened.size else []
+            return cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w - z0)), conditions), w
+        u = cp.Variable(self._F.size, name="u")
+        forces = z0 - cp.reshape(C @ u, (self.nc, d), order="C") + w  # w: from the polar cone
+        if rests.size:
+            tangential = cp.multiply(np.repeat(mu[:, None], d - 1, axis=1), w[rests, 1:])
+            conditions = [cp.SOC(w[rests, 0], tangential, axis=1)]
+        if slides.size:
+            conditions.append(cp.sum(cp.multiply(self._rho[slides], w[slides]), axis=1) >= 0)
+        objective = cp.Minimize(0.5 * cp.sum_squares(forces) + self._F @ u)
+        return cp.Problem(objective, conditions), forces
+
+    def solve_convex(self, solver: str = "CLARABEL", **options: Any) -> FloatArray:
+        """Forces (nc, d) of the associated flow, N, by a solver of CVXPY with its ``options``.
+
+        Raises
+        ------
+        SolveFailed : the solver left no answer.
+        """
+        problem, forces = self._stated()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
+            problem.solve(solver=solver, **options)
+        if forces.value is None:
+            raise SolveFailed("no answer", backend=solver, status=str(problem.status))
+        return np.asarray(self._unit * self._root * forces.value)
+
+
+class CompatibleFriction:
+    """A step with friction, its forces resolved by compatibility.
+
+    Step one gives the motion, the faces and the load; step two the forces of a ``FrictionNetwork``.
+
+    Parameters
+    ----------
+    step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
+    law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
+    history : forces of the increment of load before, matched by contact ids; a contact that is new
+        starts without force.
+    sliders : what the flow of Coulomb does with contacts that slide in the motion: "refuse", or
+        "haar-karman" for the associated flow, which the label of the forces says.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        law: str = "coulomb",
+        flow: str = "coulomb",
+        history: NetworkForces | None = None,
+        sliders: str = "refuse",
+    ) -> None:
+        self.flow = checks.choice("flow", flow, FLOWS)
+        self.sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
+        self.problem, self.history = FrictionalCD(step, law), history
+
+    def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
+        """The network of a certified solution, or of the backend that finds one.
+
+        Raises
+        ------
+        Unsupported : sliding contacts with the flow of Coulomb.
+        """
+        _, faces = solved_faces(self.problem, solution)
+        step, d = self.problem.step, self.problem.data.d
+        friction = step.friction
+        rows = _rows_of(self.problem, faces)
+        slides = faces.status == SLIDING
+        flow = self.flow
+        if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
+            flow = "associated"
+        normal = np.arange(rows.shape[0]) % d == 0
+        return FrictionNetwork(
+            sp.csr_array(rows[normal]), sp.csr_array(rows[~normal]),
+            rows.T @ faces.forces.ravel(), faces.mu, step.stiffness,
+            1.0 if friction is None else friction.stiffness_ratio,
+            np.where(slides[:, None], faces.ray, 0.0), faces.status != OPEN,
+            self._trial(faces), flow,
+        )  # fmt: skip
+
+    def solve(
+        self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
+    ) -> NetworkForces:
+        """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
+        forces = self.network(solution).solve(tol=tol)
+        label = forces.label
+        if forces.flow != self.flow:
+            label += " in place of Coulomb micro-slip, because contacts slide"
+        ids = self.problem.step.contact_ids
+        return NetworkForces(**{**vars(forces), "label": label, "contact_ids": ids})
+
+    def _trial(self, faces: Faces) -> FloatArray:
+        """Trial forces from the history, zero at contacts that are new."""
+        trial, ids = np.zeros_like(faces.ray), self.problem.step.contact_ids
+        if self.history is None:
+            return trial
+        before = self.history.trial
+        if ids is None or self.history.contact_ids is None:
+            if before.shape != trial.shape:
+                raise InvalidInput("history", f"{len(before)} contacts", f"{len(trial)}, or ids")
+            return before
+        _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
+        trial[here] = before[there]
+        return trial
+
+
+def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
+    """Rows (nc d, nv) whose transpose maps forces to loads; of N a factor L, N = L Lᵀ."""
+    products = problem.data.products
+    if problem.data.nv or products.shape[0] != faces.ray.size:
+        return sp.csr_array(products.T)
+    values, vectors = np.linalg.eigh(products.toarray())
+    large = values > 1e-12 * values.max(initial=0.0)
+    return sp.csr_array(vectors[:, large] * np.sqrt(values[large]))

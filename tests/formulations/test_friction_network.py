@@ -1,0 +1,70 @@
+"""Elastic networks with friction: both forms, both flows, increments, history, bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+
+EXACT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+PILE = cdopt.bank.load("rough-pile:n=3").step
+
+
+def table(forces: cdopt.formulations.NetworkForces) -> np.ndarray:
+    return np.column_stack([forces.f, forces.f_t])
+
+
+@pytest.mark.parametrize("name", ["rough-pile:n=3", "rough-wall:courses=3,bricks=2"])
+def test_both_forms_and_newton_agree(name: str) -> None:
+    network = cdopt.CompatibleFriction(cdopt.bank.load(name).step, flow="associated").network()
+    forces = network.solve()
+    for form in ("complementary", "potential"):
+        network.form = form
+        other = network.solve_convex(**EXACT)
+        np.testing.assert_allclose(other, table(forces), atol=1e-5 * forces.f.max())
+    scaled = table(forces) / np.sqrt(network.D)
+    energy = 0.5 * np.sum(scaled**2)
+    dual = 0.5 * np.sum(scaled**2) + network.load @ forces.u
+    assert abs(energy + dual) <= 1e-9 * energy
+
+
+@pytest.mark.parametrize("flow", ["coulomb", "associated"])
+def test_ten_increments_are_one(flow: str) -> None:
+    network = cdopt.CompatibleFriction(PILE, flow=flow).network()
+    whole = network.solve()
+    normal, tangential = network.B[::3], network.B[np.arange(network.B.shape[0]) % 3 > 0]
+    trial = None
+    for k in range(1, 11):
+        part = cdopt.FrictionNetwork(
+            normal, tangential, 0.1 * k * network.load, network.mu, trial=trial, flow=flow
+        ).solve()
+        trial = part.trial
+    np.testing.assert_allclose(table(part), table(whole), atol=1e-9 * whole.f.max())
+
+
+def test_the_flows_differ_where_contacts_slip_and_lie_in_the_bounds() -> None:
+    report = cdopt.indeterminacy(PILE, law="coulomb")
+    coulomb, associated = (
+        cdopt.CompatibleFriction(PILE, flow=flow).solve() for flow in ("coulomb", "associated")
+    )
+    for forces in (coulomb, associated):
+        assert forces.ok
+        assert report.outside(forces.f, forces.f_t).max() <= 1e-6 * report.unit
+    assert np.abs(coulomb.f - associated.f).max() > 0.01 * coulomb.f.max()
+    sticky = PILE.replace(friction=cdopt.Friction(5.0, PILE.friction.B_t))
+    one, two = (cdopt.CompatibleFriction(sticky, flow=f).solve() for f in ("coulomb", "associated"))
+    np.testing.assert_allclose(one.f, two.f, atol=1e-9 * one.f.max())
+
+
+def test_sliders_are_refused_or_labelled_and_mu_zero_is_the_truss() -> None:
+    slope = cdopt.bank.load("incline:ratio=1.5").step
+    with pytest.raises(cdopt.Unsupported, match="Coulomb"):
+        cdopt.CompatibleFriction(slope).solve()
+    forces = cdopt.CompatibleFriction(slope, sliders="haar-karman").solve()
+    assert "in place of Coulomb" in forces.label
+    np.testing.assert_allclose(np.abs(forces.f_t[:, 0]), 0.5 * forces.f, rtol=1e-9)
+    step = cdopt.bank.load("beam-stiff-middle").step
+    flat = step.replace(friction=cdopt.Friction(0.0, np.zeros((step.nc, step.nv))))
+    smooth = cdopt.CompatibleFriction(flat, flow="associated").solve()
+    np.testing.assert_allclose(smooth.f, [2.0, 6.0, 2.0], rtol=1e-9)
