@@ -10,18 +10,18 @@ On pyramids of 1,620 and 14,440 contacts, an iteration of conjugate gradients ta
 third of its time with SciPy's products.
 
 Indices are unsigned, which spares compiled code the test for negative ones, half of its time.
-``shape`` is a tuple with as many zeros as a block has dofs: its length is part of its type, so
-that loops are compiled for each block size and unrolled, and sums over a block stay in registers.
+``shape`` is a tuple with as many numbers as a block has dofs: its length is part of its type, so
+that loops are compiled for each block size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import prange
-from numba.cpython.unsafe.tuple import tuple_setitem
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -31,13 +31,14 @@ from cdopt.backends.linalg.iteration import IterationStatistics
 from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
+_SPHERE = 3  # dofs
 _PER_CHUNK, _MOST_CHUNKS = 8192, 16  # bodies
 _SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
 _MATH = {"contract", "reassoc", "nsz"}
 
 Indices = NDArray[np.unsignedinteger[Any]]
-Shape = tuple[float, ...]
-Vectors = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+Shape = tuple[int, ...]
+Loop = Callable[..., Any]
 
 
 class BlockPairs(NamedTuple):
@@ -62,21 +63,6 @@ class BlockPairs(NamedTuple):
     contact: Indices
 
 
-class Mass(NamedTuple):
-    """The inertia S by blocks, and the preconditioner.
-
-    Attributes
-    ----------
-    diagonal : (blocks, size) of S.
-    blocks : (blocks, size, size) S where it is not diagonal; empty where it is.
-    inverse : (blocks, size, size) inverse diagonal blocks of the system.
-    """
-
-    diagonal: FloatArray
-    blocks: FloatArray
-    inverse: FloatArray
-
-
 class PairSystem:
     """S + shift I + Bᵀ D B by conjugate gradients, only its contacts with D > 0 kept.
 
@@ -96,33 +82,37 @@ class PairSystem:
     ) -> None:
         self.statistics, self.gave_up = statistics, False
         count, size = pairs.begin.size, pairs.rows.shape[1] // 2
-        self.shape, self.active = (0.0,) * size, _room(pairs)
+        self.shape, unit = (0,) * size, np.eye(size)
+        self.active = _room(pairs)
         self._sums = np.empty(pairs.start.size - 1)
         self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
         if D.ndim == 1:
-            D = np.sqrt(np.where(D > 0.0, D, 0.0))[:, None, None]
-        self._call(_mix_chunk, _mix, pairs, D, self.active, self.shape)
-        diagonal = mass_diagonal.reshape(count, size) + shift
-        blocks = mass_blocks + shift * np.eye(size) if mass_blocks.size else mass_blocks
-        self.mass = _mass(diagonal, blocks)
-        inverted = self.active, self.active.rows, self.mass.inverse, self.shape
+            self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
+        else:
+            self._call(_mix_chunk, _mix, pairs, D, self.active, self.shape)
+        self.diagonal = mass_diagonal.reshape(count, size) + shift
+        self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
+        self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
+        inverted = self.active, self.active.rows, self.inverse, self.shape
         self._call(_invert_chunk, _invert, *inverted)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
         most = 20 * rhs.size if limit is None else limit
-        p, image, x, z = np.zeros((4, rhs.size // len(self.shape) + 1, len(self.shape)))
-        vectors = p, image, x, rhs.reshape(-1, len(self.shape)).copy(), z
-        arguments = self.active, self.mass, vectors, self._sums, tol, most, self.shape
+        count, size = self.diagonal.shape
+        x, room = np.zeros((count, size)), np.zeros((3, count + 1, size))
+        system = self.active, self.diagonal, self.blocks, self.inverse
+        vectors = rhs.reshape(count, size).copy(), x, room
+        arguments = (self._threads, *system, *vectors, self._sums, tol, most, self.shape)
         if self._threads is None:
-            spent = _conjugate_gradients(None, *arguments)
+            spent = _conjugate_gradients(*arguments)
         else:
-            spent = side_by_side(_conjugate_gradients, True, *arguments)
+            spent = side_by_side(_conjugate_gradients, *arguments)
         self.statistics.iterations += spent
         self.gave_up = spent == most
-        return x[:-1].ravel()
+        return x.ravel()
 
-    def _call(self, alone: Any, together: Any, *arguments: Any) -> None:
+    def _call(self, alone: Loop, together: Loop, *arguments: Any) -> None:
         """A loop over chunk after chunk, or over all of them in threads."""
         if self._threads is None:
             for c in range(self._sums.size):
@@ -150,32 +140,28 @@ class UnsymmetricPairSystem:
     ) -> None:
         self.statistics, self.gave_up = statistics, False
         count, size = pairs.begin.size, pairs.rows.shape[1] // 2
-        self.shape = (0.0,) * size
+        self.shape = (0,) * size
         self.left, self.right = _room(pairs), _room(pairs)
-        self.mass = _mass(mass_diagonal.reshape(count, size), mass_blocks)
+        self.diagonal, self.blocks = mass_diagonal.reshape(count, size), mass_blocks
+        self.inverse = self.blocks.copy()
+        if not mass_blocks.size:
+            self.inverse = self.diagonal[:, :, None] * np.eye(size)
         for c in range(pairs.start.size - 1):
             _mix_chunk(c, pairs, left, self.left, self.shape)
             _mix_chunk(c, pairs, right, self.right, self.shape)
         for c in range(pairs.start.size - 1):
-            _invert_chunk(c, self.left, self.right.rows, self.mass.inverse, self.shape)
+            _invert_chunk(c, self.left, self.right.rows, self.inverse, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
         """x with its residual reduced by ``tol``."""
-        count, size = self.mass.diagonal.shape
+        count, size = self.diagonal.shape
         x, room = np.zeros((count, size)), np.zeros((7, count + 1, size))
         room[0, :count] = rhs.reshape(count, size)
-        system = self.left, self.right.rows, self.mass
+        system = self.left, self.right.rows, self.diagonal, self.blocks, self.inverse
         spent = _stabilised_gradients(*system, x, room, tol, limit, self.shape)
         self.statistics.iterations += spent
         self.gave_up = spent >= limit
         return x.ravel()
-
-
-def _mass(diagonal: FloatArray, blocks: FloatArray) -> Mass:
-    """S, with the blocks of S in place of the inverse ones."""
-    size = diagonal.shape[1]
-    inverse = blocks.copy() if blocks.size else diagonal[:, :, None] * np.eye(size)
-    return Mass(diagonal, blocks, inverse)
 
 
 def _room(pairs: BlockPairs) -> BlockPairs:
@@ -270,6 +256,30 @@ def _total(sums: FloatArray) -> float:
 
 
 @compiled()
+def _scale_chunk(
+    c: Any, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
+    """The entries with ``root`` > 0 moved together, their rows times ``root``."""
+    start, begin, middle, end, second, rows, contact = pairs
+    _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
+    at = begin[start[c]]
+    for a in range(start[c], start[c + 1]):
+        begin_out[a] = at
+        for k in range(begin[a], end[a]):
+            if k == middle[a]:
+                middle_out[a] = at
+            factor = root[contact[k]]
+            if factor > 0.0:
+                second_out[at] = second[k]
+                for j in range(2 * len(shape)):
+                    rows_out[at, j] = factor * rows[k, j]
+                at += np.uint64(1)
+        if middle[a] == end[a]:
+            middle_out[a] = at
+        end_out[a] = at
+
+
+@compiled()
 def _mix_chunk(
     c: Any, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
 ) -> None:
@@ -336,49 +346,97 @@ def _invert_chunk(
 def _multiply_chunk(
     c: Any,
     pairs: BlockPairs,
-    right: FloatArray | None,
-    mass: Mass,
+    diagonal: FloatArray,
+    blocks: FloatArray,
     p: FloatArray,
     out: FloatArray,
     shape: Shape,
 ) -> float:
-    """out = (S + Wᵀ ``right``) p, ``right`` = W where it is None; pᵀ out."""
+    """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
     start, begin, middle, end, second, rows, _ = pairs
-    factors = rows if right is None else right  # decided while compiling
     for a in range(start[c], start[c + 1]):
         for i in range(len(shape)):
-            value = mass.diagonal[a, i] * p[a, i]
-            if mass.blocks.size > 0:
+            value = diagonal[a, i] * p[a, i]
+            if blocks.size > 0:
                 value = 0.0
                 for j in range(len(shape)):
-                    value += mass.blocks[a, i, j] * p[a, j]
+                    value += blocks[a, i, j] * p[a, j]
             out[a, i] = value
     total = 0.0
     for a in range(start[c], start[c + 1]):
-        motion, load = shape, shape
-        for j in range(len(shape)):
-            motion = tuple_setitem(motion, j, p[a, j])
         for k in range(begin[a], end[a]):
             b, q = second[k], 0.0
             for j in range(len(shape)):
-                q += factors[k, j] * motion[j] + factors[k, len(shape) + j] * p[b, j]
+                q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
             for j in range(len(shape)):
-                load = tuple_setitem(load, j, load[j] + rows[k, j] * q)
+                out[a, j] += rows[k, j] * q
             if k < middle[a]:
                 for j in range(len(shape)):
                     out[b, j] += rows[k, len(shape) + j] * q
         for j in range(len(shape)):
-            out[a, j] += load[j]
-            total += out[a, j] * motion[j]  # nothing is added to body a after this
+            total += out[a, j] * p[a, j]  # nothing is added to body a after this
+    return total
+
+
+@part(fastmath=_MATH)
+def _multiply_chunk_of_three(
+    c: Any,
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> float:
+    """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
+    start, begin, middle, end, second, rows, _ = pairs
+    for a in range(start[c], start[c + 1]):
+        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+        if blocks.size > 0:
+            for i in range(3):
+                out[a, i] = blocks[a, i, 0] * p0 + blocks[a, i, 1] * p1 + blocks[a, i, 2] * p2
+        else:
+            out[a, 0] = diagonal[a, 0] * p0
+            out[a, 1] = diagonal[a, 1] * p1
+            out[a, 2] = diagonal[a, 2] * p2
+    total = 0.0
+    for a in range(start[c], start[c + 1]):
+        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
+        s0, s1, s2 = 0.0, 0.0, 0.0
+        for k in range(begin[a], end[a]):
+            b = second[k]
+            w0, w1, w2 = rows[k, 0], rows[k, 1], rows[k, 2]
+            w3, w4, w5 = rows[k, 3], rows[k, 4], rows[k, 5]
+            q = (w0 * p0 + w1 * p1 + w2 * p2) + (w3 * p[b, 0] + w4 * p[b, 1] + w5 * p[b, 2])
+            s0 += w0 * q
+            s1 += w1 * q
+            s2 += w2 * q
+            if k < middle[a]:
+                out[b, 0] += w3 * q
+                out[b, 1] += w4 * q
+                out[b, 2] += w5 * q
+        s0 += out[a, 0]
+        s1 += out[a, 1]
+        s2 += out[a, 2]
+        out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
+        total += s0 * p0 + s1 * p1 + s2 * p2
     return total
 
 
 @part(fastmath=_MATH)
 def _advance_chunk(
-    c: Any, alpha: float, start: Indices, inverse: FloatArray, vectors: Vectors, shape: Shape
+    c: Any,
+    alpha: float,
+    start: Indices,
+    inverse: FloatArray,
+    p: FloatArray,
+    image: FloatArray,
+    x: FloatArray,
+    r: FloatArray,
+    z: FloatArray,
+    shape: Shape,
 ) -> float:
     """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
-    p, image, x, r, z = vectors
     total = 0.0
     for a in range(start[c], start[c + 1]):
         for j in range(len(shape)):
@@ -404,6 +462,14 @@ def _redirect_chunk(
 
 
 @compiled(parallel=True)
+def _scale(
+    sums: FloatArray, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
+) -> None:
+    for c in prange(sums.size):
+        _scale_chunk(np.int64(c), pairs, root, out, shape)
+
+
+@compiled(parallel=True)
 def _mix(
     sums: FloatArray, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
 ) -> None:
@@ -421,10 +487,30 @@ def _invert(
 
 @part(parallel=True)
 def _multiply(
-    sums: FloatArray, pairs: BlockPairs, mass: Mass, p: FloatArray, out: FloatArray, shape: Shape
+    sums: FloatArray,
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _multiply_chunk(np.int64(c), pairs, None, mass, p, out, shape)
+        sums[c] = _multiply_chunk(np.int64(c), pairs, diagonal, blocks, p, out, shape)
+
+
+@part(parallel=True)
+def _multiply_of_three(
+    sums: FloatArray,
+    pairs: BlockPairs,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> None:
+    for c in prange(sums.size):
+        sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, diagonal, blocks, p, out, shape)
 
 
 @part(parallel=True)
@@ -433,11 +519,15 @@ def _advance(
     alpha: float,
     start: Indices,
     inverse: FloatArray,
-    vectors: Vectors,
+    p: FloatArray,
+    image: FloatArray,
+    x: FloatArray,
+    r: FloatArray,
+    z: FloatArray,
     shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _advance_chunk(np.int64(c), alpha, start, inverse, vectors, shape)
+        sums[c] = _advance_chunk(np.int64(c), alpha, start, inverse, p, image, x, r, z, shape)
 
 
 @part(parallel=True)
@@ -452,8 +542,12 @@ def _redirect(
 def _conjugate_gradients(
     threads: bool | None,
     pairs: BlockPairs,
-    mass: Mass,
-    vectors: Vectors,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    inverse: FloatArray,
+    r: FloatArray,
+    x: FloatArray,
+    room: FloatArray,
     sums: FloatArray,
     tol: float,
     limit: int,
@@ -462,37 +556,76 @@ def _conjugate_gradients(
     """Solve (S + WᵀW) x = r from x = 0, r used up; the iterations spent.
 
     Ends where rᵀz has fallen by ``tol``², or where the curvature along a direction is lost to
-    round-off. ``vectors`` are p, image, x, r and z, zero except r; all but r have one block more,
-    which stands for the fixed world. ``sums`` (chunks,) is room. ``threads`` is None where one
-    thread goes from chunk to chunk.
+    round-off. ``room`` (3, blocks + 1, size) is zero; its last block stands for the fixed world.
+    ``sums`` (chunks,) is room too. ``threads`` is None where one thread goes from chunk to chunk.
     """
-    p, image, _, _, z = vectors
+    p, image, z = room[0], room[1], room[2]
     alpha, rz, target = 0.0, 0.0, 0.0
     for iteration in range(limit + 1):
         if threads is None:  # decided while compiling, and so is the size of blocks
             for c in range(sums.size):
-                sums[c] = _advance_chunk(c, alpha, pairs.start, mass.inverse, vectors, shape)
+                vectors = p, image, x, r, z
+                sums[c] = _advance_chunk(c, alpha, pairs.start, inverse, *vectors, shape)
         else:
-            _advance(sums, alpha, pairs.start, mass.inverse, vectors, shape)
+            _advance(sums, alpha, pairs.start, inverse, p, image, x, r, z, shape)
         following = _total(sums)
         beta, rz = following / rz if iteration > 0 else 0.0, following
         if iteration == 0:
             target = rz * tol * tol
         if iteration == limit or not rz > target:
             return iteration
+        system = pairs, diagonal, blocks, p, image, shape
         if threads is None:
             for c in range(sums.size):
                 _redirect_chunk(c, beta, pairs.start, z, p, shape)
             for c in range(sums.size):
-                sums[c] = _multiply_chunk(c, pairs, None, mass, p, image, shape)
+                if len(shape) == _SPHERE:
+                    sums[c] = _multiply_chunk_of_three(c, *system)
+                else:
+                    sums[c] = _multiply_chunk(c, *system)
         else:
             _redirect(sums, beta, pairs.start, z, p, shape)
-            _multiply(sums, pairs, mass, p, image, shape)
+            if len(shape) == _SPHERE:
+                _multiply_of_three(sums, *system)
+            else:
+                _multiply(sums, *system)
         curvature = _total(sums)
         if not curvature > 0.0:
             return iteration
         alpha = rz / curvature
     return limit
+
+
+@part(fastmath=_MATH)
+def _multiply_unsymmetric(
+    pairs: BlockPairs,
+    right: FloatArray,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
+) -> None:
+    """out = (S + Wᵀ ``right``) p, S by its diagonal or, if there are any, its blocks."""
+    _, begin, middle, end, second, rows, _ = pairs
+    for a in range(begin.size):
+        for i in range(len(shape)):
+            value = diagonal[a, i] * p[a, i]
+            if blocks.size > 0:
+                value = 0.0
+                for j in range(len(shape)):
+                    value += blocks[a, i, j] * p[a, j]
+            out[a, i] = value
+    for a in range(begin.size):
+        for k in range(begin[a], end[a]):
+            b, q = second[k], 0.0
+            for j in range(len(shape)):
+                q += right[k, j] * p[a, j] + right[k, len(shape) + j] * p[b, j]
+            for j in range(len(shape)):
+                out[a, j] += rows[k, j] * q
+            if k < middle[a]:
+                for j in range(len(shape)):
+                    out[b, j] += rows[k, len(shape) + j] * q
 
 
 @part(fastmath=_MATH)
@@ -519,7 +652,9 @@ def _product(x: FloatArray, y: FloatArray, count: int, shape: Shape) -> float:
 def _stabilised_gradients(
     pairs: BlockPairs,
     right: FloatArray,
-    mass: Mass,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    inverse: FloatArray,
     x: FloatArray,
     room: FloatArray,
     tol: float,
@@ -544,9 +679,8 @@ def _stabilised_gradients(
         for a in range(count):
             for j in range(len(shape)):
                 p[a, j] = r[a, j] + beta * (p[a, j] - omega * image[a, j])
-        _precondition(mass.inverse, p, z, shape)
-        for c in range(pairs.start.size - 1):
-            _multiply_chunk(c, pairs, right, mass, z, image, shape)
+        _precondition(inverse, p, z, shape)
+        _multiply_unsymmetric(pairs, right, diagonal, blocks, z, image, shape)
         alpha = rho / _product(fixed, image, count, shape)
         for a in range(count):
             for j in range(len(shape)):
@@ -554,9 +688,8 @@ def _stabilised_gradients(
                 x[a, j] += alpha * z[a, j]
         if _product(r, r, count, shape) <= target:
             return iteration + 1
-        _precondition(mass.inverse, r, other, shape)
-        for c in range(pairs.start.size - 1):
-            _multiply_chunk(c, pairs, right, mass, other, t, shape)
+        _precondition(inverse, r, other, shape)
+        _multiply_unsymmetric(pairs, right, diagonal, blocks, other, t, shape)
         omega = _product(t, r, count, shape) / _product(t, t, count, shape)
         for a in range(count):
             for j in range(len(shape)):
