@@ -130,13 +130,13 @@ def uneven(scene: Scene, dofs: Dofs) -> IntArray:
 
 def inertia(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArray:
     """J (n, 3, 3) in the global frame of bodies (n,) in orientations (n, 4), kg·m²."""
-    axes = _axes(bodies, body, orientation)
+    axes = body_axes(bodies, body, orientation)
     return np.asarray(np.einsum("nij,nj,nkj->nik", axes, bodies.inertia[body], axes))
 
 
 def spins(bodies: Bodies, body: IntArray, orientation: FloatArray, omega: FloatArray) -> FloatArray:
     """J ω (n, 3) of bodies (n,) in orientations (n, 4), N m s."""
-    return _scaled(_axes(bodies, body, orientation), bodies.inertia[body], omega)
+    return _scaled(body_axes(bodies, body, orientation), bodies.inertia[body], omega)
 
 
 def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> State:
@@ -173,7 +173,7 @@ def carried(scene: Scene, middle: State, q: FloatArray, v: FloatArray) -> FloatA
         return v
     spin = spins(scene.bodies, body, middle.orientation[body], v[body, 3:])
     result = np.array(v)
-    result[body, 3:] = _rates(scene.bodies, body, q[body, 3:], spin)
+    result[body, 3:] = rates(scene.bodies, body, q[body, 3:], spin)
     return result
 
 
@@ -192,7 +192,7 @@ def _middle(
     J₀ V = exp(−½ Δt V) Λ, where exp turns by a rotation vector.
     """
     start, half = state.orientation[body], 0.5 * dt
-    axes, moments = _axes(bodies, body, start), bodies.inertia[body]
+    axes, moments = body_axes(bodies, body, start), bodies.inertia[body]
     omega = np.einsum("nji,nj->ni", axes, state.angular_velocity[body])
     spin, left = moments * omega, np.arange(body.size)
     for _ in range(_PASSES):
@@ -203,7 +203,7 @@ def _middle(
         if not left.size:
             break
     middle = turned(start, half * np.einsum("nij,nj->ni", axes, omega))
-    return middle, _rates(bodies, body, middle, np.einsum("nij,nj->ni", axes, spin))
+    return middle, rates(bodies, body, middle, np.einsum("nij,nj->ni", axes, spin))
 
 
 def _correction(
@@ -214,16 +214,16 @@ def _correction(
     The derivative of exp is taken to second order in a, so that convergence is linear, fast.
     """
     angle = half * np.linalg.norm(omega, axis=1)[:, None, None]
-    cross = _cross_matrices(half * omega)
+    cross = cross_matrices(half * omega)
     first, second = np.sinc(angle / np.pi), 0.5 * np.sinc(angle / (2.0 * np.pi)) ** 2
     back = np.eye(3) - first * cross + second * (cross @ cross)
     spun = np.einsum("nij,nj->ni", back, spin)
-    slope = -half * _cross_matrices(spun) @ (np.eye(3) - second * cross)
+    slope = -half * cross_matrices(spun) @ (np.eye(3) - second * cross)
     slope[:, range(3), range(3)] += moments
     return np.linalg.solve(slope, (spun - moments * omega)[:, :, None])[:, :, 0]
 
 
-def _cross_matrices(vectors: FloatArray) -> FloatArray:
+def cross_matrices(vectors: FloatArray) -> FloatArray:
     """[a]× (n, 3, 3) of vectors (n, 3): [a]× b = a × b."""
     x, y, z = vectors.T
     zero = np.zeros_like(x)
@@ -231,9 +231,9 @@ def _cross_matrices(vectors: FloatArray) -> FloatArray:
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
-def _rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatArray) -> FloatArray:
+def rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatArray) -> FloatArray:
     """J⁻¹ L (n, 3) of bodies (n,) in orientations (n, 4), rad/s."""
-    return _scaled(_axes(bodies, body, orientation), 1.0 / bodies.inertia[body], spin)
+    return _scaled(body_axes(bodies, body, orientation), 1.0 / bodies.inertia[body], spin)
 
 
 def _scaled(axes: FloatArray, factors: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -242,6 +242,6 @@ def _scaled(axes: FloatArray, factors: FloatArray, vectors: FloatArray) -> Float
     return np.asarray(np.einsum("nij,nj->ni", axes, along))
 
 
-def _axes(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArray:
+def body_axes(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArray:
     """Principal axes (n, 3, 3) by columns, in the global frame, of bodies in orientations."""
     return np.asarray(matrices(orientation) @ matrices(bodies.principal[body]))

@@ -3,7 +3,8 @@
 Each pass states ``cdopt.VariationalStep`` with the gaps, B and C of q̂_α = q + α Δq̂ and solves it
 for Δq; when Δq no longer changes, it satisfies R(q⁺) = 0 of the nonlinear problem, De Klerk et al.
 (2021), (29) corrected. The contacts that damp are those that touch in q + α h v, for the whole
-step.
+step. Solids in space turn by rotation vectors (``solid_turns``); gaps are linear in these in each
+pass, and exact when passes agree.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from cdopt.backends.base import Backend
 from cdopt.collision import (
     Contacts,
     VerletList,
+    applied_loads,
     damping_drive,
     damping_matrix,
     default_margin,
     detect,
-    external_forces,
     gap_gradient,
     mass_matrix,
     move,
 )
 from cdopt.collision.contacts import FEATURES
+from cdopt.dynamics.solid_turns import SolidTurns
 from cdopt.formulations import StepDamping, VariationalStep
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
@@ -37,7 +39,9 @@ from cdopt.scene import SHAPES, Scene, Sphere, State
 _CAUTION = 10.0  # times what passes are expected to contract by
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
 _CYCLES = 1e-6  # a step that still changes by more than this share does not settle
+_TURN = 0.5 * np.pi  # rad a step, where contacts are far from where the step foresees them
 OVERLAP_TOO_DEEP = "two bodies overlap by more than a radius"
+TURNS_TOO_FAR = "a body turns further in one step than its contacts can be foreseen"
 STEP_TOO_LONG = "a body goes further in one step than its contacts can be foreseen"
 PASSES = 40  # of linearising again; each gains two digits and more
 
@@ -72,27 +76,29 @@ class Relinearised:
 
     Raises
     ------
-    Unsupported : free bodies in space that are no spheres: their turns are no vectors.
+    Unsupported : the paper's split of damping with free bodies in space that are no spheres.
     """
 
     def __init__(
         self, scene: Scene, h: float, alpha: float, split: str, backend: Backend, tol: float
     ) -> None:
         b = scene.bodies
-        odd = ~b.fixed & (b.kind != SHAPES.index(Sphere))
-        if scene.dim == 3 and odd.any():
-            raise Unsupported(
-                "the variational integrator",
-                f"{b.label(int(np.argmax(odd)))} turns in space, and turns in space are no vectors",
-            )
+        self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
+        self._dofs = scene.full_dofs
+        self._turns = SolidTurns(scene, self._dofs)
+        if split == "paper" and self._turns.body.size and not self._undamped:
+            reason = f"{b.label(int(self._turns.body[0]))} turns in space"
+            raise Unsupported("the paper's split of damping", reason, ('damping="forced"',))
         self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
         self.backend, self.tol = backend, tol
-        self._dofs = scene.full_dofs
         self._near = VerletList(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
         self._foreseen = 0.0  # fastest speed at the start of the step, m/s
         self._lightest = float(b.mass[~b.fixed].min())
-        self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
+        solid = ~b.fixed & (b.kind != SHAPES.index(Sphere))
+        self._reach = np.where(solid, b.reach, 0.0)  # of turns that move contacts
+        turns = self._dofs.column >= scene.dim
+        self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
     def step(self, state: State) -> Passes:
         """One step.
@@ -101,15 +107,15 @@ class Relinearised:
         ------
         SolveFailed : a pass without an iterate.
         """
-        dofs, h = self._dofs, self.h
+        dofs = self._dofs
         v = dofs.gather(state.v)
-        M = mass_matrix(self.scene, state, dofs)
-        d = h * v
-        self._foreseen = float(np.linalg.norm(state.velocity, axis=1).max())
+        mom = mass_matrix(self.scene, state, dofs) @ v
+        d, shift = self._free_displacement(state), np.zeros_like(mom)
+        self._foreseen = self._fastest(state)
         damping_ids = self._damping_contacts(state, d)
         change, left, count = np.inf, np.inf, 0
         while True:
-            solution = self._pass(state, M @ v, M, d, damping_ids)
+            solution = self._pass(state, mom + shift, d, damping_ids)
             u = self._displacement(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
@@ -118,22 +124,40 @@ class Relinearised:
             stuck = change >= 0.5 * before and change <= 1e3 * self.tol
             if left <= self.tol or stuck or count == PASSES:
                 break
-        ended = self._ended(state, solution)
+            shift = self._shift(solution, u)
+        mom_next = np.asarray(solution.mom) - shift
+        ended = self._ended(state, solution, mom_next)
         failure = self._failure(count, left, solution, state, ended)
-        return Passes(ended, count, solution, failure, self._energy(M, v, solution))
+        energy = self._energy(v, dofs.gather(ended.v), mom_next - mom, solution)
+        return Passes(ended, count, solution, failure, energy)
 
-    def _energy(self, M: sp.csr_array, v: FloatArray, solution: StepSolution) -> FloatArray:
+    def _free_displacement(self, state: State) -> FloatArray:
+        """Δq (nv,) of a step without forces."""
+        table, body = self.h * state.v, self._turns.uneven
+        if body.size:
+            table[body, 3:] = self._turns.free_turn(state, self.h)
+        return self._dofs.gather(table)
+
+    def _shift(self, solution: StepSolution, u: FloatArray) -> FloatArray:
+        """Impulse (nv,) that turning solids have from elastic forces before q_α, not after."""
+        if not self._turns.body.size or solution.f is None:
+            return np.zeros_like(u)
+        return self.h * self._turns.later_share(self.alpha, u, self._stated.B.T @ solution.f)
+
+    def _energy(
+        self, v: FloatArray, v_next: FloatArray, impulse: FloatArray, solution: StepSolution
+    ) -> FloatArray:
         """What damping took and external work of a step, ``Passes.energy``.
 
         All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
         """
-        if solution.f is None or solution.v_next is None or solution.u is None:
+        if solution.f is None or solution.u is None:
             return np.full(2, np.nan)
         scene, dofs, step = self.scene, self._dofs, self._stated
         lost = 0.0
         if not self._undamped:
-            impulse = M @ (solution.v_next - v) - self.h * (step.B.T @ solution.f + step.F_ext)
-            lost = -0.5 * float(impulse @ (solution.v_next + v))
+            damped = impulse - self.h * (step.B.T @ solution.f + step.F_ext)
+            lost = -0.5 * float(damped @ (v_next + v))
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
         walls = self.h * float(solution.f @ self._wall_rates)
@@ -164,6 +188,10 @@ class Relinearised:
         k = int(np.argmax(way))
         if way[k] > _LEAP * self._least:  # it may have jumped over another body
             return f"{STEP_TOO_LONG}: {b.label(k)}, {way[k]:.3g} m"
+        turns = self.h * self._rates(ended)
+        k = int(np.argmax(turns))
+        if self.scene.dim == 3 and turns[k] > _TURN:
+            return f"{TURNS_TOO_FAR}: {b.label(k)}, {turns[k]:.3g} rad"
         return ""
 
     def _displacement(self, solution: StepSolution) -> FloatArray:
@@ -195,14 +223,26 @@ class Relinearised:
         return _CAUTION * turned / self._least
 
     def _size(self, change: FloatArray, v: FloatArray) -> float:
-        """A change of Δq over h times the fastest speed: of this step, or of gravity in it."""
-        moving = self._dofs.column < self.scene.dim
+        """A change of Δq over h times the fastest speed: of this step, or of gravity in it.
+
+        Turns count by the speed of surfaces, but for those of spheres.
+        """
         pull = self.h * float(np.abs(self.scene.gravity).max())
-        speed = max(float(np.abs(v[moving]).max(initial=0.0)), pull)
-        return float(np.abs(change[moving]).max(initial=0.0)) / (self.h * speed or 1.0)
+        speed = max(float(np.abs(self._lever * v).max(initial=0.0)), pull)
+        return float(np.abs(self._lever * change).max(initial=0.0)) / (self.h * speed or 1.0)
+
+    def _rates(self, state: State) -> FloatArray:
+        """Angular speeds (nb,) of free bodies that are no spheres, rad/s."""
+        spin = np.abs(state.angular_velocity.reshape(state.nb, -1))
+        return np.where(self._reach > 0.0, np.linalg.norm(spin, axis=1), 0.0)
+
+    def _fastest(self, state: State) -> float:
+        """The speed that no point of a body exceeds, m/s."""
+        speed = np.linalg.norm(state.velocity, axis=1) + self._reach * self._rates(state)
+        return float(speed.max())
 
     def _pass(
-        self, state: State, mom: FloatArray, M: sp.csr_array, d: FloatArray, ids: IntArray
+        self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray
     ) -> StepSolution:
         scene, dofs, a = self.scene, self._dofs, self.alpha
         there = self.at(state, d, a)
@@ -210,11 +250,11 @@ class Relinearised:
         B = gap_gradient(scene, there, contacts, dofs)
         self._wall_rates = contacts.gap_rate
         self._stated = step = ContactStep(
-            M=M,
+            M=self._mass(state, d),
             B=B,
             phi=contacts.phi - a * (B @ d),
             v=np.zeros(dofs.nv),
-            F_ext=external_forces(scene, state, dofs),
+            F_ext=applied_loads(scene, dofs),
             dt=self.h,
             stiffness=contacts.stiffness,
             bodies=contacts.bodies,
@@ -231,6 +271,12 @@ class Relinearised:
             damping=self._dissipation(state, there, contacts, d, ids),
             two_sided=contacts.bonded,
         ).solve(self.backend, check=True)
+
+    def _mass(self, state: State, d: FloatArray) -> sp.csr_array:
+        """M (nv, nv) of a step by d (nv,)."""
+        if self._turns.uneven.size:
+            return self._turns.mass(state, d)
+        return mass_matrix(self.scene, state, self._dofs)
 
     def _dissipation(
         self, state: State, there: State, contacts: Contacts, d: FloatArray, ids: IntArray
@@ -260,9 +306,11 @@ class Relinearised:
         v = self._dofs.scatter(d / self.h, state.v)
         return State(state.t + a * self.h, move(state, v, a * self.h), v)
 
-    def _ended(self, state: State, solution: StepSolution) -> State:
+    def _ended(self, state: State, solution: StepSolution, mom: FloatArray) -> State:
         moved = self.at(state, np.asarray(solution.u), 1.0)
         v = self._dofs.scatter(np.asarray(solution.v_next), state.v)
+        if self._turns.body.size:
+            v = self._turns.velocities(moved.q, v, mom)
         return State(moved.t, moved.q, v)
 
     def _damping_contacts(self, state: State, d: FloatArray) -> IntArray:
@@ -272,6 +320,6 @@ class Relinearised:
 
     def _detect(self, state: State) -> Contacts:
         """Contacts near enough to close within the step, or foreseen at its start."""
-        fastest = self._foreseen + float(np.linalg.norm(state.velocity, axis=1).max())
+        fastest = self._foreseen + self._fastest(state)
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)

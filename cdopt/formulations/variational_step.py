@@ -45,6 +45,7 @@ from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
+_NOISE = 8.0 * float(np.finfo(np.float64).eps)  # of the terms of a load, what is round-off
 
 
 class VariationalStep(ElasticStep):
@@ -158,7 +159,9 @@ class VariationalStep(ElasticStep):
                 A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
                 b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
             A, start = weight * A, self._velocity(self.mom)
-            push = (weight * b - A @ start) / duration
+            push = weight * b - A @ start
+            noise = _NOISE * (weight * np.abs(b) + abs(A) @ np.abs(start))
+            push = np.where(np.abs(push) > noise, push, 0.0) / duration  # no load in free flight
         return ContactStep(
             M=A,
             B=B[unknown],

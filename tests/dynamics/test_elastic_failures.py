@@ -253,7 +253,7 @@ def test_bonds_are_refused_by_rigid_methods(method: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "dim", "settings"),
-    [("variational", 2, {}), ("velocity-verlet", 2, {}), ("variational", 3, {"path": "cvxpy"})],
+    [("velocity-verlet", 2, {}), ("variational", 3, {"path": "native"})],
 )
 def test_shapes_that_a_method_cannot_take_are_named(
     method: str, dim: int, settings: dict[str, Any]

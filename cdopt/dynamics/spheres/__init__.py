@@ -6,7 +6,7 @@ compute what ``cdopt.VariationalStep``, linearised again and again, computes fro
 
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NOT_CERTIFIED, TOO_DEEP
 from cdopt.dynamics.spheres.stepper import TOO_FAST, Integration, SphereStepper
-from cdopt.dynamics.spheres.system import FORCED, PAPER, Scheme
+from cdopt.dynamics.spheres.system import FORCED, PAPER, Scheme, is_native
 
 __all__ = [
     "DIVERGED",
@@ -19,4 +19,5 @@ __all__ = [
     "Integration",
     "Scheme",
     "SphereStepper",
+    "is_native",
 ]

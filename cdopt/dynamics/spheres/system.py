@@ -194,7 +194,7 @@ def system_of(scene: Scene) -> SphereSystem:
     Unsupported : a body that is neither sphere nor half-space, or a half-space that turns.
     """
     b, dim = scene.bodies, scene.dim
-    known = np.isin(b.kind, [SHAPES.index(Sphere), SHAPES.index(HalfSpace)])
+    known = _known(scene)
     if not known.all():
         first = int(np.argmin(known))
         raise Unsupported(
@@ -223,6 +223,16 @@ def system_of(scene: Scene) -> SphereSystem:
         turning=scene.gamma_t > 0.0,
         plane=dim == 2,
     )
+
+
+def is_native(scene: Scene) -> bool:
+    """Whether a scene has no other shapes than spheres and half-spaces."""
+    return bool(_known(scene).all())
+
+
+def _known(scene: Scene) -> BoolArray:
+    """(nb,) bodies that compiled loops know."""
+    return np.isin(scene.bodies.kind, [SHAPES.index(Sphere), SHAPES.index(HalfSpace)])
 
 
 def motion_of(state: State) -> SphereMotion:
