@@ -428,7 +428,7 @@ def _longest(scene: Scene) -> float:
 
 
 def _turned_away(scene: Scene) -> FloatArray:
-    """(nb,) 1/kg, most that turning adds to 1/m of a force on a corner: max (r × n)ᵀ J⁻¹ (r × n)."""
+    """(nb,) 1/kg, added to 1/m by turning, at most: max (r × n)ᵀ J⁻¹ (r × n)."""
     b, hulls = scene.bodies, scene.bodies.hulls
     most, body = np.zeros(scene.nb), hulls.vertex_body
     corners = ~b.fixed[body]

@@ -241,9 +241,7 @@ class Relinearised:
         speed = np.linalg.norm(state.velocity, axis=1) + self._reach * self._rates(state)
         return float(speed.max())
 
-    def _pass(
-        self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray
-    ) -> StepSolution:
+    def _pass(self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray) -> StepSolution:
         scene, dofs, a = self.scene, self._dofs, self.alpha
         there = self.at(state, d, a)
         contacts = self._detect(there)

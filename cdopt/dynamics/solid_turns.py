@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 from cdopt.collision import mass_matrix
-from cdopt.collision.motion import cross_matrices, body_axes, rates, uneven
+from cdopt.collision.motion import body_axes, cross_matrices, rates, uneven
 from cdopt.geometry.rotations import turned
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
