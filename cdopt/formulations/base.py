@@ -27,6 +27,7 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate
+from cdopt.problem.contact_step import ROUND_OFF
 from cdopt.problem.origin import ContactNames
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
@@ -346,6 +347,10 @@ class Formulation(ABC):
         if time_limit is not None:
             limit = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
             record["time_limit"] = limit
+        step = getattr(self, "step", None)
+        if step is not None:
+            defects = {"symmetrised": step.symmetrised, "negative_eigenvalue": step.negative}
+            record |= {name: size for name, size in defects.items() if size > ROUND_OFF}
         return record
 
     def __repr__(self) -> str:

@@ -136,7 +136,14 @@ class FclibProblem:
         tangential = np.arange(self.mu.size * d) % d > 0
         if self.W is not None:
             W = sp.csr_array((self.W + self.W.T) * 0.5)
-            return DelassusStep(W, self.q, dt=1.0, friction=Friction(self.mu), stiffness=k)
+            return DelassusStep(
+                W,
+                self.q,
+                dt=1.0,
+                friction=Friction(self.mu),
+                stiffness=k,
+                symmetrised=self.symmetrised,
+            )
         if self.H is None or self.w is None or not isinstance(self.step, ContactStep):
             raise InvalidInput("problem", "neither W nor H", "what read returned")
         rate = self.w[tangential].reshape(-1, d - 1)
@@ -193,7 +200,7 @@ def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[st
     asymmetry = _asymmetry(f"{root}/W", W)
     N = sp.csr_array(W[::spacedim][:, ::spacedim])
     N = sp.csr_array((N + N.T) * 0.5)
-    step = DelassusStep(N, q[::spacedim], dt=1.0, stiffness=stiffness)
+    step = DelassusStep(N, q[::spacedim], dt=1.0, stiffness=stiffness, symmetrised=asymmetry)
     return {"step": step, "mu": mu, "symmetrised": asymmetry, "W": W, "q": q}
 
 
@@ -209,7 +216,9 @@ def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[s
     if asymmetry > 0.0:
         M = sp.csr_array((M + M.T) * 0.5)
     B = sp.csr_array(H.T)[::spacedim]
-    step = ContactStep(M, B, w[::spacedim], np.zeros(nv), f, dt=1.0, stiffness=stiffness)
+    step = ContactStep(
+        M, B, w[::spacedim], np.zeros(nv), f, 1.0, stiffness=stiffness, symmetrised=asymmetry
+    )
     return {"step": step, "mu": mu, "symmetrised": asymmetry, "H": H, "w": w}
 
 

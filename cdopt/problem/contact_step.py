@@ -28,6 +28,7 @@ from cdopt.problem.origin import ContactNames, Origin
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
 _FRICTION_PSD_TOL = 1e-6  # files of steps with friction hold gyroscopic terms and rounded numbers
+ROUND_OFF = 1e-12  # relative, of forming N and of its eigenvalues
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
 _ROWS = ("stiffness", "bodies", "normals", "points", "contact_ids")  # of both kinds of step
 _SHARED = (*_ROWS, "power")
@@ -50,6 +51,10 @@ class Step(ABC):
     dof_body : (nv,) the body of each degree of freedom, or None.
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
     origin : the scene and the state that the step was made of, or None.
+    symmetrised : largest |A − Aᵀ| over the largest |A| of the matrix, N or M, as its source had it;
+        whoever built the step took the mean of A and Aᵀ instead.
+    negative : size of the negative eigenvalue of N of a ``DelassusStep`` over its norm; 0 up to
+        round-off. Numbers rounded in a file leave one; then no energy belongs to N.
     """
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
@@ -64,6 +69,8 @@ class Step(ABC):
     dof_body: IntArray | None = None
     friction: Friction | None = None
     origin: Origin | None = None
+    symmetrised: float = 0.0
+    negative: float = 0.0
 
     _KIND: ClassVar[str]  # in files
     _ARGUMENTS: ClassVar[tuple[str, ...]]  # of the constructor
@@ -79,7 +86,9 @@ class Step(ABC):
         contact_ids: Any,
         power: Any,
         origin: Any,
+        symmetrised: Any,
     ) -> None:
+        self.symmetrised = checks.scalar("symmetrised", symmetrised, at_least=0.0)
         self.power = checks.power("power", power)
         if origin is not None:
             if not isinstance(origin, Origin):
@@ -339,6 +348,7 @@ class ContactStep(Step):
     power : p > 1 of the contact energy that ``CompatibleCD`` and others take where none is stated:
         2 Hooke, 5/2 Hertz.
     origin : of a step made of a scene, what pictures and names need; ``collision.step`` gives it.
+    symmetrised : asymmetry that M had before, as in ``Step``; solutions report it.
 
     Raises
     ------
@@ -361,6 +371,7 @@ class ContactStep(Step):
         "gap_rate",
         "v_min",
         "dof_body",
+        "symmetrised",
     )
     _PER_CONTACT = ("B", "phi", "restitution", "gap_rate")
 
@@ -385,6 +396,7 @@ class ContactStep(Step):
         friction: Friction | None = None,
         power: checks.Power = HOOKE,
         origin: Origin | None = None,
+        symmetrised: Any = 0.0,
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
@@ -404,7 +416,9 @@ class ContactStep(Step):
             self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         if friction is not None:
             self.friction = _friction(friction).on(nc, nv)
-        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids, power, origin)
+        self._set_contact_data(
+            nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
+        )
 
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
@@ -473,6 +487,7 @@ class DelassusStep(Step):
     dt : time step Δt, s. With the default of one, forces are impulses.
     stiffness, bodies, normals, points, contact_ids, power, origin : as in ``ContactStep``.
     friction : coefficients, without tangential rows: N holds them.
+    symmetrised : asymmetry that N had before, as in ``Step``; solutions report it.
 
     Attributes
     ----------
@@ -485,7 +500,7 @@ class DelassusStep(Step):
     """
 
     _KIND = "delassus step"
-    _ARGUMENTS = ("N", "p_vec", "dt")
+    _ARGUMENTS = ("N", "p_vec", "dt", "symmetrised")
     _PER_CONTACT = ("p_vec",)
 
     def __init__(
@@ -502,11 +517,14 @@ class DelassusStep(Step):
         friction: Friction | None = None,
         power: checks.Power = HOOKE,
         origin: Origin | None = None,
+        symmetrised: Any = 0.0,
     ) -> None:
         matrix = checks.matrix("N", N, None, None)
         rows = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
-        _require_semidefinite(matrix, _DELASSUS_PSD_TOL if friction is None else _FRICTION_PSD_TOL)
+        tol = _DELASSUS_PSD_TOL if friction is None else _FRICTION_PSD_TOL
+        negative = _negative_eigenvalue(matrix, tol)
+        self.negative = negative if negative > ROUND_OFF else 0.0
         self.dt = checks.scalar("dt", dt, above=0.0)
         self.N_rows, self.p_rows = matrix, checks.vector("p_vec", p_vec, rows, "m/s")
         nc, self._d = rows, 1
@@ -514,7 +532,9 @@ class DelassusStep(Step):
             nc = _friction(friction).contacts(rows)
             self.friction = friction.on(nc, None, rows)
             self._d = self.friction.d
-        self._set_contact_data(nc, stiffness, bodies, normals, points, contact_ids, power, origin)
+        self._set_contact_data(
+            nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
+        )
 
     @cached_property
     def N(self) -> sp.csr_array:
@@ -554,14 +574,14 @@ def _friction(value: object) -> Friction:
     return value
 
 
-def _require_semidefinite(N: sp.csr_array, tol: float) -> None:
-    """Refuse an N with an eigenvalue below −tol ‖N‖."""
+def _negative_eigenvalue(N: sp.csr_array, tol: float) -> float:
+    """Size of the most negative eigenvalue over ‖N‖, or 0; refused above ``tol``."""
     nc = N.shape[0]
     if nc == 0:
-        return
+        return 0.0
     scale = float(np.abs(N).sum(axis=1).max())
     if scale == 0.0:
-        return
+        return 0.0
     if nc <= _DENSE_LIMIT:
         smallest = float(np.linalg.eigvalsh(N.toarray() / scale)[0])
     else:
@@ -579,3 +599,4 @@ def _require_semidefinite(N: sp.csr_array, tol: float) -> None:
             f"an eigenvalue of {smallest * scale:.3g} beside a norm of {scale:.3g}",
             "a positive semidefinite matrix",
         )
+    return max(-smallest, 0.0)

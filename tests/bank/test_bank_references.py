@@ -81,6 +81,22 @@ def test_problems_with_friction_are_certified_and_meet_their_references(name: st
         problem.measure("v_next_coulomb", solution)
 
 
+def test_rounded_digits_explain_how_far_the_reference_of_the_confetti_is() -> None:
+    """Its program set the negative eigenvalues of W, which is stored with 7 digits, to zero."""
+    problem = bank.load("siconos-confeti-ex13-4contact-fc3d-sbm")
+    step = problem.step
+    solution = problem.formulation("associated").solve("newton")
+    assert 1e-8 < solution.provenance["negative_eigenvalue"] < 1e-7
+    assert problem.error("rates_associated", solution) > 1e-9
+    values, vectors = np.linalg.eigh(step.N_rows.toarray())
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    convex = step.replace(N=root @ root.T)
+    assert convex.negative == 0.0
+    mended = cdopt.FrictionalCD(convex, "associated").solve("newton")
+    assert "negative_eigenvalue" not in mended.provenance
+    assert problem.error("rates_associated", mended) <= 1e-11
+
+
 def test_painleve_rod_flies_slides_or_sticks() -> None:
     """Three certified solutions of one step, from three starts."""
     step = bank.load("painleve-rod").step

@@ -35,6 +35,26 @@ def test_the_frictional_step_is_what_the_file_stores() -> None:
     assert np.allclose(np.column_stack([matrices.B @ v, sliding]).ravel(), stored.H.T @ v)
 
 
+def test_asymmetry_of_the_source_stands_in_every_result(tmp_path: Path) -> None:
+    """Of files and of saved steps, with friction, without it and for some of the contacts."""
+    stored = problem("fclib-capsules")
+    step = stored.frictional_step.select(np.arange(4))
+    assert step.symmetrised == stored.step.symmetrised == stored.symmetrised
+    step.save(tmp_path / "step.npz")
+    again = cdopt.DelassusStep.load(tmp_path / "step.npz")
+    for solution in (
+        cdopt.FrictionalCD(again).solve("newton"),
+        cdopt.ClassicCD(again.without_friction()).solve("newton"),
+    ):
+        assert solution.provenance["symmetrised"] == stored.symmetrised
+    rover = cdopt.bank.load("siconos-rover1039").step
+    assert rover.symmetrised == pytest.approx(9.2e-6, rel=0.01)
+    round_off = problem("fclib-boxes").frictional_step.select([0])
+    assert "symmetrised" not in cdopt.FrictionalCD(round_off).solve("newton").provenance
+    with pytest.raises(cdopt.InvalidInput, match="symmetrised"):
+        again.replace(symmetrised=-1.0)
+
+
 @pytest.mark.parametrize("name", ["rough-arch", "siconos-rover1039"])
 def test_steps_with_friction_come_back(tmp_path: Path, name: str) -> None:
     """What is written, global or local, is read as the same problem, in impulses."""
