@@ -474,7 +474,8 @@ class DelassusStepData(StepData):
 
     S_i is the largest of −p_i and of the speed that forces make at the contact, Σ_j |N_ij||f_j|
     or, if less, √(N_ii fᵀN f): that bounds |N f|_i by Cauchy and Schwarz and does not count forces
-    that cancel. The energy of a part is Δt fᵀN f.
+    that cancel. The energy of a part is Δt fᵀN f; where nothing closes, at least Δt Σ S_i²/N_ii, so
+    that forces of round-off are not measured by themselves.
     """
 
     step: DelassusStep
@@ -522,14 +523,15 @@ class DelassusStepData(StepData):
         closing = positive(-self.normal(p))
         speed = np.maximum(closing, np.minimum(np.minimum(summed, bound), self.speed))
         speed = np.where(self.idle_parts[parts.contact], self.speed, speed)
-        without = self.dt * speed**2 / self.mobility  # in parts that forces move nothing of
-        energy = np.where(self.dt * of_part > 0.0, self.dt * work, without)
+        energy = parts.total(parts.contact, self.dt * work)
+        least = parts.total(parts.contact, self.dt * speed**2 / self.mobility)
+        moved = (energy > 0.0) & ~self.idle_parts  # forces of round-off move idle parts
         zero = np.zeros(parts.count)
         return Exchange(
             speed,
             EPS * (np.abs(p) + summed),
             speed / self.mobility,
-            parts.total(parts.contact, energy),
+            np.where(moved, energy, np.maximum(energy, least)),
             acting=np.zeros(0),
             momentum=(),
             kinetic=zero,

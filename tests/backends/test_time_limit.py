@@ -51,14 +51,25 @@ def test_looking_at_the_clock_changes_no_sweep_and_no_step(monkeypatch: pytest.M
     monkeypatch.setattr(cdopt.backends.native, "_BETWEEN_LOOKS", 1)  # after each of them
     step = cdopt.bank.load("pyramid-hooke:n=4").step
     rigid, truss = cdopt.ClassicCD(step), cdopt.NoTensionTruss(step.B, -step.F_ext)
+    rough = cdopt.FrictionalCD(cdopt.bank.load("rough-pile").step)
     for problem, name, options in (
         (rigid, "pgs", {}), (rigid, "pgs", {"order": "coloured"}), (rigid, "apgd", {}),
         (rigid, "newton", {}), (rigid, "lcp", {}), (truss, "augmented-lagrangian", {}),
+        (rough, "newton", {}), (rough, "nsgs", {}), (rough, "admm", {}),
     ):  # fmt: skip
         plain = problem.solve(name, **options)
         looked = problem.solve(name, time_limit=1e6, **options)
         assert looked.iterations == plain.iterations
         np.testing.assert_array_equal(looked.f, plain.f)
+
+
+def test_admm_stops_within_its_limit() -> None:
+    rough = cdopt.FrictionalCD(cdopt.bank.load("siconos-boxesstack1-i100000-32").step)
+    late = rough.solve("admm", time_limit=0.05, check=False)
+    assert late.status == "time limit"
+    assert not late.claimed
+    assert late.iterations < 20_000
+    assert sum(late.timings.values()) < 1.0
 
 
 def test_who_keeps_the_limit_is_told() -> None:

@@ -380,3 +380,19 @@ def test_a_step_without_contacts_moves_freely() -> None:
                 solution = cdopt.FrictionalCD(step, law, form).solve(backend)
                 assert solution.ok
                 assert np.allclose(solution.v_next, [6.0, -G * DT], atol=1e-9)
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_forces_of_round_off_in_a_part_where_nothing_closes_are_no_gap(law: str) -> None:
+    """Beside a part that carries a load, known by N and p; wrong forces stay wrong."""
+    p = np.array([-1.0, 0.0, 0.0, 0.0, 1.0, 0.2])
+    N = np.diag([2.0, 1.0, 1.0, 2.0, 1.0, 1.0])
+    N[2, 4] = N[4, 2] = 0.1
+    step = cdopt.DelassusStep(N, p, friction=cdopt.Friction(np.full(3, 0.5)))
+    data = cdopt.problem.frictional_data(step, law)
+    right = np.array([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])
+    for size, ok in ((0.0, True), (1e-16, True), (1e-2, False)):
+        forces = right.copy()
+        forces[2] = size
+        assert cdopt.certify(data, None, forces).ok is ok
+    assert cdopt.FrictionalCD(step, law).solve("admm").ok
