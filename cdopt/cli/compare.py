@@ -18,7 +18,7 @@ from cdopt.cli import output
 from cdopt.cli.options import Frictionless, Json, Power, Quiet, solvers, split
 
 if TYPE_CHECKING:
-    from cdopt.study import Plan, Record
+    from cdopt.study import Plan, ProblemSource, Record
 
 HELP = (
     "Compare solvers in a study of every problem, solver, tolerance and mode, each run in a "
@@ -54,15 +54,16 @@ def compare(
         typer.Option(help=f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy."),
     ] = DEFAULT,
     formulations: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Of classic-force, classic-velocity, truss-complementary, truss-potential, "
-            "compatible, coulomb, associated; with commas between; default classic-force."
+            "compatible, coulomb, associated; with commas between; default classic-force, and "
+            "coulomb of problems with friction."
         ),
-    ] = "classic-force",
+    ] = None,
     law: Annotated[
         str | None,
-        typer.Option(help="Of problems with friction: coulomb, associated; as --formulations."),
+        typer.Option(help="Of problems with friction: coulomb (default), associated."),
     ] = None,
     frictionless: Frictionless = False,
     modes: Annotated[
@@ -118,21 +119,55 @@ def compare(
             expected = "a folder for the study (cdopt solve prints one table of one problem)"
             raise cdopt.InvalidInput("--out", "none", expected)
         sources = [p for text in problems for p in cdopt.study.problems(text, power)]
-        plan = cdopt.study.Plan(
-            problems=[replace(p, frictionless=frictionless) for p in sources],
-            backends=split(solver) or cdopt.study.choose_backends(0)[0],
-            formulations=split([formulations if law is None else law]),
-            tolerances=_numbers("--tolerances", tolerances, float),
-            modes=split([modes]),
-            calls=split([calls]),
-            seeds=_numbers("--seeds", seeds, int),
-            repeats=repeat,
-            threads=threads,
-            plugins=plugin or [],
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-        )
-        run_and_show([plan], out, dask, as_json, quiet)
+        sources = [replace(p, frictionless=frictionless) for p in sources]
+        forms = {formulations: sources} if formulations else _by_friction(sources, law)
+        settings: dict[str, Any] = {
+            "backends": split(solver) or cdopt.study.choose_backends(0)[0],
+            "tolerances": _numbers("--tolerances", tolerances, float),
+            "modes": split([modes]),
+            "calls": split([calls]),
+            "seeds": _numbers("--seeds", seeds, int),
+            "repeats": repeat,
+            "threads": threads,
+            "plugins": plugin or [],
+            "time_limit": time_limit,
+            "memory_limit": memory_limit,
+        }
+        plans = [
+            cdopt.study.Plan(problems=listed, formulations=split([names]), **settings)
+            for names, listed in forms.items()
+        ]
+        run_and_show(plans, out, dask, as_json, quiet)
+
+
+def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str, list[Any]]:
+    """The problems by their formulation: a law of friction, or classic-force; says which.
+
+    Raises
+    ------
+    InvalidInput : a law that no problem can take, or none of that name.
+    """
+    chosen = law or cdopt.problem.LAWS[0]
+    if chosen not in cdopt.problem.LAWS:
+        raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
+    rough = [source for source in sources if _has_friction(source)]
+    smooth = [source for source in sources if source not in rough]
+    if law and not rough:
+        raise cdopt.InvalidInput("--law", law, "none: no problem here has friction")
+    if rough and not law:
+        names = one_line(", ".join(dict.fromkeys(source.label for source in rough)), 60)
+        other = "--law associated, or --frictionless without it"
+        typer.echo(f"with friction, by the law of Coulomb ({other}): {names}", err=True)
+    forms = {chosen: rough, "classic-force": smooth}
+    return {name: listed for name, listed in forms.items() if listed}
+
+
+def _has_friction(source: ProblemSource) -> bool:
+    """Whether a problem has friction; members of families and steps of runs have none."""
+    if source.frictionless or source.step is not None or source.source.startswith("family:"):
+        return False
+    step = source.load().step
+    return step is not None and step.friction is not None
 
 
 def set_beside(
