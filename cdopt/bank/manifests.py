@@ -159,6 +159,10 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
     observation: list[Observation] = []
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kind, str):
+            raise InvalidInput(
+                "kind", checks.describe(self.kind), "'step', 'truss' or 'frictional'"
+            )
         origins = (self.generator, self.step, self.fclib)
         if sum(origin is not None for origin in origins) != 1:
             expected = "either a generator or a frozen step (step or fclib)"

@@ -88,7 +88,13 @@ def bounds(
             with output.replacing(force, to_csv):
                 cdopt.study.bounds.check_csv(to_csv)
         if law is not None:
-            _with_friction(problem, contacts, classic, law, as_json)
+            unused = {"--solver": solver, "--jobs": jobs, "--plot": plot, "--csv": to_csv}
+            for option, value in unused.items():
+                if value is not None:
+                    raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
+            if frictionless:
+                raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
+            _with_friction(problem, contacts, classic, law, as_json, tol=tol, time_limit=time_limit)
             return
         named, step = output.open_step(problem, "bounds", frictionless)
         asked = _contacts(contacts, named.contact_names)
@@ -160,7 +166,9 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
     output.save_picture(figure, path)
 
 
-def _with_friction(problem: str, contacts: str, solver: str, law: str, as_json: bool) -> None:
+def _with_friction(
+    problem: str, contacts: str, solver: str, law: str, as_json: bool, **limits: float | None
+) -> None:
     """Intervals of normal and tangential forces of a step with friction."""
     named = cdopt.open_problem(problem)
     if named.step is None:
@@ -173,6 +181,7 @@ def _with_friction(problem: str, contacts: str, solver: str, law: str, as_json: 
             asked,
             law=law,
             progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
+            **limits,
         )
     if as_json:
         output.print_json({"problem": named.name, **report.as_dict()})
