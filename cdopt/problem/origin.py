@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import numbered
+from cdopt._util.frozen import Frozen
 
 _PREFIX = "origin_"  # of its entries in files
 
 
 @dataclass(frozen=True, eq=False)
-class Origin:
+class Origin(Frozen):
     """The scene and the state that a step was made of, for pictures and names.
 
     Attributes
@@ -64,7 +65,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class ContactNames:
+class ContactNames(Frozen):
     """What contacts are called; the texts are made when they are first asked for.
 
     Attributes
