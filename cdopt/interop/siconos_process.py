@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 PREFIX = "SICONOS_LCP_"
-_PATIENCE = 5  # s for one solver to solve a problem of one contact
+_PATIENCE = 5  # s for one solver to solve a problem of two contacts; one contact needs no solver
 _TOLERANCE, _ERROR, _ITERATIONS = 0, 1, 1  # places in dparam, dparam and iparam
 
 
@@ -47,7 +47,7 @@ def solve(given: Any) -> dict[str, Any]:
 
 
 def works(solver: str) -> bool:
-    """Whether a solver is in this build: a forked process solves z = 1 with it, and may end."""
+    """Whether a solver is in this build: a forked process solves a problem, and may end."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -56,7 +56,8 @@ def works(solver: str) -> bool:
         os.dup2(1, 2)
         code = 1
         try:
-            solve({"M": np.eye(1), "q": -np.ones(1), "solver": solver, "tolerance": np.nan})
+            M = np.eye(2) + 1.0
+            solve({"M": M, "q": -np.ones(2), "solver": solver, "tolerance": np.nan})
             code = 0
         finally:
             os._exit(code)
