@@ -232,8 +232,14 @@ def cross_matrices(vectors: FloatArray) -> FloatArray:
 
 
 def rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatArray) -> FloatArray:
-    """J⁻¹ L (n, 3) of bodies (n,) in orientations (n, 4), rad/s."""
-    return _scaled(body_axes(bodies, body, orientation), 1.0 / bodies.inertia[body], spin)
+    """J⁻¹ L (n, 3) of bodies (n,) in orientations (n, 4), rad/s.
+
+    Solved with J rather than multiplied by an inverse, whose round-off would have the same sign in
+    every step of a run and let L drift.
+    """
+    axes = body_axes(bodies, body, orientation)
+    inertia = (axes * bodies.inertia[body][:, None, :]) @ axes.transpose(0, 2, 1)
+    return np.asarray(np.linalg.solve(inertia, spin[:, :, None])[:, :, 0])
 
 
 def _scaled(axes: FloatArray, factors: FloatArray, vectors: FloatArray) -> FloatArray:

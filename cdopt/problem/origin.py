@@ -37,7 +37,12 @@ class Origin(Frozen):
     names: tuple[str, ...]
 
     def stored(self) -> dict[str, Any]:
-        """Arrays by their names in files."""
+        """Arrays by their names in files.
+
+        Raises
+        ------
+        InvalidInput : a scene that TOML cannot hold.
+        """
         text = self.scene if isinstance(self.scene, str) else self.scene.to_toml()
         content: dict[str, Any] = {"scene": np.frombuffer(text.encode(), "u1")}
         content |= {"t": self.t, "q": self.q, "v": self.v, "names": np.array(self.names)}

@@ -203,7 +203,7 @@ def test_a_short_run_does_not_call_itself_converged() -> None:
 
 @pytest.mark.parametrize(
     ("spoilt", "word"),
-    [({"rhat": 1.02}, "R̂ 1.020 above 1.01"), ({"bulk": 399.0}, "bulk effective size 399"),
+    [({"rhat": 1.02}, "R̂ 1.02 above 1.01"), ({"bulk": 399.0}, "bulk effective size 399"),
      ({"tail": 399.0}, "tail effective size 399"), ({"rhat": np.nan}, "R̂ nan")],
 )  # fmt: skip
 def test_each_diagnostic_counts_by_itself(spoilt, word) -> None:

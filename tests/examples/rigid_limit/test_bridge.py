@@ -251,7 +251,7 @@ def test_boxes_have_an_equilibrium_too() -> None:
     np.testing.assert_allclose(result.forces, [2.0, 6.0, 2.0])
     np.testing.assert_allclose(result.lines[0].forces, [[2.0, 6.0, 2.0]] * 2, rtol=1e-6)
     with pytest.raises(cdopt.Unsupported):
-        bridge(scene, methods=["variational"])
+        bridge(scene, methods=["velocity-verlet"])
 
 
 def test_default_stiffness_follows_from_overlaps_in_any_units() -> None:
