@@ -59,24 +59,24 @@ class DenseSystem:
 
     def __init__(
         self,
-        B: sp.csr_array,
-        full: FloatArray | None,
+        B: FloatArray | sp.csc_array,
         mass: FloatArray,
         D: FloatArray,
         shift: float,
         statistics: IterationStatistics,
     ) -> None:
-        """``full`` (nc, m) is B as a dense matrix where it has few zeros, ``mass`` S (m, m)."""
+        """B (nc, m) dense, or where it has many zeros its ``upper_products``; ``mass`` is S."""
         H = mass.copy()
-        H.flat[:: H.shape[0] + 1] += shift
-        if full is not None:
-            H += (full.T * D) @ full
+        if shift:
+            H.flat[:: H.shape[0] + 1] += shift
+        if isinstance(B, np.ndarray):
+            H += (B.T * D) @ B
         else:
-            _add_products_dense(B.indptr, B.indices, B.data, D, H)
+            H += (B @ D).reshape(H.shape)
         statistics.factorisations += 1
         statistics.library = "dense matrices"
         self._matrix = H
-        factor, failed = dpotrf(finite(H), lower=0, clean=0) if H.size else (H, 0)
+        factor, failed = dpotrf(H, lower=0, clean=0) if H.size else (H, 0)
         self._factor = None if failed else factor
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
@@ -89,8 +89,8 @@ class DenseSystem:
         if not rhs.size:
             return np.zeros(0)
         if self._factor is not None:
-            return np.asarray(dpotrs(self._factor, finite(rhs), lower=0)[0])
-        upper = np.triu(self._matrix)
+            return finite(dpotrs(self._factor, rhs, lower=0)[0])
+        upper = np.triu(finite(self._matrix))
         try:
             H = upper + np.triu(upper, 1).T
             return np.asarray(np.linalg.lstsq(H, finite(rhs), rcond=None)[0])
@@ -98,18 +98,21 @@ class DenseSystem:
             raise ArithmeticError(str(error)) from error
 
 
-@compiled()
-def _add_products_dense(
-    pointers: IntArray, columns: IntArray, data: FloatArray, D: FloatArray, H: FloatArray
-) -> None:
-    """Add the upper triangle of Bᵀ D B to ``H``."""
-    for i in range(D.size):
-        if D[i] > 0.0 or D[i] != D[i]:
-            for k in range(pointers[i], pointers[i + 1]):
-                weight = D[i] * data[k]
-                for j in range(pointers[i], pointers[i + 1]):
-                    if columns[j] >= columns[k]:
-                        H[columns[k], columns[j]] += weight * data[j]
+def upper_products(B: sp.csr_array) -> sp.csc_array:
+    """(m², nc) for D to the upper triangle of Bᵀ D B (m, m), read row by row."""
+    nc, m = B.shape
+    lengths = np.diff(B.indptr)
+    contact = np.repeat(np.arange(nc), lengths)  # of each entry of B
+    partners = lengths[contact]
+    left = np.repeat(np.arange(B.nnz), partners)
+    before = np.cumsum(partners) - partners
+    right = np.arange(left.size) - before[left] + B.indptr[contact[left]]
+    upper = B.indices[left] <= B.indices[right]
+    left, right = left[upper], right[upper]
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(contact[left], minlength=nc))])
+    slot = B.indices[left].astype(np.int32) * m + B.indices[right]
+    products = B.data[left] * B.data[right]
+    return sp.csc_array((products, slot.astype(np.int32), pointers.astype(np.int32)), (m * m, nc))
 
 
 # --- sparse ------------------------------------------------------------------------------

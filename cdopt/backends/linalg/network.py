@@ -155,8 +155,8 @@ class ContactNetwork:
     def system(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
-            full = self.dense_B if self._is_full else None
-            return DenseSystem(self.B, full, self.dense_mass, D, shift, self.statistics)
+            B = self._dense_B if self._is_full else self._products
+            return DenseSystem(B, self._dense_mass, D, shift, self.statistics)
         if self.blocks is None or (threads_lost() and self.factorisable):
             return self.factored(D, shift)
         if self.pairs is not None:
@@ -247,12 +247,16 @@ class ContactNetwork:
         return bool(self.B.nnz > _FULL * self.nc * self.m)
 
     @cached_property
-    def dense_B(self) -> FloatArray:
+    def _dense_B(self) -> FloatArray:
         """B as a dense matrix (nc, m)."""
         return np.asarray(self.B.toarray())
 
     @cached_property
-    def dense_mass(self) -> FloatArray:
+    def _products(self) -> sp.csc_array:
+        return factorisation.upper_products(self.B)
+
+    @cached_property
+    def _dense_mass(self) -> FloatArray:
         """S as a dense matrix (m, m), zero without one."""
         return np.zeros((self.m, self.m)) if self.mass is None else np.asarray(self.mass.toarray())
 

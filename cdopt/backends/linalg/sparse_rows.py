@@ -1,19 +1,19 @@
-"""Sparse matrices by rows (CSR) in compiled loops: their parts, and products with them.
-
-SciPy's products take longer to begin than those of a small problem take to run.
-"""
+"""Sparse matrices by rows (CSR): their parts for compiled loops, and products with them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, part
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import part
 
 Indices = NDArray[np.uint32]  # a signed index is tested for being negative each time
 Rows = tuple[Indices, Indices, FloatArray]  # row pointers, column indices, values
+_DENSE = 20_000  # entries up to which a dense product takes as long as a sparse one takes to begin
 
 
 def csr_parts(matrix: sp.csr_array) -> Rows:
@@ -26,47 +26,24 @@ def csr_parts(matrix: sp.csr_array) -> Rows:
 
 
 class SparseOperator:
-    """Products with a CSR matrix (n, m)."""
+    """Products with a CSR matrix (n, m), a small one stored dense."""
 
     def __init__(self, matrix: sp.csr_array) -> None:
-        self.parts = _unsigned(matrix.indptr), _unsigned(matrix.indices), matrix.data
-        self.shape = int(matrix.shape[0]), int(matrix.shape[1])
+        self._matrix: Any = matrix
+        if matrix.shape[0] * matrix.shape[1] <= _DENSE:
+            self._matrix = matrix.toarray()
+        elif matrix.indices.dtype != np.int32:  # half of the memory traffic
+            parts = (a.astype(np.int32) for a in (matrix.indices, matrix.indptr))
+            self._matrix = sp.csr_array((matrix.data, *parts), shape=matrix.shape)
+        self._transposed = self._matrix.T
 
     def times(self, x: FloatArray) -> FloatArray:
         """The matrix times x (m,)."""
-        out = np.empty(self.shape[0])
-        _times(*self.parts, np.ascontiguousarray(x, dtype=np.float64), out)
-        return out
+        return np.asarray(self._matrix @ x)
 
     def transposed_times(self, f: FloatArray) -> FloatArray:
         """The transpose times f (n,)."""
-        out = np.zeros(self.shape[1])
-        _add_transposed(*self.parts, np.ascontiguousarray(f, dtype=np.float64), out)
-        return out
-
-
-def _unsigned(indices: IntArray) -> Indices:
-    """The same numbers, none of them negative, read as unsigned."""
-    return indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
-
-
-@compiled()
-def _times(ptr: Indices, idx: Indices, val: FloatArray, x: FloatArray, out: FloatArray) -> None:
-    for i in range(out.size):
-        total = 0.0
-        for k in range(ptr[i], ptr[i + 1]):
-            total += val[k] * x[idx[k]]
-        out[i] = total
-
-
-@compiled()
-def _add_transposed(
-    ptr: Indices, idx: Indices, val: FloatArray, f: FloatArray, out: FloatArray
-) -> None:
-    for i in range(f.size):
-        force = f[i]
-        for k in range(ptr[i], ptr[i + 1]):
-            out[idx[k]] += val[k] * force
+        return np.asarray(self._transposed @ f)
 
 
 @part()
