@@ -98,7 +98,7 @@ def _compliant(
         force = net.load(push) - inertia
         if step == _INNER or np.abs(force / net.mass_diagonal).max(initial=0.0) <= tol:
             break
-        D = sigma * (push > 0.0)
+        D = np.where(push > 0.0, sigma, 0.0)
         system = net.factored(D) if direct else net.system(D)
         d = system.solve(force, 1e-12 if direct else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
