@@ -23,11 +23,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
-from cdopt.formulations.friction_faces import OPEN, SLIDING, Faces, solved_faces
+from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.contact_step import Step
@@ -81,11 +81,13 @@ class FrictionNetwork:
     mu : friction coefficients, one number or (nc,).
     stiffness : relative normal stiffness, one number or (nc,).
     stiffness_ratio : k_t/k_n, one number or (nc,).
-    rays : (nc, d) of sliding contacts, the force per unit of normal force; zero rows rest.
-    closed : (nc,) contacts that may carry force; default all.
+    status : the ``faces`` of ``cdopt.indeterminacy(step, law=...)``; or (nc,) numbers, 0 for open,
+        1 for sliding, 2 for resting contacts; by default all rest.
     trial : (nc, d) N, trial forces t; default none.
     flow : "coulomb" or "associated".
     form : of the associated flow in CVXPY, "potential" or "complementary".
+    rays : (nc, d) force of sliding contacts per unit of normal force, beside a ``status`` of
+        numbers; other rows are not read.
 
     Raises
     ------
@@ -108,11 +110,11 @@ class FrictionNetwork:
         mu: Any,
         stiffness: Any = 1.0,
         stiffness_ratio: Any = 1.0,
-        rays: Any = None,
-        closed: Any = None,
+        status: Any = None,
         trial: Any = None,
         flow: str = "coulomb",
         form: str = "potential",
+        rays: Any = None,
     ) -> None:
         normal = checks.matrix("B", B, None, None)
         nc, nv = normal.shape
@@ -129,11 +131,8 @@ class FrictionNetwork:
         k_t = k_n * checks.per_contact("stiffness_ratio", stiffness_ratio, nc, positive=True)
         self.D = np.column_stack([k_n, *[k_t] * many])
         shape = (nc, self.d)
-        self.rays = np.zeros(shape) if rays is None else checks.numbers("rays", rays, shape)
-        self.closed = np.ones(nc, bool) if closed is None else np.array(closed, dtype=bool)
-        if self.closed.shape != (nc,):
-            raise InvalidInput("closed", checks.describe(closed), f"{nc} flags")
-        self.slides = self.rays.any(axis=1) & self.closed
+        self.status, self.rays = _stated_faces(status, rays, shape)
+        self.closed, self.slides = self.status != OPEN, self.status == SLIDING
         if self.flow == "coulomb" and self.slides.any():
             why = "sliding contacts make compatibility and balance different matrices"
             raise Unsupported("the flow of Coulomb", why, ("flow='associated'",))
@@ -369,8 +368,7 @@ class CompatibleFriction:
             sp.csr_array(rows[normal]), sp.csr_array(rows[~normal]),
             rows.T @ faces.forces.ravel(), faces.mu, step.stiffness,
             1.0 if friction is None else friction.stiffness_ratio,
-            np.where(slides[:, None], faces.ray, 0.0), faces.status != OPEN,
-            self._trial(faces), flow,
+            faces, self._trial(faces), flow,
         )  # fmt: skip
 
     def solve(
@@ -397,6 +395,25 @@ class CompatibleFriction:
         _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
         trial[here] = before[there]
         return trial
+
+
+def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntArray, FloatArray]:
+    """Status (nc,) and rays (nc, d), zero where no contact slides."""
+    nc = shape[0]
+    if isinstance(status, Faces):
+        if rays is not None:
+            raise InvalidInput("rays", "given beside faces", "rays beside a status of numbers")
+        if status.ray.shape != shape:
+            raise InvalidInput("status", f"faces of shape {status.ray.shape}", f"shape {shape}")
+        return status.status, status.ray
+    numbers = np.full(nc, RESTING)
+    if status is not None:
+        numbers = checks.integers("status", status, (nc,), at_least=OPEN, below=RESTING + 1)
+    slides = numbers == SLIDING
+    stated = np.zeros(shape) if rays is None else checks.numbers("rays", rays, shape)
+    if not stated[slides].any(axis=1).all():
+        raise InvalidInput("rays", "no direction", "a nonzero row for each sliding contact")
+    return numbers, np.where(slides[:, None], stated, 0.0)
 
 
 def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:

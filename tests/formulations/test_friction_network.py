@@ -68,3 +68,21 @@ def test_sliders_are_refused_or_labelled_and_mu_zero_is_the_truss() -> None:
     flat = step.replace(friction=cdopt.Friction(0.0, np.zeros((step.nc, step.nv))))
     smooth = cdopt.CompatibleFriction(flat, flow="associated").solve()
     np.testing.assert_allclose(smooth.f, [2.0, 6.0, 2.0], rtol=1e-9)
+
+
+def test_faces_are_stated_by_a_report_or_by_numbers() -> None:
+    slope = cdopt.bank.load("incline:ratio=1.5").step
+    faces = cdopt.indeterminacy(slope, law="coulomb").faces
+    assert set(faces.status.tolist()) == {1}
+    matrices = (slope.B, slope.friction.B_t, faces.load, slope.friction.mu)
+    by_report = cdopt.FrictionNetwork(*matrices, status=faces, flow="associated").solve()
+    by_numbers = cdopt.FrictionNetwork(
+        *matrices, status=faces.status, rays=faces.ray, flow="associated"
+    ).solve()
+    np.testing.assert_array_equal(by_numbers.f, by_report.f)
+    np.testing.assert_allclose(np.abs(by_report.f_t[:, 0]), 0.5 * by_report.f, rtol=1e-9)
+    for bad in ({"status": [3] * slope.nc}, {"status": [1] * slope.nc}, {"status": [2]}):
+        with pytest.raises(cdopt.InvalidInput):
+            cdopt.FrictionNetwork(*matrices, flow="associated", **bad)
+    with pytest.raises(cdopt.InvalidInput, match="rays"):
+        cdopt.FrictionNetwork(*matrices, status=faces, rays=faces.ray)
