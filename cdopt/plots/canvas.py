@@ -312,7 +312,8 @@ def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None =
     else:
         status = f"“{one_line(solution.status, 18 if solution.ok else 13)}”"
         description = f"says {status}" if solution.ok else f"{status}, not certified"
-    head(axes, style.name, description, note)
+    resolved = not strong and solution.classic is not None
+    head(axes, f"Compatible, {style.name}" if resolved else style.name, description, note)
 
 
 # --- what is drawn ---------------------------------------------------------------------

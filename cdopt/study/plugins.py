@@ -70,6 +70,10 @@ def check(
     """
     if not plugins:
         return []
+    for plugin in plugins:
+        location = str(plugin).rpartition(":")[0]
+        if location.endswith(".py") and not Path(location).exists():
+            raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
     order = json.dumps([list(plugins), list(backends), list(accuracies)])
     command = [sys.executable, "-P", "-m", "cdopt.study.plugins"]
     done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
