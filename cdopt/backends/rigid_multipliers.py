@@ -21,7 +21,7 @@ from cdopt.backends.network_problem import IterationResult, NetworkProblem
 LOG = logging.getLogger("cdopt.backends.newton")
 
 _SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
-_SIGMA_SMALL = 1e4  # at the start, of dense systems: conditioning matters less to them
+_SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
 _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
 _EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
 _HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
