@@ -26,13 +26,9 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.backends.base import Backend
-from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
-from cdopt.formulations.frictional_cd import FrictionalCD
+from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import column_scale
-from cdopt.problem.solution import StepSolution
 
 FLOWS = ("coulomb", "associated")
 NETWORK_FORMS = ("complementary", "potential")
@@ -237,7 +233,7 @@ class FrictionNetwork:
             if size <= 1e-14:
                 break
             weighted = slope * (self._root**2)[:, None, :]
-            inner = sp.block_diag(list(weighted), format="csr")
+            inner = sp.bsr_array((weighted, np.arange(self.nc), np.arange(self.nc + 1)))
             K = sp.csc_array(self._C.T @ (inner @ self._C))
             top = float(np.abs(K.diagonal()).max(initial=0.0)) or 1.0
             ridge = (_RIDGE + 1e-6 * min(size, 1.0) ** 2) * top
@@ -317,86 +313,6 @@ class FrictionNetwork:
         return np.asarray(self._unit * self._root * forces.value)
 
 
-class CompatibleFriction:
-    """A step with friction, its forces resolved by compatibility.
-
-    Step one gives the motion, the faces and the load; step two the forces of a ``FrictionNetwork``.
-
-    Parameters
-    ----------
-    step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
-    law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
-    history : forces of the increment of load before, matched by contact ids; a contact that is new
-        starts without force.
-    sliders : what the flow of Coulomb does with contacts that slide in the motion: "refuse", or
-        "haar-karman" for the associated flow, which the label of the forces says.
-
-    Raises
-    ------
-    InvalidInput : a bad argument.
-    """
-
-    def __init__(
-        self,
-        step: Step,
-        law: str = "coulomb",
-        flow: str = "coulomb",
-        history: NetworkForces | None = None,
-        sliders: str = "refuse",
-    ) -> None:
-        self.flow = checks.choice("flow", flow, FLOWS)
-        self.sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
-        self.problem, self.history = FrictionalCD(step, law), history
-
-    def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
-        """The network of a certified solution, or of the backend that finds one.
-
-        Raises
-        ------
-        Unsupported : sliding contacts with the flow of Coulomb.
-        """
-        _, faces = solved_faces(self.problem, solution)
-        step, d = self.problem.step, self.problem.data.d
-        friction = step.friction
-        rows = _rows_of(self.problem, faces)
-        slides = faces.status == SLIDING
-        flow = self.flow
-        if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
-            flow = "associated"
-        normal = np.arange(rows.shape[0]) % d == 0
-        return FrictionNetwork(
-            sp.csr_array(rows[normal]), sp.csr_array(rows[~normal]),
-            rows.T @ faces.forces.ravel(), faces.mu, step.stiffness,
-            1.0 if friction is None else friction.stiffness_ratio,
-            faces, self._trial(faces), flow,
-        )  # fmt: skip
-
-    def solve(
-        self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
-    ) -> NetworkForces:
-        """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
-        forces = self.network(solution).solve(tol=tol)
-        label = forces.label
-        if forces.flow != self.flow:
-            label += " in place of Coulomb micro-slip, because contacts slide"
-        ids = self.problem.step.contact_ids
-        return NetworkForces(**{**vars(forces), "label": label, "contact_ids": ids})
-
-    def _trial(self, faces: Faces) -> FloatArray:
-        """Trial forces from the history, zero at contacts that are new."""
-        trial, ids = np.zeros_like(faces.ray), self.problem.step.contact_ids
-        if self.history is None:
-            return trial
-        before = self.history.trial
-        if ids is None or self.history.contact_ids is None:
-            if before.shape != trial.shape:
-                raise InvalidInput("history", f"{len(before)} contacts", f"{len(trial)}, or ids")
-            return before
-        _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
-        trial[here] = before[there]
-        return trial
-
-
 def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntArray, FloatArray]:
     """Status (nc,) and rays (nc, d), zero where no contact slides."""
     nc = shape[0]
@@ -414,13 +330,3 @@ def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntAr
     if not stated[slides].any(axis=1).all():
         raise InvalidInput("rays", "no direction", "a nonzero row for each sliding contact")
     return numbers, np.where(slides[:, None], stated, 0.0)
-
-
-def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
-    """Rows (nc d, nv) whose transpose maps forces to loads; of N a factor L, N = L Lᵀ."""
-    products = problem.data.products
-    if problem.data.nv or products.shape[0] != faces.ray.size:
-        return sp.csr_array(products.T)
-    values, vectors = np.linalg.eigh(products.toarray())
-    large = values > 1e-12 * values.max(initial=0.0)
-    return sp.csr_array(vectors[:, large] * np.sqrt(values[large]))

@@ -452,13 +452,13 @@ class _ForceSet:
         status[self.closed[~loaded]] = OPEN
         on_ray = self.closed[loaded & ~inside & (self.size[self.closed] > 1)]
         status[on_ray] = SLIDING
-        found = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
+        forces = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
         answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
         clear = answer[:, 0] > _POSITIVE * self.unit
-        found[clear] = answer[clear]
-        ray[on_ray] = found / found[:, :1]
-        forces = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)
-        return dataclasses.replace(self.faces, status=status, ray=ray, forces=forces)
+        forces[clear] = answer[clear]
+        ray[on_ray] = forces / forces[:, :1]
+        carried = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)
+        return dataclasses.replace(self.faces, status=status, ray=ray, forces=carried)
 
     def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
         """A point of A x = b deep inside the set, and which contacts are inside cones, and loaded.

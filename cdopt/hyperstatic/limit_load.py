@@ -18,6 +18,7 @@ Sci. 43, 2001).
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -332,10 +333,8 @@ class _Program:
         drive = (self.dead / self.length) @ speed / self.force
         still = (self.live / self.length) @ speed == 0
         problem = cp.Problem(cp.Maximize(drive), [still, cones, cp.abs(speed) <= 1])
-        try:
+        with contextlib.suppress(cp.SolverError):  # then there is no proof
             problem.solve(solver=self.solver)
-        except cp.SolverError:
-            problem = cp.Problem(cp.Maximize(0))
         message = "no multiple of the live load is balanced by forces in the friction cones"
         proof = None
         if speed.value is not None and problem.value > 0.0:
