@@ -1,8 +1,9 @@
-"""Siconos' solvers of linear complementarity problems, as backends for classic contact dynamics.
+"""Siconos' solvers of contact problems as backends, without friction and with it.
 
-(22) is the problem 0 ≤ f ⟂ N f + p ≥ 0 of (21). N and p go to Siconos as a dense matrix and a
-vector, in units of the problem's scales, as every solver here gets them; the forces that it
-returns are certified like those of any other solver.
+(22) is the problem 0 ≤ f ⟂ N f + p ≥ 0 of (21), which solvers of linear complementarity problems
+take (``Siconos``); with friction it is K_μ ∋ f ⟂ N f + p + μ‖g_T‖e_n ∈ K*_μ (``SiconosFriction``).
+N and p go to Siconos as a dense matrix and a vector, in units of the problem's scales, as every
+solver here gets them; the forces that it returns are certified like those of any other solver.
 
 Siconos (Inria; Apache-2.0) is no package of PyPI: on Debian ``apt-get install python3-siconos``
 installs it for the system's Python, which is run as a process of its own. The start of that process
@@ -12,11 +13,14 @@ is not in the solver's time, but in that of the whole solve.
 >>> "LEMKE" in siconos.SOLVERS
 True
 
-With it installed: ``cdopt.ClassicCD(step).solve(siconos.Siconos("PGS"))``; in a study its
-solvers are the plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-pgs``.
+With it installed: ``cdopt.ClassicCD(step).solve(siconos.Siconos("PGS"))``, or with friction
+``cdopt.FrictionalCD(step).solve(siconos.SiconosFriction("NSGS"))``; in a study its solvers are the
+plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-pgs`` and, with friction,
+``siconos-friction-nsgs``.
 
 V. Acary, B. Brogliato, *Numerical Methods for Nonsmooth Dynamical Systems*, Springer, 2008,
-chapter 12; the Siconos numerics manual, "Linear complementarity problems".
+chapters 12 and 13; the Siconos numerics manual, "Linear complementarity problems" and "Friction-
+contact problems".
 """
 
 from __future__ import annotations
@@ -26,12 +30,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +44,13 @@ from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.native import scaled_step
-from cdopt.problem import DelassusStepData, RigidStepData
+from cdopt.problem import (
+    DelassusStepData,
+    FrictionalData,
+    FrictionalDelassusData,
+    FrictionalStepData,
+    RigidStepData,
+)
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -72,11 +82,36 @@ SOLVERS = MappingProxyType(
     }
 )
 
+FRICTION_SOLVERS = MappingProxyType(
+    {
+        "NSGS": "block Gauss–Seidel, in the plane and in space",
+        "NSN_AC": "semismooth Newton on Alart and Curnier's function",
+        "NSN_AC_TEST": "the same, its later version",
+        "NSN_FB": "semismooth Newton on the Fischer–Burmeister function",
+        "NSN_NM": "semismooth Newton on the natural map",
+        "ADMM": "alternating direction method of multipliers",
+        "PROX": "proximal steps, each by a Newton method",
+        "TFP": "fixed point of Tresca problems",
+        "ACLMFP": "fixed point of Acary, Cadoux, Lemaréchal and Malick",
+        "DSFP": "fixed point of de Saxcé",
+        "FPP": "fixed point of projections",
+        "EG": "extra-gradient",
+        "VI_FPP": "fixed point of projections on the variational inequality",
+        "VI_EG": "extra-gradient on the variational inequality",
+        "SOCLCP": "Gauss–Seidel on the second-order cone problem: the associated law",
+        "LEMKE": "Lemke's pivoting, in the plane",
+        "ENUM": "enumeration of active sets, in the plane",
+        "CPG": "projected conjugate gradient, in the plane",
+    }
+)
+_ASSOCIATED = "SOCLCP"  # the one solver of that law; the others solve Coulomb's
+_KINDS = ("FRICTION_2D", "FRICTION_3D")  # with two and with three rows a contact
+
 _PROGRAM = Path(__file__).with_name("siconos_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
 _SAFE = {"PYTHONSAFEPATH": "1"}  # nothing is imported from the working folder
-_LARGEST = 5000  # contacts: N is dense here
-_ENUMERATED = 16  # contacts: enumeration tries 2ⁿ active sets
+_LARGEST = 5000  # rows: N is dense here
+_ENUMERATED = 16  # rows: enumeration tries 2ⁿ active sets
 
 
 def _process(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
@@ -104,22 +139,41 @@ def python() -> str | None:
     return None
 
 
-@cache
 def solvers() -> tuple[str, ...]:
     """The names of ``SOLVERS`` that the installed Siconos has; none without it."""
+    return tuple(name for name in SOLVERS if f"LCP_{name}" in working())
+
+
+def friction_solvers(d: int | None = None) -> tuple[str, ...]:
+    """The names of ``FRICTION_SOLVERS`` that the installed Siconos has; none without it.
+
+    Parameters
+    ----------
+    d : rows a contact, 2 in the plane and 3 in space; None: one of them is enough.
+    """
+    kinds = _KINDS if d is None else (_KINDS[d - 2],)
+    there = working()
+    return tuple(n for n in FRICTION_SOLVERS if any(f"{kind}_{n}" in there for kind in kinds))
+
+
+@cache
+def working() -> frozenset[str]:
+    """The whole names of the solvers that the installed Siconos has, such as "LCP_PGS"."""
     interpreter = python()
     if interpreter is None:
-        return ()
-    names = _process([interpreter, str(_PROGRAM)], 60.0).stdout.split()
-    return tuple(name for name in SOLVERS if name in names)
+        return frozenset()
+    names = [f"LCP_{name}" for name in SOLVERS]
+    names += [f"{kind}_{name}" for kind in _KINDS for name in FRICTION_SOLVERS]
+    return frozenset(_process([interpreter, str(_PROGRAM), "works", *names], 120.0).stdout.split())
 
 
-def why_unavailable(solver: str | None = None) -> str | None:
+def why_unavailable(solver: str | None = None, friction: bool = False) -> str | None:
     """Why Siconos, or one of its solvers, is not available; None when it is."""
     if python() is None:
         return "Siconos is not installed; on Debian: apt-get install python3-siconos"
-    if solver is not None and solver not in solvers():
-        return f"the installed Siconos has no {solver}; it has {', '.join(solvers())}"
+    names = friction_solvers() if friction else solvers()
+    if solver is not None and solver not in names:
+        return f"the installed Siconos has no {solver}; it has {', '.join(names)}"
     return None
 
 
@@ -145,24 +199,37 @@ class Siconos:
     accuracy: float | None = None
     time_limit: float = 60.0
 
+    _names: ClassVar[Mapping[str, str]] = SOLVERS
+    _prefix: ClassVar[str] = "siconos-"
+    _friction: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
-        checks.choice("solver", self.solver, SOLVERS)
+        checks.choice("solver", self.solver, self._names)
         if self.accuracy is not None:
             checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
         checks.scalar("time_limit", self.time_limit, above=0.0)
-        reason = why_unavailable(self.solver)
+        reason = why_unavailable(self.solver, self._friction)
         if reason is not None:
             raise BackendUnavailable(self.name, reason)
 
     @property
     def name(self) -> str:
         """Its name in tables, such as "siconos-pgs"."""
-        return "siconos-" + self.solver.lower().replace("_", "-")
+        return self._prefix + self.solver.lower().replace("_", "-")
 
     @property
     def capability(self) -> Capability:
-        """Rigid steps, from zero."""
-        return Capability(structured=frozenset({"rigid step"}))
+        """Rigid steps, or steps with friction, from zero."""
+        kind = "frictional step" if self._friction else "rigid step"
+        return Capability(structured=frozenset({kind}))
+
+    def _question(self, data: Any) -> dict[str, Any]:
+        """The solver's whole name."""
+        if not isinstance(data, RigidStepData | DelassusStepData) or isinstance(
+            data, FrictionalData
+        ):
+            raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
+        return {"solver": f"LCP_{self.solver}"}
 
     def run(
         self,
@@ -175,31 +242,23 @@ class Siconos:
 
         Raises
         ------
-        Unsupported : no rigid step, or too many contacts for a dense matrix, or for enumeration.
+        Unsupported : another kind of problem, or a law or a dimension that this solver has not, or
+            too many contacts for a dense matrix, or for enumeration.
         """
         started = time.perf_counter()
-        data = posed.data
-        if not isinstance(data, RigidStepData | DelassusStepData):
-            raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
+        data: Any = posed.data
+        question = self._question(data)
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
         if data.nc > most:
-            raise Unsupported(f"{self.name} for {data.nc} contacts", f"it takes at most {most}")
+            raise Unsupported(f"{self.name} for {data.nc} rows", f"it takes at most {most}")
         step = scaled_step(data)
         dense = np.asarray((step.rows @ step.spread.T).todense())
-        tolerance = np.nan if self.accuracy is None else self.accuracy
+        question.update(M=0.5 * (dense + dense.T), q=step.p)
+        question["tolerance"] = np.nan if self.accuracy is None else self.accuracy
         prepared = time.perf_counter()
         limited = "" if time_limit is None else "the end of its process"
         seconds = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
-        answer = _call(
-            {
-                "M": 0.5 * (dense + dense.T),
-                "q": step.p,
-                "solver": self.solver,
-                "tolerance": tolerance,
-            },
-            seconds,
-            verbose,
-        )
+        answer = _call(question, seconds, verbose)
         settings = {} if self.accuracy is None else {"tolerance": self.accuracy}
         timings = {"compile": prepared - started}
         if isinstance(answer, str):
@@ -236,13 +295,53 @@ class Siconos:
         )
 
 
+@dataclass(frozen=True)
+class SiconosFriction(Siconos):
+    """Settings of one of Siconos' solvers of steps with friction.
+
+    Parameters
+    ----------
+    solver : one of ``FRICTION_SOLVERS``. "SOCLCP" solves the associated law, in space; the others
+        the law of Coulomb.
+    accuracy : its tolerance, of the natural map at ρ = 1 over the size of p, in units of the
+        problem's scales; None leaves its own, 1e-3 or 1e-4 mostly.
+    time_limit : as in ``Siconos``.
+
+    Raises
+    ------
+    InvalidInput : an unknown solver, or a number out of range.
+    BackendUnavailable : Siconos is not installed, or has no such solver.
+    """
+
+    _names: ClassVar[Mapping[str, str]] = FRICTION_SOLVERS
+    _prefix: ClassVar[str] = "siconos-friction-"
+    _friction: ClassVar[bool] = True
+
+    def _question(self, data: Any) -> dict[str, Any]:
+        """The solver's whole name, and what only steps with friction have."""
+        if not isinstance(data, FrictionalStepData | FrictionalDelassusData):
+            raise Unsupported(self.name, f"it solves steps with friction, not a {data.kind}")
+        law = "associated" if self.solver == _ASSOCIATED else "coulomb"
+        if data.law != law:
+            raise Unsupported(f"{self.name} for the {data.law} law", f"it solves the {law} law")
+        if self.solver not in friction_solvers(data.d):
+            where = "in the plane" if data.d == 2 else "in space"
+            names = ", ".join(friction_solvers(data.d))
+            raise Unsupported(f"{self.name} {where}", f"the installed Siconos has {names} there")
+        return {"solver": f"{_KINDS[data.d - 2]}_{self.solver}", "mu": data.friction.mu}
+
+
 def makers() -> dict[str, Callable[[float | None], Backend]]:
     """The installed solvers as the plugin of a study: a maker for each, by name."""
 
-    def maker(solver: str) -> Callable[[float | None], Backend]:
-        return lambda accuracy: Siconos(solver, accuracy)
+    def maker(kind: type[Siconos], solver: str) -> Callable[[float | None], Backend]:
+        return lambda accuracy: kind(solver, accuracy)
 
-    return {"siconos-" + name.lower().replace("_", "-"): maker(name) for name in solvers()}
+    found = [(Siconos, name) for name in solvers()]
+    found += [(SiconosFriction, name) for name in friction_solvers()]
+    return {
+        kind._prefix + name.lower().replace("_", "-"): maker(kind, name) for kind, name in found
+    }
 
 
 def _call(given: dict[str, Any], time_limit: float, verbose: bool) -> dict[str, Any] | str:

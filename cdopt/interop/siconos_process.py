@@ -1,10 +1,13 @@
-"""What runs in a Python of its own, one that has Siconos: a linear complementarity problem.
+"""What runs in a Python of its own, one that has Siconos: a complementarity problem, or friction.
 
 ``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN holds ``M`` (n, n),
-``q`` (n,), ``solver``, the name of one, and ``tolerance``, not a number for the solver's own. OUT
-holds ``z`` and ``w`` (n,), ``info``, ``iterations``, ``error`` as the solver counts them, ``tol``
-it had, and ``seconds``. Without paths it prints the names of the solvers that work in this build,
-one a line; the exit code says whether it is installed: 0 if so, 1 if not.
+``q`` (n,), ``solver``, the name of one such as "LCP_LEMKE" or "FRICTION_3D_NSGS", and
+``tolerance``, not a number for the solver's own; with friction also ``mu`` (contacts,), the rows of
+a contact together and the normal one first. OUT holds ``z`` and ``w`` (n,), ``info``,
+``iterations``, ``error`` as the solver counts them, ``tol`` it had, and ``seconds``.
+
+``python siconos_process.py works NAME ...`` prints those names of solvers that work in this build,
+one a line. Without arguments the exit code says whether Siconos is installed: 0 if so, 1 if not.
 """
 
 from __future__ import annotations
@@ -19,22 +22,28 @@ from typing import Any
 
 import numpy as np
 
-PREFIX = "SICONOS_LCP_"
+PREFIX = "SICONOS_"
 _PATIENCE = 5  # s for one solver to solve a problem of two contacts; one contact needs no solver
 _TOLERANCE, _ERROR, _ITERATIONS = 0, 1, 1  # places in dparam, dparam and iparam
 
 
 def solve(given: Any) -> dict[str, Any]:
-    """0 ≤ z ⟂ w = M z + q ≥ 0 by one solver, from zero."""
+    """0 ≤ z ⟂ w = M z + q ≥ 0, or friction's law in their place, by one solver, from zero."""
     numerics = importlib.import_module("siconos.numerics")
     M, q = np.asarray(given["M"], dtype=np.float64), np.asarray(given["q"], dtype=np.float64)
-    problem = numerics.LCP(M, q)
     options = numerics.SolverOptions(getattr(numerics, PREFIX + str(given["solver"])))
     if np.isfinite(given["tolerance"]):
         options.dparam[_TOLERANCE] = float(given["tolerance"])
     z, w = np.zeros(q.size), np.zeros(q.size)
+    if "mu" in given:
+        mu = np.asarray(given["mu"], dtype=np.float64)
+        d = q.size // mu.size
+        problem = numerics.FrictionContactProblem(d, mu.size, M, q, mu)
+        driver = numerics.fc2d_driver if d == 2 else numerics.fc3d_driver
+    else:
+        problem, driver = numerics.LCP(M, q), numerics.linearComplementarity_driver
     started = time.perf_counter()
-    info = numerics.linearComplementarity_driver(problem, z, w, options)
+    info = driver(problem, z, w, options)
     return {
         "z": z,
         "w": w,
@@ -56,22 +65,29 @@ def works(solver: str) -> bool:
         os.dup2(1, 2)
         code = 1
         try:
-            M = np.eye(2) + 1.0
-            solve({"M": M, "q": -np.ones(2), "solver": solver, "tolerance": np.nan})
+            solve(_two_contacts(solver))
             code = 0
         finally:
             os._exit(code)
     return os.waitpid(child, 0)[1] == 0
 
 
+def _two_contacts(solver: str) -> dict[str, Any]:
+    """A problem of two contacts that press, and slide where there is friction."""
+    rows = {"FRICTION_2D": 2, "FRICTION_3D": 3}.get(solver[:11], 1)
+    M, q = np.eye(2 * rows) + 0.2, np.tile([-1.0, 0.3, 0.1][:rows], 2)
+    given = {"M": M, "q": q, "solver": solver, "tolerance": np.nan}
+    return given if rows == 1 else {**given, "mu": np.full(2, 0.5)}
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        if importlib.util.find_spec("siconos") is None:
-            sys.exit(1)
+        sys.exit(importlib.util.find_spec("siconos") is None)
+    if sys.argv[1] == "works":
         constants = vars(importlib.import_module("siconos.numerics"))
-        names = [name.removeprefix(PREFIX) for name in constants if name.startswith(PREFIX)]
+        names = [name for name in sys.argv[2:] if PREFIX + name in constants]
         sys.stdout.write("\n".join(filter(works, names)))
         sys.exit(0)
     with np.load(sys.argv[1], allow_pickle=False) as stored:
-        problem = {name: stored[name] for name in stored.files}
-    np.savez(sys.argv[2], **solve(problem))
+        content = {name: stored[name] for name in stored.files}
+    np.savez(sys.argv[2], **solve(content))

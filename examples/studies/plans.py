@@ -32,6 +32,8 @@ FRICTION = (  # scenes, and problems of Siconos and FCLib from simple to hard
     "siconos-frictioncontactproblem00031",
 )  # fmt: skip
 CONES = ("newton", "nsgs", "admm", "clarabel", "scs", "qoco", "moreau", "ecos")  # take friction
+LAWS = {"coulomb": ("nsgs", "nsn-ac", "admm", "prox"), "associated": ("soclcp",)}  # of Siconos
+FINE = (1e-4, 1e-6, 1e-9)
 TRUSSES = (
     "table", "pyramid-species:n=5", "pyramid-hertz:n=5", "family:stiffness-ratio:8",
 )  # fmt: skip
@@ -99,8 +101,13 @@ def sizes(folder: Path) -> tuple[Plan, ...]:
 def friction() -> tuple[Plan, ...]:
     """Steps with friction by every solver that takes cones, both laws; the bank has the rest."""
     every = [name for name in CONES if name in available()]
-    laws = ("coulomb", "associated")
-    return (Plan(FRICTION, every, laws, (1e-4, 1e-6, 1e-9), repeats=1, time_limit=SHORT),)
+    return (
+        Plan(FRICTION, every, tuple(LAWS), FINE, repeats=1, time_limit=SHORT),
+        *(
+            peers(FRICTION, FINE, [f"siconos-friction-{name}" for name in names], law)
+            for law, names in LAWS.items()
+        ),
+    )
 
 
 def fall(folder: Path, layers: int) -> str:
@@ -129,10 +136,20 @@ def bank() -> tuple[Plan, ...]:
     )
 
 
-def peers(problems: Sequence[str], tolerances: Sequence[float]) -> Plan:
+def peers(
+    problems: Sequence[str],
+    tolerances: Sequence[float],
+    solvers: Sequence[str] = SICONOS,
+    law: str | None = None,
+) -> Plan:
     """Siconos on all problems; on one if it is not installed, to record that it is missing."""
     installed = siconos.why_unavailable() is None
     return Plan(
-        problems if installed else problems[:1], SICONOS, tolerances=tolerances,
-        plugins=(f"{siconos.__name__}:makers",), time_limit=SHORT,
-    )  # fmt: skip
+        problems if installed else problems[:1],
+        solvers,
+        ("classic-force",) if law is None else (law,),
+        tolerances,
+        repeats=3 if law is None else 1,
+        plugins=(f"{siconos.__name__}:makers",),
+        time_limit=SHORT,
+    )

@@ -10,7 +10,7 @@ import pytest
 
 import cdopt
 from cdopt.interop import siconos
-from cdopt.interop.siconos import SOLVERS, Siconos
+from cdopt.interop.siconos import FRICTION_SOLVERS, SOLVERS, Siconos, SiconosFriction
 
 MISSING = siconos.why_unavailable()
 needed = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
@@ -25,7 +25,9 @@ def pretending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) ->
     path.write_text("import sys, numpy as np\ngiven = np.load(sys.argv[1])\n" + program)
     monkeypatch.setattr(siconos, "python", lambda: sys.executable)
     monkeypatch.setattr(siconos, "_PROGRAM", path)
-    monkeypatch.setattr(siconos, "solvers", lambda: tuple(SOLVERS))
+    names = [f"LCP_{name}" for name in SOLVERS]
+    names += [f"FRICTION_{d}D_{name}" for d in (2, 3) for name in FRICTION_SOLVERS]
+    monkeypatch.setattr(siconos, "working", lambda: frozenset(names))
 
 
 ANSWER = (
@@ -37,9 +39,13 @@ ANSWER = (
 NUMERICS = """
 import sys
 from types import SimpleNamespace
-SICONOS_LCP_LEMKE, SICONOS_LCP_QP = 1, 2
+SICONOS_LCP_LEMKE, SICONOS_LCP_QP, SICONOS_FRICTION_3D_NSGS = 1, 2, 3
 def LCP(M, q):
     return q
+def FrictionContactProblem(d, contacts, M, q, mu):
+    assert (d, contacts, M.shape, mu.shape) == (3, 2, (6, 6), (2,))
+def fc3d_driver(problem, r, u, options):
+    return 0
 def SolverOptions(number):
     return SimpleNamespace(number=number, iparam=[0, 0], dparam=[0.0, 0.0])
 def linearComplementarity_driver(problem, z, w, options):
@@ -103,14 +109,16 @@ def test_only_solvers_of_this_build_are_offered(
     (tmp_path / "siconos" / "numerics.py").write_text(NUMERICS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(siconos, "python", lambda: sys.executable)
-    siconos.solvers.cache_clear()
+    siconos.working.cache_clear()
     try:
         assert siconos.solvers() == ("LEMKE",)
-        assert list(siconos.makers()) == ["siconos-lemke"]
+        assert siconos.friction_solvers() == siconos.friction_solvers(3) == ("NSGS",)
+        assert siconos.friction_solvers(2) == ()
+        assert list(siconos.makers()) == ["siconos-lemke", "siconos-friction-nsgs"]
         with pytest.raises(cdopt.BackendUnavailable, match="has no QP; it has LEMKE"):
             Siconos("QP")
     finally:
-        siconos.solvers.cache_clear()
+        siconos.working.cache_clear()
 
 
 def test_a_solver_that_fails_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -119,6 +127,51 @@ def test_a_solver_that_fails_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(cdopt.SolveFailed, match="the solver says 'info 1'"):
         classic.solve(Siconos("PGS"))
     assert classic.solve(Siconos("PGS"), check=False).iterate is not None
+
+
+@needed
+@pytest.mark.parametrize(
+    ("problem", "solver", "law"),
+    [
+        ("incline", "NSGS", "coulomb"),
+        ("siconos-rover1039", "NSN_AC", "coulomb"),
+        ("rough-pile:n=3", "NSGS", "coulomb"),
+        ("rough-pile:n=3", "ADMM", "coulomb"),
+        ("rough-pile:n=3", "SOCLCP", "associated"),
+    ],
+)
+def test_solvers_with_friction_find_the_motion(problem: str, solver: str, law: str) -> None:
+    step = cdopt.bank.load(problem).step
+    cd = cdopt.FrictionalCD(step, law)
+    solution = cd.solve(SiconosFriction(solver, accuracy=1e-9))
+    assert solution.claimed
+    assert solution.ok
+    assert solution.backend == "siconos-friction-" + solver.lower().replace("_", "-")
+    rates = cd.data.gap(solution.iterate.motion, solution.iterate.forces)
+    exact = cd.solve("newton").iterate
+    np.testing.assert_allclose(
+        rates, cd.data.gap(exact.motion, exact.forces), atol=1e-5 * cd.data.speed.max()
+    )
+
+
+def test_laws_and_dimensions_that_a_solver_has_not_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pretending(monkeypatch, tmp_path, "")
+    plane, space = (cdopt.bank.load(name).step for name in ("incline", "incline:dim=3"))
+    with pytest.raises(cdopt.Unsupported, match="coulomb"):
+        cdopt.FrictionalCD(plane, "associated").solve(SiconosFriction("NSGS"))
+    with pytest.raises(cdopt.Unsupported, match="associated"):
+        cdopt.FrictionalCD(space).solve(SiconosFriction("SOCLCP"))
+    with pytest.raises(cdopt.Unsupported, match="friction"):
+        cdopt.ClassicCD(plane.without_friction()).solve(SiconosFriction("NSGS"))
+    with pytest.raises(cdopt.Unsupported, match="rigid"):
+        cdopt.FrictionalCD(space).solve(Siconos("PGS"))
+    monkeypatch.setattr(siconos, "working", lambda: frozenset({"FRICTION_3D_PROX"}))
+    with pytest.raises(cdopt.Unsupported, match="in the plane"):
+        cdopt.FrictionalCD(plane).solve(SiconosFriction("PROX"))
+    with pytest.raises(cdopt.InvalidInput, match="solver"):
+        SiconosFriction("LCP_PGS")
 
 
 @needed
@@ -189,7 +242,7 @@ def test_what_the_process_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     step = cdopt.bank.load("pyramid-falling").step
     cdopt.ClassicCD(step).solve(Siconos("PATH", accuracy=1e-4), check=False)
     with np.load(kept) as given:
-        assert (str(given["solver"]), float(given["tolerance"])) == ("PATH", 1e-4)
+        assert (str(given["solver"]), float(given["tolerance"])) == ("LCP_PATH", 1e-4)
         M, q = given["M"], given["q"]
     np.testing.assert_array_equal(M, M.T)
     data = cdopt.problem.rigid_data(step)
@@ -215,7 +268,7 @@ def test_every_solver_is_a_plugin_of_studies(
 ) -> None:
     pretending(monkeypatch, tmp_path, "")
     makers = siconos.makers()
-    assert len(makers) == len(SOLVERS) == 23
+    assert len(makers) == len(SOLVERS) + len(FRICTION_SOLVERS) == 23 + 18
     for name, maker in makers.items():
         backend = maker(1e-6)
         assert isinstance(backend, cdopt.backends.Backend)
