@@ -11,7 +11,7 @@ from . import (
     scene,
     study,
 )
-from .dynamics import Trajectory, simulate
+from .dynamics import Measures, Trajectory, measures, simulate, stress
 from .formulations import (
     ClassicCD,
     CompatibleCD,
@@ -73,6 +73,7 @@ __all__ = [
     "Indeterminacy",
     "InvalidInput",
     "LimitLoad",
+    "Measures",
     "NamedProblem",
     "NoTensionTruss",
     "QuasiStatic",
@@ -98,6 +99,7 @@ __all__ = [
     "indeterminacy",
     "interop",
     "limit_load",
+    "measures",
     "open_problem",
     "plots",
     "recover_stiffness",
@@ -105,5 +107,6 @@ __all__ = [
     "scene",
     "sensitivity",
     "simulate",
+    "stress",
     "study",
 ]

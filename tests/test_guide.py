@@ -56,8 +56,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "friction", "limit_load", "matrices", "notebooks", "quasicontinuum",
-    "residuals", "scenes", "teaching", "trajectories",
+    "concepts", "explore", "friction", "limit_load", "matrices", "measures", "notebooks",
+    "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
 
@@ -199,6 +199,17 @@ def test_trajectories(said: Any) -> None:
     assert "\nTrue\nstored at its deepest" in printed
     assert names["hit"].diagnostics["elastic"].max() > 0.0
     assert re.search(r"[1-9]\d* self-stress states", printed)
+
+
+@of("measures")
+def test_measures(said: Any) -> None:
+    printed, names = said
+    assert "Coordination(mean=" in printed
+    assert 0.1 < names["here"].summary()["mobilised"] < 1.0
+    parts = [names["here"].stress(region=names[part])[1, 1] for part in ("bottom", "top")]
+    assert parts[0] > parts[1] > 0.0
+    assert sum(parts) / 2.0 == pytest.approx(names["here"].stress()[1, 1])
+    assert names["table"]["coordination"].iloc[-1] > 4.0
 
 
 @of("notebooks")

@@ -137,6 +137,9 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
         yield "energy balance", text(f"closes within {short(summary.balance, 3)} J; {amounts}")
     forces = [f"{_kind(run, name)} {short(value)} N" for name, value in summary.largest.items()]
     yield "largest force", text((", ".join(forces) or "no contacts") + ", in the last step")
+    if math.isfinite(summary.coordination):
+        rattlers = count(summary.rattlers, "rattler")
+        yield "coordination", text(f"{summary.coordination:.3g} neighbours a body, {rattlers}")
     if math.isfinite(summary.reaction) and run.scene.bodies.fixed.any():
         carried = f"{short(summary.reaction, 6)} N of {short(summary.weight, 6)} N"
         yield "weight on fixed bodies", text(carried)

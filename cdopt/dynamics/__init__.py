@@ -2,8 +2,8 @@
 
 ``simulate`` detects contacts, takes steps by a method and records a Trajectory, in memory or in a
 VTKHDF file. METHODS is the table of methods; another one is a settings object like those there.
-``equilibrium`` finds the state at rest on elastic contacts, and ``analysis`` computes energies,
-momenta and restitution of a run.
+``equilibrium`` finds the state at rest on elastic contacts. ``measures`` gives stress, fabric and
+coordination of a step, and ``analysis`` those of a run, with its energies and momenta.
 """
 
 from cdopt._util.arguments import guard
@@ -11,6 +11,7 @@ from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
+from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
 from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
 from cdopt.dynamics.records import Frame
 from cdopt.dynamics.running import Interrupted, StepFailed
@@ -22,11 +23,14 @@ __all__ = [
     "METHODS",
     "ClassicSteps",
     "CompatibleSteps",
+    "Coordination",
     "Diagnostics",
+    "Distribution",
     "Equilibrium",
     "Frame",
     "Integrator",
     "Interrupted",
+    "Measures",
     "Method",
     "QuasiStaticSteps",
     "RunSummary",
@@ -39,7 +43,9 @@ __all__ = [
     "VelocityVerletSteps",
     "analysis",
     "equilibrium",
+    "measures",
     "simulate",
+    "stress",
 ]
 
 guard(globals())

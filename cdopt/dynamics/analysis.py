@@ -1,22 +1,28 @@
-"""Energies, momenta, restitution and statistics of bodies in motion.
+"""Energies, momenta and statistics of bodies in motion, and measures of their contacts.
 
-Everything works on a Motion, the arrays of bodies in time. A Trajectory gives one, and so can the
-output of any other code.
+Energies and the like work on a Motion, the arrays of bodies in time. A Trajectory gives one, and so
+can the output of any other code. ``measures`` and ``contact_lifetimes`` need the contacts of a
+Trajectory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util import checks, notebook
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.dynamics import free_bodies
+from cdopt.dynamics.measures import Measures
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, State
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together
 
@@ -219,3 +225,139 @@ def centre_of_mass(run: History) -> FloatArray:
     """(frames, dim) Σ m x / Σ m of the free bodies, m."""
     motion = Motion.of(run)
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class RunMeasures(Frozen):
+    """Measures of the contacts of a run, frame by frame; arrays are read-only.
+
+    Attributes
+    ----------
+    t : (frames,) s.
+    contacts : (frames,) contacts that carry a force, and
+    rattlers : (frames,) free bodies that too few of them hold.
+    coordination, coordination_without_rattlers : (frames,) neighbours per free body.
+    mean_force, largest_force : (frames,) normal forces, N.
+    mobilised : (frames,) mean of ‖f_T‖/(μ f_n), not a number without friction.
+    stress : (frames, dim, dim) Pa, compression positive. fabric : (frames, dim, dim).
+    """
+
+    t: FloatArray
+    contacts: FloatArray
+    rattlers: FloatArray
+    coordination: FloatArray
+    coordination_without_rattlers: FloatArray
+    mean_force: FloatArray
+    largest_force: FloatArray
+    mobilised: FloatArray
+    stress: FloatArray
+    fabric: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each frame as a pandas.DataFrame, with the components of tensors as columns."""
+        columns = dict(self.__dict__)
+        for name in ("stress", "fabric"):
+            tensors, axes = columns.pop(name), "xyz"[: self.stress.shape[1]]
+            columns |= {
+                f"{name}.{a}{b}": tensors[:, i, j]
+                for i, a in enumerate(axes)
+                for j, b in enumerate(axes)
+            }
+        return notebook.data_frame(columns, index="t")
+
+
+def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
+    """Stress, fabric, coordination and forces of every frame of a run.
+
+    The first frame of rigid contacts has none. Where a failed step left forces unknown, nothing is
+    a number.
+
+    Parameters
+    ----------
+    volume : of the stress, as in ``Measures.stress``; default that around the bodies of each frame.
+
+    Raises
+    ------
+    InvalidInput : not a trajectory, or a volume that is not positive.
+    """
+    scene, rows, unknown = _trajectory(run).scene, [], np.full(2 * (run.scene.dim,), np.nan)
+    for frame in run:
+        if np.isfinite(frame.f).all():
+            rows.append(Measures.of_frame(scene, frame).summary(volume))
+        else:
+            rows.append(dict.fromkeys(rows[0], np.nan) | {"stress": unknown, "fabric": unknown})
+    columns = {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
+    return RunMeasures(t=np.array(run.t), **columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ContactLifetimes(Frozen):
+    """From when to when contacts carried a force; arrays are read-only.
+
+    Attributes
+    ----------
+    bodies : (n, 2) numbers of the two bodies; a contact that opens and closes has several rows.
+    begin, end : (n,) times of the first and of the last frame of each, s.
+    cut : (n,) lives that the first or the last frame of the run cut short.
+    """
+
+    bodies: IntArray
+    begin: FloatArray
+    end: FloatArray
+    cut: BoolArray
+
+    @property
+    def duration(self) -> FloatArray:
+        """(n,) s, from the first frame to the last one; 0 where it was in one frame only."""
+        return self.end - self.begin
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each life as a pandas.DataFrame."""
+        columns: dict[str, Any] = {"i": self.bodies[:, 0], "j": self.bodies[:, 1]}
+        columns |= {"begin": self.begin, "end": self.end, "duration": self.duration}
+        columns |= {"cut": self.cut}
+        return notebook.data_frame(columns)
+
+
+def contact_lifetimes(run: Trajectory) -> ContactLifetimes:
+    """How long pairs of bodies press on each other without a break, by the frames of a run.
+
+    Times are resolved to the interval between frames; record every step (``every=1``) for those of
+    the steps.
+
+    Raises
+    ------
+    InvalidInput : not a trajectory.
+    """
+    nb, times = _trajectory(run).scene.nb, run.t
+    alive: dict[int, float] = {}  # beginnings, by the number of the pair
+    lives: list[tuple[float, float, float]] = []
+    before = float(times[0])
+    for k, frame in enumerate(run):
+        carrying = np.nan_to_num(frame.f) > 0.0
+        pairs = set((frame.bodies[carrying] @ [nb, 1]).tolist())
+        lives += [(pair, alive.pop(pair), before) for pair in set(alive) - pairs]
+        for pair in pairs.difference(alive):
+            alive[pair] = frame.t
+        before = float(times[k])
+    lives += [(pair, begin, before) for pair, begin in alive.items()]
+    numbers, begin, end = np.array(sorted(lives)).reshape(-1, 3).T
+    first = float(times[min(1, len(times) - 1)]) if len(run) and not run[0].nc else float(times[0])
+    return ContactLifetimes(
+        bodies=np.stack(np.divmod(numbers.astype(np.int64), nb), axis=1),
+        begin=begin,
+        end=end,
+        cut=(begin <= first) | (end >= times[-1]),
+    )
+
+
+def _trajectory(run: Any) -> Trajectory:
+    """The same run.
+
+    Raises
+    ------
+    InvalidInput : not a trajectory.
+    """
+    if not isinstance(run, Trajectory):
+        raise InvalidInput("run", checks.describe(run), "a Trajectory, which knows its contacts")
+    return run

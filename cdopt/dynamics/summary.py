@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt.dynamics.measures import Measures
 from cdopt.dynamics.trajectory import Trajectory
 
 _RESIDUAL, _SECONDS = "residual_", "seconds_"  # beginnings of names of diagnostics
@@ -25,6 +26,8 @@ class RunSummary:
     kinetic, kinetic_peak : J, at the end, and the largest.
     dissipated, work, balance : J, energy that damping took, external work, and the largest
         difference in the balance of energy (``Diagnostics``); not a number where a method has none.
+    coordination, rattlers : neighbours per free body in the last frame, and bodies that too few
+        hold (``Measures.coordination``); not a number and −1 where its step failed.
     largest : N, largest force of the last frame, by name of the force.
     reaction, weight : N, the force of fixed bodies against gravity, and the weight of free ones.
     seconds : by what the time went into.
@@ -44,6 +47,8 @@ class RunSummary:
     dissipated: float
     work: float
     balance: float
+    coordination: float
+    rattlers: int
     largest: dict[str, float]
     reaction: float
     weight: float
@@ -65,6 +70,10 @@ class RunSummary:
         reaction = np.nan
         if gravity:
             reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
+        coordination, rattlers = np.nan, -1
+        if np.isfinite(final.f).all():
+            neighbours = Measures.of_frame(scene, final).coordination()
+            coordination, rattlers = neighbours.mean, len(neighbours.rattlers)
         return cls(
             t=float(table["time"][-1]),
             steps=int(table["step"][-1]),
@@ -80,6 +89,8 @@ class RunSummary:
             dissipated=float(table["dissipated"][-1]) if "balance" in table else np.nan,
             work=float(table["work"][-1]) if "balance" in table else np.nan,
             balance=float(np.abs(table["balance"]).max()) if "balance" in table else np.nan,
+            coordination=coordination,
+            rattlers=rattlers,
             largest=largest_forces(final.forces),
             reaction=float(reaction),
             weight=gravity * float(scene.bodies.mass[~fixed].sum()),
