@@ -32,11 +32,22 @@ def simulate(
         float, typer.Option(help="How long, s; the default is the paper's for its pyramid.")
     ] = 0.02,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="classic-cd, compatible-cd, variational, velocity-verlet or quasi-static."
+            help="classic-cd, compatible-cd (the default), contact-dynamics (the default with "
+            "friction), variational, velocity-verlet or quasi-static."
         ),
-    ] = "compatible-cd",
+    ] = None,
+    friction: Annotated[
+        float | None,
+        typer.Option(
+            help="Friction coefficient of all contacts; default those that the scene states."
+        ),
+    ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(help="Of contact-dynamics: coulomb (the default) or associated."),
+    ] = None,
     backend: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Solver of the forces; of classic-cd's only problem."),
@@ -74,15 +85,15 @@ def simulate(
             raise cdopt.InvalidInput("--resume", "no --out", "the file of the run to continue")
         if out is not None:
             _check_out(out, resume, force)
-        backends = {"backend": backend, "classic_backend": classic_backend}
-        options: dict[str, Any] = {name: value for name, value in backends.items() if value}
+        stated = {"backend": backend, "classic_backend": classic_backend, "law": law}
+        options: dict[str, Any] = {name: value for name, value in stated.items() if value}
         opened = cdopt.scene.load(scene, overlaps=overlaps)
         failure, interrupted = None, False
         with output.solvers_kept_quiet(to_stderr=as_json), output.replacing(force, out):
             try:
                 run = cdopt.simulate(
                     opened, dt, duration, method, out=out, resume=resume, every=every,
-                    frictionless=frictionless,
+                    friction=friction, frictionless=frictionless,
                     progress=output.progress(quiet, "step", output.PAUSE), **options,
                 )  # fmt: skip
             except cdopt.dynamics.Interrupted as stop:
@@ -97,9 +108,10 @@ def simulate(
         if out is not None:
             typer.echo(f"run: {out}", err=True)
             command = ["cdopt", "simulate", scene, "--dt", repr(dt), "--duration", repr(duration)]
-            command += ["--method", method, "--every", str(every)]
-            for name, value in {**options, **({"overlaps": overlaps} if overlaps else {})}.items():
-                command += [f"--{name.replace('_', '-')}", value]
+            command += ["--every", str(every)]
+            more = {"method": method, "friction": friction, "overlaps": overlaps, **options}
+            for name, value in more.items():
+                command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
             command += ["--frictionless"] if frictionless else []
             again = shlex.join([*command, "--out", out, "--resume"])
             if interrupted:

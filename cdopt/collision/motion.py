@@ -86,6 +86,7 @@ def advance(
     *,
     turning: str = MOMENTUM,
     mean: FloatArray | None = None,
+    dofs: Dofs | None = None,
 ) -> State:
     """The state one step on, q⁺ = q + Δt L(q) v⁺ with exact turns; fixed bodies keep their v.
 
@@ -96,11 +97,12 @@ def advance(
         bodies with unequal moments of inertia keep the angular momenta of v⁺; with "plain", and
         for all other bodies, the velocities are v⁺.
     mean : (nv,) mean velocity of the step, if bodies move by another one than v⁺, m/s and rad/s.
+    dofs : of the step, as in ``step``.
 
     Raises
     ------
     InvalidInput : ``v_next`` or ``mean`` of another size or not finite, dt not positive, no such
-        turning, or a state of another scene.
+        turning, or a state or degrees of freedom of another scene.
 
     Notes
     -----
@@ -108,13 +110,14 @@ def advance(
     """
     scene.check_state(state)
     h = checks.scalar("dt", dt, above=0.0)
-    values = checks.vector("v_next", v_next, scene.dofs.nv, "m/s")
-    middle = halfway(scene, state, h, turning, scene.dofs)
-    v = scene.dofs.scatter(values, state.v)
+    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
+    values = checks.vector("v_next", v_next, chosen.nv, "m/s")
+    middle = halfway(scene, state, h, turning, chosen)
+    v = chosen.scatter(values, state.v)
     moving = v
     if mean is not None:
-        velocities = checks.vector("mean", mean, scene.dofs.nv, "m/s")
-        moving = scene.dofs.scatter(velocities, state.v)
+        velocities = checks.vector("mean", mean, chosen.nv, "m/s")
+        moving = chosen.scatter(velocities, state.v)
     q = move(state, moving, h)
     return State(state.t + h, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)
 

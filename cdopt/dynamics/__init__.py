@@ -11,6 +11,7 @@ from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
+from cdopt.dynamics.frictional import FrictionalSteps
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
 from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
 from cdopt.dynamics.records import Frame
@@ -28,6 +29,7 @@ __all__ = [
     "Distribution",
     "Equilibrium",
     "Frame",
+    "FrictionalSteps",
     "Integrator",
     "Interrupted",
     "Measures",

@@ -283,7 +283,8 @@ def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
     scene, rows, unknown = _trajectory(run).scene, [], np.full(2 * (run.scene.dim,), np.nan)
     for frame in run:
         if np.isfinite(frame.f).all():
-            rows.append(Measures.of_frame(scene, frame).summary(volume))
+            measured = Measures.of_frame(scene, frame, friction=run.friction)
+            rows.append(measured.summary(volume))
         else:
             rows.append(dict.fromkeys(rows[0], np.nan) | {"stress": unknown, "fabric": unknown})
     columns = {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}

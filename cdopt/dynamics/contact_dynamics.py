@@ -22,7 +22,7 @@ from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision import step as contact_step
 from cdopt.collision.contacts import from_start
-from cdopt.dynamics.impacts import Solved, take
+from cdopt.dynamics.impacts import Impacts, Solved, take
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD
 from cdopt.problem.certificate import TOLERANCE
@@ -109,11 +109,17 @@ class _ContactDynamics:
         if run.scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
-        return rigid_step(run.scene, state, contacts, run.dt, self.v_min, self.turning)
+        return rigid_step(
+            run.scene, state, contacts, run.dt, self.v_min, self.turning, run.friction
+        )
 
     def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         """Solve one contact step."""
         raise NotImplementedError
+
+    def _taken(self, run: StepContext, problem: ContactStep) -> Impacts:
+        """Solve a contact step, from impact to impact where these follow one another."""
+        return take(problem, lambda part: self._once(run, part), self.classic, self.impacts)
 
     def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
         """One step.
@@ -125,13 +131,21 @@ class _ContactDynamics:
         started = clock()
         problem = self._step(run, state, contacts)
         seconds = clock() - started
-        taken = take(problem, lambda part: self._once(run, part), self.classic, self.impacts)
-        solved = taken.solved
+        taken = self._taken(run, problem)
+        solved, scene = taken.solved, run.scene
         self._remember(run, contacts, **solved.forces)
         mean = None if taken.count == 1 else taken.mean
         counts = {"impacts": float(taken.count), "plastic": float(taken.plastic)}
         return StepTaken(
-            state=advance(run.scene, state, solved.motion, run.dt, turning=self.turning, mean=mean),
+            state=advance(
+                scene,
+                state,
+                solved.motion,
+                run.dt,
+                turning=self.turning,
+                mean=mean,
+                dofs=scene.dofs if run.friction is None else scene.full_dofs,
+            ),
             forces=solved.forces,
             stages=solved.stages,
             measures={**solved.measures, **counts},
@@ -261,7 +275,13 @@ class CompatibleSteps(_ContactDynamics):
 
 
 def rigid_step(
-    scene: Scene, state: State, contacts: Contacts, dt: float, v_min: float, turning: str
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    dt: float,
+    v_min: float,
+    turning: str,
+    friction: float | bool | None = None,
 ) -> ContactStep:
     """The contact step that a run of contact dynamics solves; arguments as in ``collision.step``.
 
@@ -269,7 +289,14 @@ def rigid_step(
     """
     touching = from_start(scene, contacts)
     return contact_step(
-        scene, state, touching, dt, v_min=v_min, turning=turning, overlaps="resolve"
+        scene,
+        state,
+        touching,
+        dt,
+        v_min=v_min,
+        turning=turning,
+        overlaps="resolve",
+        friction=friction,
     )
 
 

@@ -30,7 +30,7 @@ class Solved:
 
     Attributes
     ----------
-    motion : (nv,) v⁺. forces : (nc,) N by name.
+    motion : (nv,) v⁺. forces : (nc,) N by name, (nc, dim) tangential ones.
     stages : by name. measures : further numbers by name. solution : of the last solve.
     """
 
@@ -51,12 +51,14 @@ class Impacts:
     mean : (nv,) mean velocity of the step, m/s.
     count : contact steps that it took.
     plastic : contacts with e > 0 that closed without restitution, as none were left.
+    parts : into how many the step was split, because it had no certified answer as a whole.
     """
 
     solved: Solved
     mean: FloatArray
     count: int
     plastic: int
+    parts: int = 1
 
 
 def take(
@@ -93,6 +95,72 @@ def take(
     return _in_turn(step, solve, classic, most)
 
 
+def in_sequence(step: ContactStep, solve: Callable[[ContactStep], Impacts], most: int) -> Impacts:
+    """Take a step as a whole or, where that has no certified answer, in parts.
+
+    Parameters
+    ----------
+    solve : takes a contact step. most : parts that the step is split into at most; the last try
+        counts, certified or not.
+
+    Raises
+    ------
+    SolveFailed : there is no motion to go on with.
+    """
+    left, length, phi, v = step.dt, step.dt, step.phi, step.v
+    way, answers, lengths = np.zeros(step.nv), list[Impacts](), list[float]()
+    while left > 0.0:
+        part = step if length == step.dt else step.replace(phi=phi, v=v, dt=length)
+        shortest = length * most <= step.dt
+        taken = _attempt(part, solve, shortest)
+        if taken is None:
+            length *= 0.5
+            continue
+        answers.append(taken)
+        lengths.append(length / step.dt)
+        v, way, left = taken.solved.motion, way + length * taken.mean, left - length
+        phi = _without_noise(phi + length * (step.B @ taken.mean + step.gap_rate), step, v)
+    if len(answers) == 1:
+        return answers[0]
+    names = answers[0].solved.forces
+    shares = list(zip(lengths, answers, strict=True))
+    forces = {
+        name: np.sum([share * a.solved.forces[name] for share, a in shares], axis=0)
+        for name in names
+    }
+    solved = _together([a.solved for a in answers], v, forces)
+    count, plastic = sum(a.count for a in answers), sum(a.plastic for a in answers)
+    return Impacts(solved, way / step.dt, count, plastic, len(answers))
+
+
+def _attempt(
+    part: ContactStep, solve: Callable[[ContactStep], Impacts], last: bool
+) -> Impacts | None:
+    """The answer to a part of a step; None where it is not certified and the part can be split."""
+    try:
+        taken = solve(part)
+    except SolveFailed:
+        if last:
+            raise
+        return None
+    certified = all(stage.ok for stage in taken.solved.stages.values())
+    return taken if certified or last else None
+
+
+def _together(answers: list[Solved], motion: FloatArray, forces: dict[str, FloatArray]) -> Solved:
+    """Answers to the parts of a step as one, with the worst of all stages."""
+    stages = {name: _worst([a.stages[name] for a in answers]) for name in answers[0].stages}
+    failed = next((a for a in answers if not all(s.ok for s in a.stages.values())), answers[-1])
+    return Solved(motion, forces, stages, answers[-1].measures, failed.solution)
+
+
+def _without_noise(phi: FloatArray, step: ContactStep, v: FloatArray) -> FloatArray:
+    """Gaps (nc,) that are round-off of what velocities v (nv,) do in a step as zero."""
+    rate = step.B @ v + step.gap_rate
+    noise = 1e-12 * step.dt * np.abs(rate).max(initial=0.0)
+    return np.where(np.abs(phi) <= noise, 0.0, phi)
+
+
 def _in_turn(
     step: ContactStep, solve: Callable[[ContactStep], Solved], classic: str, most: int
 ) -> Impacts:
@@ -111,7 +179,7 @@ def _in_turn(
         answers.append(solved)
         v = solved.motion
         for name, f in solved.forces.items():
-            total = totals.setdefault(name, np.zeros(step.nc))
+            total = totals.setdefault(name, np.zeros((step.nc, *f.shape[1:])))
             total[rows] += left / step.dt * f
         if last:
             late = _late(now, now.v, phi)
@@ -119,11 +187,8 @@ def _in_turn(
         rate = step.B @ v + step.gap_rate
         flight = left if last else _next(phi, rate, left, ~rows & (step.restitution > 0.0))
         way, phi, left = way + flight * v, phi + flight * rate, left - flight
-        phi = np.where(np.abs(phi) <= 1e-12 * step.dt * np.abs(rate).max(initial=0.0), 0.0, phi)
-    stages = {name: _worst([a.stages[name] for a in answers]) for name in answers[0].stages}
-    failed = next((a for a in answers if not all(s.ok for s in a.stages.values())), answers[-1])
-    solved = Solved(v, totals, stages, answers[-1].measures, failed.solution)
-    return Impacts(solved, way / step.dt, len(answers), plastic)
+        phi = _without_noise(phi, step, v)
+    return Impacts(_together(answers, v, totals), way / step.dt, len(answers), plastic)
 
 
 def _late(step: ContactStep, v: FloatArray, phi: FloatArray) -> BoolArray:

@@ -16,7 +16,6 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.collision import tangents
 from cdopt.dynamics.equilibrium import Equilibrium
 from cdopt.dynamics.records import Frame
 from cdopt.problem.contact_step import ContactStep
@@ -135,22 +134,24 @@ class Measures(Frozen):
         return cls._placed(*where, step.bodies, step.normals, step.points, vectors, mu)
 
     @classmethod
-    def of_frame(cls, scene: Scene, frame: Frame, name: str = "f") -> Measures:
-        """Of a ``frame`` of a run of the ``scene``; ``name`` is that of its forces.
+    def of_frame(
+        cls, scene: Scene, frame: Frame, name: str = "f", friction: float | None = None
+    ) -> Measures:
+        """Of a ``frame`` of a run of the ``scene``; ``name`` is that of its normal forces.
+
+        ``friction`` is the coefficient μ of a run that had another than that of the scene.
 
         Raises
         ------
         InvalidInput : a frame of another scene, no such forces, or forces that a failed step left
             unknown.
         """
-        forces = frame.forces[checks.choice("name", name, frame.forces)]
-        if not np.isfinite(forces).all():
+        vectors = frame.contact_vectors(name)
+        if not np.isfinite(vectors).all():
             raise InvalidInput("frame", "a failed step without forces", "a step with forces")
-        vectors = forces[:, None] * frame.normals
-        sliding = getattr(frame, "f_t", None)
-        if sliding is not None:
-            vectors = vectors + np.einsum("ik,ikx->ix", sliding, tangents(frame.normals))
-        mu = scene.contact_friction(frame.bodies) if scene.has_friction else None
+        mu = None
+        if "f_t" in frame.forces:
+            mu = np.full(frame.nc, friction) if friction else scene.contact_friction(frame.bodies)
         bodies, normals, points = frame.bodies, frame.normals, frame.points
         return cls._placed(scene, frame.state, bodies, normals, points, vectors, mu)
 

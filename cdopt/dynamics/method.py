@@ -41,7 +41,8 @@ class StepTaken:
     Attributes
     ----------
     state : at its end.
-    forces : (nc,) N by name, one for each name in ``Method.forces``.
+    forces : N by name, one for each name in ``Method.forces``: (nc,), and (nc, dim) of tangential
+        forces, whose names end in "_t" (``records.is_tangential``).
     stages : one Stage for each name in ``Method.stages``.
     measures : one number for each name in ``Method.measures``.
     seconds_assemble : s.
@@ -75,6 +76,8 @@ class StepContext:
     ----------
     scene : the scene. dt : Δt, s.
     strict : whether a step that fails ends the run, so that a proof of why is worth its time.
+    friction : coefficient μ of all contacts; True for those of the scene's materials, None for
+        none. Only methods with ``frictional`` get any.
     memory : arrays that the next step needs from the last one, by name. They are saved and
         restored with the state, so that a resumed run ends with the same bits.
     workspace : what a method prepares once for a run and can prepare again; never saved.
@@ -83,12 +86,16 @@ class StepContext:
     scene: Scene
     dt: float
     strict: bool = True
+    friction: float | bool | None = None
     memory: dict[str, Any] = field(default_factory=dict)
     workspace: dict[str, Any] = field(default_factory=dict)
 
 
 class _Settings(Protocol):
-    """What every method states; a method is an immutable set of settings."""
+    """What every method states; a method is an immutable set of settings.
+
+    A method whose class has a true attribute ``frictional`` takes scenes with friction.
+    """
 
     @property
     def name(self) -> str:
@@ -96,7 +103,7 @@ class _Settings(Protocol):
 
     @property
     def forces(self) -> tuple[str, ...]:
-        """Names of the forces of a step, "f" first."""
+        """Names of the forces of a step, "f" first; "f_t" are the tangential ones beside it."""
 
     @property
     def stages(self) -> tuple[str, ...]:

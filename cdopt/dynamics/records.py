@@ -32,8 +32,9 @@ class Frame(Frozen):
     contact_ids : (nc,) numbers that a contact keeps from step to step.
     phi : (nc,) their gaps, m.
     normals : (nc, dim) from the first body to the second. points : (nc, dim) m.
-    forces : by name, each (nc,) in N: "f" of the method, and "f_classic" of the first problem of
-        compatible contact dynamics. Not a number where a failed step gave none.
+    forces : by name, in N, (nc,): "f" of the method, and "f_classic" of the first problem of
+        compatible contact dynamics. With friction (nc, dim) "f_t", tangential forces on the second
+        body as vectors. Not a number where a failed step gave none.
     """
 
     step: int
@@ -76,22 +77,38 @@ class Frame(Frozen):
 
     @property
     def f(self) -> FloatArray:
-        """Contact forces (nc,) of the method, N."""
+        """Contact forces (nc,) of the method, N; with friction the normal ones."""
         return self.forces["f"]
+
+    @property
+    def f_t(self) -> FloatArray:
+        """Tangential contact forces (nc, dim) on the second body, N; zero without friction."""
+        return self.forces.get("f_t", np.zeros_like(self.normals))
 
     @property
     def f_classic(self) -> FloatArray:
         """Contact forces (nc,) of classic contact dynamics, N: not unique in general."""
         return self.forces.get("f_classic", self.forces["f"])
 
+    def contact_vectors(self, name: str = "f") -> FloatArray:
+        """Contact forces (nc, dim) on the second bodies, N: along normals, and tangential.
+
+        Raises
+        ------
+        InvalidInput : the method gives no normal forces of this name.
+        """
+        normal = [key for key in self.forces if not is_tangential(key)]
+        vectors = self.forces[checks.choice("name", name, normal)][:, None] * self.normals
+        return vectors + self.forces.get(f"{name}_t", 0.0)
+
     def body_forces(self, name: str = "f") -> FloatArray:
         """Total contact force (nb, dim) on every body, N; minus the reactions of fixed bodies.
 
         Raises
         ------
-        InvalidInput : the method gives no forces of this name.
+        InvalidInput : the method gives no normal forces of this name.
         """
-        vectors = self.forces[checks.choice("name", name, self.forces)][:, None] * self.normals
+        vectors = self.contact_vectors(name)
         total = np.zeros((self.state.nb, self.state.dim))
         for column, sign in ((0, -1.0), (1, 1.0)):
             np.add.at(total, self.bodies[:, column], sign * vectors)
@@ -123,13 +140,29 @@ class Frame(Frozen):
         contacts = pyvista.PolyData()
         if self.nc:
             contacts = pyvista.PolyData(_in_space(self.points))
-            arrays = {"gap": self.phi, "normals": _in_space(self.normals), "bodies": self.bodies}
-            for name, values in {**arrays, **self.forces}.items():
-                contacts[name] = values
+            contacts["gap"], contacts["bodies"] = self.phi, self.bodies
+            contacts["normals"] = _in_space(self.normals)
+            for name, f in self.forces.items():
+                contacts[name] = _in_space(f) if is_tangential(name) else f
         return pyvista.MultiBlock({"bodies": bodies, "contacts": contacts})
 
     def __repr__(self) -> str:
         return f"Frame(step {self.step}, t={self.t:g} s, {self.nc} contacts)"
+
+
+def is_tangential(name: str) -> bool:
+    """Whether forces of this name are tangential vectors (nc, dim) rather than numbers (nc,)."""
+    return name.endswith("_t")
+
+
+def largest_forces(forces: Mapping[str, FloatArray]) -> dict[str, float]:
+    """The largest of the ``forces`` of a frame, N, by name; of tangential ones the largest size."""
+    return {name: float(np.nan_to_num(sizes(f)).max(initial=0.0)) for name, f in forces.items()}
+
+
+def sizes(forces: FloatArray) -> FloatArray:
+    """Forces (nc,) as they are, and the lengths (nc,) of vectors (nc, dim)."""
+    return forces if forces.ndim == 1 else np.linalg.norm(forces, axis=1)
 
 
 def _in_space(vectors: FloatArray) -> FloatArray:

@@ -20,7 +20,14 @@ from cdopt._util.progress import ProgressCallback
 from cdopt.collision import Contacts, VerletList, detect, safe_margins
 from cdopt.dynamics.free_bodies import FreeBodies
 from cdopt.dynamics.method import Integrator, Method, StepContext, StepTaken
-from cdopt.dynamics.records import Checkpoint, ContactState, Frame, Header, MemoryStore
+from cdopt.dynamics.records import (
+    Checkpoint,
+    ContactState,
+    Frame,
+    Header,
+    MemoryStore,
+    is_tangential,
+)
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter
 from cdopt.problem.solution import StepSolution
@@ -75,6 +82,8 @@ class Simulation:
         self.run, self.steps, self.method = run, steps, method
         self.every, self.progress = every, progress
         settings = {"method": method.name, "dt": run.dt, "every": every, **method.settings()}
+        if run.friction is not None:
+            settings["friction"] = "of the scene" if run.friction is True else run.friction
         columns = _columns(run.scene, method)
         self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
         self._neighbours = VerletList(run.scene)
@@ -127,7 +136,7 @@ class Simulation:
             return self._row_of_many(0, taken), _frame(0, state, _contacts(taken), taken.forces)
         contacts, seconds = self._detect(state)
         none = np.empty((0, scene.dim))
-        forces = {name: np.empty(0) for name in self.method.forces}
+        forces = {name: none if is_tangential(name) else np.empty(0) for name in self.method.forces}
         row = self._row(0, state, contacts, None, 0, seconds)
         return row, Frame(0, state, np.empty(0, dtype=np.int64), np.empty(0), none, none, forces)
 

@@ -15,6 +15,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
+from cdopt.dynamics.frictional import FrictionalSteps
 from cdopt.dynamics.method import Integrator, Method, StepContext
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
@@ -23,6 +24,7 @@ from cdopt.scene import Scene, load
 METHODS: dict[str, Callable[..., Method | Integrator]] = {
     "classic-cd": ClassicSteps,
     "compatible-cd": CompatibleSteps,
+    "contact-dynamics": FrictionalSteps,
     "variational": VariationalSteps,
     "velocity-verlet": VelocityVerletSteps,
     "quasi-static": QuasiStaticSteps,
@@ -37,8 +39,9 @@ def simulate(
     scene: Scene | str | Path,
     dt: float,
     duration: float,
-    method: str | Method | Integrator = "compatible-cd",
+    method: str | Method | Integrator | None = None,
     *,
+    friction: float | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     every: int = 1,
@@ -57,8 +60,11 @@ def simulate(
     dt : time step Δt, s.
     duration : s; the last step may pass it.
     method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there. Rigid contacts:
-        "classic-cd" and "compatible-cd". Elastic ones, whose stiffness the scene's materials state
-        in N/m^(p−1): "variational", "velocity-verlet" and "quasi-static".
+        "classic-cd", "compatible-cd" and, with friction, "contact-dynamics". Elastic ones, whose
+        stiffness the scene's materials state in N/m^(p−1): "variational", "velocity-verlet" and
+        "quasi-static". By default "contact-dynamics" with friction, else "compatible-cd".
+    friction : coefficient μ of all contacts; by default those that the scene states, if any. 0 is
+        none. "contact-dynamics" without friction is "classic-cd".
     out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
         Killed at any moment, it keeps what was done but for the last half second and what is not
         recorded yet.
@@ -73,8 +79,7 @@ def simulate(
     overlaps : what is done with bodies that overlap at the start, as in ``Scene``: "touching",
         "resolve" or "refuse"; None takes the scene's own. Overlaps that count as touching are
         logged as a warning, with their number and the deepest.
-    frictionless : leave out the friction that the scene states. Simulations have none yet; a scene
-        with friction is refused otherwise.
+    frictionless : leave out the friction that the scene states.
     progress : True for a bar, or a function of (done, total, text).
     options : settings of a method given by name, as its class documents. Both methods of contact
         dynamics have
@@ -83,6 +88,8 @@ def simulate(
         step before, by contact identity; off by default), ``tol`` of the certificates,
         ``v_min``, the approach speed below which restitution does not act, and ``turning``
         ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
+        "contact-dynamics" has ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
+        warm starts by default, and ``substeps``.
 
     Returns
     -------
@@ -92,7 +99,7 @@ def simulate(
     ------
     InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
         without ``out``, so many steps that their record does not fit into the machine's memory.
-    BackendUnavailable, Unsupported : before the first step.
+    BackendUnavailable, Unsupported : before the first step; friction with a method that has none.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
         carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
     Interrupted : Ctrl-C; a KeyboardInterrupt that carries the ``trajectory`` so far.
@@ -112,14 +119,14 @@ def simulate(
         raise InvalidInput("scene", checks.describe(scene), expected)
     elif overlaps is not None:
         scene = scene.with_overlaps(overlaps)
-    if scene.has_friction and not frictionless:
-        reason = "the scene states friction, which simulations do not have yet"
-        raise Unsupported("simulate", reason, ("simulations with frictionless=True",))
+    rough = _friction(scene, friction, frictionless)
     if out is not None and not isinstance(out, str | Path):
         raise InvalidInput("out", checks.describe(out), "the path of a file")
     step = checks.scalar("dt", dt, above=0.0)
     steps = _count(checks.scalar("duration", duration, above=0.0) / step)
-    chosen = method_of(method, **options)
+    if method is None:
+        method = "compatible-cd" if rough is None else "contact-dynamics"
+    chosen = _suited(method_of(method, **options), rough)
     if not isinstance(resume, bool):
         raise InvalidInput("resume", checks.describe(resume), "True or False")
     if resume and out is None:
@@ -133,7 +140,7 @@ def simulate(
         start, what = scene.start_overlaps, PUSHED if scene.overlaps == "resolve" else TOUCHING
         warn_of_overlaps(scene, start.bodies, start.phi, what)
     with progress_bar(progress, "steps") as report:
-        run = Simulation(StepContext(scene, step, strict), steps, chosen, every, report)
+        run = Simulation(StepContext(scene, step, strict, rough), steps, chosen, every, report)
         return run.in_memory() if out is None else run.in_file(Path(out), resume)
 
 
@@ -157,6 +164,34 @@ def method_of(method: str | Method | Integrator, **options: Any) -> Method | Int
         raise InvalidInput("method", checks.describe(method), expected)
     if options:
         raise InvalidInput(", ".join(options), "options beside a settings object", "them inside")
+    return method
+
+
+def _friction(scene: Scene, friction: float | None, frictionless: bool) -> float | bool | None:
+    """Friction of a run as StepContext states it."""
+    if frictionless:
+        if friction is not None:
+            raise InvalidInput("friction", f"{friction!r} beside frictionless", "one of them")
+        return None
+    if friction is None:
+        return True if scene.has_friction else None
+    return checks.scalar("friction", friction, at_least=0.0) or None
+
+
+def _suited(method: Method | Integrator, friction: float | bool | None) -> Method | Integrator:
+    """The method, for a run with this friction or without.
+
+    Raises
+    ------
+    Unsupported : a method without friction.
+    """
+    if friction is None:
+        return method.without_friction() if isinstance(method, FrictionalSteps) else method
+    if not getattr(method, "frictional", False):
+        known = [name for name, maker in METHODS.items() if getattr(maker, "frictional", False)]
+        why = "this method has no friction, which the run has"
+        instead = (*map("method={!r}".format, known), "frictionless=True")
+        raise Unsupported(method.name, why, instead)
     return method
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
 from cdopt.dynamics.measures import Measures
+from cdopt.dynamics.records import largest_forces
 from cdopt.dynamics.trajectory import Trajectory
 
 _RESIDUAL, _SECONDS = "residual_", "seconds_"  # beginnings of names of diagnostics
@@ -72,7 +71,7 @@ class RunSummary:
             reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
         coordination, rattlers = np.nan, -1
         if np.isfinite(final.f).all():
-            neighbours = Measures.of_frame(scene, final).coordination()
+            neighbours = Measures.of_frame(scene, final, friction=run.friction).coordination()
             coordination, rattlers = neighbours.mean, len(neighbours.rattlers)
         return cls(
             t=float(table["time"][-1]),
@@ -105,8 +104,3 @@ class RunSummary:
 def stages(run: Trajectory) -> list[str]:
     """Names of the solves of a step, each of which has a residual."""
     return [n.removeprefix(_RESIDUAL) for n in run.diagnostics if n.startswith(_RESIDUAL)]
-
-
-def largest_forces(forces: Mapping[str, FloatArray]) -> dict[str, float]:
-    """The largest of the ``forces`` (nc,) of a frame, N, by name."""
-    return {name: float(np.nan_to_num(f).max(initial=0.0)) for name, f in forces.items()}

@@ -13,11 +13,20 @@ from numpy.typing import NDArray
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
+from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, largest_forces
 from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
 
-_WHOLE = ("step", "contacts", "iterations_", "impacts", "plastic")
+_WHOLE = (
+    "step",
+    "contacts",
+    "iterations_",
+    "impacts",
+    "plastic",
+    "substeps",
+    "carrying",
+    "sliding",
+)
 _YES_NO = ("ok", "claimed_")
 
 if TYPE_CHECKING:
@@ -38,6 +47,8 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     measures of the method (``closed`` contacts, ``closed_tol``, ``projected``; with rigid
     contacts ``impacts`` and ``plastic``, the contact steps that a step took because impacts
     followed one another, and the contacts that closed without restitution all the same; with
+    friction ``substeps``, into how many a step was split, ``carrying`` contacts with a force, and
+    those of them that are ``sliding``, with friction at its limit; with
     elastic contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
     with elastic contacts and inertia ``dissipated``, what damping took from the free bodies since
     the start, ``work``, that of loads but gravity and of moving walls through elastic contacts, and
@@ -163,6 +174,12 @@ class Trajectory:
         """Δt, s."""
         return float(self.settings["dt"])
 
+    @property
+    def friction(self) -> float | None:
+        """μ of all contacts, where the run had another friction than its scene's materials."""
+        stated = self.settings.get("friction")
+        return None if stated is None or isinstance(stated, str) else float(stated)
+
     # --- frames ------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -220,7 +237,7 @@ class Trajectory:
         """What a notebook shows: the run in a few numbers."""
         rows, final, name = self.diagnostics, self.final, self.scene.title or self.scene.name
         failed = int(np.count_nonzero(~rows["ok"]))
-        forces = {key: f[np.isfinite(f)].max(initial=0.0) for key, f in final.forces.items()}
+        forces = largest_forces(final.forces)
         largest = ", ".join(f"{key} {value:.5g} N" for key, value in forces.items())
         overlap = np.nan_to_num(rows["overlap"]).max(initial=0.0)
         lines = [

@@ -2,7 +2,8 @@
 
 The group ``VTKHDF`` holds what ParaView shows (``cdopt.interop.vtkhdf``): the bodies as points
 with ``velocity``, ``radius`` and ``fixed``, and the contacts as lines from body to contact point
-to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number. The
+to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number, and
+with friction the vectors ``force_t``. The
 group ``cdopt`` holds the scene as text, the settings of the run, q, v and step of each frame, the
 diagnostics, and the checkpoint from which a run is resumed.
 
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from cdopt._util import files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.dynamics.records import Checkpoint, Frame, Header, Store
+from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, is_tangential
 from cdopt.interop.hdf5 import self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
@@ -403,7 +404,10 @@ def _lay_out(file: h5py.File, header: Header) -> None:
         file,
         scene.nb,
         point_data={"velocity": 3},
-        cell_data={**_CELL_DATA, **{_shown(name): ("f8", 0) for name in header.forces}},
+        cell_data={
+            **_CELL_DATA,
+            **{_shown(name): ("f8", 3 * is_tangential(name)) for name in header.forces},
+        },
         fixed_data={"radius": _radii(header), "fixed": scene.bodies.fixed.astype(np.int8)},
     )
     records = file.create_group(_RECORDS)
@@ -445,7 +449,12 @@ def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Fra
             phi=cells["gap"][k],
             normals=cells["normal"][k][:, :dim].copy(),
             points=points[k][nb:, :dim].copy(),
-            forces={name: cells[_shown(name)][k] for name in header.forces},
+            forces={
+                name: cells[_shown(name)][k][:, :dim].copy()
+                if is_tangential(name)
+                else cells[_shown(name)][k]
+                for name in header.forces
+            },
         )
         for k in range(count)
     ]
@@ -468,7 +477,13 @@ def _append_frames(file: h5py.File, header: Header, frames: Sequence[Frame]) -> 
             "gap": [frame.phi for frame in batch],
             "normal": [_in_space(frame.normals) for frame in batch],
             "contact": [frame.contact_ids for frame in batch],
-            **{_shown(name): [frame.forces[name] for frame in batch] for name in header.forces},
+            **{
+                _shown(name): [
+                    _in_space(f.forces[name]) if is_tangential(name) else f.forces[name]
+                    for f in batch
+                ]
+                for name in header.forces
+            },
         }
         times = [frame.t for frame in batch]
         PolyDataSeries(file).append(times, points, lines, {"velocity": velocities}, cell_data)

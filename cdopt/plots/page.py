@@ -21,6 +21,7 @@ from cdopt._util import documents
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
+from cdopt.dynamics.records import is_tangential
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
 from cdopt.plots.run import frame_number
@@ -96,7 +97,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         program=program,
         last=len(shown) - 1,
         shown=shown.index(begin),
-        forces={name: labels.get(name, name) for name in last.forces},
+        forces={n: labels.get(n, n) for n in last.forces if not is_tangential(n)},
         size=_BALL_SIZE,
         opacity=_OPACITY,
         balls=solids.balls.size,
@@ -163,7 +164,7 @@ class _Store:
     def frame(self, frame: Frame) -> dict[str, Any]:
         """Store the positions and forces of a frame."""
         solids, state = self._solids, frame.state
-        forces = {name: np.nan_to_num(f) for name, f in frame.forces.items()}
+        forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if not is_tangential(n)}
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
         top = float(peak.max(initial=0.0))
         self.top = max(self.top, top)

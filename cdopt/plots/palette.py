@@ -34,6 +34,7 @@ RULE = "#d9d9d9"  # grids, contacts without force
 BODY = "#f1f1ef"  # bodies
 FIXED = "#dcdcd8"  # fixed bodies
 BAND = "#cfe0f0"  # admissible intervals
+FRICTION = "#0072B2"  # tangential forces
 EDGE = "#6f8fb0"  # their edges, unique forces, arrows without end
 
 COMPATIBLE = Look("Compatible", INK, "_")

@@ -10,10 +10,11 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
+from cdopt.dynamics.records import is_tangential
 from cdopt.plots import canvas
 from cdopt.plots.bodies import box_of, draw_bodies
 from cdopt.plots.chains import Chains
-from cdopt.plots.palette import EDGE, INK, QUIET
+from cdopt.plots.palette import EDGE, FRICTION, INK, QUIET
 from cdopt.plots.projection import Camera
 from cdopt.plots.segments import ContactSegments
 from cdopt.plots.solids import Solids
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _WIDE, _TALL = 9.2, 4.6  # inches
 _KINDS = {"compatible": "what elastic contacts carry", "classic": "an admissible answer"}
+_STROKE = 0.3  # of a panel: the length of a friction force as large as the largest force
 _FLOOR = 1e-12  # of a body's half-width: overlaps below it are round-off
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}
 
@@ -41,7 +43,8 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     InvalidInput : no such frame.
     """
     shown, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
-    forces = {name: np.nan_to_num(f) for name, f in list(shown.forces.items())[::-1]}
+    forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if not is_tangential(n)}
+    forces = dict(reversed(forces.items()))
     count = len(forces)  # the compatible forces last
     figure = canvas.blank(_WIDE, _TALL)
     grid = figure.add_gridspec(2, count + 1, width_ratios=[1.25] * count + [1.0])
@@ -52,11 +55,13 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     for axes, (name, f) in zip(panels, forces.items(), strict=True):
         _chains(axes, solids, shown, f, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
         kind = trajectory.method.removesuffix("-cd") if name == "f" else "classic"
+        kind = kind.replace("contact-dynamics", "with friction")
         note = f"max {float(f.max(initial=0.0)) / scale:.3g} {unit}"
         canvas.head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
-    canvas.colour_bar(
-        figure, panels, top / scale, f"contact force [{unit}], as colour and line width"
-    )
+    label = f"contact force [{unit}], as colour and line width"
+    if np.any(shown.f_t):
+        label = f"normal force [{unit}]; friction: blue, its length the force"
+    canvas.colour_bar(figure, panels, top / scale, label)
     energies = figure.add_subplot(grid[0, -1])
     _energies(energies, trajectory, shown.t)
     overlap = figure.add_subplot(grid[1, -1], sharex=energies)
@@ -108,7 +113,21 @@ def _chains(
     lines = solids.lines(frame)[f > 0.0][:, :, :dim]
     net = ContactSegments.bare(lines[:, 0], lines[:, 1])
     Chains(net, inches, top, camera, box=box).draw(axes, f[f > 0.0])
+    if np.any(frame.f_t):
+        _friction(axes, frame, camera, _STROKE * float(np.median(np.ptp(box, axis=0))) / top)
     axes.axis("off")
+
+
+def _friction(axes: Axes, frame: Frame, camera: Camera, scale: float) -> None:
+    """Tangential forces as strokes through the contact points, m of paper a newton."""
+    from matplotlib.collections import LineCollection
+
+    half = 0.5 * scale * np.nan_to_num(frame.f_t)
+    ends = [camera.project(frame.points + sign * half)[0] for sign in (-1.0, 1.0)]
+    style: Any = {"colors": "white", "linewidths": 3.4, "zorder": 4}
+    axes.add_collection(LineCollection(list(np.stack(ends, axis=1)), **style), autolim=False)
+    style = {"colors": FRICTION, "linewidths": 1.8, "zorder": 5, "gid": "friction"}
+    axes.add_collection(LineCollection(list(np.stack(ends, axis=1)), **style), autolim=False)
 
 
 # --- over time -------------------------------------------------------------------------

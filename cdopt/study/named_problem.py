@@ -29,7 +29,7 @@ from cdopt.scene import Scene, State
 from cdopt.scene.files import names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
-_METHODS = ("classic-cd", "compatible-cd")  # of runs whose steps are rigid contact steps
+_METHODS = ("classic-cd", "compatible-cd", "contact-dynamics")  # their steps are contact steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,9 +359,11 @@ def recorded_step(run: Trajectory, number: int) -> ContactStep:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     step_number(run, str(number))
     state = _state_before(run, number)
-    settings = [run.settings[name] for name in ("v_min", "turning")]
+    v_min, turning = (run.settings[name] for name in ("v_min", "turning"))
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
-    return rigid_step(run.scene, state, contacts, run.dt, *settings)
+    friction = run.settings.get("friction")
+    friction = True if isinstance(friction, str) else friction
+    return rigid_step(run.scene, state, contacts, run.dt, v_min, turning, friction)
 
 
 def _state_before(run: Trajectory, number: int) -> State:
