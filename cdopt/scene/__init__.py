@@ -49,6 +49,7 @@ from cdopt.scene.shapes import (
     Shape,
     Sphere,
 )
+from cdopt.scene.snapshots import from_lammps, from_positions
 from cdopt.scene.state import Dofs, State
 
 __all__ = [
@@ -83,6 +84,8 @@ __all__ = [
     "buttress",
     "collision",
     "crystal",
+    "from_lammps",
+    "from_positions",
     "load",
     "loads",
     "open_scene",

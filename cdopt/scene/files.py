@@ -1,4 +1,7 @@
-"""Scenes from files and by name: TOML, strictly read; errors name the file, line and field."""
+"""Scenes from files and by name: TOML, strictly read; errors name the file, line and field.
+
+Snapshots of LAMMPS are read by ``cdopt.scene.snapshots``.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,10 @@ from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, OVERLAPS, Scene
 from cdopt.scene.shapes import KINDS, SHAPES, Compound, Part, Shape
+from cdopt.scene.snapshots import SNAPSHOTS, from_lammps
 from cdopt.scene.state import State
 
+SCENE_FILES = (".toml", *SNAPSHOTS)  # ends of names
 _WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
 
 
@@ -79,7 +84,8 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
 
     Parameters
     ----------
-    path : a scene file (.toml); the name of a scene that ships with cdopt, ``beam``
+    path : a scene file (.toml); a snapshot of LAMMPS (.dump, .lammpstrj, .data, .lmp), as
+        ``from_lammps`` reads it; the name of a scene that ships with cdopt, ``beam``
         (``shipped_scenes()`` lists them); or a generator of ``cdopt.scene`` with parameters,
         ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes before a name. A path such as
         ``problems/beam.toml`` that does not exist is looked for among the shipped scenes.
@@ -99,6 +105,8 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     >>> cdopt.scene.load("pyramid:n=3")
     Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
     """
+    if str(path).endswith(SNAPSHOTS):
+        return from_lammps(path) if overlaps is None else from_lammps(path, overlaps=overlaps)
     if isinstance(path, Path) or _is_file(path):
         place = _shipped(Path(path))
         text = files.read_text(place, "a scene file", str(path))
@@ -110,7 +118,9 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     name = name.replace("-", "_")
     if name not in GENERATORS:
         known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
-        raise InvalidInput("scene", repr(path), f"a .toml file, or {one_of_these(name, known)}")
+        raise InvalidInput(
+            "scene", repr(path), f"a .toml or .dump file, or {one_of_these(name, known)}"
+        )
     generate: Any = GENERATORS[name]
     scene: Scene = generate(**merge(name, parameters_of(name), stated, {}))
     return scene if overlaps is None else scene.with_overlaps(overlaps)
@@ -192,12 +202,12 @@ def parameters_of(name: str) -> dict[str, Any]:
 
 def _is_file(text: str) -> bool:
     """Whether a text is the path of a file, there or not, and no name of a scene."""
-    return text.endswith(".toml") or Path(text).name != text or Path(text).is_file()
+    return text.endswith(SCENE_FILES) or Path(text).name != text or Path(text).is_file()
 
 
 def names_scene(text: str) -> bool:
     """Whether a text is a scene file, a scene that ships with cdopt or a generator."""
-    if text.endswith(".toml") or text in shipped_scenes():
+    if text.endswith(SCENE_FILES) or text in shipped_scenes():
         return True
     return text.partition(":")[0].strip().replace("-", "_") in GENERATORS
 

@@ -26,7 +26,7 @@ from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
-from cdopt.scene.files import names_scene, open_scene, placed, shipped_scenes
+from cdopt.scene.files import SCENE_FILES, names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
 _METHODS = ("classic-cd", "compatible-cd", "contact-dynamics")  # their steps are contact steps
@@ -292,7 +292,7 @@ def problems(source: str | Path, power: checks.Power | None = None) -> list[Prob
         names = (f"{FAMILY_PREFIX}{family.name}:{n}" for n in sizes)
         return [ProblemSource(name, None, exponent) for name in names]
     if is_scene(text):
-        digest = _digest(text) if text.endswith(".toml") else ""
+        digest = _digest(text) if text.endswith(SCENE_FILES) else ""
         return [ProblemSource(text, None, exponent, digest)]
     return [ProblemSource(bank.load(text).name, None, exponent)]
 
@@ -304,7 +304,7 @@ def _digest(path: str) -> str:
 
 def is_scene(text: str) -> bool:
     """Whether a text names a scene and no bank problem."""
-    return text.endswith(".toml") or (split(text)[0] not in bank.names() and names_scene(text))
+    return text.endswith(SCENE_FILES) or (split(text)[0] not in bank.names() and names_scene(text))
 
 
 def family_and_size(text: str) -> tuple[bank.Family, int | None]:

@@ -1,0 +1,375 @@
+"""Scenes from the results of other codes: arrays of spheres, and files of LAMMPS.
+
+LAMMPS writes snapshots as text: dump files (``dump custom``), of one moment or many, and data files
+(``write_data``) of atom style sphere. Lengths, masses and times are taken as m, kg and s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks, files
+from cdopt._util.checks import Dim, FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.scene.bodies import Body, Spheres
+from cdopt.scene.scene import Scene
+from cdopt.scene.shapes import HalfSpace
+
+DUMPS = (".dump", ".lammpstrj")  # ends of names of dump files
+SNAPSHOTS = (*DUMPS, ".data", ".lmp")  # and of data files
+DENSITY = 2500.0  # kg/m³, of glass
+_SIDES = (("left", "right"), ("front", "back"), ("bottom", "top"))
+_EXPECTED = "a dump file or a data file of LAMMPS"
+
+
+def from_positions(
+    x: FloatArray,
+    radius: FloatArray,
+    *,
+    walls: Any = None,
+    velocities: FloatArray | None = None,
+    angular_velocities: FloatArray | None = None,
+    mass: FloatArray | None = None,
+    density: FloatArray | None = None,
+    material: str = "",
+    overlaps: str = "touching",
+    **options: Any,
+) -> Scene:
+    """A scene of spheres, or of discs in the plane, where another code left them.
+
+    Bodies are the walls, then the spheres in their order.
+
+    Parameters
+    ----------
+    x : (n, 2) or (n, 3) centres, m. radius : one number or (n,), m.
+    walls : (2, dim) places of the lower and upper walls along each axis, m, not a number where
+        there is none; or None for none.
+    velocities : (n, dim) m/s; default at rest.
+    angular_velocities : (n,) in the plane or (n, 3), rad/s.
+    mass, density : one number or (n,), kg or kg/m³; default a density of 2500 kg/m³.
+    material : name of one of the ``materials`` for spheres and walls.
+    overlaps : as in ``Scene``; the default suits snapshots, whose elastic contacts are compressed.
+    options : others of ``Scene``, such as gravity, materials and power.
+
+    Raises
+    ------
+    InvalidInput : arrays that do not fit together, or an option that ``Scene`` does not take.
+
+    >>> import cdopt
+    >>> cdopt.scene.from_positions([[0, 0.5], [0.99, 0.5]], 0.5, walls=[[-0.5, 0], [None, None]])
+    Scene(4 bodies in 2D, 2 free, power 2)
+    """
+    centres = checks.real("x", x, "an array of shape (n, 2) or (n, 3)", (None, None))
+    centres = checks.table("x", centres, len(centres))
+    dim = centres.shape[1]
+    if mass is None and density is None:
+        density = np.asarray(DENSITY)
+    spheres = Spheres(
+        centres=centres,
+        radius=_one_or_each("radius", radius),
+        velocities=velocities,
+        angular_velocities=angular_velocities,
+        mass=_one_or_each("mass", mass),
+        density=_one_or_each("density", density),
+        material=material,
+    )
+    unknown = set(options) - {*Scene.__init__.__annotations__} - {"bodies", "dim"}
+    if unknown:
+        raise InvalidInput(", ".join(sorted(unknown)), "no such option", "an option of Scene")
+    upright = [] if walls is None else _walls(walls, dim, material)
+    return Scene([*upright, spheres], dim=dim, overlaps=overlaps, **options)
+
+
+def from_lammps(
+    path: str | Path,
+    *,
+    frame: int = -1,
+    dim: Dim | None = None,
+    walls: Any = True,
+    radius: FloatArray | None = None,
+    mass: FloatArray | None = None,
+    density: FloatArray | None = None,
+    **options: Any,
+) -> Scene:
+    """The spheres in a dump file or data file of LAMMPS, by ascending id.
+
+    A dump needs the columns x, y, z (or xu, yu, zu; xs, ys, zs) and radius or diameter; it may
+    have id, vx, vy, vz, omegax, omegay, omegaz, mass and density. A data file has the atom style
+    sphere. Neither states forces or the contact law: ``materials`` and ``power`` give the
+    stiffness.
+
+    Parameters
+    ----------
+    path : the file; names of dumps end in .dump or .lammpstrj, those of data files in .data or
+        .lmp. Of other names the content decides.
+    frame : which snapshot of a dump, by its number; negative numbers count from the end.
+    dim : 2 or 3; default 2 where all z are 0 within the bounds.
+    walls : as in ``from_positions``. True puts walls at the bounds that a dump states as fixed (f),
+        and at all bounds of a data file, which does not state them.
+    radius, mass, density : as in ``from_positions``, in place of what the file states.
+    options : others of ``from_positions``.
+
+    Raises
+    ------
+    InvalidInput : no such file, or no such snapshot; a line that cannot be read is named.
+    Unsupported : a sheared (triclinic) or a periodic box.
+    """
+    text = files.read_text(path, _EXPECTED)
+    snapshot = _read(text, str(path), frame)
+    if dim is None:
+        dim = 2 if _is_flat(snapshot) else 3
+    checks.dimension("dim", dim)
+    if any("p" in side for side in snapshot.flags[:dim]):
+        raise Unsupported("a periodic box", "scenes have walls")
+    columns = snapshot.columns
+    given = {"radius": radius, "mass": mass, "density": density}
+    stated: dict[str, Any] = {
+        key: columns.get(key) if value is None else value for key, value in given.items()
+    }
+    if mass is not None or (density is None and stated["mass"] is not None):
+        stated["density"] = None
+    elif density is not None:
+        stated["mass"] = None
+    if stated["radius"] is None:
+        found = f"columns {', '.join(columns) or 'of nothing'}"
+        raise InvalidInput("radius", found, "radius or diameter in the file, or radius=")
+    turning = snapshot.table(("wx", "wy", "wz"), 3)
+    if turning is not None and dim == 2:
+        turning = turning[:, 2]
+    return from_positions(
+        snapshot.positions(dim),
+        stated.pop("radius"),
+        walls=snapshot.walls(dim) if walls is True else None if walls is False else walls,
+        velocities=snapshot.table(("vx", "vy", "vz"), dim),
+        angular_velocities=turning,
+        **stated,
+        **{"name": Path(path).stem, "title": snapshot.title, **options},
+    )
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """Columns by name, (n,) each and by ascending id; bounds (3, 2), m; boundary flags."""
+
+    columns: Mapping[str, FloatArray]
+    bounds: FloatArray
+    flags: tuple[str, ...]
+    title: str
+
+    def table(self, names: tuple[str, ...], dim: int) -> FloatArray | None:
+        """(n, dim) of these columns; None where one is missing."""
+        if not all(name in self.columns for name in names[:dim]):
+            return None
+        return np.column_stack([self.columns[name] for name in names[:dim]])
+
+    def positions(self, dim: int) -> FloatArray:
+        """(n, dim) centres, m: as they are, unwrapped or scaled by the bounds."""
+        lower, upper = self.bounds[:dim].T
+        for end, scaled in (("", False), ("u", False), ("s", True), ("su", True)):
+            x = self.table(tuple(axis + end for axis in "xyz"), dim)
+            if x is not None:
+                return lower + x * (upper - lower) if scaled else x
+        found = f"columns {', '.join(self.columns)}"
+        raise InvalidInput("path", found, "columns x, y, z of positions")
+
+    def walls(self, dim: int) -> FloatArray | None:
+        """(2, dim) the bounds that are fixed."""
+        fixed = np.array([[side == "f" for side in flag] for flag in self.flags[:dim]])
+        return np.where(fixed, self.bounds[:dim], np.nan).T if fixed.any() else None
+
+
+def _is_flat(snapshot: _Snapshot) -> bool:
+    """Whether all z are 0, as LAMMPS has them in the plane."""
+    z = next((snapshot.columns[n] for n in ("z", "zu") if n in snapshot.columns), None)
+    return z is None or not z.any()
+
+
+def _read(text: str, source: str, frame: int) -> _Snapshot:
+    """The snapshot in a text; every fault names the file, and the line where it can."""
+    lines = text.splitlines()
+    is_dump = Path(source).suffix in DUMPS or text.startswith("ITEM:")
+    try:
+        return _dump(lines, frame) if is_dump else _data(lines)
+    except _Fault as fault:
+        place = f"{source}, line {fault.line + 1}" if fault.line < len(lines) else source
+        found = repr(lines[fault.line].strip()[:60]) if fault.line < len(lines) else "its end"
+        raise InvalidInput(place, found, fault.expected) from fault
+
+
+class _Fault(Exception):
+    """A line, from 0, that is not what was expected."""
+
+    def __init__(self, line: int, expected: str) -> None:
+        super().__init__(expected)
+        self.line, self.expected = line, expected
+
+
+def _numbers(lines: list[str], start: int, count: int, width: int | None) -> FloatArray:
+    """The first ``width`` numbers of each of the lines from ``start``; all where it is None."""
+    rows = []
+    for k in range(start, start + count):
+        words = lines[k].partition("#")[0].split() if k < len(lines) else []
+        expected = f"{width} numbers" if width else "numbers"
+        if not words or len(words) < (width or len(words)):
+            raise _Fault(k, expected)
+        try:
+            rows.append([float(word) for word in words[:width]])
+        except ValueError as error:
+            raise _Fault(k, expected) from error
+        if len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
+            raise _Fault(k, f"{len(rows[0])} finite numbers")
+    return np.array(rows) if rows else np.empty((0, width or 0))
+
+
+def _sorted(columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """The columns by ascending id, those that can be computed from others with them."""
+    if "id" in columns:
+        order = np.argsort(columns["id"], kind="stable")
+        columns = {name: values[order] for name, values in columns.items()}
+    if "diameter" in columns:
+        columns.setdefault("radius", 0.5 * columns["diameter"])
+    for axis in "xyz":
+        if f"omega{axis}" in columns:
+            columns[f"w{axis}"] = columns[f"omega{axis}"]
+    return columns
+
+
+# --- dump files ---------------------------------------------------------------------------------
+
+
+def _dump(lines: list[str], frame: int) -> _Snapshot:
+    """One snapshot of a dump file."""
+    starts = [k for k, line in enumerate(lines) if line.startswith("ITEM: TIMESTEP")]
+    if not -len(starts) <= frame < len(starts):
+        expected = f"a number from {-len(starts)} to {len(starts) - 1}" if starts else _EXPECTED
+        raise InvalidInput("frame", str(frame), expected)
+    begin = starts[frame]
+    end = min((k for k in starts if k > begin), default=len(lines))
+    items = {lines[k][5:].strip(): k for k in range(begin, end) if lines[k].startswith("ITEM:")}
+    number = _item(items, "NUMBER OF ATOMS", end)
+    place = number[0] + 1
+    count = _count(lines, place, lines[place] if place < end else "")
+    bounds, flags = _item(items, "BOX BOUNDS", end)
+    if flags[:1] == ["xy"] or "origin" in flags or "abc" in flags:
+        raise Unsupported("a sheared box", "the dump states one (triclinic)")
+    atoms, names = _item(items, "ATOMS", end)
+    if not names:
+        raise _Fault(atoms, "names of columns")
+    words = [lines[k].split() for k in range(atoms + 1, min(atoms + 1 + count, end))]
+    if len(words) < count:
+        raise _Fault(end, f"{count} atoms")
+    numeric = [k for k, name in enumerate(names) if name not in ("element", "mol", "type")]
+    table = np.empty((count, len(numeric)))
+    for row, parts in enumerate(words):
+        try:
+            table[row] = [float(parts[k]) for k in numeric]
+        except (ValueError, IndexError) as error:
+            raise _Fault(atoms + 1 + row, f"{len(names)} columns of numbers") from error
+    columns = {names[k]: table[:, place] for place, k in enumerate(numeric)}
+    step = lines[begin + 1].strip() if begin + 1 < end else ""
+    sides = tuple((flags or ["ff"] * 3)[:3])
+    if len(sides) < 3 or not all(re.fullmatch("[pfsm]{2}", side) for side in sides):
+        raise _Fault(bounds, "boundaries such as pp, ff or fs for three axes")
+    title = f"LAMMPS, time step {step}"
+    return _Snapshot(_sorted(columns), _numbers(lines, bounds + 1, 3, 2), sides, title)
+
+
+def _item(items: dict[str, int], name: str, end: int) -> tuple[int, list[str]]:
+    """The line of an ITEM, and the words after its name."""
+    for title, k in items.items():
+        if title.startswith(name):
+            return k, title[len(name) :].split()
+    raise _Fault(end, f"ITEM: {name}")
+
+
+def _count(lines: list[str], k: int, word: str) -> int:
+    """The number of atoms that a word of line k states; each has a line."""
+    if not word.strip().isdecimal() or not 0 < int(word[:19]) <= len(lines):
+        raise _Fault(k, "the number of atoms, of which each has a line")
+    return int(word)
+
+
+# --- data files ---------------------------------------------------------------------------------
+
+_STYLE = ("id", "type", "diameter", "density", "x", "y", "z")  # of atom style sphere
+_TURNING = ("id", "vx", "vy", "vz", "wx", "wy", "wz")
+_SECTIONS = re.compile(r"^[A-Z][A-Za-z]*( [A-Z][A-Za-z]*)*$")
+
+
+def _data(lines: list[str]) -> _Snapshot:
+    """A data file of atom style sphere, whose bounds count as fixed."""
+    bounds, count, sections = np.full((3, 2), np.nan), 0, {}
+    for k, line in enumerate(lines[1:], 1):
+        text, _, comment = (part.strip() for part in line.partition("#"))
+        words = text.split()
+        if _SECTIONS.match(text):
+            sections[text] = (k, comment)
+        elif sections:
+            continue
+        elif words[1:] == ["atoms"]:
+            count = _count(lines, k, words[0])
+        elif words[2:] and words[-1][1:] == "hi" and words[-1][0] in "xyz":
+            bounds["xyz".index(words[-1][0])] = _numbers(lines, k, 1, 2)[0]
+        elif words[-3:] == ["xy", "xz", "yz"] and any(_numbers(lines, k, 1, 3)[0]):
+            raise Unsupported("a sheared box", "the data file states one (triclinic)")
+    if not count or np.isnan(bounds).any() or "Atoms" not in sections:
+        raise _Fault(len(lines), "atoms, bounds xlo xhi to zlo zhi, and a section Atoms")
+    start, style = sections["Atoms"]
+    if style not in ("", "sphere"):
+        raise _Fault(start, "atoms of style sphere")
+    atoms = _numbers(lines, start + 2, count, len(_STYLE))
+    columns = dict(zip(_STYLE, atoms.T, strict=True))
+    columns = _sorted(columns)
+    if "Velocities" in sections:
+        moving = _numbers(lines, sections["Velocities"][0] + 2, count, len(_TURNING))
+        order = np.argsort(moving[:, 0], kind="stable")
+        if not np.array_equal(moving[order, 0], columns["id"]):
+            raise _Fault(sections["Velocities"][0], "velocities of the same atoms")
+        columns |= dict(zip(_TURNING[1:], moving[order, 1:].T, strict=True))
+    title = lines[0].strip()[:80]
+    return _Snapshot(columns, bounds, ("ff",) * 3, title)
+
+
+# --- walls --------------------------------------------------------------------------------------
+
+
+def _one_or_each(name: str, value: Any) -> Any:
+    """None, one number, or a column (n,)."""
+    if value is None:
+        return None
+    numbers = checks.real(name, value, "one number, or one for each sphere")
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+def _walls(walls: Any, dim: int, material: str) -> list[Body]:
+    """Half-spaces at the lower and upper places (2, dim) that are numbers, facing in."""
+    return list(_upright(_places(walls, dim), dim, material))
+
+
+def _places(walls: Any, dim: int) -> FloatArray:
+    """(2, dim) m, not a number where there is no wall."""
+    expected = f"two rows of {dim} places, None or nan for no wall"
+    try:
+        rows = [[np.nan if place is None else place for place in row] for row in walls]
+    except TypeError as error:
+        raise InvalidInput("walls", checks.describe(walls), expected) from error
+    places = checks.real("walls", rows, expected, (2, dim)).astype(np.float64)
+    if np.isinf(places).any() or (places[1] <= places[0]).any():
+        raise InvalidInput("walls", "an upper wall that is not above the lower one", expected)
+    return np.asarray(places)
+
+
+def _upright(places: FloatArray, dim: int, material: str) -> Iterator[Body]:
+    for axis in range(dim):
+        names = _SIDES[2] if axis == dim - 1 else _SIDES[axis]
+        for side, inward in ((0, 1.0), (1, -1.0)):
+            if np.isfinite(places[side, axis]):
+                normal, place = np.zeros(dim), np.zeros(dim)
+                normal[axis], place[axis] = inward, places[side, axis]
+                yield Body(HalfSpace(normal), place, material=material, name=f"{names[side]} wall")
