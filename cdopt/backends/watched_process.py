@@ -28,7 +28,7 @@ def main() -> None:
     os.dup2(silence, 1)
     if sys.argv[1]:
         limit_memory(float(sys.argv[1]))
-    _warm_up()
+    warm_up()
 
     def send(content: object) -> None:
         pickle.dump(content, channel)
@@ -51,7 +51,7 @@ def main() -> None:
             send(error)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """State and compile a small problem, so that CVXPY has imported all it needs."""
     x = cp.Variable(2, nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(2)) - cp.sum(x)), [x[0] == x[1]])

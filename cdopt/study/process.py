@@ -1,6 +1,7 @@
 """One run in a process of its own, which is started, watched, and ended when it must be.
 
-Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. The process
+Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. On Linux the
+process is a copy of one that has imported cdopt already (``fork_server``). It
 does not import from the working folder (``python -P``), so a file ``numpy.py`` there is not run. A
 process that was ended from outside is recorded as interrupted, not as a crash.
 """
@@ -21,6 +22,7 @@ from typing import IO, Any
 
 import msgspec
 
+from cdopt.study import fork_server
 from cdopt.study.machine import default_memory_limit, killed_for_memory, machine
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Ended, Findings, Record
@@ -38,6 +40,7 @@ _NO_MEMORY = (  # what runtimes write when an allocation fails
     "Cannot allocate memory",
     "out of memory",
 )
+Process = subprocess.Popen[bytes] | fork_server.Copy
 _FROM_OUTSIDE = {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}  # solvers do not end themselves by these
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -111,7 +114,7 @@ def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = N
     starved = any(phrase in text for phrase in _NO_MEMORY) or (
         process.returncode == -signal.SIGKILL and killed_for_memory() > killed_before
     )
-    ended = _ended(process.returncode, monitor, text, time.monotonic() - began)
+    ended = _ended(process.wait(), monitor, text, time.monotonic() - began)
     findings = monitor.findings
     if findings is None or not monitor.done:
         lost = _lost(monitor, ended, starved)
@@ -145,7 +148,7 @@ class _Monitor:
         self.done = self.late = False
         self._deadline = time.monotonic() + order.limit(self.stage)
 
-    def watch(self, process: subprocess.Popen[bytes]) -> None:
+    def watch(self, process: Process) -> None:
         """End the process at its deadline; when it has ended, end what it started too."""
         while process.poll() is None:
             if time.monotonic() > self._deadline:
@@ -154,7 +157,7 @@ class _Monitor:
             time.sleep(_PAUSE)
         _end(process)  # closes the pipe that a child of it may hold open
 
-    def listen(self, process: subprocess.Popen[bytes]) -> None:
+    def listen(self, process: Process) -> None:
         """Send the order, and read messages until the process closes its stdout."""
         if process.stdin is None or process.stdout is None:
             return
@@ -178,15 +181,17 @@ class _Monitor:
             process.wait(_GRACE)
 
 
-def _started(run: StudyRun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(run: StudyRun, errors: IO[bytes]) -> Process:
     environment = dict(os.environ)
     if run.threads is not None:
         environment |= dict.fromkeys(_THREADS, str(run.threads))
+    if fork_server.AVAILABLE:
+        return fork_server.Copy(environment, errors)
     group: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return subprocess.Popen(
-        [sys.executable, "-P", "-X", "faulthandler", "-m", "cdopt.study.worker"],
+        fork_server.WORKER,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -195,7 +200,7 @@ def _started(run: StudyRun, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     """End a process and all that it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -13,7 +13,7 @@ import misbehaving
 import pytest
 
 from cdopt import InvalidInput
-from cdopt.study import Plan, Record, read, run
+from cdopt.study import Plan, Record, fork_server, read, run
 from cdopt.study.plugins import makers
 from cdopt.study.process import make
 
@@ -198,3 +198,23 @@ def test_a_plugin_with_a_mistake_is_refused_before_the_first_run(tmp_path) -> No
     with pytest.raises(InvalidInput, match=r"NameError: name 'Solver'.*mine.py\", line 2"):
         run(plan_of_mine, out)
     assert not out.exists()
+
+
+@linux
+def test_runs_are_copies_of_one_process_until_it_ends_or_the_environment_changes(
+    monkeypatch,
+) -> None:
+    (single,) = plan("chatter", repeats=1).runs
+    assert make(single).outcome == "solved"
+    (first,) = fork_server._IDLE
+    assert make(single).outcome == "solved"
+    assert fork_server._IDLE[0] is first
+    first._process.kill()
+    assert make(single).outcome == "solved"
+    (second,) = fork_server._IDLE
+    assert second is not first
+    monkeypatch.setenv("CDOPT_OF_A_TEST", "1")
+    assert make(single).outcome == "solved"
+    (third,) = fork_server._IDLE
+    assert third is not second
+    assert second._process.returncode is not None
