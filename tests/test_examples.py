@@ -148,6 +148,7 @@ def test_table_on_four_legs_what_if() -> None:
 # --- 4: mixed stiffness ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mixed_stiffness() -> None:
     it = lesson(4)
     near(it.forces, [2, 6, 2])
@@ -250,6 +251,7 @@ def test_your_own_matrices_what_if() -> None:
 # --- 7: the cannonball pyramid ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_cannonball_pyramid() -> None:
     it = lesson(7)
     assert all(run.ok for run in it.runs.values())
@@ -448,6 +450,7 @@ def test_notebooks_are_written_where_asked(tmp_path: Path) -> None:
 # --- 15: the ladder --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ladder() -> None:
     it = lesson(15)
     assert it.limit == pytest.approx(it.by_hand, abs=0.01)  # of a ladder without thickness

@@ -99,6 +99,7 @@ def inflated(path: Path, header: bytes, body: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_archives_declare_no_more_than_they_hold(tmp_path: Path) -> None:
     for header, body, told in (
         (b"(9999999999,)", b"", r"allocate|EOF"),
@@ -182,6 +183,7 @@ def killed(run: Path) -> cdopt.Trajectory:
     return cdopt.simulate(scene, 1e-3, 6e-3)
 
 
+@pytest.mark.slow
 def test_readers_write_nothing(run: Path, tmp_path: Path) -> None:
     whole = killed(run)
     link = tmp_path / "link.vtkhdf"
@@ -253,6 +255,7 @@ def test_qps_files_are_read_without_touching_their_folder(tmp_path: Path) -> Non
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
 def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int) -> None:
     step = cdopt.bank.load("beam-uniform").step

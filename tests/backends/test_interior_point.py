@@ -151,6 +151,7 @@ def test_bodies_that_fit_exactly() -> None:
         assert run.residual <= 1e-4
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(seeds, st.integers(100, 400), st.booleans())
 def test_any_rigid_step_of_couples(seed: int, nc: int, blocks: bool) -> None:

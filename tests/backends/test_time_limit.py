@@ -80,6 +80,7 @@ def test_who_keeps_the_limit_is_told() -> None:
     assert kept == {"pgs": "the clock, between iterations", "scs": "scs's own time_limit_secs"}
 
 
+@pytest.mark.slow
 def test_a_solver_without_a_clock_is_ended_and_the_next_one_solves() -> None:
     if "daqp" not in cdopt.backends.available():
         pytest.skip("daqp is not installed")

@@ -115,6 +115,7 @@ def test_no_line_exceeds_the_terminal(width: int) -> None:
 # --- which contacts --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_contacts_by_number_name_or_how_many(tmp_path) -> None:
     for contacts, asked in (
         ("all", [0, 1, 2]),

@@ -34,6 +34,7 @@ def test_the_ensemble_of_the_beam(tmp_path: Path) -> None:
     assert run_json("ensemble", "beam-uniform", "--seed", "3") == content
 
 
+@pytest.mark.slow
 def test_short_chains_leave_with_one_and_determined_forces_with_zero() -> None:
     result = run("ensemble", "supports:n=9", "--draws", "10", "--thin", "1")
     assert result.exit_code == 1

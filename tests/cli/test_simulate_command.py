@@ -122,6 +122,7 @@ mass = 1.0
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_a_step_proven_infeasible_exits_with_2_and_keeps_what_was_done(as_json, tmp_path) -> None:
     scene, out = tmp_path / "press.toml", tmp_path / "press.vtkhdf"
@@ -274,6 +275,7 @@ def test_show_makes_a_page(dropped, tmp_path) -> None:
     assert "A cannonball pyramid" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
     out = tmp_path / "run.vtkhdf"
     words = ("simulate", "pyramid:n=2", "--duration", "1e-3", "--out")
@@ -292,6 +294,7 @@ def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
     assert run("explore", "tripod", "--out", page, "--force").exit_code == 0
 
 
+@pytest.mark.slow
 def test_without_what_draws_pages_the_plot_is_written(dropped, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "k3d", None)
     plot, page = tmp_path / "pile.png", tmp_path / "pile.html"

@@ -146,6 +146,7 @@ IMPACTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", IMPACTS)
 def test_an_oblique_impact_ends_like_the_reference(gamma: float) -> None:
     along = np.sqrt(1.0 - 0.1**2) / 2.0

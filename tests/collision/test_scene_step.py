@@ -62,6 +62,7 @@ def test_loads_are_gravity_what_is_applied_and_the_gyroscopic_term() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_top_turned_as_in_the_paper_keeps_its_angular_momentum_to_the_order_of_the_step() -> None:
     crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, angular_velocity=[1.0, 0.1, 0.2], mass=12.0)
     scene = Scene([crate], dim=3, gravity=[0.0, 0.0, 0.0])
@@ -164,6 +165,7 @@ def test_the_beam_settles_on_compatible_forces(dim: int, forces) -> None:
     np.testing.assert_allclose(total[1:].sum(axis=0), -total[0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_tilted_box_comes_to_lie_flat(dim: int) -> None:
     state, step = settled(cdopt.scene.box_on_floor(angle=0.2, dim=dim), dt=4e-3, steps=100)

@@ -116,6 +116,7 @@ def test_bodies_never_leap_over_or_through_their_neighbours(
     assert np.all(x[:, 0] < x[:, 1])
 
 
+@pytest.mark.slow
 def test_a_body_too_fast_is_named_without_listing_all_pairs() -> None:
     n = 800
     cells = 1.2 * np.stack(np.unravel_index(np.arange(n), (10, 10, 8)), -1)
@@ -153,6 +154,7 @@ def test_matrices_singular_to_round_off_end_the_run_at_most(
     assert np.isfinite(run.v).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "n", "dim", "why"),
     [("native", 8, 3, r"bodies\[.*time step may be too large"), ("cvxpy", 4, 2, r"bodies\[")],
@@ -313,6 +315,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(method: str, tmp_path: Path) -> 
         np.testing.assert_array_equal(whole.diagnostics[name], going_on.diagnostics[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["variational", "velocity-verlet"])
 def test_a_failed_run_is_kept_and_fails_alike_when_resumed(method: str, tmp_path: Path) -> None:
     file, ends = tmp_path / "run.vtkhdf", []

@@ -27,6 +27,7 @@ DURATION = 0.03  # s, with contacts at 10 ms and at 22 to 30 ms
 # --- units, frames, numbering --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dim", "power", "units"), [(2, 2.0, (1e3, 1e-3, 1e3)), (3, 2.5, (1e-9, 1e-20, 1.0))]
 )
@@ -48,6 +49,7 @@ def test_other_units_give_the_same_trajectory(
         assert np.abs(v - plain.v).max() <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_frame_and_numbering_change_nothing(dim: int) -> None:
     rng = np.random.default_rng(5)
@@ -150,6 +152,7 @@ def test_no_contact_is_missed_by_the_list(seed: int) -> None:
         assert short.made > 5
 
 
+@pytest.mark.slow
 def test_a_bond_is_seen_at_any_distance() -> None:
     """Weak bonds stretched to many diameters, with Hertz contacts of others."""
     bodies = [
@@ -188,6 +191,7 @@ def test_a_bystander_however_small_ends_no_run() -> None:
         assert run.v[-1, 0, 0] == pytest.approx(-10.0, rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1.5, 3.0])
 def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float) -> None:
     bodies = [

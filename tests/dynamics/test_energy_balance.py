@@ -64,6 +64,7 @@ def test_linear_springs_balance_to_round_off(damping: float) -> None:
     assert list(seen.to_frame()["balance"]) == list(seen["balance"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", PATHS)
 def test_loads_walls_and_dashpots_are_in_the_balance(settings: dict[str, Any]) -> None:
     scene = on_a_floor([0.0, 2.0], [0.0, 0.0], force=[3.0, 0.0])

@@ -100,6 +100,7 @@ def test_a_chain_of_bonds_hangs():
 # --- packings --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("power", "seed"), [(2.0, 0), (2.5, 1), (2.0, 2)])
 def test_a_loose_packing_squeezed_at_once_comes_to_rest(power, seed):
     """By a quarter in one go, far beyond what linear gaps know."""
@@ -121,6 +122,7 @@ def test_grains_that_do_not_touch_are_at_rest():
     assert found.energy < 1e-12
 
 
+@pytest.mark.slow
 def test_grains_fall_and_rest_however_far():
     """Without a limit of travel a loose heap falls onto its floor; its weight arrives there."""
     plain = gas(16)
@@ -196,6 +198,7 @@ def test_the_softest_motion_of_many_is_that_of_few():
 # --- stability -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [2.0, 2.5])
 def test_a_ball_upon_a_ball_is_in_balance_and_not_at_rest(power):
     scene = plane(floor(), ball([0.0, 0.1]), ball([0.0, 0.3], name="upper"), power=power)

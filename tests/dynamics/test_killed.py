@@ -62,6 +62,7 @@ def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, every: int, warm: bool) 
     check_same(again, whole)
 
 
+@pytest.mark.slow
 def test_a_longer_duration_extends_a_run(tmp_path: Path) -> None:
     path = tmp_path / "run.vtkhdf"
     scene = cdopt.scene.pyramid(3)

@@ -45,6 +45,7 @@ def test_restitution_is_exact_at_any_phase_of_the_step(gap: float, restitution: 
     assert left + 2.0 * right == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_two_dimensions_and_three_agree_on_planar_scenes() -> None:
     ends = []
     for dim in (2, 3):
@@ -92,6 +93,7 @@ def test_apexes_of_a_bouncing_ball_follow_e_squared_to_the_order_of_the_scheme()
 # --- energy --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_energy_never_grows_without_restitution(dim: int) -> None:
     scene = cdopt.scene.random_packing(20, dim=dim)

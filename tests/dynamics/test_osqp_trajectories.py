@@ -60,6 +60,7 @@ def test_two_runs_share_nothing() -> None:
     np.testing.assert_array_equal(first.final.f_classic, second.final.f_classic)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_agrees_within_the_solver_s_accuracy(tmp_path) -> None:
     """The solver's own memory is not saved; the forces it starts from are."""
     scene = cdopt.scene.pyramid(3)

@@ -28,6 +28,7 @@ def column(speed: float, count: int = 3, **options) -> Scene:
     return Scene([*walls, discs], dim=2, gravity=[0, 0], materials=[GRAIN], **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [2.0, 2.5])
 def test_a_moving_lid_is_the_experiment_of_a_moving_lid(power):
     scene = column(0.01, power=power)
@@ -45,6 +46,7 @@ def test_steps_of_another_length_end_in_the_same_place():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_file(tmp_path):
     whole = cdopt.simulate(column(0.01), 0.1, 0.4, "quasi-static", out=tmp_path / "a.vtkhdf")
     cdopt.simulate(column(0.01), 0.1, 0.2, "quasi-static", out=tmp_path / "b.vtkhdf")

@@ -34,6 +34,7 @@ def test_a_stack_of_ten_boxes_stays_for_one_second() -> None:
     stays(1.0, 3)
 
 
+@pytest.mark.slow
 def test_rocks_fall_and_every_step_is_certified() -> None:
     pile = scene.polyhedra_pile(20)
     run = cdopt.simulate(

@@ -107,6 +107,7 @@ def test_the_order_of_a_free_top(turning: str, order: float) -> None:
     np.testing.assert_allclose(fitted, order, atol=0.1)
 
 
+@pytest.mark.slow
 def test_a_box_spun_near_its_middle_axis_turns_over_when_it_should() -> None:
     """The spin along that axis changes its sign, again and again."""
     scene, along, exact = floating(box(TUMBLING)), [], []
@@ -121,6 +122,7 @@ def test_a_box_spun_near_its_middle_axis_turns_over_when_it_should() -> None:
     np.testing.assert_allclose(along, exact, atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turning", TURNINGS)
 def test_only_the_momentum_update_goes_back_the_way_it_came(turning: str) -> None:
     """Its own inverse under Δt → −Δt, so that the energy swings and does not drift."""
@@ -191,6 +193,7 @@ def both(scene: Scene, steps: int = 30) -> list[cdopt.Trajectory]:
     return [cdopt.simulate(scene, 2e-3, steps * 2e-3, turning=turning) for turning in TURNINGS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_bodies_alike_about_all_axes_and_the_plane_do_not_tell_updates_apart(dim: int) -> None:
     """Bit for bit, through collisions with the floor."""
@@ -209,6 +212,7 @@ def test_bodies_alike_about_all_axes_and_the_plane_do_not_tell_updates_apart(dim
     np.testing.assert_array_equal(one.v, two.v)
 
 
+@pytest.mark.slow
 def test_uneven_boxes_tell_updates_apart_and_leave_others_alone() -> None:
     scene = floating(box(ANYHOW), box(ANYHOW, 5.0, np.full(3, 0.2)))
     one, two = both(scene)
@@ -315,6 +319,7 @@ def test_the_gap_closes_by_what_the_step_says(turning: str) -> None:
     np.testing.assert_allclose(misses, np.array([16.0, 4.0, 1.0]) * misses[2], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_a_bounce_gives_back_the_energy_that_the_step_sees() -> None:
     """With e = 1 a corner's blow keeps ½ v·M v and turns B v round, v being the step's."""
     scene = above_floor(CORNER, ANYHOW, restitution=1.0)

@@ -118,6 +118,7 @@ def test_undamped_steps_can_be_reversed() -> None:
 # --- paths agree ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "split"), [(0.0, "forced"), (0.3, "paper"), (0.3, "forced")])
 def test_native_and_cvxpy_agree_on_an_impact(alpha: float, split: str) -> None:
     scene = impact(100.0, offset=0.2)
@@ -135,6 +136,7 @@ def test_clarabel_takes_the_same_steps() -> None:
     assert apart(native, posed) <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "power"), [(2, 2.5), (3, 2.0)])
 def test_paths_agree_on_spheres_in_a_box(dim: int, power: float) -> None:
     loose = in_a_box(9, dim=dim, seed=3)
@@ -209,6 +211,7 @@ def test_recording_less_often_changes_nothing() -> None:
     np.testing.assert_allclose(often.q[::100], seldom.q, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_frames_hold_forces_that_carry_the_weight() -> None:
     """Settled without tangential damping, whose viscous contacts would creep for long."""
     scene = in_a_box(27, gamma=1500.0, tangential_damping=0.0)

@@ -41,6 +41,7 @@ def test_closed_contacts_without_classic_force_stay_in() -> None:
     np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 10_000), st.sampled_from([2.0, 2.5]))
 def test_compatible_forces_are_admissible_and_cheapest(seed: int, power: float) -> None:

@@ -290,6 +290,7 @@ def test_bad_questions() -> None:
 # --- properties ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(networks())
 def test_small_networks_are_sampled_or_refused(drawn) -> None:

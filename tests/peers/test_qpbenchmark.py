@@ -12,6 +12,7 @@ NAMES = ("beam-stiff-middle", "supports-delassus", "fan", "impact")
 MISSING = cdopt_bank.why_unavailable()
 
 
+@pytest.mark.slow
 def test_the_programs_carry_the_bank_and_both_forms() -> None:
     names = [stated.name for stated in cdopt_bank.programs()]
     assert len(names) == len(set(names)) > 40

@@ -256,6 +256,7 @@ def test_no_text_is_cut_or_covered_by_another(problem: str, request) -> None:
 # --- files and imports -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_formats_and_bad_paths(beam: Comparison, tmp_path) -> None:
     figure = plots.force_bars(beam)
     starts = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml", ".PNG": b"\x89PNG"}
@@ -299,6 +300,7 @@ def test_matplotlib_waits_until_something_is_drawn_and_pyplot_is_never_needed() 
 HOSTILE = r"$x^{$ \frac{ $\undefined$ 100$"
 
 
+@pytest.mark.slow
 def test_names_with_dollars_are_drawn() -> None:
     names = np.array([f"{i}{HOSTILE}" for i in range(3)])
     step = cdopt.bank.load("beam-uniform").step.replace(contact_ids=names)

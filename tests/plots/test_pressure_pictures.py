@@ -63,6 +63,7 @@ def test_pressure_needs_a_floor() -> None:
         floor_of(sideways)
 
 
+@pytest.mark.slow
 def test_pressure_grid_has_methods_down_and_materials_across() -> None:
     methods: dict[str, list] = {"PGS": [], "Compatible": []}
     for material in ("hooke", "species"):

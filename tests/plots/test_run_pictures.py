@@ -66,6 +66,7 @@ def test_an_overview_is_legible(name: str, frame: int) -> None:
     legible(run_overview(ran(name), frame))
 
 
+@pytest.mark.slow
 def test_a_panel_for_each_kind_of_force_on_one_scale() -> None:
     figure = run_overview(ran("beam"))
     classic, compatible = (by_gid(axes, "forces") for axes in figure.axes[:2])

@@ -58,6 +58,7 @@ def test_complementarity_needs_gaps() -> None:
 # --- convergence -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_convergence_draws_the_histories() -> None:
     problem = cdopt.ClassicCD(bank.load("pyramid-hooke").step)
     backends = [PGS(history=True), PGS(history=True, order="reversed"), APGD(history=True)]

@@ -87,6 +87,7 @@ def test_the_reference_is_that_of_the_named_backend() -> None:
 # --- times and tolerances --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_solve_are_all_of_it() -> None:
     for times in measured("beam-uniform", "compatible", "clarabel", repeats=2).times:
         parts = times.pose + times.compile + times.solve + times.read + times.certify
@@ -94,6 +95,7 @@ def test_the_parts_of_a_solve_are_all_of_it() -> None:
         assert min(times.pose, times.compile, times.solve, times.certify) > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["osqp", "scs"])  # SCS reports milliseconds
 def test_the_set_up_is_known_where_the_solver_reports_it(backend: str) -> None:
     (times,) = measured("beam-uniform", "classic-force", backend).times
@@ -140,6 +142,7 @@ def test_unique_forces_are_those_of_any_order(formulation: str) -> None:
     assert result.forces.distance < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("formulation", "backend", "named"),
     [("classic-force", "apgd", True), ("truss-potential", "newton", False)],
@@ -216,6 +219,7 @@ def test_errors_of_solvers_are_raised() -> None:
 # --- sources of problems ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_steps_of_a_run_are_problems_with_the_answers_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / "drop.vtkhdf"
     trajectory = cdopt.simulate(

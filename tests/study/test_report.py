@@ -39,6 +39,7 @@ def folder(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_network(folder: Path) -> None:
     text = (folder / "index.html").read_text()
     assert not re.findall(r"""(?:src|href)=["']?(?!data:|#)[^"'>]+""", text)

@@ -131,6 +131,7 @@ def test_without_the_extras_superlu_is_used(monkeypatch: pytest.MonkeyPatch) -> 
         factorisation._pardiso.cache_clear()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.integers(0, 10_000),

@@ -57,6 +57,7 @@ def test_energy_balances_where_nothing_rearranges():
     assert np.log(off[0] / off[1]) / np.log(4.0) == pytest.approx(2.0, abs=0.2)
 
 
+@pytest.mark.slow
 def test_in_space_both_pairs_are_pressed():
     run = biaxial(cube(), 2e4, 0.02, 2, axial="high z")
     a, b, c = run.extent.T

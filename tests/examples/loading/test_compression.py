@@ -94,6 +94,7 @@ def test_isotropic_stiffness_of_a_hexagonal_crystal():
 # --- energy ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_work_of_the_wall_is_stored_up_to_the_trapezoidal_rule():
     steps = np.array([4, 8, 16])
     lattice_of = lattice(3, 1, power=2.5)
@@ -109,6 +110,7 @@ def packed():
     return scene, confine(scene, 2e3)
 
 
+@pytest.mark.slow
 def test_without_rearrangement_energy_balances_and_converges(packed):
     scene, start = packed
     runs = [compress(scene, "top", 1e-4, n, start=start) for n in (1, 4)]

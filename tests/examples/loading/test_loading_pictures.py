@@ -17,6 +17,7 @@ def axes_of(figure, name: str):
     return next(axes for axes in figure.axes if axes.get_title(loc="left") == name)
 
 
+@pytest.mark.slow
 def test_a_compression():
     run = compress(lattice(3, 2), "top", 0.02, 4)
     figure = loading_path(run, title="A lattice", subtitle="of six discs")
@@ -33,6 +34,7 @@ def test_a_compression():
     assert len([a for a in end.get_children() if a.get_gid() == "wall"]) == 4
 
 
+@pytest.mark.slow
 def test_a_biaxial_test():
     run = biaxial(lattice(3, 2), 500.0, 0.02, 4)
     figure = loading_path(run)
@@ -42,6 +44,7 @@ def test_a_biaxial_test():
     assert axes_of(figure, "Axial strain 2 %")
 
 
+@pytest.mark.slow
 def test_a_pile_and_its_collapse():
     run = press(disc_pile(3), [10.0, 200.0, 400.0], refine=1)
     figure = loading_path(run, frames=(0, -1), title="A pile")

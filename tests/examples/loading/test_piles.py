@@ -18,6 +18,7 @@ def weight(scene: Scene) -> float:
     return float(scene.bodies.mass[-1] * 9.81)
 
 
+@pytest.mark.slow
 def test_a_disc_on_two_fixed_ones_follows_its_closed_form_until_it_snaps_through():
     """F(h) = 2 k (d/ρ − 1) h at height h, ρ² = h² + d²/4, is largest where ρ³ = d³/4."""
     scene, k = disc_pile(2), HALF / 2.0
@@ -37,6 +38,7 @@ def test_a_disc_on_two_fixed_ones_follows_its_closed_form_until_it_snaps_through
     assert all(one.stable for one in run.equilibria)
 
 
+@pytest.mark.slow
 def test_weight_and_stiffness_together_hold_a_pile():
     """Forces run along straight rows, which weight alone keeps from bending out: P ~ √(W k d)."""
     borne, scale = [], []
@@ -76,6 +78,7 @@ def test_contacts_open_and_close_in_a_crystal_between_walls():
     assert np.all(np.diff(run.settlement) > 0.0)
 
 
+@pytest.mark.slow
 def test_what_nothing_holds_is_named():
     """A disc on the edge of a fixed one is pushed off."""
     grain = Material(name="grain", stiffness=HALF)

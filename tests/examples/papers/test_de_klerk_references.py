@@ -112,6 +112,7 @@ def test_the_ode_keeps_what_mechanics_keeps() -> None:
     assert analysis.restitution(free) == pytest.approx(1.0, abs=1e-5)  # 31 frames
 
 
+@pytest.mark.slow
 def test_the_ode_bounces_between_walls() -> None:
     scene = scenes.walls()
     contact = math.pi * math.sqrt(PAPER.mass / PAPER.stiffness)
@@ -122,6 +123,7 @@ def test_the_ode_bounces_between_walls() -> None:
     np.testing.assert_allclose(run.x[:, 0, 0], [0.0, 0.005, 0.005, -0.005, 0.005], atol=1e-11)
 
 
+@pytest.mark.slow
 def test_bonds_pull_and_push() -> None:
     scene = scenes.bonded(10.0, 0.0)
     assert scene.bonds.tolist() == [[0, 1]]

@@ -152,6 +152,7 @@ def test_the_beam_on_the_page(made: Report) -> None:
         assert row.ours == pytest.approx(row.reference, abs=1e-6), row.quantity
 
 
+@pytest.mark.slow
 def test_all_answers_for_the_beam_carry_the_same_load() -> None:
     found = beam(SMALL, 1.0)
     load = -np.asarray(found.step.F_ext)

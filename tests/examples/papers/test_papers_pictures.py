@@ -116,6 +116,7 @@ def test_small_numbers_are_written_in_powers_of_ten() -> None:
     assert float(drawn(small)[0].get_ydata().max()) == pytest.approx(4e-5)  # data as they are
 
 
+@pytest.mark.slow
 def test_texts_stay_on_the_page_and_apart() -> None:
     shown = [panel(f"γ = {k}", 1e-5 if k > 2 else 1.0) for k in range(6)]
     legible(curve_panels(shown, title="Two spheres collide, large steps"))

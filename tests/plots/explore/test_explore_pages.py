@@ -116,6 +116,7 @@ def test_open_contacts_stay_out() -> None:
     assert explore.of_problem(cdopt.bank.load("beam-middle-open")).names == ("left", "right")
 
 
+@pytest.mark.slow
 def test_scenes_that_no_page_can_show_are_refused() -> None:
     for name, message in (("bouncing-ball", "comes to rest"), ("bonded-pair", "bonds")):
         with pytest.raises(InvalidInput, match=message):
