@@ -73,7 +73,7 @@ class _ElasticSteps:
 
     forces: ClassVar[tuple[str, ...]] = ("f",)
     stages: ClassVar[tuple[str, ...]] = ("step",)
-    measures: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work")
+    measures: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,11 +179,11 @@ class VariationalSteps(_ElasticSteps):
         if run.dt > _COARSE * longest:
             best = 0.5 * np.pi * longest / _ADVISED
             LOG.warning(_TOO_COARSE, run.dt, best)
-        run.memory["energy"] = np.zeros(2)
         if self._posed(run):
             contacts = contact_state(run.scene, state, self._linearised(run)[1])
-            return _taken(state, contacts, energy=run.memory["energy"])
-        return _taken(state, stepper(run).contacts(state), energy=run.memory["energy"])
+        else:
+            contacts = stepper(run).contacts(state)
+        return _started(run, state, contacts)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
@@ -208,7 +208,7 @@ class VariationalSteps(_ElasticSteps):
         """Steps through CVXPY, one after the other."""
         work, neighbours = self._linearised(run)
         started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        energy = np.zeros(2)
+        energy = np.zeros(3)
         ok = claimed = True
         evidence: object = None
         while done < steps:
@@ -272,8 +272,8 @@ class VelocityVerletSteps(_ElasticSteps):
         if run.dt >= longest:
             expected = f"less than {longest:.3g} s, beyond which it is unstable"
             raise InvalidInput("dt", f"{run.dt:g} s", expected)
-        run.memory["force"], run.memory["energy"] = spheres.forces(state), np.zeros(2)
-        return _taken(state, spheres.contacts(state), energy=run.memory["energy"])
+        run.memory["force"] = spheres.forces(state)
+        return _started(run, state, spheres.contacts(state))
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps.
@@ -443,9 +443,15 @@ def _turned_away(scene: Scene) -> FloatArray:
     return most
 
 
-def _account(run: StepContext, energy: FloatArray | tuple[float, float]) -> FloatArray:
+def _started(run: StepContext, state: State, contacts: ContactState) -> StepTaken:
+    """The initial state, from which energies count."""
+    run.memory["energy"] = np.array([0.0, 0.0, -contacts.energy])
+    return _taken(state, contacts, energy=run.memory["energy"])
+
+
+def _account(run: StepContext, energy: FloatArray | tuple[float, ...]) -> FloatArray:
     """Energies since the start of the run, those of the last steps added; unknown in a copy."""
-    before = run.memory.get("energy", np.full(2, np.nan))
+    before = run.memory.get("energy", np.full(3, np.nan))
     run.memory["energy"] = np.asarray(before + np.asarray(energy))
     return np.asarray(run.memory["energy"])
 
@@ -459,9 +465,11 @@ def _taken(
     solution: object = None,
     energy: FloatArray | None = None,
 ) -> StepTaken:
-    """A StepTaken; ``energy`` is (2,) dissipated and work since the start of the run, J."""
-    names = () if energy is None else ("dissipated", "work")
-    amounts = dict(zip(names, () if energy is None else energy.tolist(), strict=True))
+    """A StepTaken; ``energy`` is (3,) as in ``Integration.energy``, since the start of the run."""
+    amounts = {}
+    if energy is not None:
+        lost, work, error = energy.tolist()
+        amounts = {"dissipated": lost, "work": work, "scheme_error": error + contacts.energy}
     return trusted(
         StepTaken,
         state=state,

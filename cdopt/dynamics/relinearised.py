@@ -55,8 +55,8 @@ class Passes:
     state : at its end. passes : how often it was linearised.
     solution : the last pass's, with its certificate.
     failure : why the step cannot be taken; "" if it can.
-    energy : (2,) what damping took from free bodies, and the work of loads but gravity and of
-        moving walls through elastic contacts, J.
+    energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
+        walls through elastic contacts, and the error of the scheme but for elastic energy, J.
     """
 
     state: State
@@ -128,7 +128,7 @@ class Relinearised:
         mom_next = np.asarray(solution.mom) - shift
         ended = self._ended(state, solution, mom_next)
         failure = self._failure(count, left, solution, state, ended)
-        energy = self._energy(v, dofs.gather(ended.v), mom_next - mom, solution)
+        energy = self._energy(v, dofs.gather(ended.v), mom, mom_next, solution)
         return Passes(ended, count, solution, failure, energy)
 
     def _free_displacement(self, state: State) -> FloatArray:
@@ -145,23 +145,31 @@ class Relinearised:
         return self.h * self._turns.later_share(self.alpha, u, self._stated.B.T @ solution.f)
 
     def _energy(
-        self, v: FloatArray, v_next: FloatArray, impulse: FloatArray, solution: StepSolution
+        self,
+        v: FloatArray,
+        v_next: FloatArray,
+        mom: FloatArray,
+        mom_next: FloatArray,
+        solution: StepSolution,
     ) -> FloatArray:
-        """What damping took and external work of a step, ``Passes.energy``.
+        """What damping took, external work and error of a step, ``Passes.energy``.
 
         All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
+        Where inertia turns with a body, ½ (v⁺ᵀ mom − vᵀ mom⁺) of kinetic energy is by no impulse.
         """
         if solution.f is None or solution.u is None:
-            return np.full(2, np.nan)
+            return np.full(3, np.nan)
         scene, dofs, step = self.scene, self._dofs, self._stated
-        lost = 0.0
+        kept = self.h * (step.B.T @ solution.f + step.F_ext)
+        lost, mean = 0.0, 0.5 * (v_next + v)
         if not self._undamped:
-            damped = impulse - self.h * (step.B.T @ solution.f + step.F_ext)
-            lost = -0.5 * float(damped @ (v_next + v))
+            lost = -float((mom_next - mom - kept) @ mean)
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
         walls = self.h * float(solution.f @ self._wall_rates)
-        return np.array([lost, float(applied @ solution.u) - walls])
+        error = float(kept @ mean) - float(step.F_ext @ solution.u) + walls
+        error += 0.5 * float(v_next @ mom - v @ mom_next)
+        return np.array([lost, float(applied @ solution.u) - walls, error])
 
     def _failure(
         self, count: int, left: float, solution: StepSolution, state: State, ended: State

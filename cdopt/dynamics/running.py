@@ -124,6 +124,9 @@ class Simulation:
             if now.get(name) != before.get(name):
                 expected = f"{before.get(name)!r}, as in the run to resume"
                 raise InvalidInput(name, repr(now.get(name)), expected)
+        if saved.columns != self.header.columns:
+            other = ", ".join(sorted(set(saved.columns) ^ set(self.header.columns)))
+            raise InvalidInput("out", f"a run of another version, by {other}", "a new file")
 
     # --- the loop ----------------------------------------------------------------------
 

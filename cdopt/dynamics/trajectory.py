@@ -52,7 +52,10 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     elastic contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
     with elastic contacts and inertia ``dissipated``, what damping took from the free bodies since
     the start, ``work``, that of loads but gravity and of moving walls through elastic contacts, and
-    ``balance``, the change of kinetic + potential + elastic + dissipated − work, all in J;
+    ``balance``, the change of kinetic + potential + elastic + dissipated − work; and
+    ``scheme_error``, the part of it that the integrator makes, as the work of its impulses on the
+    mean velocities differs from the energy that contacts and loads give: ``balance`` −
+    ``scheme_error`` is round-off; all in J;
     ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time since the row before
     that went into files and measurements.
     """

@@ -74,6 +74,28 @@ def test_loads_walls_and_dashpots_are_in_the_balance(settings: dict[str, Any]) -
     assert np.abs(seen["balance"]).max() <= 1e-6 * seen["work"][-1]
 
 
+@pytest.mark.parametrize(
+    ("method", "settings", "damping"),
+    [
+        ("variational", {}, 0.0),
+        ("variational", {"damping": "paper", "alpha": 0.3}, 100.0),
+        ("variational", {"path": "cvxpy"}, 100.0),
+        ("velocity-verlet", {}, 0.0),
+        ("velocity-verlet", {}, 100.0),
+    ],
+)
+def test_all_but_round_off_of_the_balance_is_the_error_of_the_scheme(
+    method: str, settings: dict[str, Any], damping: float
+) -> None:
+    impacts = impact(damping, 0.3)
+    moving = on_a_floor([0.0, 2.0], [0.0, 0.0], force=[3.0, 0.0])
+    for scene, dt, duration in ((impacts, T_C / 16, 1.5 * T_C), (moving, 1e-5, 2e-4)):
+        seen = cdopt.simulate(scene, dt, duration, method, **settings).diagnostics
+        unit = max(np.abs(seen[name]).max() for name in ("kinetic", "potential", "elastic", "work"))
+        np.testing.assert_allclose(seen["balance"], seen["scheme_error"], rtol=0, atol=1e-14 * unit)
+        assert scene is moving or np.abs(seen["scheme_error"]).max() > 1e-6 * unit
+
+
 def test_the_balance_converges_and_survives_a_resumed_run(tmp_path) -> None:
     size = []
     for n in (16, 32):

@@ -75,6 +75,19 @@ def accelerate(
 
 
 @part()
+def kick_work(
+    g: SphereSystem, v: FloatArray, v_next: FloatArray, force: FloatArray, h: float
+) -> float:
+    """Change of the kinetic energy of free bodies by impulses h F: their work on the mean speed."""
+    work = 0.0
+    for b in range(g.free.size):
+        if g.free[b]:
+            for k in range(6):
+                work += 0.5 * h * force[b, k] * (v[b, k] + v_next[b, k])
+    return work
+
+
+@part()
 def too_deep(arrays: SphereArrays, count: int) -> bool:
     """Whether some overlap exceeds the smaller radius of its two spheres."""
     g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
@@ -97,19 +110,26 @@ def account(
     damping: FloatArray,
     ledger: FloatArray,
 ) -> None:
-    """Add to ``ledger`` (2,) what damping took from free bodies in a step, and external work, J.
+    """Add to ``ledger`` (3,) what damping took from free bodies in a step, and external work, J.
 
     v (nb, 6) mean velocities, d (nb, 6) displacements; impulses ``damping`` and ``elastic``
     (nb, 6), the latter with those of loads. Loads do work on free bodies, and moving walls through
-    elastic contacts.
+    elastic contacts. The third number is the error of the scheme but for the change of elastic
+    energy: with the kinetic energy that impulses gave (``kick_work``, added by the caller), what
+    was dissipated and what gravity stored, less the external work.
     """
+    lost, work, fallen = 0.0, 0.0, 0.0
     for b in range(g.free.size):
         for k in range(6):
             if g.free[b]:
-                ledger[0] -= damping[b, k] * v[b, k]
-                ledger[1] += g.applied[b, k] * d[b, k]
+                lost -= damping[b, k] * v[b, k]
+                work += g.applied[b, k] * d[b, k]
+                fallen += (g.load[b, k] - g.applied[b, k]) * d[b, k]
             else:
-                ledger[1] -= elastic[b, k] * v[b, k]
+                work -= elastic[b, k] * v[b, k]
+    ledger[0] += lost
+    ledger[1] += work
+    ledger[2] += lost - work - fallen
 
 
 @part()
@@ -139,6 +159,7 @@ def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
     copy(m.v, mean)
     combine(1.0, impulse, 1.0, damped, w.r)
     accelerate(g, m.v, w.r, 1.0, m.v)
+    ledger[2] += kick_work(g, mean, m.v, w.r, 1.0)
     combine(0.5, m.v, 0.5, mean, mean)
     account(g, mean, w.d, impulse, damped, ledger)
     move(g, m, w.d)
@@ -212,6 +233,7 @@ def velocity_verlet(
         combine(h, w.trial, 0.0, w.trial, w.d)
         if outdated(arrays.neighbors, m.x, w.d):
             return STALE, s
+        ledger[2] += kick_work(g, m.v, w.trial, force, 0.5 * h)
         copy(w.trial, m.v)
         move(g, m, w.d)
         count = all_forces(arrays, force)
@@ -221,4 +243,5 @@ def velocity_verlet(
         combine(h, w.y, 0.0, w.y, w.y)
         account(g, m.v, w.d, w.r, w.y, ledger)
         accelerate(g, m.v, force, 0.5 * h, m.v)
+        ledger[2] += kick_work(g, w.trial, m.v, force, 0.5 * h)
     return DONE, steps

@@ -48,8 +48,8 @@ class Integration:
     residual : of the worst step, as a share of what acts on each body.
     missed : of the step that could not be taken.
     newton, linear : iterations in all.
-    energy : (2,) what damping took from free bodies, and the work of loads but gravity and of
-        moving walls through elastic contacts, J.
+    energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
+        walls through elastic contacts, and the error of the scheme but for elastic energy, J.
     """
 
     state: State
@@ -59,7 +59,7 @@ class Integration:
     missed: float = 0.0
     newton: int = 0
     linear: int = 0
-    energy: tuple[float, float] = (0.0, 0.0)
+    energy: tuple[float, ...] = (0.0, 0.0, 0.0)
 
 
 # a compiled loop: takes up to so many steps, returns the outcome and how many it took
@@ -88,7 +88,7 @@ class SphereStepper:
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
-        iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(2)
+        iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(3)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps; linear systems that the compiled loop asks for are solved here."""
@@ -110,14 +110,14 @@ class SphereStepper:
             missed=missed,
             newton=newton,
             linear=linear,
-            energy=(float(ledger[0]), float(ledger[1])),
+            energy=tuple(ledger.tolist()),
         )
 
     def velocity_verlet(
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Integration, FloatArray]:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
-        start, force, ledger = force, force.copy(), np.zeros(2)
+        start, force, ledger = force, force.copy(), np.zeros(3)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps, which carry ``force`` on."""
@@ -129,7 +129,7 @@ class SphereStepper:
             force[:], ledger[:] = start, 0.0
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
-        return replace(ended, energy=(float(ledger[0]), float(ledger[1]))), force
+        return replace(ended, energy=tuple(ledger.tolist())), force
 
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
