@@ -11,7 +11,8 @@ A loop with ``prange`` needs one of numba's threading layers, and no layer takes
 "workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
 child does. So Python calls these loops through ``side_by_side``.
 
-A loop is compiled when it is first called, once per installation. ``clock``, which measures times,
+A loop is compiled when it is first called, once per installation, or as soon as it has had so much
+to do that compiling it is worth while (``compiled_in_time``). ``clock``, which measures times,
 stands still meanwhile.
 """
 
@@ -21,11 +22,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 from numba.core.event import Listener, register
 
 from cdopt._util.errors import Unsupported
@@ -64,6 +72,45 @@ def part(*, allocates: bool = False, **options: Any) -> Callable[[Function], Fun
         no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options
     )
     return make
+
+
+LOADING = 0.3  # s, to load a large loop from disk
+_IN_PYTHON: Counter[str] = Counter()  # seconds, roughly, that each loop has run in Python
+_PATIENCE = ContextVar("patience", default=LOADING)
+
+
+def compiled_in_time(loop: Callable[..., Result], seconds: float, *arguments: Any) -> Result:
+    """Call a compiled loop, but in Python as long as that costs less than loading it.
+
+    ``seconds`` is what this call takes in Python, roughly. The answer has the same bits.
+    """
+    _IN_PYTHON[loop.__qualname__] += seconds  # type: ignore[assignment]
+    if _IN_PYTHON[loop.__qualname__] > _PATIENCE.get():
+        return loop(*arguments)
+    with np.errstate(all="ignore"):
+        result: Result = _in_python(loop)(*arguments)
+    return result
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Loops are compiled by their first call, however small it is."""
+    token = _PATIENCE.set(-1.0)
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+@cache
+def _in_python(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop as Python runs it, and the loops of its module that it calls."""
+    source = getattr(loop, "py_func", loop)  # itself where numba is switched off
+    names = dict(source.__globals__)
+    for name, value in names.items():
+        if isinstance(value, Dispatcher):
+            names[name] = FunctionType(value.py_func.__code__, names, name)
+    return FunctionType(source.__code__, names)
 
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")

@@ -398,15 +398,6 @@ def _judge(
         _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
 
 
-@part()
-def _in_order(sums: FloatArray, place: int) -> float:
-    """The sum over chunks, always in the same order."""
-    total = 0.0
-    for c in range(sums.shape[0]):
-        total += sums[c, place]
-    return total
-
-
 @compiled()
 def _accelerate(
     threads: bool | None,
@@ -437,46 +428,47 @@ def _accelerate(
     the contacts for R y, whose sums decide what follows.
     """
     contacts, dofs = edges
-    accept, keep, beta, taken = False, False, 0.0, 0
-    for step in range(trace.shape[0]):
+    accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
+    while not ends or accept:
         length = scalars[_LIPSCHITZ]
         for _ in range(_DOUBLINGS):
             proposal = Proposal(accept, keep, beta, length)
             if threads is None:
                 for c in range(sums.shape[0]):
-                    ends = contacts[c], contacts[c + 1]
-                    _propose_chunk(*ends, proposal, terms, state, trial, best, sums[c])
-                _multiply_chunk(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
-                for c in range(sums.shape[0]):
-                    ends = contacts[c], contacts[c + 1]
-                    _judge_chunk(*ends, terms, state, trial, y, sums[c])
+                    first, last = contacts[c], contacts[c + 1]
+                    _propose_chunk(first, last, proposal, terms, state, trial, best, sums[c])
             else:
                 _propose(contacts, proposal, terms, state, trial, best, sums)
+            if ends:  # the last step is taken over; what follows it is left aside
+                return taken
+            if threads is None:
+                _multiply_chunk(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
+                for c in range(sums.shape[0]):
+                    first, last = contacts[c], contacts[c + 1]
+                    _judge_chunk(first, last, terms, state, trial, y, sums[c])
+            else:
                 _multiply(dofs, transposed, trial[1], y)
                 _judge(contacts, terms, state, trial, y, sums)
             accept = False
-            bound = length * _in_order(sums, _SQUARED) * (1.0 + 1e-12)
-            if _in_order(sums, _CURVATURE) <= bound:
+            squared = curvature = uphill = worst = 0.0
+            for c in range(sums.shape[0]):
+                squared += sums[c, _SQUARED]
+                curvature += sums[c, _CURVATURE]
+                uphill += sums[c, _UPHILL]
+                worst = larger(worst, sums[c, _WORST])
+            if curvature <= length * squared * (1.0 + 1e-12):
                 break
             length *= 2.0
         theta = scalars[_THETA]
         following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
         beta = theta * (1.0 - theta) / (theta * theta + following)
-        if _in_order(sums, _UPHILL) > 0.0:  # the momentum points uphill: start it anew
+        if uphill > 0.0:  # the momentum points uphill: start it anew
             following, beta = 1.0, 0.0
-        worst = 0.0
-        for c in range(sums.shape[0]):
-            worst = larger(worst, sums[c, _WORST])
-        accept, keep, taken = True, worst < scalars[_BEST], step + 1
+        accept, keep = True, worst < scalars[_BEST]
         scalars[_THETA] = following
         scalars[_LIPSCHITZ] = max(0.9 * length, scalars[_LEAST_LIPSCHITZ])
         scalars[_BEST] = worst if keep else scalars[_BEST]
-        trace[step] = worst
-        if worst <= tolerance:
-            break
-    if accept:  # the last step's own: what it would propose is left aside
-        proposal = Proposal(accept, keep, beta, scalars[_LIPSCHITZ])
-        for c in range(sums.shape[0]):
-            ends = contacts[c], contacts[c + 1]
-            _propose_chunk(*ends, proposal, terms, state, trial, best, sums[c])
+        trace[taken] = worst
+        taken += 1
+        ends = worst <= tolerance or taken == trace.shape[0]
     return taken

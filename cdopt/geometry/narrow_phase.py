@@ -20,13 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.compiled import compiled, part
+from cdopt._util.compiled import compiled, compiled_in_time, part
 from cdopt.geometry.hulls import Hulls, Topology
 from cdopt.geometry.polytope import LABELS
 
 NO_AXIS, FACE_OF_FIRST, FACE_OF_SECOND, EDGES = 0, 1, 2, 3  # kinds of separating axes
 COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of Buffer.tally
 
+SECONDS_IN_PYTHON = 2e-5  # of a pair of edges
 ROOM_PER_PAIR = 4  # contact points per pair that there is room for at first
 FACE_FIRST = 1e-6  # of the size: an edge axis must be better than a face axis by more
 PARALLEL = 1e-6  # rad
@@ -108,6 +109,7 @@ def contact_points(
     bodies = hulls.body[pairs]
     new_bodies = np.append(True, (bodies[1:] != bodies[:-1]).any(axis=1))[: len(pairs)]
     pairs = np.ascontiguousarray(pairs)
+    edge_pairs = int((1 + np.diff(hulls.topology.first_edge))[pairs].prod(axis=1).sum())
     room = 64 + ROOM_PER_PAIR * len(pairs)
     while True:
         buffer = Buffer(
@@ -118,7 +120,8 @@ def contact_points(
             normals=np.zeros((room, 3)),
             positions=np.zeros((room, 3)),
         )
-        _find_points(pairs, new_bodies, hulls.topology, x, normals, margin, buffer)
+        data = pairs, new_bodies, hulls.topology, x, normals, margin, buffer
+        compiled_in_time(_find_points, SECONDS_IN_PYTHON * edge_pairs, *data)
         count = int(buffer.tally[COUNT])
         if count <= room:
             return ContactPoints(

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.compiled import compiled
+from cdopt._util.compiled import compiled, compiled_in_time
 from cdopt.problem.contact_law import PowerLaw
 
 
@@ -113,7 +113,9 @@ def matrix_parts(N: sp.csr_array) -> Parts:
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
     """The connected component (nodes,) of each node, and how many there are."""
     parent, label = np.arange(nodes), np.empty(nodes, dtype=np.int64)
-    _label(left.astype(np.int64), right.astype(np.int64), parent, label)
+    seconds = 2e-6 * left.size if left.size <= 200 else np.inf  # a small problem waits for nothing
+    data = left.astype(np.int64), right.astype(np.int64), parent, label
+    compiled_in_time(_label, seconds, *data)
     return label, int(label.max(initial=-1)) + 1
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import cdopt
-from cdopt._util.compiled import LOGGER, seconds_compiling
+from cdopt._util.compiled import LOGGER, at_once, seconds_compiling
 from cdopt.backends.linalg.factorisation import UpperPattern, operations, structure
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, threads_for
@@ -59,7 +59,8 @@ def _spheres() -> None:
 
 def _faces() -> None:
     wall = cdopt.scene.brick_wall(2, 2)
-    cdopt.collision.detect(wall, wall.initial)
+    with at_once():
+        cdopt.collision.detect(wall, wall.initial)
 
 
 def _systems(size: int) -> None:
@@ -95,6 +96,8 @@ def _systems(size: int) -> None:
 
 def _steps() -> None:
     beam = cdopt.ContactStep(**_BEAM)
+    with at_once():  # find the parts of a problem
+        cdopt.ClassicCD(beam).solve("newton")
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
