@@ -61,7 +61,7 @@ def bounds(
         float, typer.Option(help="Share of the load that counts as no force; also the rank's.")
     ] = 1e-9,
     jobs: Annotated[
-        int | None, typer.Option(help="Linear programs at a time; default one for each core.")
+        int | None, typer.Option(help="Programs solved at a time; default one for each core.")
     ] = None,
     plot: Picture = None,
     to_csv: Annotated[
@@ -88,13 +88,14 @@ def bounds(
             with output.replacing(force, to_csv):
                 cdopt.study.bounds.check_csv(to_csv)
         if law is not None:
-            unused = {"--solver": solver, "--jobs": jobs, "--plot": plot, "--csv": to_csv}
+            unused = {"--solver": solver, "--plot": plot, "--csv": to_csv}
             for option, value in unused.items():
                 if value is not None:
                     raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
             if frictionless:
                 raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
-            _with_friction(problem, contacts, classic, law, as_json, tol=tol, time_limit=time_limit)
+            limits = {"tol": tol, "jobs": jobs or os.cpu_count() or 1, "time_limit": time_limit}
+            _with_friction(problem, contacts, classic, law, as_json, limits)
             return
         named, step = output.open_step(problem, "bounds", frictionless)
         asked = _contacts(contacts, named.contact_names)
@@ -167,7 +168,7 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
 
 
 def _with_friction(
-    problem: str, contacts: str, solver: str, law: str, as_json: bool, **limits: float | None
+    problem: str, contacts: str, solver: str, law: str, as_json: bool, limits: dict[str, Any]
 ) -> None:
     """Intervals of normal and tangential forces of a step with friction."""
     named = cdopt.open_problem(problem)

@@ -102,7 +102,10 @@ def faces_of(data: FrictionalData, motion: FloatArray | None, f: FloatArray, tol
 
 
 def solved_faces(
-    problem: FrictionalCD, solution: str | Backend | StepSolution | None, tol: float | None = None
+    problem: FrictionalCD,
+    solution: str | Backend | StepSolution | None,
+    tol: float | None = None,
+    time_limit: float | None = None,
 ) -> tuple[StepSolution, Faces]:
     """A certified answer to a step with friction, and its faces.
 
@@ -110,6 +113,7 @@ def solved_faces(
     ----------
     solution : of this step, or the backend that finds one; default newton.
     tol : as in ``faces_of``; by default ten times the worst residual, at least 1e-7.
+    time_limit : seconds for the backend; None for none.
 
     Raises
     ------
@@ -121,7 +125,7 @@ def solved_faces(
             raise InvalidInput("solution", repr(solution), "a certified solution with friction")
         answer = solution
     else:
-        answer = problem.solve(solution or "newton")
+        answer = problem.solve(solution or "newton", time_limit=time_limit)
         if not answer.ok or answer.iterate is None:
             raise SolveFailed(
                 f"the step with friction is not certified: {answer.certificate}",

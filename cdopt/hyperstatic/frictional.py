@@ -13,9 +13,11 @@ contacts that no admissible force takes inside their cone keep their ray, or not
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import clarabel
@@ -30,9 +32,11 @@ from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import FrictionalCD
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
 from cdopt.hyperstatic import rank
+from cdopt.hyperstatic.cone_programs import ConePrograms
 from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import column_scale
 from cdopt.problem.solution import StepSolution
@@ -45,6 +49,9 @@ _WIDE = 1e-7  # a narrower interval, over the largest force, is one force
 _DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
 _RANK = 1e-9  # share of the largest singular value below which others are zero
 _ROUNDS = 8  # of facial reduction
+_MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
+_SHARP = 3e-7  # which bounds further from attained forces are left to
+_CHUNK = 8  # contacts bounded at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,34 +223,31 @@ def frictional_indeterminacy(
     contacts: IntArray,
     progress: bool | ProgressCallback,
     closed_tol: float | None,
+    jobs: int,
+    deadline: Deadline,
 ) -> FrictionalIndeterminacy:
     """What a motion with friction leaves undetermined; arguments as of ``indeterminacy``."""
     times = [clock()]
     problem = FrictionalCD(step, law)
-    answer, faces = solved_faces(problem, solution, closed_tol)
+    answer, faces = solved_faces(problem, solution, closed_tol, deadline.time_limit)
     times.append(clock())
     products = problem.data.products
     every = _ForceSet(products, faces)
     admissible = _ForceSet(products, every.reduced())
     times.append(clock())
-    nc, d = faces.ray.shape
-    lower, upper, residual = (np.full((nc, d), np.nan) for _ in range(3))
-    closed = admissible.faces.status != OPEN
-    lower[~closed], upper[~closed], residual[~closed] = 0.0, 0.0, 0.0
-    failures = {}
-    asked = contacts[closed[contacts]]
     direction = admissible.direction
     with progress_bar(progress, "forces bounded") as update:
-        for number, i in enumerate(asked.tolist()):
-            lower[i], upper[i], residual[i] = admissible.interval(i)
-            worst = float(residual[i].max())
-            if not worst <= CERTIFIED:
-                failures[i] = f"bounds are {worst:.1e} from attained forces"
-            update(number + 1, asked.size)
+        bounds = admissible.intervals(contacts, jobs, deadline, update)
+    failures = {}
+    for i, worst in zip(contacts.tolist(), bounds[2][contacts].max(axis=1), strict=True):
+        if np.isnan(worst):
+            failures[i] = TIME_LIMIT
+        elif worst > CERTIFIED:
+            failures[i] = f"bounds are {worst:.1e} from attained forces"
     times.append(clock())
     return FrictionalIndeterminacy(
         step, law, answer, faces, admissible.faces, every.rank, every.columns - every.rank,
-        admissible.columns - admissible.rank, lower, upper, residual, direction,
+        admissible.columns - admissible.rank, *bounds, direction,
         admissible.unit, failures,
         dict(zip(("solve", "dimension", "bounds"), np.diff(times).tolist(), strict=True)),
     )  # fmt: skip
@@ -275,6 +279,7 @@ class _ForceSet:
         self.closed = np.flatnonzero(size > 0)
         self.heads = self.first[self.closed]  # of the normal components
         self.x = self._coordinates()
+        self._lock = Lock()  # of Clarabel's one solver
 
     @staticmethod
     def of(report: FrictionalIndeterminacy) -> _ForceSet:
@@ -322,7 +327,10 @@ class _ForceSet:
         """A certified lower bound of costᵀx, and its distance from an attained value."""
         self._fixed.update(q=cost)
         answer = self._fixed.solve()
-        y, x = np.array(answer.z)[: self.b.size], np.array(answer.x)
+        return self._certified(cost, np.array(answer.x), np.array(answer.z)[: self.b.size])
+
+    def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> tuple[float, float]:
+        """The same of an answer x and its multipliers y."""
         error = self._violation(cost + self.A.T @ y)
         bound = -float(self.b @ y)
         if self._interior is not None:
@@ -358,25 +366,94 @@ class _ForceSet:
 
     # --- intervals -----------------------------------------------------------------------
 
-    def interval(self, i: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower and upper bounds (d,) of the components of a contact's force, N; residuals (d,)."""
+    def intervals(
+        self, asked: IntArray, jobs: int, deadline: Deadline, update: Callable[[int, int], None]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper bounds (nc, d) of the components of forces, N, and residuals (nc, d).
+
+        Open contacts have zeros, those not asked for not-a-number, and so have those that
+        ``jobs`` threads did not come to before the deadline.
+        """
+        lower, upper, residual = (np.full(self.faces.ray.shape, np.nan) for _ in range(3))
+        for table in (lower, upper, residual):
+            table[self.size == 0] = 0.0
+        asked = asked[self.size[asked] > 0]
+        programs, done = self.programs, 0
+        parts = np.array_split(asked, max(-(-asked.size // _CHUNK), 1))
+        with ThreadPoolExecutor(jobs if programs is not None else 1) as pool:
+            ends = pool.map(lambda part: None if deadline.passed else self._ends(part), parts)
+            for part, result in zip(parts, ends, strict=True):
+                if result is not None:
+                    lower[part], upper[part], residual[part] = result
+                done += part.size
+                update(done, asked.size)
+        return lower, upper, residual
+
+    def _ends(self, part: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same (contacts, d) of some closed contacts."""
         d = self.faces.ray.shape[1]
-        ends, errors = np.zeros((2, d)), np.zeros(d)
-        for k in range(min(int(self.size[i]), d)):
+        ends, errors = np.zeros((2, part.size, d)), np.zeros((part.size, d))
+        wanted = []
+        for at, i in enumerate(part.tolist()):
             unbounded = self.direction[i, 0] > 0.0
-            for side, sign in enumerate((1.0, -1.0)):
-                if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
-                    ends[side, k] = -sign * np.inf
-                    continue
-                cost = np.zeros(self.columns)
-                cost[self.first[i] + k] = sign
-                bound, error = self._least(cost)
-                scale = self.unit * self.stretch[self.first[i] + k]
-                ends[side, k] = sign * bound * scale
-                errors[k] = max(errors[k], error)
-        if k == 0:  # a sliding contact: its ray
-            ends = np.sort(ends[:, :1] * self.faces.ray[i][None, :], axis=0)
+            for k in range(min(int(self.size[i]), d)):
+                for side, sign in enumerate((1.0, -1.0)):
+                    if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
+                        ends[side, at, k] = -sign * np.inf
+                    else:
+                        wanted.append((side, at, k, sign, int(self.first[i]) + k))
+        signs = np.array([sign for *_, sign, _ in wanted])
+        columns = np.array([column for *_, column in wanted], dtype=np.int64)
+        bounds = self._least_of(columns, signs)
+        for (side, at, k, sign, column), (bound, error) in zip(wanted, bounds, strict=True):
+            ends[side, at, k] = sign * bound * self.unit * self.stretch[column]
+            errors[at, k] = max(errors[at, k], error)
+        rays = self.size[part] == 1  # sliding contacts
+        ends[:, rays] = np.sort(ends[:, rays, :1] * self.faces.ray[part[rays]][None], axis=0)
         return np.maximum(ends[0], [0.0, *[-np.inf] * (d - 1)]), ends[1], errors
+
+    def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
+        """Certified lower bounds of sign · x at some columns, with distances as in ``_least``."""
+        costs = sp.csc_array(
+            (signs, (columns, np.arange(columns.size))), shape=(self.columns, columns.size)
+        )
+        if self.programs is None:
+            return [self._least(costs[:, [p]].toarray().ravel()) for p in range(columns.size)]
+        d, nc = self.faces.ray.shape[1], self.closed.size
+        x, y = self.programs.solve((self._padding.T @ costs).toarray().reshape(d, nc, -1))
+        points, results = self._padding @ x.reshape(d * nc, -1), []
+        for p in range(columns.size):
+            cost = np.zeros(self.columns)
+            cost[columns[p]] = signs[p]
+            bound, error = self._certified(cost, points[:, p], y[:, p])
+            if not error <= _SHARP:
+                with self._lock:
+                    bound, error = min((bound, error), self._least(cost), key=lambda pair: pair[1])
+            results.append((bound, error))
+        return results
+
+    @cached_property
+    def _padding(self) -> sp.csr_array:
+        """The map to x from (d · closed), first components first."""
+        nc, position = self.closed.size, np.zeros(self.columns, dtype=np.int64)
+        for k in range(self.faces.ray.shape[1]):
+            wide = np.flatnonzero(self.size[self.closed] > k)
+            position[self.heads[wide] + k] = k * nc + wide
+        ones = np.ones(self.columns)
+        shape = (self.columns, self.faces.ray.shape[1] * nc)
+        return sp.csr_array((ones, (np.arange(self.columns), position)), shape=shape)
+
+    @cached_property
+    def programs(self) -> ConePrograms | None:
+        """Of bounded sets with many columns, the programs of all bounds."""
+        if self.columns < _MANY or self._interior is None:
+            return None
+        x = self._inside(self.b)[0]
+        shape = (self.faces.ray.shape[1], self.closed.size)
+        start = (self._padding.T @ x).reshape(shape)
+        if not (start[0] > np.linalg.norm(start[1:], axis=0)).all():
+            return None
+        return ConePrograms(sp.csr_array(self.A @ self._padding), self.b, start, self._interior)
 
     def _grows(self, i: int, k: int, sign: float) -> bool:
         """Whether self-balanced forces let component k of a contact grow towards ``sign``."""

@@ -371,7 +371,7 @@ def indeterminacy(
     tol : share of what acts on a contact below which its force is zero, and of the largest singular
         value below which others are zero (at least 1e-7 for networks of over 500 dofs). Results at
         other ``tol`` and ``closed_tol`` show how far they depend on these.
-    jobs : threads for the linear programs.
+    jobs : threads for the linear or cone programs.
     progress : True for a bar on stderr, or a function of (done, total).
     closed_tol : which contacts are closed, as in ``CompatibleCD``.
     time_limit : seconds for all of it; None for none. Bounds not certified by then are
@@ -390,8 +390,8 @@ def indeterminacy(
     InvalidInput : a bad argument, or a classic solution that is not certified.
     SolveFailed : the classic step has no certified answer, or no time was left for the rank after
         it; infeasible ones carry a proof.
-    Unsupported : a network too large and too ill-conditioned for its rank; ``tol``, ``jobs`` or
-        ``time_limit`` with friction.
+    Unsupported : a network too large and too ill-conditioned for its rank; ``tol`` with
+        friction.
 
     Notes
     -----
@@ -405,17 +405,19 @@ def indeterminacy(
     >>> report.nullity, report.lower.round(6), report.upper.round(6)
     (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
     """
-    if law is not None:
-        if tol != 1e-9 or jobs != 1 or time_limit is not None:
-            raise Unsupported("indeterminacy", "tol, jobs and time_limit are without friction")
-        asked = _asked(contacts, np.ones(step.nc, dtype=bool))
-        return frictional_indeterminacy(step, law, classic, asked, progress, closed_tol)
-    problem = CompatibleCD(step, closed_tol=closed_tol)
-    tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     checks.whole("jobs", jobs, 1, 1024)
     if time_limit is not None:
         time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
+    if law is not None:
+        if tol != 1e-9:
+            raise Unsupported("indeterminacy", "tol is without friction")
+        asked = _asked(contacts, np.ones(step.nc, dtype=bool))
+        return frictional_indeterminacy(
+            step, law, classic, asked, progress, closed_tol, jobs, deadline
+        )
+    problem = CompatibleCD(step, closed_tol=closed_tol)
+    tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     times = [clock()]
     first = _certified(problem, classic, deadline)
     times.append(clock())

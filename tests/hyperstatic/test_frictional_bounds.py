@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from command_line import run, run_json
 
 import cdopt
+from cdopt.hyperstatic import frictional
 from cdopt.problem import frictional_data
 
 
@@ -33,6 +36,26 @@ def test_the_ladder_by_hand() -> None:
         np.testing.assert_allclose(report.mobilised(i), ratios[:, i], atol=1e-8)
     assert report.ok
     assert not report.unique.any()
+
+
+def certified(step: cdopt.ContactStep) -> cdopt.StepSolution:
+    return cdopt.FrictionalCD(step, "coulomb").solve("newton")
+
+
+@pytest.mark.parametrize("name", ["rough-pile:n=3", "rough-wall"])
+def test_all_bounds_at_once_are_those_of_clarabel(name: str, monkeypatch: Any) -> None:
+    step = cdopt.bank.load(name).step
+    answer = certified(step)
+    monkeypatch.setattr(frictional, "_MANY", 10**9)
+    one_by_one = cdopt.indeterminacy(step, answer, law="coulomb")
+    monkeypatch.setattr(frictional, "_MANY", 0)
+    monkeypatch.setattr(frictional, "_SHARP", 1.0)  # nothing is left to Clarabel
+    at_once = cdopt.indeterminacy(step, answer, jobs=2, law="coulomb")
+    assert at_once.ok
+    assert at_once.dimension == one_by_one.dimension > 0
+    for side in ("lower", "upper"):
+        error = np.abs(getattr(at_once, side) - getattr(one_by_one, side))
+        assert error.max() <= 1e-6 * at_once.unit
 
 
 @pytest.mark.parametrize("law", ["coulomb", "associated"])
@@ -93,8 +116,11 @@ def test_refusals_and_the_command() -> None:
     step = cdopt.bank.load("ladder").step
     with pytest.raises(cdopt.Unsupported):
         cdopt.indeterminacy(step)
-    with pytest.raises(cdopt.Unsupported, match="time_limit"):
-        cdopt.indeterminacy(step, time_limit=1.0, law="coulomb")
+    with pytest.raises(cdopt.Unsupported, match="tol"):
+        cdopt.indeterminacy(step, tol=1e-8, law="coulomb")
+    late = cdopt.indeterminacy(step, time_limit=0.0, law="coulomb", classic=certified(step))
+    assert set(late.failures.values()) == {"time limit"}
+    assert np.isnan(late.lower).all()
     with pytest.raises(cdopt.InvalidInput, match="law"):
         cdopt.indeterminacy(step, law="viscous")
     rows = run_json("bounds", "ladder", "--law", "coulomb")["forces"]
