@@ -15,7 +15,6 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.arguments import guard
 from cdopt._util.checks import whole
-from cdopt._util.errors import InvalidInput
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.problem.contact_step import ContactStep
@@ -23,13 +22,13 @@ from cdopt.scene import (
     Body,
     Box,
     HalfSpace,
-    Material,
-    MaterialPair,
     Polygon,
     Scene,
     Spheres,
     arch,
     brick_wall,
+    incline,
+    ladder,
 )
 from cdopt.scene.generators.paper import pyramid_positions
 from cdopt.scene.generators.primitives import floor
@@ -50,33 +49,6 @@ def pose(scene: Scene, reach: float = _REACH) -> ContactStep:
     contacts = detect(scene, scene.initial, reach)
     step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve", friction=True)
     return step.replace(phi=np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi))
-
-
-def incline(ratio: float = 0.9, mu: float = 0.5, dim: int = 2) -> Scene:
-    """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
-
-    ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space.
-
-    The box is 0.2 m long and 0.1 m high, so that it slides before it tips where μ < 2. In a step
-    of Δt it sticks, or slides down at Δt g (sin θ − μ cos θ).
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
-    """
-    checks.dimension("dim", dim)
-    rough = checks.scalar("mu", mu, above=0.0, at_most=2.0)
-    angle = float(np.arctan(checks.scalar("ratio", ratio, at_least=0.0) * rough))
-    if np.tan(angle) > 2.0:
-        raise InvalidInput("ratio", f"a slope of {np.tan(angle):g}", "at most 2: the box tips")
-    normal = [np.sin(angle), np.cos(angle)]
-    if dim == 2:
-        box = Body(Box([0.2, 0.1]), 0.05 * np.array(normal), angle=-angle, mass=1.0)
-        return _scene([Body(HalfSpace(normal), [0.0, 0.0]), box], 2, rough, "incline")
-    up = [normal[0], 0.0, normal[1]]
-    turn = [np.cos(0.5 * angle), 0.0, np.sin(0.5 * angle), 0.0]
-    box = Body(Box([0.2, 0.2, 0.1]), 0.05 * np.array(up), orientation=turn, mass=1.0)
-    return _scene([Body(HalfSpace(up), np.zeros(3)), box], 3, rough, "incline")
 
 
 def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
@@ -141,57 +113,6 @@ def painleve_rod(
     velocity = [-checks.scalar("slide", slide, at_least=0.0), up]
     rod = Body(Box([2.0, thin]), [0.0, middle], angle=float(turn), mass=1.0, velocity=velocity)
     return _scene([floor(2), rod], 2, checks.scalar("mu", mu, above=0.0), "painleve-rod")
-
-
-def ladder(
-    angle: float = 60.0,
-    height: float = 0.5,
-    floor_friction: float = 0.4,
-    wall_friction: float = 0.2,
-    climber: float = 80.0,
-) -> Scene:
-    """A ladder of 5 m and 20 kg against a wall, and the weight of somebody on it.
-
-    It stands at ``angle`` (degrees) from the floor. The ``climber`` (kg) stands at the share
-    ``height`` of its length, 0 at the foot and 1 at the top, and counts as a load without inertia.
-    ``floor_friction`` and ``wall_friction`` belong to pairs of materials: aluminium on concrete,
-    aluminium on plaster.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
-    """
-    turn = np.radians(checks.scalar("angle", angle, above=0.0, at_most=89.0))
-    share = checks.scalar("height", height, at_least=0.0, at_most=1.0)
-    load = -GRAVITY * checks.scalar("climber", climber, at_least=0.0)
-    long, thick = 5.0, 0.02
-    along, across = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
-    foot, top = -0.5 * long * along, 0.5 * long * along - 0.5 * thick * across
-    foot = foot - 0.5 * thick * across
-    stands = (share - 0.5) * long * along + 0.5 * thick * across
-    materials = ("aluminium", "concrete", "plaster")
-    pairs = (("concrete", floor_friction), ("plaster", wall_friction))
-    return Scene(
-        [
-            Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="concrete", name="floor"),
-            Body(HalfSpace([-1.0, 0.0]), [top[0] - foot[0], 0.0], material="plaster", name="wall"),
-            Body(
-                Box([long, thick]),
-                -foot,
-                angle=float(turn),
-                mass=20.0,
-                material="aluminium",
-                force=[0.0, load],
-                torque=float(stands[0] * load),
-                name="ladder",
-            ),
-        ],
-        dim=2,
-        materials=[Material(name=name) for name in materials],
-        pairs=[MaterialPair(materials=("aluminium", other), friction=mu) for other, mu in pairs],
-        name="ladder",
-        title="A ladder against a wall",
-    )
 
 
 def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:

@@ -12,6 +12,16 @@ from cdopt._util.arguments import guard
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads, open_scene, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
+from cdopt.scene.generators.frictional import (
+    arch_without_keystone,
+    grain_column,
+    house_of_cards,
+    incline,
+    ladder,
+    pulled_brick,
+    rotating_drum,
+    silo,
+)
 from cdopt.scene.generators.masonry import (
     arch,
     box_on_step,
@@ -74,6 +84,7 @@ __all__ = [
     "Spheres",
     "State",
     "arch",
+    "arch_without_keystone",
     "beam",
     "bouncing_ball",
     "box_on_floor",
@@ -86,16 +97,23 @@ __all__ = [
     "crystal",
     "from_lammps",
     "from_positions",
+    "grain_column",
+    "house_of_cards",
+    "incline",
+    "ladder",
     "load",
     "loads",
     "open_scene",
     "placed",
     "polygon_packing",
     "polyhedra_pile",
+    "pulled_brick",
     "pyramid",
     "random_packing",
     "rod_on_supports",
+    "rotating_drum",
     "shipped_scenes",
+    "silo",
     "sphere_on_floor",
     "table",
     "table_with_legs",

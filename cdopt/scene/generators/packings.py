@@ -101,7 +101,7 @@ def random_packing(
     InvalidInput : a number out of range.
     """
     checks.dimension("dim", dim)
-    lattice = _loose(n, dim, radius, spread, across, _random(seed), most=1_000_000)
+    lattice = loose(n, dim, radius, spread, across, random_numbers(seed), most=1_000_000)
     grains = Spheres(centres=lattice.centres, radius=lattice.radii, density=density)
     return Scene(
         [floor(dim), *(walls_at(lattice.sides, dim) if walls else []), grains],
@@ -148,8 +148,8 @@ def polyhedra_pile(
     InvalidInput : n is not an integer from 1 to 10,000, corners not one from 6 to 64, or another
         number out of range.
     """
-    many, random = whole("corners", corners, 6, 64), _random(seed)
-    lattice = _loose(n, 3, radius, spread, across, random, most=10_000)
+    many, random = whole("corners", corners, 6, 64), random_numbers(seed)
+    lattice = loose(n, 3, radius, spread, across, random, most=10_000)
     shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
@@ -192,8 +192,8 @@ def polygon_packing(
     InvalidInput : n is not an integer from 1 to 10,000, corners not one from 3 to 64, or another
         number out of range.
     """
-    many, random = whole("corners", corners, 3, 64), _random(seed)
-    lattice = _loose(n, 2, radius, spread, across, random, most=10_000)
+    many, random = whole("corners", corners, 3, 64), random_numbers(seed)
+    lattice = loose(n, 2, radius, spread, across, random, most=10_000)
     shapes = [Polygon(size * _on_a_circle(many, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
@@ -220,7 +220,7 @@ def walls_at(sides: FloatArray, dim: int) -> list[Body]:
 
 def _grains(
     shapes: Sequence[Polygon | Polyhedron],
-    lattice: _Lattice,
+    lattice: Lattice,
     walls: bool,
     density: float,
     materials: Sequence[Material],
@@ -236,11 +236,12 @@ def _grains(
     return bodies
 
 
-def _random(seed: int) -> np.random.Generator:
+def random_numbers(seed: int) -> np.random.Generator:
+    """The generator of random numbers of a seed."""
     return np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
 
 
-class _Lattice(NamedTuple):
+class Lattice(NamedTuple):
     """Spheres apart from each other: centres (n, dim) m, radii (n,) m, box ends (dim − 1, 2) m."""
 
     centres: FloatArray
@@ -248,7 +249,7 @@ class _Lattice(NamedTuple):
     sides: FloatArray
 
 
-def _loose(
+def loose(
     n: int,
     dim: int,
     radius: float,
@@ -257,8 +258,13 @@ def _loose(
     random: np.random.Generator,
     *,
     most: int,
-) -> _Lattice:
-    """Spheres shaken within the cells of a lattice that is wide enough for the largest."""
+) -> Lattice:
+    """Spheres shaken within the cells of a lattice that is wide enough for the largest.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    """
     count, side = whole("n", n, 1, most), whole("across", across, 1, 10_000)
     share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
     mean = checks.scalar("radius", radius, above=0.0)
@@ -268,7 +274,7 @@ def _loose(
     level = [k % side, k // side] if dim == 2 else [k % side, k // side % side, k // side**2]
     centres = (np.column_stack(level) + 0.5) * cell
     centres += random.uniform(-0.99, 0.99, centres.shape) * (0.5 * cell - radii)[:, None]
-    return _Lattice(np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1)))
+    return Lattice(np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1)))
 
 
 def _on_a_circle(many: int, random: np.random.Generator) -> FloatArray:
