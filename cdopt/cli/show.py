@@ -13,7 +13,6 @@ import cdopt
 from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
 from cdopt.cli.options import Force, Json
-from cdopt.dynamics.records import largest_forces, sizes
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
@@ -174,9 +173,9 @@ def _describe_frame(run: Trajectory, number: int) -> str:
     frame, total = run[number], len(run)
     text = f"frame {number % total} of 0 to {total - 1}: step {frame.step}, t = {frame.t:.6g} s, "
     text += count(frame.nc, "contact")
-    for name, largest in largest_forces(frame.forces).items():
+    for name, largest in cdopt.dynamics.records.largest_forces(frame.forces).items():
         if largest > 0.0:
-            forces = sizes(frame.forces[name]).tolist()
+            forces = cdopt.dynamics.records.sizes(frame.forces[name]).tolist()
             i, j = frame.bodies[forces.index(largest)]
             carry = sum(force > CARRIES * largest for force in forces)
             text += f"; {_kind(run, name)} forces: {carry} of them carry, "
