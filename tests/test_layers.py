@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import cdopt
@@ -17,9 +16,54 @@ ROOMS = [
 PLOTTING = {"matplotlib", "mpl_toolkits", "plotly", "k3d"}
 
 
+class Reader(ast.NodeVisitor):
+    """What a file imports (those for the type checker alone left out), and what it must not do."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.depth = name, 0
+        self.modules: list[str] = []
+        self.wrong: list[str] = []
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) != "TYPE_CHECKING":
+            self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._imports(node, [alias.name for alias in node.names])
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        assert node.level == 0, "absolute imports only"
+        inside = [f"cdopt.{alias.name}" for alias in node.names]
+        self._imports(node, inside if node.module == "cdopt" else [node.module or ""])
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._blame(node, "assert")
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        # numba's cache does not find closures again in the next process
+        decorators = {ast.unparse(name).partition("(")[0] for name in node.decorator_list}
+        if self.depth and decorators & {"compiled", "part", "njit"}:
+            self._blame(node, "compiled closure")
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    def _imports(self, node: ast.AST, modules: list[str]) -> None:
+        self.modules += modules
+        if self.depth and any(module.startswith("cdopt") for module in modules):
+            self._blame(node, "import inside a function")
+
+    def _blame(self, node: ast.AST, what: str) -> None:
+        self.wrong.append(f"{self.name}:{getattr(node, 'lineno', 0)}: {what}")
+
+
 @functools.cache
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+def files() -> dict[Path, Reader]:
+    readers = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        readers[path] = Reader(str(path.relative_to(PACKAGE)))
+        readers[path].visit(ast.parse(path.read_text()))
+    return readers
 
 
 def room(path: Path) -> str:
@@ -27,46 +71,19 @@ def room(path: Path) -> str:
     return "cli" if first == "__main__" else first
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Modules that a tree imports, those for the type checker alone left out."""
-    unseen = {
-        child
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for child in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if node in unseen:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            assert node.level == 0, "absolute imports only"
-            names = [alias.name for alias in node.names]
-            yield from ((f"cdopt.{n}", node) for n in names if node.module == "cdopt")
-            if node.module != "cdopt":
-                yield node.module, node
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
-
-
-def compiled(function: ast.FunctionDef) -> bool:
-    """Whether a function is decorated as a loop that numba compiles."""
-    names = [ast.unparse(name).partition("(")[0] for name in function.decorator_list]
-    return not {"compiled", "part", "njit"}.isdisjoint(names)
-
-
 def test_the_rooms_are_those_of_the_list_and_each_says_what_it_is() -> None:
-    rooms = {room(path) for path in trees()} - {"__init__"}
+    rooms = {room(path) for path in files()} - {"__init__"}
     assert rooms == set(ROOMS)
     for name in ROOMS:
-        assert ast.get_docstring(trees()[PACKAGE / name / "__init__.py"]), name
+        assert ast.get_docstring(ast.parse((PACKAGE / name / "__init__.py").read_text())), name
 
 
 def test_a_room_imports_only_rooms_before_it() -> None:
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {module}"
-        for path, tree in trees().items()
+        f"{reader.name} imports {module}"
+        for path, reader in files().items()
         if path.parent != PACKAGE
-        for module, _ in imports(tree)
+        for module in reader.modules
         if module.startswith("cdopt.")
         and ROOMS.index(module.split(".")[1]) > ROOMS.index(room(path))
     ]
@@ -75,27 +92,12 @@ def test_a_room_imports_only_rooms_before_it() -> None:
 
 def test_only_plots_imports_plotting_libraries() -> None:
     wrong = [
-        str(path.relative_to(PACKAGE))
-        for path, tree in trees().items()
-        if room(path) != "plots" and PLOTTING & {m.split(".")[0] for m, _ in imports(tree)}
+        reader.name
+        for path, reader in files().items()
+        if room(path) != "plots" and PLOTTING & {m.split(".")[0] for m in reader.modules}
     ]
     assert wrong == []
 
 
 def test_no_assert_no_import_inside_a_function_and_no_compiled_closure() -> None:
-    wrong = []
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Assert):
-                wrong.append(f"{place}: assert")
-            if isinstance(node, ast.FunctionDef):
-                inside = list(ast.walk(node))
-                some = any(isinstance(part, ast.Import | ast.ImportFrom) for part in inside)
-                if some and any(module.startswith("cdopt") for module, _ in imports(node)):
-                    wrong.append(f"{place}: import inside a function")
-                # numba's cache does not find closures again in the next process
-                inner = [f for f in inside if isinstance(f, ast.FunctionDef)]
-                if any(compiled(f) for f in inner if f is not node):
-                    wrong.append(f"{place}: compiled closure")
-    assert wrong == []
+    assert [wrong for reader in files().values() for wrong in reader.wrong] == []
