@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ from cdopt.cli.options import (
     split,
 )
 from cdopt.cli.solve import print_failures
+from cdopt.hyperstatic.limit_load import touching_step
+from cdopt.study import NamedProblem
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Indeterminacy
@@ -171,7 +174,12 @@ def _with_friction(
     problem: str, contacts: str, solver: str, law: str, as_json: bool, limits: dict[str, Any]
 ) -> None:
     """Intervals of normal and tangential forces of a step with friction."""
-    named = cdopt.open_problem(problem)
+    if cdopt.study.is_scene(problem):
+        scene = cdopt.scene.load(problem)
+        step = touching_step(scene)
+        named = NamedProblem(Path(problem).name, scene.title or problem, scene.power, step)
+    else:
+        named = cdopt.open_problem(problem)
     if named.step is None:
         raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
     asked = _contacts(contacts, named.contact_names)

@@ -193,7 +193,7 @@ def limit_load(
     tolerance = checks.scalar("tol", tol, above=0.0)
     bodies = None
     if isinstance(structure, Scene):
-        bodies, step = (structure, structure.initial), _step_of(structure)
+        bodies, step = (structure, structure.initial), touching_step(structure)
         load = _live_of(structure, live, structure.full_dofs)
     else:
         step = structure
@@ -361,8 +361,8 @@ def _unit(scale: FloatArray) -> FloatArray:
     return np.where(scale > 0.0, scale, 1.0)
 
 
-def _step_of(scene: Scene) -> ContactStep:
-    """The step of a scene as it stands, of bodies that touch."""
+def touching_step(scene: Scene) -> ContactStep:
+    """The step with friction of a scene as it stands, of bodies that touch."""
     core = scene.bodies.core
     near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
     contacts = detect(scene, scene.initial, near)

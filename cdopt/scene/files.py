@@ -18,6 +18,7 @@ from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.problem.contact_step import Step
+from cdopt.scene.assemblies import is_assembly, load_assembly, parts_of
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.material import Material, MaterialPair
@@ -85,10 +86,12 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     Parameters
     ----------
     path : a scene file (.toml); a snapshot of LAMMPS (.dump, .lammpstrj, .data, .lmp), as
-        ``from_lammps`` reads it; the name of a scene that ships with cdopt, ``beam``
-        (``shipped_scenes()`` lists them); or a generator of ``cdopt.scene`` with parameters,
-        ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes before a name. A path such as
-        ``problems/beam.toml`` that does not exist is looked for among the shipped scenes.
+        ``from_lammps`` reads it; an assembly of convex blocks (.obj, .stl, .json), with parameters
+        of ``load_assembly`` as in ``wall.obj:density=2000,fixed=base``; the name of a scene that
+        ships with cdopt, ``beam`` (``shipped_scenes()`` lists them); or a generator of
+        ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes
+        before a name. A path such as ``problems/beam.toml`` that does not exist is looked for
+        among the shipped scenes.
     overlaps : as in ``Scene``; None takes what the file says.
 
     In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them, each in their order,
@@ -107,6 +110,11 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     """
     if str(path).endswith(SNAPSHOTS):
         return from_lammps(path) if overlaps is None else from_lammps(path, overlaps=overlaps)
+    if is_assembly(str(path)):
+        file, stated_parameters = parts_of(str(path))
+        words = split(f"assembly{stated_parameters}")[1]
+        blocks = load_assembly(file, **merge("assembly", _writable(load_assembly), words, {}))  # type: ignore[arg-type]
+        return blocks if overlaps is None else blocks.with_overlaps(overlaps)
     if isinstance(path, Path) or _is_file(path):
         place = _shipped(Path(path))
         text = files.read_text(place, "a scene file", str(path))
@@ -119,7 +127,9 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     if name not in GENERATORS:
         known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
         raise InvalidInput(
-            "scene", repr(path), f"a .toml or .dump file, or {one_of_these(name, known)}"
+            "scene",
+            repr(path),
+            f"a .toml, .dump, .obj, .stl or .json file, or {one_of_these(name, known)}",
         )
     generate: Any = GENERATORS[name]
     scene: Scene = generate(**merge(name, parameters_of(name), stated, {}))
@@ -191,8 +201,11 @@ def parameters_of(name: str) -> dict[str, Any]:
     ------
     InvalidInput : no such generator.
     """
-    generator = GENERATORS[checks.choice("name", name, GENERATORS)]
-    parameters = inspect.signature(generator).parameters
+    return _writable(GENERATORS[checks.choice("name", name, GENERATORS)])
+
+
+def _writable(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
     return {
         key: parameter.default
         for key, parameter in parameters.items()
@@ -207,7 +220,7 @@ def _is_file(text: str) -> bool:
 
 def names_scene(text: str) -> bool:
     """Whether a text is a scene file, a scene that ships with cdopt or a generator."""
-    if text.endswith(SCENE_FILES) or text in shipped_scenes():
+    if text.endswith(SCENE_FILES) or is_assembly(text) or text in shipped_scenes():
         return True
     return text.partition(":")[0].strip().replace("-", "_") in GENERATORS
 

@@ -26,6 +26,7 @@ from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
+from cdopt.scene.assemblies import is_assembly
 from cdopt.scene.files import SCENE_FILES, names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
@@ -304,7 +305,9 @@ def _digest(path: str) -> str:
 
 def is_scene(text: str) -> bool:
     """Whether a text names a scene and no bank problem."""
-    return text.endswith(SCENE_FILES) or (split(text)[0] not in bank.names() and names_scene(text))
+    if text.endswith(SCENE_FILES) or is_assembly(text):
+        return True
+    return split(text)[0] not in bank.names() and names_scene(text)
 
 
 def family_and_size(text: str) -> tuple[bank.Family, int | None]:

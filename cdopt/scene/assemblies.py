@@ -1,0 +1,294 @@
+"""Assemblies of convex blocks from other tools: OBJ and STL meshes, and a JSON list of blocks.
+
+A mesh says where faces are, not what they weigh: density, friction, the unit of length and which
+blocks are fixed are stated beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import ConvexHull, QhullError
+
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.scene.bodies import Body
+from cdopt.scene.scene import Scene
+from cdopt.scene.shapes import Polygon, Polyhedron
+
+_PATH = re.compile(r"(?P<path>.+\.(?:obj|stl|json))(?P<stated>:.*)?", re.IGNORECASE)
+_GRAVITY = 9.81  # m/s²
+_ENCLOSED = 1e-5  # share of the hull's volume that a convex mesh may miss
+_FACET = 50  # bytes in a binary STL
+
+
+class _Block(msgspec.Struct, forbid_unknown_fields=True):
+    vertices: list[list[float]]
+    name: str = ""
+    fixed: bool = False
+    density: float | None = None
+    force: list[float] | None = None
+
+
+class _Assembly(msgspec.Struct, forbid_unknown_fields=True):
+    blocks: list[_Block]
+    name: str = ""
+    title: str = ""
+    unit: float = 1.0
+    density: float | None = None
+    friction: float | None = None
+    gravity: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """Corners of one group (n, 3) and the triangles between them, or none."""
+
+    name: str
+    vertices: FloatArray
+    triangles: IntArray
+
+
+def is_assembly(text: str) -> bool:
+    """Whether a text is the path of an assembly, with or without parameters."""
+    return _PATH.fullmatch(text) is not None
+
+
+def parts_of(text: str) -> tuple[str, str]:
+    """Path and parameters of ``wall.obj:density=2000,fixed=base``."""
+    match = _PATH.fullmatch(text)
+    if match is None:
+        raise InvalidInput("path", repr(text), "a file named .obj, .stl or .json")
+    return match["path"], match["stated"] or ""
+
+
+def load_assembly(
+    path: str | Path,
+    density: float = 0.0,
+    friction: float = -1.0,
+    *,
+    unit: float = 0.0,
+    fixed: str = "",
+    up: str = "",
+) -> Scene:
+    """A scene of convex blocks from a mesh (.obj, .stl) or a list of blocks (.json).
+
+    A block is a group (``o`` or ``g``) of an OBJ file, a solid of an STL file, and in files with
+    one of these a connected part of the mesh. A JSON file has ``blocks``, each with ``vertices``
+    (n, 2) or (n, 3), and if wanted ``name``, ``fixed``, ``density`` and ``force`` (N); beside them
+    ``name``, ``title``, ``unit``, ``density``, ``friction`` and ``gravity`` (m/s²) of all.
+
+    Parameters
+    ----------
+    path : the file.
+    density : of all blocks, kg/m³ (in the plane per 1 m of depth); 0 takes what the file says.
+    friction : coefficient of all contacts; negative takes what the file says, if anything.
+    unit : length of the file's unit in m, 0.001 for millimetres; 0 takes the file's, or 1.
+    fixed : names of blocks that do not move, with + between them. Blocks whose name begins with
+        "fixed" do not move either, nor those of which a JSON file says so.
+    up : axis that gravity points against, "x", "y" or "z"; by default the file's gravity, or the
+        last axis.
+
+    Raises
+    ------
+    InvalidInput : a file that is none of these, a block that is not convex or whose mesh is not
+        closed, no density for a free block, no fixed block, or an unknown name.
+
+    >>> import json, pathlib, tempfile, cdopt
+    >>> floor, block = [[-1, -1], [1, -1], [1, 0], [-1, 0]], [[0, 0], [0.4, 0], [0.4, 1], [0, 1]]
+    >>> blocks = [{"vertices": floor, "fixed": True}, {"vertices": block, "density": 2000}]
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "block.json"
+    >>> _ = path.write_text(json.dumps({"blocks": blocks, "friction": 0.6}))
+    >>> round(cdopt.limit_load(cdopt.scene.load(path), [1, 0]).value, 9)
+    0.4
+    """
+    place = Path(path)
+    stated = _read(place)
+    dim = _dimension(stated.blocks, place)
+    scale = checks.scalar("unit", unit, at_least=0.0) or checks.scalar(
+        "unit", stated.unit, above=0.0
+    )
+    heavy = checks.scalar("density", density, at_least=0.0)
+    named = {name for name in fixed.split("+") if name}
+    if unknown := named - {block.name for block in stated.blocks}:
+        known = ", ".join(block.name for block in stated.blocks[:20])
+        raise InvalidInput("fixed", repr(sorted(unknown)[0]), f"one of the blocks: {known}")
+    bodies = []
+    for number, block in enumerate(stated.blocks):
+        name = block.name or f"block {number}"
+        still = block.fixed or block.name in named or name.lower().startswith("fixed")
+        weight = block.density or heavy or stated.density
+        if not still and not weight:
+            raise InvalidInput("density", f"none for {name}", "a density in kg/m³, or fixed blocks")
+        shape = _shape(np.array(block.vertices) * scale, name)
+        bodies.append(
+            Body(
+                shape, tuple(shape.centre), name=name, fixed=still or None,
+                density=None if still else weight, force=block.force,
+            )
+        )  # fmt: skip
+    if not any(body.fixed for body in bodies):
+        raise InvalidInput("fixed", "no fixed block", "names of the blocks that do not move")
+    coefficient = checks.scalar("friction", friction)
+    return Scene(
+        bodies,
+        dim=dim,
+        gravity=_gravity(stated, up, dim),
+        friction=coefficient if coefficient >= 0.0 else stated.friction,
+        overlaps="touching",
+        name=stated.name or place.stem,
+        title=stated.title or f"{len(bodies)} blocks of {place.name}",
+    )
+
+
+def _dimension(blocks: Sequence[_Block], place: Path) -> Any:
+    """2 or 3, the same for all vertices."""
+    sizes = {len(vertex) for block in blocks for vertex in block.vertices}
+    if not blocks or sizes not in ({2}, {3}):
+        found = "no blocks" if not blocks else f"vertices of {sorted(sizes)} numbers"
+        raise InvalidInput(str(place), found, "blocks with vertices of 2 or of 3 numbers")
+    return sizes.pop()
+
+
+def _gravity(stated: _Assembly, up: str, dim: int) -> Sequence[float] | None:
+    if not up:
+        return stated.gravity
+    gravity = [0.0] * dim
+    gravity["xyz".index(checks.choice("up", up, "xyz"[:dim]))] = -_GRAVITY
+    return gravity
+
+
+def _shape(vertices: FloatArray, name: str) -> Polygon | Polyhedron:
+    """The convex solid of its corners, all of which must stick out."""
+    hull = _hull(vertices, name)
+    if hull.vertices.size < len(vertices):
+        inner = next(k for k in range(len(vertices)) if k not in hull.vertices)
+        raise InvalidInput(name, f"vertex {inner} inside the hull of the others", "convex blocks")
+    if vertices.shape[1] == 3:
+        return Polyhedron(vertices.tolist())
+    return Polygon(vertices[hull.vertices].tolist())
+
+
+def _hull(vertices: FloatArray, name: str) -> Any:
+    try:
+        return ConvexHull(vertices)
+    except (QhullError, ValueError) as error:
+        raise InvalidInput(name, f"{len(vertices)} vertices without a volume", "a solid") from error
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _read(place: Path) -> _Assembly:
+    """The blocks of a file; of a mesh those corners of each that stick out."""
+    kind = place.suffix.lower()
+    if kind == ".json":
+        try:
+            return msgspec.json.decode(
+                files.read_text(place, "an assembly", str(place)), type=_Assembly
+            )
+        except msgspec.DecodeError as error:
+            raise InvalidInput(str(place), str(error), "a JSON file of blocks") from error
+    if kind == ".obj":
+        meshes = _obj(files.read_text(place, "a mesh", str(place)), place)
+    elif kind == ".stl":
+        meshes = _stl(files.read_bytes(place, "a mesh", str(place)), place)
+    else:
+        raise InvalidInput("path", str(place), "a file named .obj, .stl or .json")
+    if len(meshes) == 1:
+        meshes = _connected(meshes[0])
+    return _Assembly([_Block(_corners(mesh), mesh.name) for mesh in meshes])
+
+
+def _corners(mesh: _Mesh) -> list[list[float]]:
+    """Corners of a convex mesh."""
+    hull = _hull(mesh.vertices, mesh.name)
+    inside = mesh.vertices.mean(axis=0)
+    a, b, c = (mesh.vertices[mesh.triangles[:, k]] - inside for k in range(3))
+    volume = float(np.sum(a * np.cross(b, c))) / 6.0
+    if not abs(abs(volume) - hull.volume) <= _ENCLOSED * hull.volume:
+        found = f"{mesh.name}: its faces enclose {abs(volume) / hull.volume:.4g} of its hull"
+        raise InvalidInput("mesh", found, "closed, convex blocks, their faces all turned outward")
+    corners: list[list[float]] = mesh.vertices[np.sort(hull.vertices)].tolist()
+    return corners
+
+
+def _obj(text: str, place: Path) -> list[_Mesh]:
+    """The groups of a Wavefront OBJ file."""
+    vertices: list[list[float]] = []
+    groups: dict[str, list[list[int]]] = {}
+    name = place.stem
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#")[0].split()
+        try:
+            if words[:1] == ["v"]:
+                x, y, z = (float(word) for word in words[1:4])
+                vertices.append([x, y, z])
+            elif words and words[0] in ("o", "g"):
+                name = " ".join(words[1:]) or name
+            elif words[:1] == ["f"]:
+                corners = [int(word.split("/")[0]) for word in words[1:]]
+                loop = [k - 1 if k > 0 else len(vertices) + k for k in corners]
+                if len(loop) < 3 or not all(0 <= k < len(vertices) for k in loop):
+                    raise ValueError("corners that are not there")
+                fan = [[loop[0], loop[k], loop[k + 1]] for k in range(1, len(loop) - 1)]
+                groups.setdefault(name, []).extend(fan)
+        except ValueError as error:
+            found = f"line {number}: {line.strip()[:40]!r}"
+            raise InvalidInput(str(place), found, "vertices and faces of OBJ") from error
+    if not groups:
+        raise InvalidInput(str(place), "no faces", "groups with faces")
+    points = np.array(vertices)
+    return [_mesh(title, points[np.array(faces)]) for title, faces in groups.items()]
+
+
+def _stl(content: bytes, place: Path) -> list[_Mesh]:
+    """The solids of an STL file, of text or binary."""
+    facets = struct.unpack("<I", content[80:84])[0] if len(content) >= 84 else -1
+    if len(content) == 84 + _FACET * facets:
+        record = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
+        numbers = np.frombuffer(content, record, facets, 84)["numbers"].astype(float)
+        return [_mesh(place.stem, numbers.reshape(-1, 4, 3)[:, 1:])]
+    text = content.decode("ascii", "replace")
+    meshes: list[_Mesh] = []
+    for part in re.split(r"(?m)^\s*solid\b", text)[1:]:
+        name = part.partition("\n")[0].strip() or f"{place.stem} {len(meshes)}"
+        found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
+        try:
+            meshes.append(_mesh(name, np.array(found, dtype=float).reshape(-1, 3, 3)))
+        except ValueError as error:
+            raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
+    if not meshes:
+        raise InvalidInput(str(place), "no solid", "an STL file of text, or a whole binary one")
+    return meshes
+
+
+def _mesh(name: str, triangles: FloatArray) -> _Mesh:
+    """Triangles (n, 3, 3) with their corners made one where they coincide."""
+    vertices, index = np.unique(triangles.reshape(-1, 3), axis=0, return_inverse=True)
+    return _Mesh(name, vertices, index.reshape(-1, 3))
+
+
+def _connected(mesh: _Mesh) -> list[_Mesh]:
+    """The connected parts of a mesh; blocks that touch at whole edges must be stated apart."""
+    ends = (mesh.triangles.ravel(), np.roll(mesh.triangles, 1, axis=1).ravel())
+    used = np.unique(np.sort(np.column_stack(ends), axis=1), axis=0, return_counts=True)[1]
+    if used.max(initial=0) > 2:
+        found = "one mesh of several blocks with common edges"
+        raise InvalidInput(mesh.name, found, "a group or a solid for each block")
+    graph = sp.coo_array((np.ones(ends[0].size), ends), shape=(len(mesh.vertices),) * 2)
+    count, part = connected_components(graph.tocsr(), directed=False)
+    if count == 1:
+        return [mesh]
+    triangles, of = mesh.vertices[mesh.triangles], part[mesh.triangles[:, 0]]
+    return [_mesh(f"{mesh.name} {k}", triangles[of == k]) for k in range(count)]
