@@ -55,6 +55,8 @@ _REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyon
 _DENSE = 800  # unknowns up to which systems are solved as dense ones
 _FULL = 60  # unknowns up to which B is a dense matrix, too
 _NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
+_FLOOR = 100.0  # times EPS r w: natural maps that round-off stalls soon, so that r is reduced,
+_QUICK = 0.02  # where the last step left at most this share of it: smaller r will do
 _PROGRESS = 0.5  # a natural map above this share of the best one has stalled
 _STALLS = 3  # stalled outer steps before r is changed
 _REDUCTION = 8.0  # of r, where round-off has been reached
@@ -66,8 +68,11 @@ class System(Protocol):
     def rates(self, x: FloatArray) -> FloatArray:
         """g (contacts, d)."""
 
-    def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
-        """Imbalance of x with forces f (contacts, d)."""
+    def inertia(self, x: FloatArray) -> FloatArray:
+        """What forces have to balance: M x, or x where x is forces."""
+
+    def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
+        """Imbalance of an ``inertia`` with forces f (contacts, d)."""
 
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
@@ -75,8 +80,8 @@ class System(Protocol):
     def change(self, dx: FloatArray) -> FloatArray:
         """R dx (contacts, d), the change of the rates."""
 
-    def work(self, x: FloatArray, dx: FloatArray) -> float:
-        """Product of unknowns of which ½ work(x, x) is the kinetic energy."""
+    def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
+        """Product of x with dx, whose ``inertia`` and ``change`` these are: a kinetic energy."""
 
     def newton_step(
         self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
@@ -106,9 +111,13 @@ class Motions:
         """Rates g = R x + p (contacts, d)."""
         return self.change(x) + self.p
 
-    def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
-        """Imbalance of x with forces f (contacts, d)."""
-        return self.net.inertia(x) - self.net.load(f.ravel())
+    def inertia(self, x: FloatArray) -> FloatArray:
+        """M x."""
+        return self.net.inertia(x)
+
+    def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
+        """Imbalance of an ``inertia`` with forces f (contacts, d)."""
+        return inertia - self.net.load(f.ravel())
 
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
@@ -118,9 +127,9 @@ class Motions:
         """The change of the rates."""
         return self.net.gap(dx).reshape(self.p.shape)
 
-    def work(self, x: FloatArray, dx: FloatArray) -> float:
-        """Product of unknowns."""
-        return float(x @ self.net.inertia(dx))
+    def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
+        """xᵀ M dx."""
+        return float(x @ inertia)
 
     def newton_step(
         self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
@@ -161,9 +170,13 @@ class Reactions:
         """Rates g = R x + p (contacts, d)."""
         return self.change(x) + self.p
 
-    def residual(self, x: FloatArray, f: FloatArray) -> FloatArray:
-        """Imbalance of x with forces f (contacts, d)."""
-        return x - f.ravel()
+    def inertia(self, x: FloatArray) -> FloatArray:
+        """x."""
+        return x
+
+    def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
+        """Imbalance of an ``inertia`` with forces f (contacts, d)."""
+        return inertia - f.ravel()
 
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
@@ -174,9 +187,9 @@ class Reactions:
         product = self.full @ dx if self.dense else self.entries.times(dx)
         return np.asarray(product).reshape(self.p.shape)
 
-    def work(self, x: FloatArray, dx: FloatArray) -> float:
-        """Product of unknowns."""
-        return float(x @ self.change(dx).ravel())
+    def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
+        """xᵀ N dx."""
+        return float(x @ change.ravel())
 
     def newton_step(
         self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
@@ -275,13 +288,13 @@ class Iteration:
         """Newton on the law of Coulomb, damped by the residual; and whether it converged."""
         system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
 
-        def at(x: FloatArray, rates: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        def at(inertia: FloatArray, rates: FloatArray) -> tuple[FloatArray, FloatArray, float]:
             y = f - r[:, None] * cone.shifted(rates, mu)
-            residual = system.residual(x, cone.project(y, mu))
+            residual = system.residual(inertia, cone.project(y, mu))
             return y, residual, system.size(residual)
 
-        rates = system.rates(x)
-        y, residual, size = at(x, rates)
+        rates, inertia = system.rates(x), system.inertia(x)
+        y, residual, size = at(inertia, rates)
         forcing = _Forcing(tol)
         for _ in range(_INNER):
             if size <= tol:
@@ -290,15 +303,16 @@ class Iteration:
             right = root @ cone.shift_derivative(rates, mu)
             dx = system.newton_step(root, right, residual, forcing.after(size))
             self.spent.newton += 1
-            share, change = 1.0, system.change(dx)
+            share, change, pushed = 1.0, system.change(dx), system.inertia(dx)
             while True:
-                trial = at(x + share * dx, rates + share * change)
+                trial = at(inertia + share * pushed, rates + share * change)
                 if trial[2] <= (1.0 - 0.01 * share) * size:
                     break
                 share *= 0.5
                 if share < 0.01:
                     return x, False
             x, rates = x + share * dx, rates + share * change
+            inertia = inertia + share * pushed
             y, residual, size = trial
         return x, size <= tol
 
@@ -308,22 +322,24 @@ class Iteration:
         """The minimum of ½‖w‖²_M + Σ ‖P_K(f − r (g + shift e_n))‖² / 2r, to ``tol``."""
         system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
         forcing = _Forcing(tol)
+        rates, inertia = system.rates(x), system.inertia(x)
+        rates[:, 0] += shift
         for _ in range(_INNER):
-            rates = system.rates(x)
-            rates[:, 0] += shift
             y = f - r[:, None] * rates
-            residual = system.residual(x, cone.project(y, mu))
+            residual = system.residual(inertia, cone.project(y, mu))
             size = system.size(residual)
             if size <= tol:
                 break
             root = root_r * cone.projection_root(y, mu)
             dx = system.newton_step(root, root, residual, forcing.after(size))
             self.spent.newton += 1
-            slope = self._slope(system.work(x, dx), system.work(dx, dx), y, system.change(dx), r)
-            share = line_search(slope)
+            change, pushed = system.change(dx), system.inertia(dx)
+            work, square = system.work(x, pushed, change), system.work(dx, pushed, change)
+            share = line_search(self._slope(work, square, y, change, r))
             if share == 0.0:
                 break
-            x = x + share * dx
+            x, rates = x + share * dx, rates + share * change
+            inertia = inertia + share * pushed
         return x
 
     def _slope(
@@ -433,6 +449,7 @@ class Penalty:
     stalls: int = 0
     patience: int = 1
     best: float = field(default=np.inf)
+    last: float = field(default=np.inf)
 
     def after(self, error: float) -> bool:
         """The next value, after a natural map; whether to go on."""
@@ -440,6 +457,8 @@ class Penalty:
         self.stalls = self.stalls + 1 if stalled else 0
         self.best = min(self.best, error)
         noisy = error <= _NOISE * EPS * self.value
+        enough = error <= _FLOOR * EPS * self.value and error <= _QUICK * self.last
+        self.last = error
         last = self.patience > 1
         if (
             self.reducing
@@ -450,8 +469,12 @@ class Penalty:
                 return False
             self.reducing, self.stalls, self.patience = False, 0, _STALLS
             self.value = min(_GROWTH * self.peak, _LARGEST)
-        elif self.reducing or (self.stalls >= self.patience and (noisy or self.value == _LARGEST)):
-            self.reduce(stalled)
+        elif (
+            self.reducing
+            or enough
+            or (self.stalls >= self.patience and (noisy or self.value == _LARGEST))
+        ):
+            self.reduce(stalled or enough)
         elif not noisy or self.patience > 1:
             self.value = min(_GROWTH * self.value, _LARGEST)
         return True

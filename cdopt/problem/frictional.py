@@ -255,20 +255,23 @@ class FrictionalStepData(FrictionalData, RigidStepData):
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the contact network; the rows of a contact are in one."""
-        return network_parts(_reach(self.step.B, self.d, repeat=True), self.mass.M)
+        reach = self._reach if self.B is self.step.B else _reach(self.step.B, self.d)
+        return network_parts(_repeated(reach, self.d), self.mass.M)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
         """The bodies that the degrees of freedom belong to."""
         coupling = None if self.mass.is_diagonal else self.mass.M
-        reach = _reach(self.B, self.d)
-        return bodies_of(reach, self.mass.diagonal, coupling, self.step.dof_body)
+        return bodies_of(self._reach, self.mass.diagonal, coupling, self.step.dof_body)
 
     @cached_property
     def contact_bodies(self) -> ContactBodies:
         """The bodies of each row, with the mobility of its contact in all directions."""
-        reach = _reach(self.B, self.d, repeat=True)
-        return self.bodies.at_contacts(reach, self.mass.diagonal)
+        return self.bodies.at_contacts(_repeated(self._reach, self.d), self.mass.diagonal)
+
+    @cached_property
+    def _reach(self) -> sp.csr_array:
+        return _reach(self.B, self.d)
 
     @cached_property
     def _free_terms(self) -> FloatArray:
@@ -393,11 +396,8 @@ def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
     return np.column_stack([normal, tangential]).ravel()
 
 
-def _reach(B: sp.csr_array, d: int, repeat: bool = False) -> sp.csr_array:
-    """√Σ B² over the rows of each contact: how far a dof moves it in any direction.
-
-    ``repeat`` gives each row of a contact that of the contact.
-    """
+def _reach(B: sp.csr_array, d: int) -> sp.csr_array:
+    """√Σ B² over the rows of each contact: how far a dof moves it in any direction."""
     squares = sp.csr_array((B.data**2, B.indices, B.indptr), shape=B.shape)
     nc = B.shape[0] // d
     gather = sp.csr_array(
@@ -405,4 +405,9 @@ def _reach(B: sp.csr_array, d: int, repeat: bool = False) -> sp.csr_array:
     )
     reach = sp.csr_array(gather @ squares)
     reach.data = np.sqrt(reach.data)
-    return reach if not repeat else sp.csr_array(gather.T @ reach)
+    return reach
+
+
+def _repeated(reach: sp.csr_array, d: int) -> sp.csr_array:
+    """Each row d times: for each row of a contact that of the contact."""
+    return sp.csr_array(reach[np.repeat(np.arange(reach.shape[0]), d)])

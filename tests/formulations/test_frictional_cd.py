@@ -146,6 +146,17 @@ def test_admm_solves_small_problems_of_the_bank(law: str) -> None:
                 assert problem.formulation(law).solve("admm").ok, name
 
 
+def test_combinations_of_sweeps_save_most_of_them() -> None:
+    """A box that rests on 25 contacts; memory 0 is Gauss–Seidel alone."""
+    cd = cdopt.FrictionalCD(cdopt.bank.load("siconos-oneobject-i100000-316").step, "associated")
+    mixed, plain = (cd.solve("nsgs", memory=memory) for memory in (15, 0))
+    assert mixed.ok
+    assert plain.ok
+    assert 3 * mixed.iterations < plain.iterations
+    with pytest.raises(cdopt.InvalidInput, match="memory"):
+        cd.solve("nsgs", memory=-1)
+
+
 @pytest.mark.parametrize("units", [(1e3, 1e3, 1.0), (1.0, 1e-3, 1e-3), (1e6, 1e4, 1e-3)])
 def test_certificates_do_not_depend_on_the_units(units: tuple[float, float, float]) -> None:
     kilogram, metre, second = units

@@ -84,8 +84,8 @@ class ContactNetwork:
         return SparseOperator(self.B)
 
     @cached_property
-    def _inertia(self) -> SparseOperator | None:
-        return None if self.mass is None else SparseOperator(self.mass)
+    def _inertia(self) -> SparseOperator:
+        return SparseOperator(self.mass)
 
     def gap(self, u: FloatArray) -> FloatArray:
         """B u (nc,)."""
@@ -97,7 +97,9 @@ class ContactNetwork:
 
     def inertia(self, x: FloatArray) -> FloatArray:
         """S x (m,)."""
-        return np.zeros(self.m) if self._inertia is None else self._inertia.times(x)
+        if self._is_diagonal:
+            return np.zeros(self.m) if self.mass is None else np.asarray(self.mass_diagonal * x)
+        return self._inertia.times(x)
 
     def motion(self, load: FloatArray) -> FloatArray:
         """S⁻¹ load (m,).
@@ -106,6 +108,8 @@ class ContactNetwork:
         ------
         ArithmeticError : S is singular to working accuracy.
         """
+        if self.mass is not None and self._is_diagonal:
+            return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
         try:
