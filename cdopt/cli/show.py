@@ -118,6 +118,9 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
     elif not summary.residual_of:
         certified = text("an explicit method solves nothing")
     yield "certificates", certified
+    if summary.split:
+        split = f"{count(summary.split, 'step')} had no certified answer as a whole"
+        yield "sub-steps", text(f"{split}, and took up to {summary.parts} parts")
     worst = f"{summary.residual:.1e}, in the {summary.residual_of} problem"
     worst += f" of step {summary.residual_at}"
     yield "worst residual", text(worst if summary.residual_of and summary.steps else "–")

@@ -11,7 +11,7 @@ from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
-from cdopt.dynamics.frictional import FrictionalSteps
+from cdopt.dynamics.frictional import CompatibleFrictionSteps, FrictionalSteps
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
 from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
 from cdopt.dynamics.records import Frame
@@ -23,6 +23,7 @@ from cdopt.dynamics.trajectory import Diagnostics, Trajectory
 __all__ = [
     "METHODS",
     "ClassicSteps",
+    "CompatibleFrictionSteps",
     "CompatibleSteps",
     "Coordination",
     "Diagnostics",

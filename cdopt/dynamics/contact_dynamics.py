@@ -7,7 +7,7 @@ a setting; by default, unlike the paper, their angular momentum is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,9 @@ class _ContactDynamics:
     impacts : that may follow one another within a step, at most, where e > 0: each takes a contact
         step more. 1 closes all but the first without restitution. The diagnostics ``impacts``
         counts the contact steps of each step, and ``plastic`` the contacts that closed without.
+    push_overlaps : push bodies apart that overlap by the error of the time step, which gives them
+        energy, of first order in Δt. False counts them as touching: without restitution and drive
+        the energy then never grows, and overlaps may add up.
     """
 
     warm_start: bool = False
@@ -62,6 +65,7 @@ class _ContactDynamics:
     v_min: float = 0.0
     turning: str = TURNINGS[0]
     impacts: int = 16
+    push_overlaps: bool = True
 
     classic: ClassVar[str]  # name of the forces of the first problem
 
@@ -72,6 +76,9 @@ class _ContactDynamics:
         checks.scalar("v_min", self.v_min, at_least=0.0)
         checks.choice("turning", self.turning, TURNINGS)
         checks.whole("impacts", self.impacts, 1, 100_000)
+        if not isinstance(self.push_overlaps, bool):
+            expected = "True or False"
+            raise InvalidInput("push_overlaps", checks.describe(self.push_overlaps), expected)
 
     def _first(self, run: StepContext, backend: Backend) -> Backend:
         """The solver of the first problem; with warm starts OSQP keeps its set-up."""
@@ -110,7 +117,14 @@ class _ContactDynamics:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
         return rigid_step(
-            run.scene, state, contacts, run.dt, self.v_min, self.turning, run.friction
+            run.scene,
+            state,
+            contacts,
+            run.dt,
+            self.v_min,
+            self.turning,
+            run.friction,
+            self.push_overlaps,
         )
 
     def _once(self, run: StepContext, problem: ContactStep) -> Solved:
@@ -155,7 +169,7 @@ class _ContactDynamics:
 
     def _settings(self, **backends: str | Backend) -> dict[str, Any]:
         shown = {name: repr(resolve(backend)) for name, backend in backends.items()}
-        names = ("warm_start", "tol", "v_min", "turning", "impacts")
+        names = ("warm_start", "tol", "v_min", "turning", "impacts", "push_overlaps")
         return shown | {name: getattr(self, name) for name in names}
 
 
@@ -282,12 +296,17 @@ def rigid_step(
     v_min: float,
     turning: str,
     friction: float | bool | None = None,
+    push: bool = True,
 ) -> ContactStep:
     """The contact step that a run of contact dynamics solves; arguments as in ``collision.step``.
 
-    ``scene.overlaps`` says what is done with those of the start; later ones are pushed apart.
+    ``push`` : push bodies apart that have come to overlap.
+
+    ``scene.overlaps`` says what is done with those of the start.
     """
     touching = from_start(scene, contacts)
+    if not push:
+        touching = replace(touching, phi=np.maximum(touching.phi, 0.0))
     return contact_step(
         scene,
         state,

@@ -19,15 +19,25 @@ from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
 from cdopt.backends.selection import resolve
 from cdopt.collision import Contacts
-from cdopt.dynamics.contact_dynamics import ClassicSteps, _ContactDynamics, resolved, stage
+from cdopt.dynamics.contact_dynamics import (
+    ClassicSteps,
+    CompatibleSteps,
+    _ContactDynamics,
+    resolved,
+    stage,
+)
 from cdopt.dynamics.impacts import Impacts, Solved, in_sequence, take
-from cdopt.dynamics.method import StepContext
-from cdopt.formulations import FrictionalCD
+from cdopt.dynamics.method import Stage, StepContext
+from cdopt.formulations import CompatibleFriction, FrictionalCD
+from cdopt.formulations.friction_network import NetworkForces
 from cdopt.problem import LAWS
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 from cdopt.problem.warm_start import WarmStart
 
 SOLVER = "newton"
+COMMON = ("tol", "v_min", "turning", "impacts", "push_overlaps")
+NOT_BEGUN = Stage(np.inf, False, False, -1, 0.0, "not begun")
 _CARRIES = 1e-6  # of the largest force of a step: less counts as no force
 _LIMIT = 1e-6  # share of μ f_n by which friction may miss it and count as sliding
 
@@ -76,10 +86,13 @@ class FrictionalSteps(_ContactDynamics):
         if self.substeps & (self.substeps - 1):
             raise InvalidInput("substeps", str(self.substeps), "a power of two")
 
-    def without_friction(self) -> ClassicSteps:
+    def without_friction(self) -> ClassicSteps | CompatibleSteps:
         """The same method for a scene without friction."""
-        names = ("backend", "tol", "v_min", "turning", "impacts")
-        return ClassicSteps(**{name: getattr(self, name) for name in names})
+        return ClassicSteps(backend=self.backend, **self._common())
+
+    def _common(self) -> dict[str, Any]:
+        """Settings that the methods without friction have, too."""
+        return {name: getattr(self, name) for name in COMMON}
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -96,7 +109,8 @@ class FrictionalSteps(_ContactDynamics):
         solved, friction = taken.solved, problem.friction
         if friction is None:
             raise TypeError("a step without friction")
-        f, size = solved.forces["f"], np.linalg.norm(solved.forces["f_t"], axis=1)
+        f = solved.forces[self.classic]
+        size = np.linalg.norm(solved.forces[f"{self.classic}_t"], axis=1)
         carrying = f > _CARRIES * f.max(initial=0.0)
         sliding = carrying & (size >= (1.0 - _LIMIT) * friction.mu * f)
         counts = {"carrying": carrying, "sliding": sliding}
@@ -122,8 +136,8 @@ class FrictionalSteps(_ContactDynamics):
                 status=solution.status,
                 raw=solution.raw,
             )
-        rows = iterate.forces.reshape(problem.nc, -1)
-        forces = {"f": rows[:, 0].copy(), "f_t": _in_space(problem, rows)}
+        rows = iterate.forces.reshape(problem.nc, run.scene.dim)
+        forces = {self.classic: rows[:, 0].copy(), f"{self.classic}_t": _in_space(problem, rows)}
         stages = {"friction": stage(solution, clock() - started)}
         return Solved(iterate.motion, forces, stages, {}, solution)
 
@@ -131,17 +145,111 @@ class FrictionalSteps(_ContactDynamics):
         """Forces of the step before, along the normals and tangents of this one."""
         if not self.warm_start or "ids" not in run.memory or problem.friction is None:
             return None
-        tangents = problem.friction.tangents
-        rows = np.zeros((problem.nc, problem.friction.d))
-        ids = np.asarray(problem.contact_ids)
-        _, here, there = np.intersect1d(ids, run.memory["ids"], return_indices=True)
-        rows[here, 0] = run.memory["f"][there]
-        rows[here, 1:] = np.einsum("ix,ikx->ik", run.memory["f_t"][there], tangents[here])
-        return WarmStart(rows.ravel())
+        memory = run.memory
+        return WarmStart(_rows(problem, memory["ids"], memory["f"], memory["f_t"]).ravel())
 
     def _remember(self, run: StepContext, contacts: Contacts, **forces: FloatArray) -> None:
-        if self.warm_start and all(np.isfinite(f).all() for f in forces.values()):
-            run.memory = {"ids": contacts.contact_ids, **forces}
+        f, f_t = forces[self.classic], forces[f"{self.classic}_t"]
+        if self.warm_start and np.isfinite(f).all() and np.isfinite(f_t).all():
+            run.memory = {**run.memory, "ids": contacts.contact_ids, "f": f, "f_t": f_t}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompatibleFrictionSteps(FrictionalSteps):
+    """Contact dynamics with friction, its forces resolved by compatibility, with their history.
+
+    The motion is that of "contact-dynamics", whose forces are "f_classic". Contacts carry their
+    micro-slip from step to step, by their ids and in the directions that it has in space; one
+    that is new starts without force. Where contacts slide in a motion by the law of Coulomb, the
+    forces of that step are those of Haar and Kármán's principle (``CompatibleFriction``).
+
+    Notes
+    -----
+    The certificate of the forces is the balance of the network, relative to the largest load.
+    """
+
+    name: ClassVar[str] = "compatible-friction"
+    forces: ClassVar[tuple[str, ...]] = ("f", "f_t", "f_classic", "f_classic_t")
+    stages: ClassVar[tuple[str, ...]] = ("friction", "forces")
+    classic: ClassVar[str] = "f_classic"
+
+    def without_friction(self) -> CompatibleSteps:
+        """The same method for a scene without friction."""
+        chosen: dict[str, Any] = {} if self.backend is None else {"classic_backend": self.backend}
+        return CompatibleSteps(**chosen, **self._common())
+
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+        """Solve one contact step, and resolve its forces."""
+        solved, started = super()._once(run, problem), clock()
+        answer = solved.solution
+        rows, resolved_stage = np.full((problem.nc, run.scene.dim), np.nan), NOT_BEGUN
+        if not problem.nc:
+            resolved_stage = Stage(0.0, True, True, 0, 0.0, "no contacts")
+            run.workspace["trial"] = {}
+        elif isinstance(answer, StepSolution) and answer.ok:
+            network = CompatibleFriction(
+                problem, self.law, history=self._history(run, problem), sliders="haar-karman"
+            )
+            try:
+                found = network.solve(answer)
+            except SolveFailed as error:
+                resolved_stage = Stage(np.inf, False, False, -1, clock() - started, error.status)
+            else:
+                rows = np.column_stack([found.f, found.f_t])
+                spent = clock() - started
+                resolved_stage = Stage(found.residual, found.ok, True, -1, spent, found.label)
+                self._keep_history(run, problem, found)
+        forces = {"f": rows[:, 0].copy(), "f_t": _in_space(problem, rows), **solved.forces}
+        stages = {**solved.stages, "forces": resolved_stage}
+        return replace(solved, forces=forces, stages=stages)
+
+    def _history(self, run: StepContext, problem: ContactStep) -> NetworkForces | None:
+        """Trial forces of the step before, along the normals and tangents of this one."""
+        if "trial_ids" not in run.memory:
+            return None
+        memory = run.memory
+        trial = _rows(problem, memory["trial_ids"], memory["trial_n"], memory["trial_t"])
+        return NetworkForces(
+            f=trial[:, 0],
+            f_t=trial[:, 1:],
+            u=np.zeros(problem.nv),
+            flow="coulomb",
+            label="history",
+            residual=0.0,
+            trial=trial,
+            contact_ids=problem.contact_ids,
+        )
+
+    def _keep_history(self, run: StepContext, problem: ContactStep, found: NetworkForces) -> None:
+        """Put the trial forces of the next step aside, until this one is taken."""
+        run.workspace["trial"] = {
+            "trial_ids": np.asarray(problem.contact_ids),
+            "trial_n": found.trial[:, 0].copy(),
+            "trial_t": _in_space(problem, found.trial),
+        }
+
+    def _remember(self, run: StepContext, contacts: Contacts, **forces: FloatArray) -> None:
+        super()._remember(run, contacts, **forces)
+        run.memory = {**run.memory, **run.workspace.pop("trial", {})}
+
+
+def _rows(problem: ContactStep, ids: Any, normal: FloatArray, sliding: FloatArray) -> FloatArray:
+    """Forces (nc, d) along the normals and tangents of a step, zero at other contacts than ``ids``.
+
+    Parameters
+    ----------
+    normal : (n,) of the contacts ``ids``. sliding : (n, dim) vectors.
+    """
+    friction = problem.friction
+    if friction is None:
+        raise TypeError("a step without friction")
+    rows = np.zeros((problem.nc, friction.d))
+    if not problem.nc:
+        return rows
+    _, here, there = np.intersect1d(np.asarray(problem.contact_ids), ids, return_indices=True)
+    rows[here, 0] = normal[there]
+    rows[here, 1:] = np.einsum("ix,ikx->ik", sliding[there], friction.tangents[here])
+    return rows
 
 
 def _in_space(problem: ContactStep, rows: FloatArray) -> FloatArray:

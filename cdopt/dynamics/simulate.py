@@ -15,7 +15,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
-from cdopt.dynamics.frictional import FrictionalSteps
+from cdopt.dynamics.frictional import CompatibleFrictionSteps, FrictionalSteps
 from cdopt.dynamics.method import Integrator, Method, StepContext
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
@@ -25,6 +25,7 @@ METHODS: dict[str, Callable[..., Method | Integrator]] = {
     "classic-cd": ClassicSteps,
     "compatible-cd": CompatibleSteps,
     "contact-dynamics": FrictionalSteps,
+    "compatible-friction": CompatibleFrictionSteps,
     "variational": VariationalSteps,
     "velocity-verlet": VelocityVerletSteps,
     "quasi-static": QuasiStaticSteps,
@@ -60,11 +61,13 @@ def simulate(
     dt : time step Δt, s.
     duration : s; the last step may pass it.
     method : a name of ``cdopt.dynamics.METHODS`` or a settings object from there. Rigid contacts:
-        "classic-cd", "compatible-cd" and, with friction, "contact-dynamics". Elastic ones, whose
+        "classic-cd", "compatible-cd" and, with friction, "contact-dynamics" and
+        "compatible-friction". Elastic ones, whose
         stiffness the scene's materials state in N/m^(p−1): "variational", "velocity-verlet" and
         "quasi-static". By default "contact-dynamics" with friction, else "compatible-cd".
     friction : coefficient μ of all contacts; by default those that the scene states, if any. 0 is
-        none. "contact-dynamics" without friction is "classic-cd".
+        none. Without friction "contact-dynamics" is "classic-cd", and "compatible-friction"
+        "compatible-cd".
     out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
         Killed at any moment, it keeps what was done but for the last half second and what is not
         recorded yet.
@@ -88,7 +91,7 @@ def simulate(
         step before, by contact identity; off by default), ``tol`` of the certificates,
         ``v_min``, the approach speed below which restitution does not act, and ``turning``
         ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
-        "contact-dynamics" has ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
+        Those with friction have ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
         warm starts by default, and ``substeps``.
 
     Returns

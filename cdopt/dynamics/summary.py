@@ -20,6 +20,8 @@ class RunSummary:
     Attributes
     ----------
     t : s, the end. steps, frames, not_ok : counts; the last of steps that are not certified.
+    split, parts : with friction, steps that had no certified answer as a whole and were taken in
+        parts, and into how many at most; 0 and 1 elsewhere.
     residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
     overlap, overlap_final : m, the deepest of all steps and that of the last one.
     kinetic, kinetic_peak : J, at the end, and the largest.
@@ -36,6 +38,8 @@ class RunSummary:
     steps: int
     frames: int
     not_ok: int
+    split: int
+    parts: int
     residual: float
     residual_of: str
     residual_at: int
@@ -69,6 +73,7 @@ class RunSummary:
         reaction = np.nan
         if gravity:
             reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
+        substeps = table["substeps"] if "substeps" in table else np.ones(1)
         coordination, rattlers = np.nan, -1
         if np.isfinite(final.f).all():
             neighbours = Measures.of_frame(scene, final, friction=run.friction).coordination()
@@ -78,6 +83,8 @@ class RunSummary:
             steps=int(table["step"][-1]),
             frames=len(run),
             not_ok=int(np.count_nonzero(~table["ok"])),
+            split=int(np.count_nonzero(substeps > 1)),
+            parts=int(substeps.max(initial=1)),
             residual=residual,
             residual_of=residual_of,
             residual_at=int(table["step"][row]),

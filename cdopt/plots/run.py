@@ -53,9 +53,9 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     scale, unit = with_prefix(top, "N")
     panels = [figure.add_subplot(grid[:, k]) for k in range(count)]
     for axes, (name, f) in zip(panels, forces.items(), strict=True):
-        _chains(axes, solids, shown, f, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
+        _chains(axes, solids, shown, name, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
         kind = trajectory.method.removesuffix("-cd") if name == "f" else "classic"
-        kind = kind.replace("contact-dynamics", "with friction")
+        kind = {"contact-dynamics": "with friction"}.get(kind, kind.removesuffix("-friction"))
         note = f"max {float(f.max(initial=0.0)) / scale:.3g} {unit}"
         canvas.head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
     label = f"contact force [{unit}], as colour and line width"
@@ -102,28 +102,27 @@ def with_prefix(value: float, unit: str) -> tuple[float, str]:
 # --- force chains ----------------------------------------------------------------------
 
 
-def _chains(
-    axes: Axes, solids: Solids, frame: Frame, f: FloatArray, top: float, inches: float
-) -> None:
+def _chains(axes: Axes, solids: Solids, frame: Frame, name: str, top: float, inches: float) -> None:
     """Bodies and, over them, lines as wide and dark as their forces."""
-    dim, state = solids.scene.dim, frame.state
+    dim, state, f = solids.scene.dim, frame.state, np.nan_to_num(frame.forces[name])
     camera = Camera.facing(np.stack([solids.low, solids.high])[:, :dim], "perspective")
     box = box_of(solids, state, camera)
     draw_bodies(axes, solids, state, camera)
     lines = solids.lines(frame)[f > 0.0][:, :, :dim]
     net = ContactSegments.bare(lines[:, 0], lines[:, 1])
     Chains(net, inches, top, camera, box=box).draw(axes, f[f > 0.0])
-    if np.any(frame.f_t):
-        _friction(axes, frame, camera, _STROKE * float(np.median(np.ptp(box, axis=0))) / top)
+    if f"{name}_t" in frame.forces:
+        scale = _STROKE * float(np.ptp(box, axis=0).min()) / top
+        _friction(axes, camera, frame.points, scale * frame.forces[f"{name}_t"])
     axes.axis("off")
 
 
-def _friction(axes: Axes, frame: Frame, camera: Camera, scale: float) -> None:
-    """Tangential forces as strokes through the contact points, m of paper a newton."""
+def _friction(axes: Axes, camera: Camera, points: FloatArray, vectors: FloatArray) -> None:
+    """Tangential forces as strokes ``vectors`` (nc, dim), m, through the contact points."""
     from matplotlib.collections import LineCollection
 
-    half = 0.5 * scale * np.nan_to_num(frame.f_t)
-    ends = [camera.project(frame.points + sign * half)[0] for sign in (-1.0, 1.0)]
+    half = 0.5 * np.nan_to_num(vectors)
+    ends = [camera.project(points + sign * half)[0] for sign in (-1.0, 1.0)]
     style: Any = {"colors": "white", "linewidths": 3.4, "zorder": 4}
     axes.add_collection(LineCollection(list(np.stack(ends, axis=1)), **style), autolim=False)
     style = {"colors": FRICTION, "linewidths": 1.8, "zorder": 5, "gid": "friction"}

@@ -77,8 +77,9 @@ class Friction:
             if B_t.shape[0] != nc * (d - 1) or (nc and d not in (2, 3)):
                 expected = f"{nc} in the plane or {2 * nc} in space"
                 raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
-        d = d if nc else 2
         rate = checks.real("rate", self.rate, f"one number or an array of shape ({nc}, {d - 1})")
+        if not nc:
+            d = 3 if rate.shape == (0, 2) else 2
         if rate.ndim == 0:
             rate = np.full((nc, d - 1), float(rate))
         elif rate.ndim == 1 and d == 2:

@@ -30,7 +30,7 @@ from cdopt.scene.assemblies import is_assembly
 from cdopt.scene.files import SCENE_FILES, names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
-_METHODS = ("classic-cd", "compatible-cd", "contact-dynamics")  # their steps are contact steps
+_METHODS = ("classic-cd", "compatible-cd", "contact-dynamics", "compatible-friction")
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,9 +364,9 @@ def recorded_step(run: Trajectory, number: int) -> ContactStep:
     state = _state_before(run, number)
     v_min, turning = (run.settings[name] for name in ("v_min", "turning"))
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
-    friction = run.settings.get("friction")
-    friction = True if isinstance(friction, str) else friction
-    return rigid_step(run.scene, state, contacts, run.dt, v_min, turning, friction)
+    friction = True if "friction" in run.settings and run.friction is None else run.friction
+    push = run.settings.get("push_overlaps", True)
+    return rigid_step(run.scene, state, contacts, run.dt, v_min, turning, friction, push)
 
 
 def _state_before(run: Trajectory, number: int) -> State:

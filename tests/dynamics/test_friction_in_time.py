@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cdopt
+from cdopt.dynamics import FrictionalSteps, StepFailed
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere
 
 G, DT = 9.81, 1e-3
+SLOW = pytest.mark.slow
 
 
 def on_a_floor(body: Body, angle: float = 0.0, phase: float = 0.0) -> Scene:
@@ -81,3 +84,154 @@ def test_which_method_a_scene_with_friction_takes() -> None:
     classic = cdopt.simulate(scene, DT, 5 * DT, "classic-cd")
     assert (smooth.final.q == classic.final.q).all()
     assert (smooth.final.f == classic.final.f).all()
+
+
+def order(steps: list[float], errors: list[float]) -> float:
+    """Slope of the errors over the time steps, in powers."""
+    return float(np.polyfit(np.log(steps), np.log(np.abs(errors)), 1)[0])
+
+
+def test_a_sliding_block_stops_after_its_way_with_an_error_of_first_order() -> None:
+    mu, speed = 0.3, 1.0
+    exact, steps, errors = speed**2 / (2.0 * mu * G), [0.04, 0.02, 0.01], []
+    for dt in steps:
+        scene = on_a_floor(brick(2, velocity=[speed, 0.0]))
+        run = cdopt.simulate(scene, dt, 0.4, friction=mu)
+        assert run.ok
+        assert abs(run.v[-1, 0]).max() < 1e-12
+        errors.append(run.q[-1, 0, 0] - exact)
+    assert order(steps, errors) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("dim", "speed", "spin"),
+    [
+        (3, 0.5, -20.0),
+        *(pytest.param(*case, marks=SLOW) for case in [(2, 1, 0), (3, 1, 0), (3, 0, 20)]),
+    ],
+)
+def test_a_ball_slides_and_then_rolls(dim: int, speed: float, spin: float) -> None:
+    """At 5/7 of its speed without spin (Coriolis 1835); a disc at 2/3."""
+    mu, radius, shape = 0.4, 0.1, 0.5 if dim == 2 else 0.4
+    v0, turn = [speed] + [0.0] * (dim - 1), -spin if dim == 2 else [0.0, spin, 0.0]
+    rolling = (speed + shape * radius * spin) / (1.0 + shape)
+    slip = np.sign(speed - radius * spin)
+    until = abs(speed - rolling) / (mu * G)
+    end = 0.2
+    exact = speed * until - slip * mu * G * until**2 / 2.0 + rolling * (end - until)
+    steps, errors = [0.008, 0.004, 0.002], []
+    for dt in steps:
+        ball = Body(
+            Sphere(radius), [0.0] * (dim - 1) + [radius], mass=1.0, velocity=v0,
+            angular_velocity=turn,
+        )  # fmt: skip
+        run = cdopt.simulate(on_a_floor(ball), dt, end, friction=mu, every=100)
+        assert run.ok
+        assert run.v[-1, 0, 0] == pytest.approx(rolling, rel=1e-10)
+        errors.append(run.q[-1, 0, 0] - exact)
+    assert order(steps, errors) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_ball_that_spins_about_the_normal_goes_on() -> None:
+    ball = Body(Sphere(0.1), [0, 0, 0.1], mass=1.0, angular_velocity=[0, 0, 20.0])
+    run = cdopt.simulate(on_a_floor(ball), 1e-2, 0.1, friction=0.5)
+    assert np.allclose(run.v[-1, 0], [0, 0, 0, 0, 0, 20.0], atol=1e-10)
+
+
+@pytest.mark.parametrize("e", [0.0, 0.7])
+@pytest.mark.parametrize(("across", "spin"), [(0.1, 0.0), (2.0, 0.0), (-0.3, 4.0), (0.2, -30.0)])
+def test_two_discs_collide_with_friction(e: float, across: float, spin: float) -> None:
+    """Newton's law along the normal; across it they stick or slide (Coulomb)."""
+    mu, (r1, r2), (m1, m2) = 0.25, (0.1, 0.2), (1.0, 3.0)
+    first = Body(Sphere(r1), [-r1, 0], mass=m1, velocity=[1.0, across], angular_velocity=spin)
+    second = Body(Sphere(r2), [r2, 0], mass=m2)
+    scene = Scene([first, second], dim=2, gravity=[0, 0], restitution=e)
+    run = cdopt.simulate(scene, DT, DT, friction=mu)
+    inertia = scene.bodies.inertia
+    m_n = 1.0 / (1.0 / m1 + 1.0 / m2)
+    m_t = 1.0 / (1.0 / m_n + r1**2 / inertia[0] + r2**2 / inertia[1])
+    slip = -(across + r1 * spin)  # of the second body over the first
+    normal = (1.0 + e) * m_n
+    tangential = -np.clip(m_t * slip, -mu * normal, mu * normal)  # on the second body
+    assert run.final.f[0] * DT == pytest.approx(normal, rel=1e-9)
+    assert run.final.f_t[0] * DT == pytest.approx([0.0, tangential], rel=1e-9)
+    assert run.v[-1, 0] == pytest.approx(
+        [1.0 - normal / m1, across - tangential / m1, spin - r1 * tangential / inertia[0]]
+    )
+    assert run.v[-1, 1] == pytest.approx(
+        [normal / m2, tangential / m2, -r2 * tangential / inertia[1]]
+    )
+
+
+def test_restitution_with_friction_keeps_impacts_that_follow_one_another() -> None:
+    """Two balls that fly at a wall, head on: friction has nothing to do, and K returns."""
+    balls = [Body(Sphere(0.1), [x, 0], mass=1.0, velocity=[1.0, 0]) for x in (-0.301, -0.1005)]
+    wall = Body(HalfSpace([-1, 0]), [0, 0], fixed=True)
+    scene = Scene([*balls, wall], dim=2, gravity=[0, 0], restitution=1.0)
+    run = cdopt.simulate(scene, DT, 5 * DT, friction=0.5)
+    kinetic = run.diagnostics["kinetic"]
+    assert kinetic[-1] == pytest.approx(kinetic[0], rel=1e-9)
+    assert run.v[-1, :2, 0] == pytest.approx([-1.0, -1.0], rel=1e-9)
+    assert run.diagnostics["impacts"].max() > 1
+
+
+def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = on_a_floor(brick(2, velocity=[1.0, 0.0]))
+    fine = cdopt.simulate(scene, DT / 4, 5 * DT, friction=0.3)
+    solve = FrictionalSteps._once
+
+    def only_short(self: FrictionalSteps, run: Any, problem: cdopt.ContactStep) -> Any:
+        if problem.dt > 0.3 * DT:
+            raise cdopt.SolveFailed("too long", backend="newton", status="failed")
+        return solve(self, run, problem)
+
+    monkeypatch.setattr(FrictionalSteps, "_once", only_short)
+    split = cdopt.simulate(scene, DT, 5 * DT, friction=0.3)
+    assert split.diagnostics["substeps"].tolist() == [0, 4, 4, 4, 4, 4]
+    assert np.allclose(split.q[-1], fine.q[-1], rtol=1e-12)
+    assert np.allclose(split.v[-1], fine.v[-1], rtol=1e-12)
+    assert np.allclose(split.final.f_t, fine.final.f_t, rtol=1e-9)
+    summary = cdopt.dynamics.RunSummary.of(split)
+    assert (summary.split, summary.parts, summary.not_ok) == (5, 4, 0)
+    with pytest.raises(StepFailed):
+        cdopt.simulate(scene, DT, DT, "contact-dynamics", friction=0.3, substeps=2)
+
+
+def test_compatible_friction_remembers_the_slide_before_the_rest() -> None:
+    """A block slides with more weight in front, and rests: its feet stay braced."""
+    mu, mass, height, half = 0.3, 2.0, 0.1, 0.2
+    scene = on_a_floor(brick(2, velocity=[0.05, 0.0]))
+    run = cdopt.simulate(scene, 2e-3, 0.03, "compatible-friction", friction=mu)
+    assert run.ok
+    braced = mu**2 * mass * G * height / (2.0 * half)
+    assert np.sort(run.final.f_t[:, 0]) == pytest.approx([-braced, braced], rel=1e-9)
+    state = run.final.state
+    contacts = cdopt.collision.detect(scene, state)
+    step = cdopt.collision.step(scene, state, contacts, 2e-3, friction=mu)
+    assert abs(cdopt.CompatibleFriction(step).solve().f_t).max() < 1e-9
+
+
+def test_energy_of_a_heap_never_grows() -> None:
+    """Discs and boxes fall onto each other, slide and come to rest."""
+    bodies = [
+        Body(Sphere(0.1), [0.0, 0.12], mass=1.0),
+        Body(Box([0.3, 0.1]), [0.05, 0.32], mass=1.0, angle=0.2, angular_velocity=-1.0),
+        Body(Sphere(0.08), [0.12, 0.5], mass=0.5, velocity=[-0.5, 0]),
+        Body(Box([0.2, 0.2]), [-0.3, 0.12], mass=1.0, velocity=[1.0, 0]),
+        Body(HalfSpace([0, 1]), [0, 0], fixed=True),
+    ]
+    run = cdopt.simulate(Scene(bodies, dim=2, friction=0.4), 1e-2, 0.5, push_overlaps=False)
+    energy = run.diagnostics["kinetic"] + run.diagnostics["potential"]
+    assert run.ok
+    assert np.diff(energy).max() <= 1e-10 * np.ptp(energy)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("method", ["contact-dynamics", "compatible-friction"])
+def test_a_body_falls_freely_and_lands(dim: int, method: str) -> None:
+    body = Body(Sphere(0.1), [0.0] * (dim - 1) + [0.15], mass=1.0)
+    run = cdopt.simulate(on_a_floor(body), 1e-2, 0.15, method, friction=0.5)
+    assert run.ok
+    assert run[1].nc == 0
+    assert run.v[5, 0, dim - 1] == pytest.approx(-G * run.t[5])
+    assert run.final.body_forces()[0, -1] == pytest.approx(G)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def check_same(one: cdopt.Trajectory, two: cdopt.Trajectory) -> None:
     for name in ("t", "steps", "q", "v"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     for a, b in zip(one, two, strict=True):
-        for name in ("contact_ids", "bodies", "phi", "normals", "points", "f", "f_classic"):
+        for name in ("contact_ids", "bodies", "phi", "normals", "points", "f", "f_t", "f_classic"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     for name, values in one.diagnostics.items():
         if not name.startswith("seconds_"):
@@ -41,9 +42,17 @@ def test_twenty_kills_leave_no_trace(tmp_path: Path, warm: bool) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.vtkhdf"]
 
 
-@pytest.mark.parametrize(("every", "warm"), [(1, False), (4, True)])
-def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, every: int, warm: bool) -> None:
-    scene, options = cdopt.scene.pyramid(3), {"every": every, "warm_start": warm}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"every": 1, "warm_start": False},
+        {"every": 4, "warm_start": True},
+        {"every": 1, "method": "contact-dynamics", "friction": 0.3},
+        {"every": 4, "method": "compatible-friction", "friction": 0.3},
+    ],
+)
+def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
+    scene = cdopt.scene.pyramid(3)
 
     def stop(done: int, total: int, text: str) -> None:
         if done in (3, 4, 11):
