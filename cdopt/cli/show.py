@@ -192,11 +192,11 @@ def _body(run: Trajectory, number: int) -> str:
 
 
 def _kind(run: Trajectory, name: str) -> str:
-    """What a force is called: "compatible", "classic" or "elastic"."""
-    if "elastic" in run.diagnostics:
-        return "elastic"
+    """What a force is called: "compatible", "classic", "elastic" or "tangential"."""
     if "f_t" in run.header.forces:
         return {"f": "normal", "f_t": "tangential"}.get(name, name)
+    if "elastic" in run.diagnostics:
+        return "elastic"
     return run.method.removesuffix("-cd") if name == "f" else name.removeprefix("f_")
 
 

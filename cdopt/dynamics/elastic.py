@@ -42,6 +42,7 @@ from cdopt.dynamics.spheres import (
     SphereStepper,
     is_native,
 )
+from cdopt.dynamics.spheres.springs import FrictionLaw, Memory
 from cdopt.formulations.variational_step import LEAST_ALPHA
 from cdopt.geometry.rotations import matrices
 from cdopt.problem.certificate import TOLERANCE
@@ -249,13 +250,33 @@ class VelocityVerletSteps(_ElasticSteps):
     """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
 
     Damping sees the velocities of the half step, as in LAMMPS.
+
+    Parameters
+    ----------
+    stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
+        2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
+
+    Raises
+    ------
+    InvalidInput : a ratio that is not positive.
     """
+
+    stiffness_ratio: float | None = None
 
     name: ClassVar[str] = "velocity-verlet"
     stages: ClassVar[tuple[str, ...]] = ()
+    frictional: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.stiffness_ratio is not None:
+            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
+
+    def with_friction(self) -> FrictionalVerletSteps:
+        """The same settings for a run with friction."""
+        return FrictionalVerletSteps(stiffness_ratio=self.stiffness_ratio)
 
     def settings(self) -> dict[str, Any]:
-        """It has none."""
+        """It has none without friction."""
         return {}
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
@@ -267,12 +288,13 @@ class VelocityVerletSteps(_ElasticSteps):
             beyond what is stable.
         Unsupported : shapes other than spheres and half-spaces.
         """
-        spheres = stepper(run)
-        longest = _longest(run.scene)
+        spheres = self._stepper(run)
+        longest = _longest(run.scene, spheres.law)
         if run.dt >= longest:
             expected = f"less than {longest:.3g} s, beyond which it is unstable"
             raise InvalidInput("dt", f"{run.dt:g} s", expected)
         run.memory["force"] = spheres.forces(state)
+        self._remember(run)
         return _started(run, state, spheres.contacts(state))
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
@@ -282,14 +304,62 @@ class VelocityVerletSteps(_ElasticSteps):
         ------
         InvalidInput : the run goes on from a copy, which holds no forces.
         """
-        spheres = stepper(run)
+        spheres = self._stepper(run)
         if "force" not in run.memory:
             raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")
         ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
         energy = _account(run, ended.energy)
+        self._remember(run)
         return _taken(ended.state, contacts, None, ended.done, failure, energy=energy)
+
+    def _stepper(self, run: StepContext) -> SphereStepper:
+        """The run's compiled steps."""
+        return stepper(run)
+
+    def _remember(self, run: StepContext) -> None:
+        """Put what the next step needs, but for forces and energies, into the run's memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionalVerletSteps(VelocityVerletSteps):
+    """Velocity-Verlet with friction: tangential springs with a memory, cut to μ f_n.
+
+    Cundall & Strack (1979), as ``cdopt.dynamics.spheres.friction`` has it. The springs are saved
+    with the run. Measures: ``friction``, the part of ``dissipated`` that friction took, with its
+    dashpots, and ``tangential``, the part of ``elastic`` in springs of friction, J.
+
+    Parameters
+    ----------
+    stiffness_ratio : as in VelocityVerletSteps.
+
+    Raises
+    ------
+    InvalidInput : a ratio that is not positive.
+    """
+
+    forces: ClassVar[tuple[str, ...]] = ("f", "f_t")
+    measures: ClassVar[tuple[str, ...]] = (*_ElasticSteps.measures, "friction", "tangential")
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return {"stiffness_ratio": self.stiffness_ratio}
+
+    def _stepper(self, run: StepContext) -> SphereStepper:
+        """The run's compiled steps, from the springs in its memory."""
+        mu = True if run.friction is None else run.friction
+        spheres = stepper(run, FrictionLaw(mu, self.stiffness_ratio))
+        if "springs" in run.memory and run.memory["springs"] is not run.workspace.get("springs"):
+            spheres.memory = Memory(run.memory["spring_ids"], run.memory["springs"])
+            run.workspace["springs"] = run.memory["springs"]
+        return spheres
+
+    def _remember(self, run: StepContext) -> None:
+        """The springs."""
+        memory = stepper(run).memory
+        run.memory["spring_ids"], run.memory["springs"] = memory.ids, memory.values
+        run.workspace["springs"] = memory.values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,11 +446,11 @@ class QuasiStaticSteps(_ElasticSteps):
         return neighbours
 
 
-def stepper(run: StepContext) -> SphereStepper:
-    """The run's compiled steps, made when first asked for."""
+def stepper(run: StepContext, law: FrictionLaw | None = None) -> SphereStepper:
+    """The run's compiled steps, made when first asked for, then with this ``law`` of friction."""
     if "stepper" not in run.workspace:
         require_elastic(run.scene)
-        run.workspace["stepper"] = SphereStepper(run.scene)
+        run.workspace["stepper"] = SphereStepper(run.scene, law)
     prepared: SphereStepper = run.workspace["stepper"]
     return prepared
 
@@ -406,10 +476,11 @@ def require_elastic(scene: Scene) -> None:
         )
 
 
-def _longest(scene: Scene) -> float:
+def _longest(scene: Scene, law: FrictionLaw | None = None) -> float:
     """2/ω, s, ω of the stiffest linear spring between any two bodies; infinite without any.
 
-    Contacts count for the two lightest bodies of each material, hit where they give way most.
+    Contacts count for the two lightest bodies of each material, hit where they give way most; with
+    friction also for their tangential springs.
     """
     b, squares = scene.bodies, [0.0]
     inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
@@ -420,7 +491,14 @@ def _longest(scene: Scene) -> float:
         rank = np.arange(order.size) - np.searchsorted(b.material[order], b.material[order])
         pairs = np.array(list(combinations(order[rank < 2], 2)), dtype=np.int64).reshape(-1, 2)
         pairs = np.sort(pairs[np.isfinite(scene.half_stiffness[pairs]).any(axis=1)], axis=1)
-        squares += (contact_stiffness(scene, pairs) * inverse[pairs].sum(axis=1)).tolist()
+        stiffness = contact_stiffness(scene, pairs)
+        squares += (stiffness * inverse[pairs].sum(axis=1)).tolist()
+        if law is not None and pairs.size:
+            moment = b.inertia if scene.dim == 2 else b.inertia[:, 0]
+            arm = np.where(b.fixed, 0.0, b.reach)
+            across = bonded + arm**2 / np.where(b.fixed, 1.0, moment)
+            ratio = law.ratios(scene, pairs)
+            squares += (ratio * stiffness * across[pairs].sum(axis=1)).tolist()
     if scene.bond_stiffness is not None:
         squares += (scene.bond_stiffness * bonded[scene.bonds].sum(axis=1)).tolist()
     fastest = max(squares)
@@ -445,13 +523,14 @@ def _turned_away(scene: Scene) -> FloatArray:
 
 def _started(run: StepContext, state: State, contacts: ContactState) -> StepTaken:
     """The initial state, from which energies count."""
-    run.memory["energy"] = np.array([0.0, 0.0, -contacts.energy])
+    counted = (0.0, 0.0, -contacts.energy, 0.0)
+    run.memory["energy"] = np.array(counted[: 3 if contacts.tangential is None else 4])
     return _taken(state, contacts, energy=run.memory["energy"])
 
 
 def _account(run: StepContext, energy: FloatArray | tuple[float, ...]) -> FloatArray:
     """Energies since the start of the run, those of the last steps added; unknown in a copy."""
-    before = run.memory.get("energy", np.full(3, np.nan))
+    before = run.memory.get("energy", np.full(len(energy), np.nan))
     run.memory["energy"] = np.asarray(before + np.asarray(energy))
     return np.asarray(run.memory["energy"])
 
@@ -465,15 +544,18 @@ def _taken(
     solution: object = None,
     energy: FloatArray | None = None,
 ) -> StepTaken:
-    """A StepTaken; ``energy`` is (3,) as in ``Integration.energy``, since the start of the run."""
-    amounts = {}
+    """A StepTaken; ``energy`` is as in ``Integration.energy``, since the start of the run."""
+    amounts, forces = {}, {"f": contacts.forces}
     if energy is not None:
-        lost, work, error = energy.tolist()
+        lost, work, error = energy[:3].tolist()
         amounts = {"dissipated": lost, "work": work, "scheme_error": error + contacts.energy}
+    if contacts.tangential is not None and energy is not None:
+        forces["f_t"], amounts["tangential"] = contacts.tangential, contacts.energy_t
+        amounts["friction"] = float(energy[3])
     return trusted(
         StepTaken,
         state=state,
-        forces={"f": contacts.forces},
+        forces=forces,
         stages={} if stage is None else {"step": stage},
         measures={"elastic": contacts.energy, **amounts},
         seconds_assemble=0.0,

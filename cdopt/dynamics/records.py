@@ -180,7 +180,9 @@ class ContactState(Frozen):
     phi : (nc,) gaps, m. normals : (nc, dim) from the first body to the second.
     points : (nc, dim) m.
     forces : (nc,) elastic forces w′(−Φ), of bonds k_B times the overlap, N.
-    energy : stored in all of them, J.
+    energy : stored in all of them, and in the springs of friction, J.
+    tangential : (nc, dim) on the second bodies, N; None in runs without friction.
+    energy_t : stored in the springs of friction, J.
     """
 
     contact_ids: IntArray
@@ -189,6 +191,8 @@ class ContactState(Frozen):
     points: FloatArray
     forces: FloatArray
     energy: float
+    tangential: FloatArray | None = None
+    energy_t: float = 0.0
 
     @property
     def nc(self) -> int:

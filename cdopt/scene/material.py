@@ -22,12 +22,16 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ----------
     name : what bodies call it.
     young : Young's modulus E, Pa.
-    poisson : Poisson's ratio ν, used by Hertz contacts alone.
+    poisson : Poisson's ratio ν, of Hertz contacts, and of the tangential springs of friction.
     stiffness : of the half-contact, in place of E: relative, or N/m for Hooke contacts
         (E/(1−ν²) in Pa for Hertz contacts) where methods with finite stiffness are to use it.
     restitution : Newton's e in [0, 1]; None is the scene's. A contact takes the smaller of two.
     friction : coefficient μ ≥ 0; None is the scene's. A contact takes the smaller of two, unless
         a ``MaterialPair`` states another.
+    rolling_friction, spinning_friction : coefficients of the resistance of spheres to rolling and
+        to spinning about the normal, used by "velocity-verlet" with friction: the torque is at
+        most μ_r R f_n, 1/R = 1/r_i + 1/r_j. None is none. A contact takes the smaller of two,
+        and where only one is stated, that one.
 
     Raises
     ------
@@ -40,6 +44,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     stiffness: float | None = None
     restitution: float | None = None
     friction: float | None = None
+    rolling_friction: float | None = None
+    spinning_friction: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -52,8 +58,9 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         checks.scalar("poisson", self.poisson, above=-1.0, at_most=0.5)
         if self.restitution is not None:
             checks.scalar("restitution", self.restitution, at_least=0.0, at_most=1.0)
-        if self.friction is not None:
-            checks.scalar("friction", self.friction, at_least=0.0)
+        for field in ("friction", "rolling_friction", "spinning_friction"):
+            if getattr(self, field) is not None:
+                checks.scalar(field, getattr(self, field), at_least=0.0)
 
     @property
     def rigid(self) -> bool:

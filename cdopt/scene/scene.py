@@ -306,6 +306,25 @@ class Scene(Frozen):
             raise InvalidInput("friction", f"none stated for {i} and {j}", expected)
         return read_only(mu)
 
+    def contact_resistance(self, bodies: IntArray) -> FloatArray:
+        """(2, nc) coefficients of rolling and spinning friction of contacts, zero if not stated.
+
+        The smaller of the two materials'; where only one is stated, that one.
+
+        Parameters
+        ----------
+        bodies : (nc, 2) numbers of the two bodies of each.
+
+        Raises
+        ------
+        InvalidInput : numbers of no bodies.
+        """
+        numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
+        stated = [[m.rolling_friction, m.spinning_friction] for m in self.materials]
+        table = np.array([*stated, [None, None]], dtype=np.float64)
+        smaller = np.fmin.reduce(table[self.bodies.material[numbers]], axis=1)
+        return read_only(np.ascontiguousarray(np.nan_to_num(smaller).T))
+
     def check_state(self, state: State, name: str = "state") -> State:
         """The same state, after a check that it fits this scene; ``name`` is that of the argument.
 

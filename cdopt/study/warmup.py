@@ -54,7 +54,8 @@ def _spheres() -> None:
     scene = cdopt.scene.load("elastic-impact")
     for solver in SOLVERS:
         cdopt.simulate(scene, dt=1e-5, duration=2e-3, method="variational", solver=solver)
-    cdopt.simulate(scene, dt=1e-5, duration=2e-5, method="velocity-verlet")
+    for friction in (None, 0.5):
+        cdopt.simulate(scene, dt=1e-5, duration=2e-5, method="velocity-verlet", friction=friction)
 
 
 def _faces() -> None:

@@ -15,13 +15,16 @@ from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import integrate
 from cdopt.dynamics.spheres.contacts import find_active
+from cdopt.dynamics.spheres.friction import frictional_forces, frictional_verlet
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
 from cdopt.dynamics.spheres.newton import fill_blocks
+from cdopt.dynamics.spheres.springs import FrictionLaw, Memory, memory_of, springs_of
 from cdopt.dynamics.spheres.system import (
     NeighborList,
     Scheme,
     SphereArrays,
     SphereMotion,
+    Springs,
     motion_of,
     neighbor_list,
     state_of,
@@ -48,8 +51,9 @@ class Integration:
     residual : of the worst step, as a share of what acts on each body.
     missed : of the step that could not be taken.
     newton, linear : iterations in all.
-    energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
-        walls through elastic contacts, and the error of the scheme but for elastic energy, J.
+    energy : (3,) what damping and friction took from free bodies, the work of loads but gravity
+        and of moving walls through elastic contacts and friction, and the error of the scheme but
+        for elastic energy, J; with friction (4,), the last what friction took.
     """
 
     state: State
@@ -69,22 +73,40 @@ Loop = Callable[[SphereArrays, int], tuple[int, int]]
 class SphereStepper:
     """Compiled steps of one scene of spheres and walls, with its neighbour list.
 
+    Parameters
+    ----------
+    law : of friction; None for none.
+
     Raises
     ------
     Unsupported : other shapes.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, scene: Scene, law: FrictionLaw | None = None) -> None:
+        self.scene, self.law = scene, law
         self.system = system_of(scene)
         self._least = float(self.system.radius[self.system.radius > 0.0].min())
         self.skin = _SKIN * self._least
         self._neighbors: NeighborList | None = None
+        self._springs: Springs | None = None
+        self._memory = Memory.empty()
         self._current: tuple[FloatArray, FloatArray, SphereMotion] | None = None
         self._still = np.zeros((scene.nb, 6))
         none, vectors = np.zeros(0), np.zeros((0, scene.dim))
         ids = np.zeros(0, dtype=np.int64)
-        self._no_contacts = ContactState(ids, none, vectors, vectors, none, 0.0)
+        loose = None if law is None else vectors
+        self._no_contacts = ContactState(ids, none, vectors, vectors, none, 0.0, loose)
+
+    @property
+    def memory(self) -> Memory:
+        """The springs of friction after the last step; the next step starts from them."""
+        if self._springs is not None and self._neighbors is not None:
+            self._memory = memory_of(self._springs, self._neighbors, self.scene.nb)
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: Memory) -> None:
+        self._memory, self._neighbors, self._springs = memory, None, None
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
@@ -117,24 +139,32 @@ class SphereStepper:
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Integration, FloatArray]:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
-        start, force, ledger = force, force.copy(), np.zeros(3)
+        start, force, ledger = force, force.copy(), np.zeros(4)
+        steps_of = integrate.velocity_verlet if self.law is None else frictional_verlet
+        springs = self.memory
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps, which carry ``force`` on."""
-            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n, ledger)
+            outcome: tuple[int, int] = steps_of(arrays, force, n, ledger)
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
         if ended.outcome == TOO_DEEP:  # the loop is beyond the last good state: go back
-            force[:], ledger[:] = start, 0.0
+            force[:], ledger[:], self.memory = start, 0.0, springs
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
-        return replace(ended, energy=tuple(ledger.tolist())), force
+        counted = ledger[: 3 if self.law is None else 4]
+        return replace(ended, energy=tuple(counted.tolist())), force
 
     def forces(self, state: State) -> FloatArray:
-        """Loads, elastic and damping forces (nb, 6) in a state, N and N·m."""
+        """Loads, elastic, damping and frictional forces (nb, 6) in a state, N and N·m."""
         m, out = motion_of(state), np.zeros((state.nb, 6))
-        integrate.all_forces(self._arrays(m, self._list(m, self.skin), Scheme(1.0)), out)
+        arrays = self._arrays(m, self._list(m, self.skin), Scheme(1.0))
+        if self.law is None:
+            integrate.all_forces(arrays, out)
+        else:
+            arrays.work.d[:] = m.v
+            frictional_forces(arrays, 0.0, out)
         return out
 
     def contacts(self, state: State) -> ContactState:
@@ -148,6 +178,7 @@ class SphereStepper:
         count = find_active(arrays, still, 0.0)
         if count == 0:
             return self._no_contacts
+        springs = arrays.springs
         c, n = active.pair[:count], active.n[:count]
         overlap, force = active.overlap[:count], active.force[:count]
         i, j = neighbors.i[c], neighbors.j[c]
@@ -157,6 +188,12 @@ class SphereStepper:
         normals = np.where(swap[:, None], n, -n) + 0.0
         share = np.where(neighbors.bonded[c], 0.5, 1.0 / power)
         order = np.argsort(ids)
+        tangential, energy_t = None, 0.0
+        if self.law is not None:
+            tangential = np.where(swap[:, None], -1.0, 1.0) * springs.force[c]
+            tangential = tangential[order][:, : self.scene.dim] + 0.0
+            square = (springs.xi[c] ** 2 + springs.roll[c] ** 2).sum(axis=1) + springs.twist[c] ** 2
+            energy_t = float(0.5 * (springs.stiffness[c] * square).sum())
         return trusted(
             ContactState,
             contact_ids=ids[order],
@@ -164,7 +201,9 @@ class SphereStepper:
             normals=normals[order][:, : self.scene.dim],
             points=points[order][:, : self.scene.dim],
             forces=force[order],
-            energy=float((share * force * overlap).sum()),
+            energy=float((share * force * overlap).sum()) + energy_t,
+            tangential=tangential,
+            energy_t=energy_t,
         )
 
     def _integrate(self, state: State, steps: int, scheme: Scheme, loop: Loop) -> Integration:
@@ -199,10 +238,15 @@ class SphereStepper:
 
     def _arrays(self, m: SphereMotion, neighbors: NeighborList, scheme: Scheme) -> SphereArrays:
         """The arguments of a loop; ``neighbors`` is the list made last."""
-        return SphereArrays(self.system, m, neighbors, self._active, self._work, scheme)
+        if self._springs is None:
+            self._springs = springs_of(self.scene, self.law, neighbors, self._memory)
+        parts = (self.system, m, neighbors, self._active, self._work, scheme, self._springs)
+        return SphereArrays(*parts)
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
         """Make a neighbour list, and arrays of its size."""
+        if self.law is not None:
+            self._memory, self._springs = self.memory, None
         self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin)
         self._active, self._work = work_arrays(self.scene.nb, self._neighbors.i.size)
         return self._neighbors
@@ -210,7 +254,8 @@ class SphereStepper:
 
 def _solve(arrays: SphereArrays) -> bool:
     """Solve a linear system of Newton's method by sparse factorisation, if it is regular."""
-    g, _, neighbors, active, w, scheme = arrays
+    g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
+    w, scheme = arrays.work, arrays.scheme
     count = int(w.pending[3])
     blocks = np.empty((count, 12, 12))
     fill_blocks(arrays, blocks)

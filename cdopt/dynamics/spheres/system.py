@@ -156,6 +156,28 @@ class Workspace(NamedTuple):
     trial: FloatArray
 
 
+class Springs(NamedTuple):
+    """Friction of the pairs of a neighbour list; no rows in a run without friction.
+
+    Attributes
+    ----------
+    mu, rolling, spinning : (np,) coefficients; ratio : (np,) k_t/k_n.
+    xi, roll : (np, 3) tangential and rolling springs, m. twist : (np,) spinning ones, m.
+    stiffness : (np,) k_t at the last step, N/m; 0 where there is no contact.
+    force : (np, 3) tangential force on body j, N.
+    """
+
+    mu: FloatArray
+    rolling: FloatArray
+    spinning: FloatArray
+    ratio: FloatArray
+    xi: FloatArray
+    roll: FloatArray
+    twist: FloatArray
+    stiffness: FloatArray
+    force: FloatArray
+
+
 class SphereArrays(NamedTuple):
     """Everything that the loops of a step read and write."""
 
@@ -165,6 +187,7 @@ class SphereArrays(NamedTuple):
     active: ActiveContacts
     work: Workspace
     scheme: Scheme
+    springs: Springs
 
 
 def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
