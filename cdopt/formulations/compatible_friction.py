@@ -64,7 +64,7 @@ class CompatibleFriction:
         step, d = self.problem.step, self.problem.data.d
         friction = step.friction
         rows = _rows_of(self.problem, faces)
-        slides = faces.status == SLIDING
+        slides = (faces.status == SLIDING) & (faces.mu > 0.0)
         flow = self.flow
         if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
             flow = "associated"

@@ -88,8 +88,8 @@ class FrictionNetwork:
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : sliding contacts with the flow of Coulomb: their compatibility and their balance
-        have different matrices, so that none or many answers are possible.
+    Unsupported : sliding contacts with μ > 0 and the flow of Coulomb: their compatibility and their
+        balance have different matrices, so that none or many answers are possible.
 
     >>> import cdopt, numpy as np
     >>> ladder = cdopt.bank.load("ladder").step
@@ -129,7 +129,7 @@ class FrictionNetwork:
         shape = (nc, self.d)
         self.status, self.rays = _stated_faces(status, rays, shape)
         self.closed, self.slides = self.status != OPEN, self.status == SLIDING
-        if self.flow == "coulomb" and self.slides.any():
+        if self.flow == "coulomb" and (self.slides & (self.mu > 0.0)).any():
             why = "sliding contacts make compatibility and balance different matrices"
             raise Unsupported("the flow of Coulomb", why, ("flow='associated'",))
         self.trial = (

@@ -23,6 +23,7 @@ from typing import Any
 import clarabel
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
@@ -70,7 +71,8 @@ class FrictionalIndeterminacy(Frozen):
     dimension : of the set of admissible forces, after facial reduction; at most the nullity.
     lower, upper : (nc, d) N, certified bounds of the normal and the tangential components, zero at
         open contacts; infinite where unbounded, not-a-number where not asked for.
-    residual : (nc, d) distance of the bounds from forces that attain them, over the largest force.
+    residual : (nc, d) distance of the bounds from forces that attain them, over the largest force
+        among those that balance one another.
     direction : (nc, d) self-balanced admissible forces, Bᵀf = 0, along which the forces grow
         without bound; zero where all are bounded.
     unit : the largest force of the answer, N.
@@ -254,7 +256,7 @@ def frictional_indeterminacy(
 
 
 class _ForceSet:
-    """A(v⁺) in the form A x = b, x in Lorentz cones and half-lines, in units of its forces."""
+    """A(v⁺) in the form A x = b, x in Lorentz cones and half-lines, in units of each part."""
 
     def __init__(self, products: sp.csr_array, faces: Faces) -> None:
         self.faces, d = faces, faces.ray.shape[1]
@@ -268,10 +270,12 @@ class _ForceSet:
             stretch[self.first[rests] + k] = faces.mu[rests]
         self.stretch, self.G = stretch, G
         full = sp.csr_array(sp.csr_array(products @ G) * stretch[None, :])
+        self.units = self._units(full)
         reach = column_scale(sp.csr_array(full.T))
         used = np.flatnonzero(reach > 0.0)
         self.A = sp.csr_array(full[used] * (1.0 / reach[used])[:, None])
-        self.b = faces.load[used] / reach[used] / self.unit
+        of = self.A.indices[np.minimum(self.A.indptr[:-1], max(self.A.nnz - 1, 0))]
+        self.b = faces.load[used] / reach[used] / self.units[of]
         if 0 < self.rank < min(used.size, rank.DENSE_LIMIT + 1):  # of N: keep independent rows
             U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
             U, values, Vt = U[:, : self.rank], values[: self.rank], Vt[: self.rank]
@@ -291,11 +295,24 @@ class _ForceSet:
         """Number of coordinates of forces on the faces."""
         return int(self.A.shape[1])
 
+    def _units(self, full: sp.csr_array) -> FloatArray:
+        """(columns,) N: the largest force of the part that a contact belongs to, or of all."""
+        contact = np.repeat(np.arange(self.size.size), self.size)
+        of_contact = sp.csr_array(
+            (np.ones(contact.size), (np.arange(contact.size), contact)),
+            shape=(contact.size, self.size.size),
+        )
+        touched = sp.csr_array(abs(full) @ of_contact)
+        count, part = connected_components(touched.T @ touched, directed=False)
+        largest = np.zeros(count)
+        np.maximum.at(largest, part, np.linalg.norm(self.faces.forces, axis=1))
+        return np.asarray(np.where(largest > 0.0, largest, self.unit)[part[contact]])
+
     def _coordinates(self) -> FloatArray:
         """The forces of the answer as x."""
-        rows = self.faces.forces.ravel() / self.unit
+        rows = self.faces.forces.ravel()
         norm = np.asarray(self.G.multiply(self.G).sum(axis=0)).ravel()
-        return np.asarray(self.G.T @ rows) / norm / self.stretch
+        return np.asarray(self.G.T @ rows) / norm / self.stretch / self.units
 
     # --- cone programs ---------------------------------------------------------------
 
@@ -360,7 +377,7 @@ class _ForceSet:
         if self._interior is not None:
             return np.zeros(self.faces.ray.shape)
         x, _, loaded = self._inside(0.0 * self.b)
-        result = (self.G @ (self.stretch * x)).reshape(self.faces.ray.shape)
+        result = (self.G @ (self.units * self.stretch * x)).reshape(self.faces.ray.shape)
         result[self.closed[~loaded]] = 0.0
         return np.asarray(result)
 
@@ -406,10 +423,12 @@ class _ForceSet:
         columns = np.array([column for *_, column in wanted], dtype=np.int64)
         bounds = self._least_of(columns, signs)
         for (side, at, k, sign, column), (bound, error) in zip(wanted, bounds, strict=True):
-            ends[side, at, k] = sign * bound * self.unit * self.stretch[column]
+            ends[side, at, k] = sign * bound * self.units[column] * self.stretch[column]
             errors[at, k] = max(errors[at, k], error)
         rays = self.size[part] == 1  # sliding contacts
-        ends[:, rays] = np.sort(ends[:, rays, :1] * self.faces.ray[part[rays]][None], axis=0)
+        along = np.repeat(self.faces.ray[part[rays]][None], 2, axis=0)
+        normal = np.broadcast_to(ends[:, rays, :1], along.shape)  # may be infinite
+        ends[:, rays] = np.sort(np.multiply(normal, along, where=along != 0.0, out=along), axis=0)
         return np.maximum(ends[0], [0.0, *[-np.inf] * (d - 1)]), ends[1], errors
 
     def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
@@ -531,7 +550,7 @@ class _ForceSet:
         status[on_ray] = SLIDING
         forces = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
         answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
-        clear = answer[:, 0] > _POSITIVE * self.unit
+        clear = answer[:, 0] > _POSITIVE * self.units[self.first[on_ray]]
         forces[clear] = answer[clear]
         ray[on_ray] = forces / forces[:, :1]
         carried = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)

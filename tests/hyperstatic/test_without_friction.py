@@ -1,0 +1,78 @@
+"""μ = 0 gives every number of the frictionless theory, over the bank's small problems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+import cdopt
+
+INFEASIBLE = "squeezed"
+
+
+def problems() -> list[tuple[str, cdopt.ContactStep]]:
+    """Steps without friction of up to 44 contacts."""
+    steps = [(name, cdopt.bank.load(name).step) for name in cdopt.bank.names()]
+    return [
+        (name, step)
+        for name, step in steps
+        if isinstance(step, cdopt.ContactStep) and step.friction is None and 0 < step.nc <= 44
+    ]
+
+
+def test_every_frictionless_number() -> None:
+    """Motion, load, dimension, bounds and compatible forces of both flows."""
+    compared = 0
+    for name, step in problems():
+        flat = step.replace(friction=cdopt.Friction(0.0, sp.csr_array((step.nc, step.nv))))
+        if name == INFEASIBLE:
+            with pytest.raises(cdopt.SolveFailed):
+                cdopt.FrictionalCD(flat, "associated").solve("newton")
+            continue
+        classic = cdopt.ClassicCD(step).solve("newton")
+        load = step.B.T @ classic.f
+        size = float(np.abs(load).max(initial=0.0)) or 1.0
+        speed = float(np.abs(classic.v_next).max(initial=0.0))
+        speed += step.dt * float(
+            np.abs(sp.linalg.spsolve(sp.csc_array(step.M), load)).max(initial=0.0)
+        )
+        for law in ("coulomb", "associated"):
+            answer = cdopt.FrictionalCD(flat, law).solve("newton")
+            assert answer.ok, name
+            assert np.abs(answer.v_next - classic.v_next).max() <= 1e-9 * speed, name
+            assert np.abs(step.B.T @ (answer.f - classic.f)).max() <= 1e-9 * size, name
+        report, exact = cdopt.indeterminacy(flat, law="coulomb"), cdopt.indeterminacy(step)
+        counts = (report.rank, report.nullity, report.dimension)
+        assert counts == (exact.rank, exact.nullity, exact.dimension), name
+        np.testing.assert_array_equal(report.unbounded, np.isinf(exact.upper), name)
+        forces = cdopt.CompatibleCD(step, 2.0).solve("newton").f
+        unit = np.maximum(np.abs(forces), np.where(np.isfinite(exact.upper), exact.upper, 0.0))
+        unit = np.maximum(unit, 1e-12)
+        assert (np.abs(report.lower[:, 0] - exact.lower) <= 1e-8 * unit).all(), name
+        bounded = np.isfinite(exact.upper)
+        error = np.abs(report.upper[bounded, 0] - exact.upper[bounded])
+        assert (error <= 1e-8 * unit[bounded]).all(), name
+        for flow in ("associated", "coulomb"):
+            network = cdopt.CompatibleFriction(flat, flow=flow).solve()
+            assert np.abs(network.f - forces).max() <= 1e-9 * max(forces.max(), 1e-12), name
+            assert not network.f_t.any(), name
+        compared += 1
+    assert compared >= 12
+
+
+def test_the_limit_load_is_a_linear_program() -> None:
+    """A table lifted at one corner: max λ, Bᵀf + F + λ L = 0, f ≥ 0."""
+    step = cdopt.bank.load("table").step
+    flat = step.replace(friction=cdopt.Friction(0.0, np.zeros((step.nc, step.nv))))
+    live = -step.B.toarray().T @ np.array([-1.0, 0.0, 0.2, 0.0])
+    limit = cdopt.limit_load(flat, live)
+    exact = linprog(
+        [*np.zeros(step.nc), -1.0],
+        A_eq=np.column_stack([step.B.toarray().T, live]),
+        b_eq=-step.F_ext,
+        bounds=[(0, None)] * step.nc + [(None, None)],
+    )
+    assert limit.ok
+    assert limit.value == pytest.approx(-exact.fun, rel=1e-9)
