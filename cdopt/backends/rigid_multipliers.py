@@ -17,10 +17,12 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.problem.scaling import column_scale
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
 _SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
+_SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
 _SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
 _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
 _EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
@@ -44,7 +46,7 @@ def solve(
     problem.net.statistics.methods.append("augmented Lagrangian")
     f = np.zeros(problem.net.nc) if start is None else start.copy()
     small = problem.net.small
-    least = _SIGMA_SMALL if small else _SIGMA_START
+    least, most = _SIGMA_SMALL if small else _SIGMA_START, _SIGMA_MOST * _spread(problem)
     w, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
     history, steps = [np.inf], 0
     best = IterationResult(w, f, np.inf, 0, history, False)
@@ -70,11 +72,24 @@ def solve(
         if best.converged:
             break
         if residual > 0.2 * history[-2] or (small and spent <= _EASY):
-            if sigma >= _SIGMA_MOST and residual > 0.5 * min(history[-9:-1]):
+            if sigma >= most and residual > 0.5 * min(history[-9:-1]):
                 break
-            sigma = min(sigma * _growth(spent), _SIGMA_MOST)
+            sigma = min(sigma * _growth(spent), most)
     best.steps = steps
     return best
+
+
+def _spread(problem: NetworkProblem) -> float:
+    """Ratio of the largest mobility of a body to the smallest, within limits.
+
+    σ is in units of the lightest body of a contact: the force between heavy bodies that a light one
+    separates gains σ m_light/m_heavy of what it lacks in an update.
+    """
+    net = problem.net
+    mobility = column_scale(net.B) ** 2 / net.mass_diagonal
+    bodies = mobility.reshape(-1, net.size).max(axis=1)
+    least = float(bodies.min(where=bodies > 0.0, initial=np.inf))
+    return float(np.clip(bodies.max(initial=0.0) / least, 1.0, _SPREAD_MOST))
 
 
 def _growth(spent: int) -> float:

@@ -51,8 +51,8 @@ class NoTensionTruss(Formulation):
         F̃ = Bᵀf. A beam of weight W resting on supports has contact_load +W upward.
     stiffness : k, one number or (nc,), positive. Only ratios matter to f; u scales with it.
     power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2
-        double precision leaves few answers that are certified: forces under 10^(−16 (p−1)) of the
-        largest belong to overlaps below round-off.
+        double precision leaves few answers that are certified (24 of 24 random networks at 1.2, 16
+        at 1.15, 1 at 1.1, none at 1.05): overlaps of small forces are below round-off.
     form : "complementary" for (33) and (36), "potential" for the corrected (32).
     free_dofs : the index set Γ_N of free dofs, as indices or a mask; default all. On the
         others the displacement is prescribed and the contacts' sum is a reaction.

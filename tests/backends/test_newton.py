@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from conftest import beam, random_step
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 
 import cdopt
 from cdopt.backends.linalg import ContactNetwork
@@ -55,6 +56,41 @@ def test_powers_from_1_2_to_6(power: float) -> None:
     _, truss = settled("pyramid-hooke:n=4", power=power)
     solution = truss.solve("newton")
     assert solution.certificate.worst <= 1e-10
+
+
+def plane_network(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """B, load and stiffness of a random triangulation of 8 to 30 nodes."""
+    random = np.random.default_rng(seed)
+    x = random.random((int(random.integers(8, 31)), 2))
+    corners = Delaunay(x).simplices
+    pairs = np.unique(np.sort(np.vstack([corners[:, [i, i - 1]] for i in range(3)])), axis=0)
+    n = np.subtract(*x[pairs.T[::-1]])
+    n /= np.linalg.norm(n, axis=1)[:, None]
+    B = np.zeros((len(pairs), x.shape[0], 2))
+    each = np.arange(len(pairs))
+    B[each, pairs[:, 0]], B[each, pairs[:, 1]] = -n, n
+    B = B.reshape(len(pairs), -1)
+    return B, B.T @ random.random(len(pairs)), random.uniform(0.5, 2.0, len(pairs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("power", [1.05, 1.1, 1.15, 1.2, 1.5, 1.7, 2.0, 2.5, 4.0, 8.0, 20.0])
+def test_random_networks_of_any_power_are_certified_or_refused_by_the_limit(power: float) -> None:
+    for seed in range(24):
+        B, load, stiffness = plane_network(seed)
+        solution = cdopt.NoTensionTruss(B, load, stiffness, power).solve("newton", check=False)
+        if power >= 1.2:
+            assert solution.ok, seed
+        elif not solution.ok:
+            lost = solution.certificate.resolution > 1e-6
+            assert lost or "below p = 1.2" in solution.status, seed
+
+
+def test_what_is_lost_near_power_one_is_said() -> None:
+    B, load, stiffness = plane_network(0)
+    solution = cdopt.NoTensionTruss(B, load, stiffness, 1.05).solve("newton", check=False)
+    assert not solution.ok
+    assert "below p = 1.2 double precision" in solution.status
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5, 4.0])
@@ -121,6 +157,19 @@ def test_every_feasible_step_of_the_bank_is_certified_to_1e_9() -> None:
             worst[name] = solution.certificate.worst
     assert len(worst) > 20
     assert max(worst.values()) <= 1e-9, worst
+
+
+@pytest.mark.parametrize("bodies", [6, 10])
+def test_columns_of_light_and_heavy_bodies(bodies: int) -> None:
+    """Alternating masses, 1e9 to 1: at a fixed largest σ no column of ten was certified."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        heavy = np.arange(bodies) % 2 != seed % 2
+        mass = np.where(heavy, 1e9, 1.0) * random.uniform(0.5, 2.0, bodies)
+        B = np.eye(bodies) - np.eye(bodies, k=-1)
+        v = 0.01 * random.normal(size=bodies)
+        step = cdopt.ContactStep(np.diag(mass), B, np.zeros(bodies), v, -9.81 * mass, 1e-3)
+        assert cdopt.ClassicCD(step).solve("newton").ok
 
 
 def test_infeasible_problems_are_proven() -> None:

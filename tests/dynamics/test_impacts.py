@@ -75,3 +75,23 @@ def test_a_limit_closes_without_restitution_and_is_counted() -> None:
     assert run.diagnostics["kinetic"][-1] == pytest.approx(0.5 * 0.8333333)
     with pytest.raises(InvalidInput, match="impacts"):
         cdopt.simulate(row([0.5]), DT, DT, "classic-cd", impacts=0)
+
+
+def gas() -> Scene:
+    """Sixteen discs that fly in a square box, without gravity."""
+    random, side = np.random.default_rng(0), 4 * 1.15
+    places = 1.15 * (np.stack(np.divmod(np.arange(16), 4), axis=1) + 0.5)
+    bodies = [Body(Sphere(0.5), x, velocity=random.normal(size=2), mass=1.0) for x in places]
+    for n, x in (([1, 0], 0.0), ([-1, 0], side), ([0, 1], 0.0), ([0, -1], side)):
+        bodies.append(Body(HalfSpace(n), [x, x]))
+    return Scene(bodies, dim=2, gravity=[0.0, 0.0], restitution=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dt", "before"), [(1e-2, 0.505), (1e-3, 0.924)])
+def test_a_gas_keeps_its_energy(dt: float, before: float) -> None:
+    for impacts, share in ((1, before), (16, 1.0)):
+        run = cdopt.simulate(gas(), dt, 4.0, "classic-cd", impacts=impacts)
+        kinetic = run.diagnostics["kinetic"]
+        assert run.ok
+        assert kinetic[-1] / kinetic[0] == pytest.approx(share, abs=1e-6 if impacts > 1 else 1e-3)
