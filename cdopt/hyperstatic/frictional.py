@@ -164,6 +164,22 @@ class FrictionalIndeterminacy(Frozen):
         contact = checks.index("contact", contact, self.nc)
         return _ForceSet.of(self).mobilised(contact)
 
+    def region(self, contact: int, directions: int = 72) -> FloatArray:
+        """(n, 2) N: corners of the region of the normal and first tangential force of a contact.
+
+        Each is attained by admissible forces and extreme in one of the directions, in turn; where
+        the region is a segment or a point, corners coincide.
+
+        Raises
+        ------
+        InvalidInput : no such contact, fewer than 4 directions, or forces without upper bound.
+        """
+        number = checks.index("contact", contact, self.nc)
+        angles = 2.0 * np.pi * np.arange(checks.whole("directions", directions, 4)) / directions
+        if self.unbounded.any():
+            raise InvalidInput("contact", "forces without upper bound", "bounded ones")
+        return _ForceSet.of(self).region(number, angles)
+
     @cached_property
     def names(self) -> list[str]:
         """The contacts' names."""
@@ -473,6 +489,23 @@ class _ForceSet:
         if not (start[0] > np.linalg.norm(start[1:], axis=0)).all():
             return None
         return ConePrograms(sp.csr_array(self.A @ self._padding), self.b, start, self._interior)
+
+    def region(self, i: int, angles: FloatArray) -> FloatArray:
+        """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
+        columns, corners = self.first[i] + np.arange(min(int(self.size[i]), 2)), []
+        if not columns.size:
+            return np.zeros((1, 2))
+        for angle in angles.tolist():
+            way = np.array([np.cos(angle), np.sin(angle)])
+            if columns.size == 1:
+                way = np.array([way @ self.faces.ray[i, :2]])
+            scale = self.units[columns] * self.stretch[columns]
+            cost = np.zeros(self.columns)
+            cost[columns] = -way * scale / scale.max()
+            self._fixed.update(q=cost)
+            force = scale * np.array(self._fixed.solve().x)[columns]
+            corners.append(force if columns.size == 2 else force[0] * self.faces.ray[i, :2])
+        return np.array(corners)
 
     def _grows(self, i: int, k: int, sign: float) -> bool:
         """Whether self-balanced forces let component k of a contact grow towards ``sign``."""

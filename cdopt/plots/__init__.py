@@ -14,7 +14,7 @@ from cdopt.plots.chains import force_chains
 from cdopt.plots.collapse import collapse
 from cdopt.plots.distributions import force_distributions, force_histograms
 from cdopt.plots.ensemble import force_ensemble, stiffness_influence
-from cdopt.plots.friction import friction_forces
+from cdopt.plots.friction import admissible_region, friction_forces
 from cdopt.plots.intervals import force_intervals
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
@@ -25,6 +25,7 @@ from cdopt.plots.surfaces import save_surfaces
 __all__ = [
     "PALETTE",
     "Look",
+    "admissible_region",
     "bounds_story",
     "check_path",
     "collapse",

@@ -9,9 +9,11 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray, choice
 from cdopt._util.errors import InvalidInput
+from cdopt.formulations import NetworkForces
+from cdopt.hyperstatic import FrictionalIndeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.bodies import box_of, draw_bodies
-from cdopt.plots.palette import BAND, RULE, force_colours
+from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, force_colours, look
 from cdopt.plots.projection import VIEWS, Camera
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step
@@ -98,6 +100,72 @@ def mobilised(mu: FloatArray, f: FloatArray, f_t: FloatArray | None) -> FloatArr
     used = np.linalg.norm(f_t, axis=1)
     loaded = most > canvas.IDLE * canvas.largest([f]) * mu.max(initial=0.0)
     return np.where(loaded, np.minimum(used / np.where(loaded, most, 1.0), 1.0), 0.0)
+
+
+def admissible_region(
+    report: FrictionalIndeterminacy,
+    contact: int,
+    solutions: Sequence[StepSolution] = (),
+    networks: Sequence[NetworkForces] = (),
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+) -> Figure:
+    """All forces that a contact can have, as a region, and every answer as a point in it.
+
+    The axes are the normal and the first tangential force. Lines from the origin are the friction
+    cone of the contact; balance and the cones of all others leave the region, or the segment.
+
+    Parameters
+    ----------
+    report : of the step with friction, its forces bounded.
+    contact : its number.
+    solutions : of any solvers. networks : forces of elastic contacts.
+    ax : axes of matplotlib to draw in; by default a new figure.
+
+    Raises
+    ------
+    InvalidInput : no such contact, unbounded forces, or answers of other contacts.
+    """
+    corners = report.region(contact)
+    figure, axes = canvas.panels(1, 1, 4.2, foot=0.6, caption=0.1, ax=ax)
+    panel = axes[0]
+    name = report.names[contact]
+    points = [(look(s.backend), s.f, s.f_t) for s in solutions if s.f is not None]
+    points += [(COMPATIBLE, n.f, n.f_t) for n in networks]
+    labels = [look(s.backend).name for s in solutions if s.f is not None]
+    labels += [n.label for n in networks]
+    far = 1.25 * float(max(corners[:, 0].max(), *(f[contact] for _, f, _ in points), 0.0))
+    mu = float(report.faces.mu[contact])
+    panel.fill([0.0, far, far], [0.0, mu * far, -mu * far], color=BAND, alpha=0.5, linewidth=0)
+    panel.fill(
+        *corners.T,
+        facecolor=BAND,
+        edgecolor=EDGE,
+        linewidth=4.0,
+        joinstyle="round",
+        label="admissible",
+    )
+    for number, ((style, f, f_t), label) in enumerate(zip(points, labels, strict=True)):
+        if f_t is None or f.shape != (report.nc,):
+            raise InvalidInput("solutions", "forces of other contacts", f"{report.nc} contacts")
+        hand = style.marker if style is not COMPATIBLE else "XP"[number % 2]
+        panel.plot(
+            f[contact],
+            f_t[contact, 0],
+            linestyle="none",
+            marker=hand,
+            markersize=13.0 - 6.0 * number / len(points),  # those below stay visible
+            color=style.colour,
+            markeredgecolor=INK,
+            markeredgewidth=0.6,
+            label=label,
+        )
+    panel.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
+    panel.set(xlim=(0.0, far), xlabel=f"normal force at {name} [N]", ylabel="friction [N]")
+    panel.legend(frameon=False, loc="upper left", fontsize="small")
+    canvas.headline(figure, title or f"What {name} may carry", "")
+    return canvas.figure_of(figure)
 
 
 def _geometry(step: Step) -> tuple[Friction, FloatArray, FloatArray]:

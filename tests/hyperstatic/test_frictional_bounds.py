@@ -42,6 +42,50 @@ def certified(step: cdopt.ContactStep) -> cdopt.StepSolution:
     return cdopt.FrictionalCD(step, "coulomb").solve("newton")
 
 
+def test_a_table_with_friction_by_hand() -> None:
+    """Four legs on a circle, weight W: N = s, W/2 − s, s, W/2 − s for s from 0 to W/2.
+
+    Towards the middle a leg's friction is at most μ W/2, with the opposite one alone. Along the
+    circle it turns the table: F at the leg, F/2 the other way and F/2 outward at each neighbour
+    balance, where F = μ s = √2 μ (W/2 − s).
+    """
+    weight, mu, height = 80.0, 0.3, 0.7
+    normal, tangential = [], []
+    for angle in np.pi * np.arange(4) / 2:
+        out, round_ = np.array(
+            [[np.cos(angle), np.sin(angle), 0], [-np.sin(angle), np.cos(angle), 0]]
+        )
+        arm = 1.3 * out - [0.0, 0.0, height]
+        rows = [np.append(n, np.cross(arm, n)) for n in ([0.0, 0.0, 1.0], out, round_)]
+        normal.append(rows[0])
+        tangential += rows[1:]
+    table = cdopt.ContactStep(
+        np.diag([8.0] * 3 + [2.0] * 3), normal, np.zeros(4), np.zeros(6),
+        [0, 0, -weight, 0, 0, 0], 1e-3, friction=cdopt.Friction(mu, tangential),
+    )  # fmt: skip
+    report = cdopt.indeterminacy(table, law="coulomb")
+    assert (report.rank, report.dimension) == (6, 6)
+    most = [weight / 2, mu * weight / 2, mu * weight * (1.0 - np.sqrt(0.5))]
+    np.testing.assert_allclose(report.upper, np.tile(most, (4, 1)), rtol=1e-7)
+    least = [0.0, -most[1], -most[2]]
+    np.testing.assert_allclose(report.lower, np.tile(least, (4, 1)), rtol=1e-7, atol=1e-7)
+
+
+def test_the_region_of_a_contact_holds_every_answer() -> None:
+    """The ladder's is the segment between its two corners."""
+    report = cdopt.indeterminacy(cdopt.bank.load("ladder").step, law="coulomb")
+    corners = report.region(1)
+    ends = np.array([report.lower[1], report.upper[1]])
+    np.testing.assert_allclose([corners.min(axis=0), corners.max(axis=0)], ends, rtol=1e-7)
+    along = np.diff(ends, axis=0)[0]
+    off = (corners - ends[0]) @ [along[1], -along[0]]
+    assert np.abs(off).max() <= 1e-7 * along @ along
+    wedge = cdopt.bank.load("wedge:gap=0,speed=0").step
+    endless = cdopt.indeterminacy(wedge, law="coulomb", contacts=[])
+    with pytest.raises(cdopt.InvalidInput, match="without upper bound"):
+        endless.region(0)
+
+
 @pytest.mark.parametrize("name", ["rough-pile:n=3", "rough-wall"])
 def test_all_bounds_at_once_are_those_of_clarabel(name: str, monkeypatch: Any) -> None:
     step = cdopt.bank.load(name).step

@@ -63,3 +63,17 @@ def test_what_cannot_be_drawn_is_named(sliding) -> None:
         plots.friction_forces(step, [cdopt.ClassicCD(smooth).solve("newton")])
     with pytest.raises(cdopt.InvalidInput, match="no points"):
         plots.friction_forces(step.replace(points=None), [answer])
+
+
+def test_an_admissible_region_has_every_answer_as_a_point() -> None:
+    step = cdopt.bank.load("ladder").step
+    report = cdopt.indeterminacy(step, law="coulomb")
+    answers = [cdopt.FrictionalCD(step).solve(name) for name in ("newton", "clarabel")]
+    network = cdopt.CompatibleFriction(step).solve()
+    panel = plots.admissible_region(report, 1, answers, [network]).axes[0]
+    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert labels == ["admissible", "Newton", "Clarabel", "network with Coulomb micro-slip"]
+    drawn = [line.get_xydata()[0] for line in panel.lines if line.get_marker() != "None"]
+    np.testing.assert_allclose(drawn[0], [answers[0].f[1], answers[0].f_t[1, 0]])
+    with pytest.raises(cdopt.InvalidInput, match="contact"):
+        plots.admissible_region(report, 2)
