@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import cdopt
+from cdopt._util.checks import FloatArray
 from cdopt.dynamics import FrictionalSteps, StepFailed
-from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere
+from cdopt.scene import Body, Box, Capsule, HalfSpace, Scene, Sphere
 
 G, DT = 9.81, 1e-3
 SLOW = pytest.mark.slow
@@ -235,3 +237,78 @@ def test_a_body_falls_freely_and_lands(dim: int, method: str) -> None:
     assert run[1].nc == 0
     assert run.v[5, 0, dim - 1] == pytest.approx(-G * run.t[5])
     assert run.final.body_forces()[0, -1] == pytest.approx(G)
+
+
+def ladder_forces(angle: float, rate: float, a: float, mass: float, mu: float) -> FloatArray:
+    """Angular acceleration, and the forces of floor and wall on a ladder 2a that slides at both."""
+    c, s, inertia = np.cos(angle), np.sin(angle), mass * a * a / 3.0
+    rows = [
+        [-mass * a * s, mu, -1.0],
+        [mass * a * c, -1.0, -mu],
+        [inertia, a * (c - mu * s), -a * (s + mu * c)],
+    ]
+    loads = [mass * a * c * rate**2, mass * a * s * rate**2 - mass * G, 0.0]
+    return np.linalg.solve(rows, loads)
+
+
+@pytest.mark.slow
+def test_a_falling_ladder_leaves_the_wall() -> None:
+    a, mass, mu, lean, radius = 0.5, 2.0, 0.1, np.pi / 3, 1e-6
+
+    def wall(t: float, y: FloatArray) -> float:
+        return float(ladder_forces(*y, a, mass, mu)[2])
+
+    wall.terminal = True  # type: ignore[attr-defined]
+    fall = solve_ivp(
+        lambda t, y: [y[1], ladder_forces(*y, a, mass, mu)[0]], (0.0, 1.0), [lean, 0.0],
+        events=wall, rtol=1e-10, atol=1e-12, dense_output=True,
+    )  # fmt: skip
+    leaves, at = fall.t_events[0][0], 0.3
+    place = [a * np.cos(lean) + radius, a * np.sin(lean) + radius]
+    ladder = Body(Capsule(radius=radius, length=2.0 * a), place, mass=mass, angle=np.pi - lean)
+    walls = [Body(HalfSpace(n), [0, 0], fixed=True) for n in ([0, 1], [1, 0])]
+    scene = Scene([ladder, *walls], dim=2)
+    steps, errors = [0.01, 0.005, 0.0025], []
+    for dt in steps:
+        run = cdopt.simulate(scene, dt, leaves + 3.0 * dt, friction=mu)
+        assert run.ok
+        errors.append(np.pi - run.q[round(at / dt), 0, 2] - fall.sol(at)[0])
+        pushes = np.array([frame.f[frame.bodies[:, 1] == 2].sum() for frame in run])
+        last = run.t[np.flatnonzero(pushes > 1e-6)[-1]]
+        assert abs(last - leaves) < dt
+        assert pushes[-1] == 0.0
+    assert order(steps, errors) == pytest.approx(1.0, abs=0.1)
+
+
+def dominoes(count: int, share: float) -> Scene:
+    """Slabs in a row; the first turns about its edge with ``share`` of the speed that tips it."""
+    width, height, mass = 0.02, 0.1, 0.1
+    half = 0.5 * np.hypot(width, height)
+    about_edge = mass * (width**2 + height**2) / 12.0 + mass * half**2
+    turn = share * np.sqrt(2.0 * mass * G * (half - 0.5 * height) / about_edge)
+    push = {"velocity": [0.5 * turn * height, 0.5 * turn * width], "angular_velocity": -turn}
+    slabs = [
+        Body(Box([width, height]), [0.05 * k, 0.5 * height], mass=mass, **(push if k == 0 else {}))
+        for k in range(count)
+    ]
+    return Scene([*slabs, Body(HalfSpace([0, 1]), [0, 0], fixed=True)], dim=2, friction=0.6)
+
+
+@pytest.mark.slow
+def test_a_domino_tips_above_its_energy_and_falls_back_below() -> None:
+    for share in (0.95, 1.05):
+        run = cdopt.simulate(dominoes(1, share), 2e-3, 0.5)
+        assert run.ok
+        tilt = -run.q[-1, 0, 2]
+        assert (tilt > 1.0) if share > 1.0 else (abs(tilt) < 0.05)
+
+
+@pytest.mark.slow
+def test_dominoes_fall_one_after_the_other_and_lose_energy() -> None:
+    run = cdopt.simulate(dominoes(3, 1.3), 2e-3, 0.6, push_overlaps=False)
+    energy = run.diagnostics["kinetic"] + run.diagnostics["potential"]
+    assert run.ok
+    assert np.diff(energy).max() <= 1e-10 * np.ptp(energy)
+    begun = [int(np.argmax(-run.q[:, k, 2] > 0.1)) for k in range(3)]
+    assert begun == sorted(begun)
+    assert 0 < begun[0] < begun[-1]
