@@ -8,7 +8,6 @@ law of Coulomb (``friction_cone``).
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
@@ -348,22 +347,39 @@ class FrictionalDelassusData(FrictionalData, DelassusStepData):
         return self.step.p_vec
 
 
+class _DelassusRows(DelassusStep):
+    """The rows of a step with friction known by N and p, each as a contact.
+
+    Not validated again, pickled or not: with friction N may have larger negative eigenvalues.
+    """
+
+    _whole: DelassusStep
+
+    def __init__(self, step: DelassusStep) -> None:
+        friction = step.friction
+        if friction is None:
+            raise ValueError("a step without friction")
+        self.__dict__.update(step.__dict__)
+        for name in ("N", "p_vec"):
+            self.__dict__.pop(name, None)
+        ids = row_ids(step.contact_ids, friction.d)
+        ones = np.ones(step.nc * friction.d)
+        self.__dict__.update(_whole=step, _d=1, friction=None, contact_ids=ids, stiffness=ones)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _DelassusRows, (self._whole,)
+
+
 def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDelassusData:
     """The problem of a step with friction under a law of ``LAWS``."""
     friction = step.friction
     if friction is None:
         raise ValueError("a step without friction")
-    ids = row_ids(step.contact_ids, friction.d)
     if isinstance(step, DelassusStep):
-        rows = copy.copy(step)  # N was validated: the same matrix, each row as a contact
-        for name in ("N", "p_vec"):
-            rows.__dict__.pop(name, None)
-        ones = np.ones(step.nc * friction.d)
-        rows.__dict__.update(_d=1, friction=None, contact_ids=ids, stiffness=ones)
-        return FrictionalDelassusData(rows, friction, law)
+        return FrictionalDelassusData(_DelassusRows(step), friction, law)
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
-    zero = np.zeros(friction.rate.shape)
+    zero, ids = np.zeros(friction.rate.shape), row_ids(step.contact_ids, friction.d)
     return FrictionalStepData(
         ContactStep(
             step.M,

@@ -335,6 +335,18 @@ def test_solutions_and_steps_are_saved_sliced_and_warm_started(tmp_path: Path) -
     assert polished.provenance["law"] == "coulomb"
 
 
+def test_steps_of_rounded_files_go_to_solvers_in_their_own_process() -> None:
+    """With friction N may have larger negative eigenvalues than without."""
+    step = cdopt.bank.load("siconos-confeti-ex13-4contact-fc3d-sbm").step
+    assert step.negative > 1e-8
+    for law in ("coulomb", "associated"):
+        data = frictional_data(step, law)
+        sent = pickle.loads(pickle.dumps(data))
+        assert np.array_equal(sent.step.N.toarray(), data.step.N.toarray())
+        assert (sent.law, sent.nc, sent.contacts, sent.step.nc) == (law, 12, 4, 12)
+        assert np.array_equal(sent.speed, data.speed)
+
+
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [
