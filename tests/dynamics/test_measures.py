@@ -198,6 +198,17 @@ def test_of_a_run() -> None:
     assert list(lives.to_frame().columns) == ["i", "j", "begin", "end", "duration", "cut"]
 
 
+def test_of_a_run_with_friction() -> None:
+    """A box at rest on an incline: the mean mobilised friction, and the tangent in the stress."""
+    table = analysis.measures(cdopt.simulate("incline:ratio=0.5", 1e-3, 0.003)).to_frame()
+    run = cdopt.simulate("incline:ratio=0.5", 1e-3, 0.003, friction=1.0)
+    other = analysis.measures(run)
+    assert other.mobilised[-1] == pytest.approx(0.5 * table["mobilised"].iloc[-1])
+    here = Measures.of_frame(run.scene, run.final, friction=1.0)
+    assert here.f_t.sum() / here.f.sum() == pytest.approx(0.25)
+    assert cdopt.dynamics.RunSummary.of(run).coordination == 1.0
+
+
 def test_what_has_no_measure_is_refused() -> None:
     step = taken(pressed_pair())
     bare = cdopt.ContactStep(step.M, step.B, step.phi, step.v, step.F_ext, 1e-3)
