@@ -19,6 +19,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.collision.neighbours import VerletList, default_margin
+from cdopt.geometry.periodic import PeriodicBox
 from cdopt.geometry.polytope import LABELS
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
@@ -124,7 +125,7 @@ def detect(
         loose = gaps(scene.bodies, state, pairs[~is_among(pairs, scene.bonds)], width)
         points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])
     else:
-        points = gaps(scene.bodies, state, pairs, width)
+        points = gaps(scene.bodies, state, pairs, width, scene.box)
     return Contacts(
         bodies=points.bodies,
         phi=points.phi,
@@ -252,7 +253,9 @@ def gap_gradient(
     contacts.check_scene(scene)
     chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     number = without_idle_turns(scene, chosen.number)
-    rows = approach_rows(state, contacts.bodies, contacts.normals, contacts.points, number)
+    rows = approach_rows(
+        state, contacts.bodies, contacts.normals, contacts.points, number, scene.box
+    )
     return sp.csr_array(rows, shape=(contacts.nc, chosen.nv))
 
 
@@ -263,7 +266,12 @@ def without_idle_turns(scene: Scene, number: IntArray) -> IntArray:
 
 
 def approach_rows(
-    state: State, pairs: IntArray, directions: FloatArray, points: FloatArray, number: IntArray
+    state: State,
+    pairs: IntArray,
+    directions: FloatArray,
+    points: FloatArray,
+    number: IntArray,
+    box: PeriodicBox | None = None,
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Rows that take velocities to direction · (u_j − u_i), u the velocities at points.
 
@@ -272,6 +280,7 @@ def approach_rows(
     pairs : (n, 2) bodies i, j. directions : (n, dim). points : (n, dim) m.
     number : the column of each entry of State.v, −1 for none, as in ``Dofs``; columns that
         ascend from i to j.
+    box : in which everything repeats.
 
     Returns
     -------
@@ -281,7 +290,8 @@ def approach_rows(
     for side, sign in ((0, -1.0), (1, 1.0)):
         body = pairs[:, side]
         cols.append(number[body])
-        data.append(sign * _wrenches(directions, points - state.position[body]))
+        arm = points - state.position[body]
+        data.append(sign * _wrenches(directions, arm if box is None else box.nearest(arm, state.t)))
     columns, entries = np.hstack(cols), np.hstack(data)
     used = columns >= 0
     indptr = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
@@ -291,13 +301,21 @@ def approach_rows(
 def prescribed_rate(
     scene: Scene, state: State, pairs: IntArray, normals: FloatArray, points: FloatArray
 ) -> FloatArray:
-    """Rate (nc,) of the gaps from the velocities that fixed bodies have in this state, m/s."""
-    rate = np.zeros(pairs.shape[0])
+    """Rate (nc,) of the gaps from velocities that are prescribed in this state, m/s.
+
+    They are those of fixed bodies, and of the images of a periodic box that deforms.
+    """
+    rate, box = np.zeros(pairs.shape[0]), scene.box
+    if box is not None and box.moves:
+        arm = state.position[pairs[:, 1]] - state.position[pairs[:, 0]]
+        bounded = np.isfinite(scene.bodies.reach[pairs]).all(axis=1)
+        rate += np.where(bounded, (box.velocities(arm, state.t) * normals).sum(axis=1), 0.0)
     moving = scene.bodies.fixed & state.v.any(axis=1)
     for side, sign in ((0, -1.0), (1, 1.0)):
         k = np.flatnonzero(moving[pairs[:, side]])
         body = pairs[k, side]
-        wrenches = _wrenches(normals[k], points[k] - state.position[body])
+        arm = points[k] - state.position[body]
+        wrenches = _wrenches(normals[k], arm if box is None else box.nearest(arm, state.t))
         rate[k] += sign * (wrenches * state.v[body]).sum(axis=1)
     return rate
 

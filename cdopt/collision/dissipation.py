@@ -109,6 +109,7 @@ def damping_drive(
 def _damped(scene: Scene, contacts: Contacts, damped: BoolArray | None) -> IntArray:
     """Numbers of the contacts that dissipate; none in a scene without damping."""
     contacts.check_scene(scene)
+    scene.require_no_box("damping of contacts")
     flags = contacts.bonded | (contacts.phi < 0.0) if damped is None else np.asarray(damped)
     if flags.dtype.kind != "b" or flags.shape != (contacts.nc,):
         raise InvalidInput("damped", checks.describe(flags), f"{contacts.nc} flags")

@@ -61,7 +61,7 @@ def friction(
     flat = directions.reshape(-1, scene.dim)
     pairs = np.repeat(contacts.bodies, many, axis=0)
     points = np.repeat(contacts.points, many, axis=0)
-    rows = approach_rows(state, pairs, flat, points, chosen.number)
+    rows = approach_rows(state, pairs, flat, points, chosen.number, scene.box)
     return Friction(
         checks.per_contact("friction", mu, contacts.nc, at_least=0.0),
         sp.csr_array(rows, shape=(contacts.nc * many, chosen.nv)),

@@ -51,6 +51,8 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     load = np.where(b.fixed, 0.0, np.linalg.norm(b.force, axis=1) / b.mass)
     fall = np.where(b.fixed, 0.0, np.linalg.norm(scene.gravity))
     speed = np.linalg.norm(state.velocity, axis=1) + turning + step * (fall + load)
+    if scene.box is not None and scene.box.moves:  # images move past each other
+        speed = speed + 0.5 * float(np.abs(scene.box.rate @ scene.box.cell(state.t)).sum())
     return np.maximum(0.5 * default_margin(scene), step * speed)
 
 
@@ -82,7 +84,7 @@ class VerletList:
         self._bounded = np.isfinite(scene.bodies.reach)
         self._near: IntArray | None = None
         self._searched: FloatArray = np.empty(0)
-        self._reach = 0.0
+        self._reach = self._time = 0.0
 
     def pairs(self, state: State, margin: float | FloatArray) -> IntArray:
         """Pairs (np, 2), i < j, including all that can be within ``margin`` m of each other.
@@ -97,17 +99,26 @@ class VerletList:
         b = self.scene.bodies
         widest, shares = self._widest(margin)
         position = state.position[self._bounded]
-        if self._near is None or widest + 2.0 * self._moved(position) > self._reach:
+        if self._near is None or self._outdated(state, position, widest):
             self._reach = widest + self.skin
-            self._near = near_pairs(state.position, b.reach, b.fixed, self._reach)
+            self._near = _search(self.scene, state, self._reach)
+            self._time = state.t
             self._searched = position
             self.searches += 1
         if shares is None:
             return np.concatenate([self._near, self._walls])
         i, j = self._near.T
-        apart = np.linalg.norm(state.position[j] - state.position[i], axis=1)
+        arm = state.position[j] - state.position[i]
+        box = self.scene.box
+        apart = np.linalg.norm(arm if box is None else box.nearest(arm, state.t), axis=1)
         reach = b.reach * (1.0 + ROUND_OFF) + shares
         return np.concatenate([self._near[apart <= reach[i] + reach[j]], self._walls])
+
+    def _outdated(self, state: State, position: FloatArray, widest: float) -> bool:
+        """Whether bodies, or a cell that deforms, are no longer where the list was made."""
+        if widest + 2.0 * self._moved(position) > self._reach:
+            return True
+        return self.scene.box is not None and self.scene.box.moves and state.t != self._time
 
     def _widest(self, margin: float | FloatArray) -> tuple[float, FloatArray | None]:
         """The widest margin of any pair, m, and the shares of all bodies where they differ."""
@@ -121,3 +132,11 @@ class VerletList:
     def _moved(self, position: FloatArray) -> float:
         """The longest way of a bounded body since the last search, m."""
         return float(np.sqrt(((position - self._searched) ** 2).sum(axis=1).max(initial=0.0)))
+
+
+def _search(scene: Scene, state: State, margin: float) -> IntArray:
+    """Pairs of bounded bodies within ``margin`` m, images included."""
+    b = scene.bodies
+    if scene.box is None:
+        return near_pairs(state.position, b.reach, b.fixed, margin)
+    return scene.box.near_pairs(state.position, b.reach, b.fixed, margin, state.t)

@@ -462,6 +462,7 @@ def require_elastic(scene: Scene) -> None:
     ------
     InvalidInput : no stiffness anywhere, or Newton's restitution.
     """
+    scene.require_no_box("a method with elastic contacts in time")
     if not np.isfinite(scene.half_stiffness).any():
         raise InvalidInput(
             "scene",

@@ -258,7 +258,8 @@ class Configuration:
         """Σ w′ ∇²Φ (nv, nv) of contacts between spheres."""
         dim, number = self.unknowns.scene.dim, self.unknowns.dofs.number
         i, j = self.contacts.bodies[pairs].T
-        apart = np.linalg.norm(self.state.position[j] - self.state.position[i], axis=1)
+        arm, box = self.state.position[j] - self.state.position[i], self.unknowns.scene.box
+        apart = np.linalg.norm(arm if box is None else box.nearest(arm, self.state.t), axis=1)
         n = self.contacts.normals[pairs]
         across = np.eye(dim)[None] - n[:, :, None] * n[:, None, :]
         block = across * (self.forces[pairs] / apart)[:, None, None]

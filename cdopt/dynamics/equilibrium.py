@@ -370,7 +370,11 @@ class _Work:
     def _failure(self, rest: Equilibrium, start: State) -> SolveFailed:
         """Which bodies nothing holds."""
         x = rest.state.position
-        here = self._at(rest.state, float(np.linalg.norm(np.ptp(x, axis=0))) + 2.0 * self._widest)
+        far = float(np.linalg.norm(np.ptp(x, axis=0))) + 2.0 * self._widest
+        if self.scene.box is not None:  # as far as images are not nearer
+            sides = self.scene.box.at(rest.state.t).size
+            far = min(far, 0.45 * float(sides.min()) - 2.0 * self._widest)
+        here = self._at(rest.state, max(far, 0.0))
         B, phi, k = self._both_ways(here)
         static = QuasiStatic(B, phi, self.load, k, self.scene.power, dof_body=self.unknowns.body)
         label = self.scene.bodies.label

@@ -14,10 +14,11 @@ from scipy.spatial import cKDTree
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics.equilibrium import Equilibrium
 from cdopt.dynamics.records import Frame
+from cdopt.geometry.periodic import PeriodicBox
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State, placed
@@ -72,6 +73,7 @@ class Measures(Frozen):
     vectors : (nc, dim) forces on body j, N.
     mu : (nc,) friction coefficients, or None.
     loaded : whether gravity or another load acts on free bodies.
+    box : the PeriodicBox at that instant, or None.
 
     Raises
     ------
@@ -87,6 +89,7 @@ class Measures(Frozen):
     vectors: FloatArray
     mu: FloatArray | None = None
     loaded: bool = False
+    box: PeriodicBox | None = None
 
     def __post_init__(self) -> None:
         nb, nc = np.shape(self.x)[0] if np.ndim(self.x) == 2 else 0, np.shape(self.bodies)[0]
@@ -182,7 +185,8 @@ class Measures(Frozen):
         b = scene.bodies
         loaded = bool(np.any(scene.gravity) or np.any(b.force[~b.fixed]))
         x, reach = scene.check_state(state).position, b.reach
-        return cls(x, reach, ~b.fixed, bodies, normals, points, vectors, mu, loaded)
+        box = None if scene.box is None else scene.box.at(state.t)
+        return cls(x, reach, ~b.fixed, bodies, normals, points, vectors, mu, loaded, box)
 
     # --- forces of the contacts --------------------------------------------------------
 
@@ -245,9 +249,16 @@ class Measures(Frozen):
 
     @property
     def enclosure(self) -> FloatArray:
-        """(2, dim) lower and upper corner of the box around the bounding spheres of free bodies."""
+        """(2, dim) lower and upper corner of the box around the bounding spheres of free bodies.
+
+        Along the axes of a periodic box from 0 to the length of the cell.
+        """
         x, r = self.x[self.free], self.reach[self.free, None]
-        return np.array([(x - r).min(axis=0), (x + r).max(axis=0)])
+        corners = np.array([(x - r).min(axis=0), (x + r).max(axis=0)])
+        if self.box is not None:
+            corners[:, self.box.repeats] = 0.0
+            corners[1, self.box.repeats] = self.box.size[self.box.repeats]
+        return corners
 
     def stress(self, region: Any = None, volume: float | None = None) -> FloatArray:
         """Mean stress (dim, dim), Pa, compression positive.
@@ -268,12 +279,15 @@ class Measures(Frozen):
         Raises
         ------
         InvalidInput : a region without volume, or a bad argument.
+        Unsupported : a region of a periodic box.
 
         Notes
         -----
         Weber, Bull. Liaison Ponts Chaussées 20 (1966); Goldhirsch, Granular Matter 12, 239
         (2010), with the box as the coarse-graining function.
         """
+        if region is not None and self.box is not None:
+            raise Unsupported("the stress of a region", "the scene is in a periodic box")
         corners = self.enclosure if region is None else self._corners(region)
         size = float(np.prod(corners[1] - corners[0])) if volume is None else volume
         total = np.zeros((self.dim, self.dim))
@@ -307,7 +321,8 @@ class Measures(Frozen):
         for side, sign in ((0, -1.0), (1, 1.0)):
             body = self.bodies[:, side]
             k = np.flatnonzero((body >= 0) & self.free[body])
-            parts.append((k, self.points[k] - self.x[body[k]], sign))
+            arms = self.points[k] - self.x[body[k]]
+            parts.append((k, arms if self.box is None else self.box.nearest(arms), sign))
         return parts
 
     def _corners(self, region: Any) -> FloatArray:
@@ -367,7 +382,8 @@ class Measures(Frozen):
 
         Parameters
         ----------
-        reach : largest r, m; default a third of the region's shortest side, and at most that side.
+        reach : largest r, m; default a third of the region's shortest side, and at most that side;
+            in a periodic box at most half the cell.
         bins : number of bins.
         region : (2, dim) corners of the box whose centres count, m; default around all centres.
             Pairs are weighted for the part of their neighbourhood that lies outside.
@@ -381,6 +397,8 @@ class Measures(Frozen):
         Ohser & Stoyan, Biometrical Journal 23, 523 (1981), with the isotropic set covariance of
         the box.
         """
+        if self.box is not None:
+            return self._periodic_distribution(reach, bins)
         x = self.x[self.free]
         corners = np.array([x.min(axis=0), x.max(axis=0)]) if region is None else region
         corners = self._corners(corners)
@@ -395,6 +413,23 @@ class Measures(Frozen):
         edges = np.linspace(0.0, far, checks.whole("bins", bins, 1, 10**6) + 1)
         counted = np.diff(_pairs_within(x, edges))
         expected = np.diff(_random_pairs(sides, edges)) * len(x) * (len(x) - 1) / 2.0
+        return Distribution(edges, counted / expected)
+
+    def _periodic_distribution(self, reach: float | None, bins: int) -> Distribution:
+        """g(r) where every axis repeats; ``region`` has no part in it."""
+        box = self.box
+        if box is None or not box.repeats.all():
+            raise Unsupported("radial_distribution", "only some axes of the box repeat")
+        x, shortest = self.x[self.free], float(box.size.min())
+        far = checks.scalar(
+            "reach", shortest / 3.0 if reach is None else reach, above=0.0, at_most=0.499 * shortest
+        )
+        edges = np.linspace(0.0, far, checks.whole("bins", bins, 1, 10**6) + 1)
+        everywhere = cKDTree(box.copies(x, far)[0])
+        inside = cKDTree(everywhere.data[: len(x)])
+        counted = np.diff(inside.count_neighbors(everywhere, edges)) / 2.0  # from both ends
+        ball = np.pi * edges**2 if self.dim == 2 else 4.0 / 3.0 * np.pi * edges**3
+        expected = np.diff(ball) / box.size.prod() * len(x) * (len(x) - 1) / 2.0
         return Distribution(edges, counted / expected)
 
     # --- tables ------------------------------------------------------------------------

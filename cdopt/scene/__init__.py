@@ -9,6 +9,7 @@ Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
 from cdopt._util.arguments import guard
+from cdopt.geometry.periodic import PeriodicBox
 from cdopt.scene.assemblies import load_assembly
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads, open_scene, placed, shipped_scenes
@@ -76,6 +77,7 @@ __all__ = [
     "Material",
     "MaterialPair",
     "Part",
+    "PeriodicBox",
     "Polygon",
     "Polyhedron",
     "Scene",

@@ -17,6 +17,7 @@ from cdopt._util import checks, files
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
+from cdopt.geometry.periodic import PeriodicBox
 from cdopt.problem.contact_step import Step
 from cdopt.scene.assemblies import is_assembly, load_assembly, parts_of
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
@@ -74,6 +75,9 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tangential_damping: float | None = None
     bond_stiffness: float | None = None
     bond_reach: float = BOND_REACH
+    box: list[float] | None = None
+    box_shear: float = 0.0
+    box_rate: list[list[float]] | float = 0.0
     materials: list[Material] = []
     pairs: list[MaterialPair] = []
     bodies: list[Union[tuple(_RECORDS.values())]] = []  # type: ignore[valid-type]  # noqa: UP007
@@ -248,8 +252,10 @@ def _shipped(path: Path) -> Path:
 
 def _scene(contents: _Contents) -> Scene:
     fields = msgspec.structs.asdict(contents)
+    size, shear, rate = (fields.pop(name) for name in ("box", "box_shear", "box_rate"))
+    box = None if size is None else PeriodicBox(size, shear, rate)
     bodies = [_placed_shape(Body, r, f"bodies[{k}]") for k, r in enumerate(fields.pop("bodies"))]
-    return Scene([*bodies, *fields.pop("spheres")], **fields)
+    return Scene([*bodies, *fields.pop("spheres")], box=box, **fields)
 
 
 def _placed_shape(holder: type[msgspec.Struct], record: Any, path: str) -> Any:

@@ -16,6 +16,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs
 from cdopt.geometry.narrow_phase import contact_points
+from cdopt.geometry.periodic import PeriodicBox
 from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere
@@ -54,13 +55,21 @@ class Gaps(Frozen):
         )
 
 
-def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float | FloatArray) -> Gaps:
+def gaps(
+    bodies: Bodies,
+    state: State,
+    pairs: IntArray,
+    margin: float | FloatArray,
+    box: PeriodicBox | None = None,
+) -> Gaps:
     """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
 
     Parameters
     ----------
     pairs : (np, 2) different pairs with i < j.
     margin : m, one number or (nb,) the share of each body, of which a pair has both.
+    box : in which everything repeats; contact points are then those of the first body, beside
+        which the nearest image of the second one is.
     """
     half = 0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin
     shares = np.broadcast_to(half, bodies.nb)
@@ -71,7 +80,10 @@ def gaps(bodies: Bodies, state: State, pairs: IntArray, margin: float | FloatArr
             of_these = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
             if of_these.any():
                 a, b = pairs[of_these, swapped], pairs[of_these, 1 - swapped]
-                part = function(bodies, state, a, b, shares[a] + shares[b])
+                if box is not None and function is _sphere_sphere:
+                    part = _sphere_image(bodies, state, a, b, box)
+                else:
+                    part = function(bodies, state, a, b, shares[a] + shares[b])
                 within = shares[part.bodies].sum(axis=1)
                 parts.append(part.select(np.flatnonzero(part.phi <= within)))
     return ordered(parts)
@@ -134,15 +146,26 @@ def _sphere_sphere(
     bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray
 ) -> Gaps:
     """Distance of centres less the radii; concentric spheres part along the first axis."""
-    x = state.position
+    return _between_spheres(bodies, state, a, b, state.position[b] - state.position[a])
+
+
+def _sphere_image(bodies: Bodies, state: State, a: IntArray, b: IntArray, box: PeriodicBox) -> Gaps:
+    """The same with the nearest image of the second sphere."""
+    arm = box.nearest(state.position[b] - state.position[a], state.t)
+    return _between_spheres(bodies, state, a, b, arm)
+
+
+def _between_spheres(
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, arm: FloatArray
+) -> Gaps:
+    """Contact points of spheres, the second ``arm`` (n, dim) from the first."""
     radius = bodies.reach
-    arm = x[b] - x[a]
     distance = np.linalg.norm(arm, axis=1)
     apart = distance > 0.0
     normal = arm / np.where(apart, distance, 1.0)[:, None]
     normal[~apart, 0] = 1.0
     phi = distance - radius[a] - radius[b]
-    points = x[a] + normal * (radius[a] + 0.5 * phi)[:, None]
+    points = state.position[a] + normal * (radius[a] + 0.5 * phi)[:, None]
     return _gaps(a, b, phi, normal, points)
 
 

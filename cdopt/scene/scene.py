@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import numpy as np
 
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
+from cdopt.geometry.periodic import PeriodicBox
+from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies, Item, assemble
 from cdopt.scene.material import (
     HERTZ,
@@ -24,6 +27,7 @@ from cdopt.scene.material import (
     stiffer,
 )
 from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among
+from cdopt.scene.shapes import HalfSpace
 from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml
 
@@ -58,6 +62,8 @@ class Scene(Frozen):
         normal dashpot, which methods with finite stiffness use.
     tangential_damping : γ_t likewise, of the tangential dashpot; None is half of γ_n.
     bond_stiffness : k_B of bonds, N/m; None ties nothing.
+    box : PeriodicBox in which spheres repeat, or (dim,) its lengths, m; None for none. Bodies are
+        then spheres, and half-spaces across axes that do not repeat.
     bond_reach : spheres with |δ| < bond_reach · d at the start are bonded, δ = r_i + r_j −
         |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then takes the
         place of the pair's contact law, whatever ``power``; such pairs may start overlapping.
@@ -96,6 +102,7 @@ class Scene(Frozen):
     tangential_damping: float | None
     bond_stiffness: float | None
     bond_reach: float
+    box: PeriodicBox | None
     name: str
     title: str
 
@@ -116,6 +123,7 @@ class Scene(Frozen):
         tangential_damping: float | None = None,
         bond_stiffness: float | None = None,
         bond_reach: float = BOND_REACH,
+        box: Any = None,
         name: str = "",
         title: str = "",
     ) -> None:
@@ -147,6 +155,7 @@ class Scene(Frozen):
             "tangential_damping": tangential_damping,
             "bond_stiffness": bond_stiffness,
             "bond_reach": checks.scalar("bond_reach", bond_reach, above=0.0, at_most=1.0),
+            "box": box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box),
             "name": name,
             "title": title,
         }
@@ -158,6 +167,8 @@ class Scene(Frozen):
         _require_stiffness(self.bodies, self.materials)
         if self.power == HERTZ:
             _require_one_curvature(self.bodies)
+        if self.box is not None:
+            _require_suited(self.box, self.bodies, self.bond_stiffness)
         self._require_apart()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -200,10 +211,14 @@ class Scene(Frozen):
         Bonded pairs are not among them.
         """
         bodies, bonds = self.bodies, self.bonds
-        near = near_pairs(self.initial.position, bodies.reach, bodies.fixed, 0.0)
+        x, reach, fixed = self.initial.position, bodies.reach, bodies.fixed
+        if self.box is None:
+            near = near_pairs(x, reach, fixed, 0.0)
+        else:
+            near = self.box.near_pairs(x, reach, fixed, 0.0, 0.0)
         pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
         pairs = pairs[~is_among(pairs, bonds)] if bonds.size else pairs
-        points = gaps(bodies, self.initial, pairs, 0.0)
+        points = gaps(bodies, self.initial, pairs, 0.0, self.box)
         tolerance = min(OVERLAP_TOL, self.overlap_tol)
         return points.select(overlapping(bodies, points.bodies, points.phi, tolerance))
 
@@ -233,6 +248,39 @@ class Scene(Frozen):
         scene = object.__new__(Scene)
         policy = checks.choice("overlaps", overlaps, OVERLAPS)
         scene.__setstate__({**self.__dict__, "overlaps": policy})
+        scene._require_apart()
+        return scene
+
+    def require_no_box(self, what: str) -> None:
+        """Refuse a periodic box, of which ``what`` knows nothing.
+
+        Raises
+        ------
+        Unsupported : the scene has one.
+        """
+        if self.box is not None:
+            instead = ("contact dynamics", "cdopt.dynamics.equilibrium")
+            raise Unsupported(what, "the scene is in a periodic box", instead)
+
+    def with_box(self, box: PeriodicBox | None, state: State | None = None) -> Scene:
+        """The same scene in another ``box``, with the bodies where a ``state`` has them.
+
+        Raises
+        ------
+        InvalidInput : a box that does not suit the bodies, or a state of another scene.
+        """
+        fields = {**self.__dict__, "box": box}
+        for name in ("initial", "start_overlaps"):
+            fields.pop(name, None)
+        if state is not None:
+            self.check_state(state)
+            moved: dict[str, Any] = {"position": state.position, "orientation": state.orientation}
+            moved |= {"velocity": state.velocity, "angular_velocity": state.angular_velocity}
+            fields["bodies"] = replace(self.bodies, **moved)
+        scene = object.__new__(Scene)
+        scene.__setstate__(fields)
+        if box is not None:
+            _require_suited(box, scene.bodies, scene.bond_stiffness)
         scene._require_apart()
         return scene
 
@@ -402,6 +450,10 @@ class Scene(Frozen):
             "bond_stiffness": self.bond_stiffness,
             "bond_reach": self.bond_reach if self.bond_reach != BOND_REACH else None,
         }
+        if self.box is not None:
+            head["box"] = self.box.size.tolist()
+            head["box_shear"] = self.box.shear or None
+            head["box_rate"] = self.box.rate.tolist() if self.box.moves else None
         return to_toml(head, self.materials, self.pairs, self.bodies)
 
     def save(self, path: str | Path) -> None:
@@ -432,6 +484,25 @@ def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:
             f"no stiffness, nor any in {bodies.label(other)}, while others have one",
             "a stiffness on one side of every contact, or nowhere",
         )
+
+
+def _require_suited(box: PeriodicBox, bodies: Bodies, bonds: float | None) -> None:
+    """Refuse a box of another dimension, and bodies that it cannot repeat."""
+    if box.dim != bodies.dim:
+        raise InvalidInput("box", f"{box.dim} axes", f"{bodies.dim} axes")
+    if bonds is not None:
+        raise InvalidInput("bond_stiffness", "bonds in a periodic box", "None")
+    walls = np.flatnonzero(~np.isfinite(bodies.reach))
+    solid = np.flatnonzero(bodies.turns & np.isfinite(bodies.reach))
+    if solid.size:
+        where = f"bodies[{solid[0]}].shape"
+        raise InvalidInput(where, "a solid in a periodic box", "spheres and half-spaces")
+    for k in walls:
+        normal = bodies.shape_columns(HalfSpace, np.array([k]))["normal"][0]
+        turned = matrices(bodies.orientation[[k]])[0] @ normal
+        if np.any(np.abs(turned[box.repeats]) > 0.0):
+            where = f"bodies[{k}].normal"
+            raise InvalidInput(where, "a wall across a repeating axis", "an axis without walls")
 
 
 def _require_one_curvature(bodies: Bodies) -> None:

@@ -33,6 +33,7 @@ def from_positions(
     radius: FloatArray,
     *,
     walls: Any = None,
+    box: Any = None,
     velocities: FloatArray | None = None,
     angular_velocities: FloatArray | None = None,
     mass: FloatArray | None = None,
@@ -50,6 +51,8 @@ def from_positions(
     x : (n, 2) or (n, 3) centres, m. radius : one number or (n,), m.
     walls : (2, dim) places of the lower and upper walls along each axis, m, not a number where
         there is none; or None for none.
+    box : (dim,) lengths of a periodic box, infinite or None along axes that do not repeat, m, or a
+        ``PeriodicBox``; None for none.
     velocities : (n, dim) m/s; default at rest.
     angular_velocities : (n,) in the plane or (n, 3), rad/s.
     mass, density : one number or (n,), kg or kg/m³; default a density of 2500 kg/m³.
@@ -83,7 +86,7 @@ def from_positions(
     if unknown:
         raise InvalidInput(", ".join(sorted(unknown)), "no such option", "an option of Scene")
     upright = [] if walls is None else _walls(walls, dim, material)
-    return Scene([*upright, spheres], dim=dim, overlaps=overlaps, **options)
+    return Scene([*upright, spheres], dim=dim, box=box, overlaps=overlaps, **options)
 
 
 def from_lammps(
@@ -92,6 +95,7 @@ def from_lammps(
     frame: int = -1,
     dim: Dim | None = None,
     walls: Any = True,
+    box: Any = True,
     radius: FloatArray | None = None,
     mass: FloatArray | None = None,
     density: FloatArray | None = None,
@@ -112,21 +116,20 @@ def from_lammps(
     dim : 2 or 3; default 2 where all z are 0 within the bounds.
     walls : as in ``from_positions``. True puts walls at the bounds that a dump states as fixed (f),
         and at all bounds of a data file, which does not state them.
+    box : True repeats what a dump states as periodic (p); else as in ``from_positions``.
     radius, mass, density : as in ``from_positions``, in place of what the file states.
     options : others of ``from_positions``.
 
     Raises
     ------
     InvalidInput : no such file, or no such snapshot; a line that cannot be read is named.
-    Unsupported : a sheared (triclinic) or a periodic box.
+    Unsupported : a sheared (triclinic) box.
     """
     text = files.read_text(path, _EXPECTED)
     snapshot = _read(text, str(path), frame)
     if dim is None:
         dim = 2 if _is_flat(snapshot) else 3
     checks.dimension("dim", dim)
-    if any("p" in side for side in snapshot.flags[:dim]):
-        raise Unsupported("a periodic box", "scenes have walls")
     columns = snapshot.columns
     given = {"radius": radius, "mass": mass, "density": density}
     stated: dict[str, Any] = {
@@ -146,6 +149,7 @@ def from_lammps(
         snapshot.positions(dim),
         stated.pop("radius"),
         walls=snapshot.walls(dim) if walls is True else None if walls is False else walls,
+        box=snapshot.box(dim) if box is True else None if box is False else box,
         velocities=snapshot.table(("vx", "vy", "vz"), dim),
         angular_velocities=turning,
         **stated,
@@ -182,6 +186,12 @@ class _Snapshot:
         """(2, dim) the bounds that are fixed."""
         fixed = np.array([[side == "f" for side in flag] for flag in self.flags[:dim]])
         return np.where(fixed, self.bounds[:dim], np.nan).T if fixed.any() else None
+
+    def box(self, dim: int) -> FloatArray | None:
+        """(dim,) lengths of the axes that repeat; infinite for others."""
+        repeats = np.array([flag == "pp" for flag in self.flags[:dim]])
+        sides = self.bounds[:dim, 1] - self.bounds[:dim, 0]
+        return np.where(repeats, sides, np.inf) if repeats.any() else None
 
 
 def _is_flat(snapshot: _Snapshot) -> bool:

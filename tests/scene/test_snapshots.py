@@ -42,6 +42,15 @@ def _written(like: Path, text: str) -> Path:
     return path
 
 
+def test_periodic_bounds_become_a_box() -> None:
+    text = (DATA / "heap.dump").read_text().replace("BOUNDS ff ff", "BOUNDS pp ff")
+    text = text.replace("2.0000000000000000e+00", "4.0000000000000000e+00")
+    scene = from_lammps(_written(DATA / "heap.dump", text))
+    np.testing.assert_array_equal(scene.box.size, [4.0, np.inf, np.inf])
+    assert scene.bodies.names[:3] == ("front wall", "back wall", "bottom wall")
+    assert from_lammps(_written(DATA / "heap.dump", text), box=False).box is None
+
+
 def test_from_a_snapshot_to_forces_bounds_and_stress() -> None:
     """What the springs of the code carried, from the overlaps alone."""
     soft = [Material(name="soft", stiffness=2e4)]
