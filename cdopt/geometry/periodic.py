@@ -119,7 +119,7 @@ class PeriodicBox(Frozen):
         return np.asarray(arms + self.images(arms, t) @ self.cell(t).T)
 
     def velocities(self, arms: FloatArray, t: float = 0.0) -> FloatArray:
-        """(k, dim) velocity at which the nearest image moves with the cell, m/s."""
+        """(k, dim) velocities of the images to which ``arms`` (k, dim) are shortest, m/s."""
         return np.asarray(self.images(arms, t) @ (self.rate @ self._start).T)
 
     def near_pairs(
@@ -127,7 +127,14 @@ class PeriodicBox(Frozen):
     ) -> IntArray:
         """Pairs of bounded bodies with an image of the second near the first.
 
-        Parameters, result and errors as in ``broad_phase.near_pairs``, at time t.
+        Parameters
+        ----------
+        position, radius, fixed, margin : as in ``cdopt.geometry.broad_phase.near_pairs``.
+        t : s.
+
+        Returns
+        -------
+        (np, 2) with i < j, in lexicographic order.
 
         Raises
         ------
@@ -148,7 +155,11 @@ class PeriodicBox(Frozen):
         return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
 
     def copies(self, x: FloatArray, wide: float, t: float = 0.0) -> tuple[FloatArray, IntArray]:
-        """Points (n, dim) moved into the cell, then their images within ``wide`` m of it.
+        """Points moved into the cell, then their images near it.
+
+        Parameters
+        ----------
+        x : (n, dim) m. wide : how far from the cell images are wanted, m. t : s.
 
         Returns
         -------

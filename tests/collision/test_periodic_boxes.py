@@ -141,7 +141,7 @@ def test_a_gas_of_discs_in_a_shearing_cell(mu: float | None) -> None:
     np.testing.assert_allclose(run.v[:, :, :2].sum(axis=1), 0.0, atol=1e-8)
     assert sum(np.count_nonzero(frame.f > 0.0) for frame in run) > 10
     for frame in run:
-        assert detect(scene, frame.state, 0.1).phi.min(initial=0.0) > -0.02  # an image turns about a disc
+        assert detect(scene, frame.state, 0.1).phi.min(initial=0.0) > -0.02
     assert cdopt.dynamics.analysis.measures(run).stress.shape == (len(run), 2, 2)
 
 
