@@ -41,9 +41,8 @@ def main(folder: str = "notebooks") -> None:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for lesson in LESSONS:
-        path = target / f"{lesson.stem}.ipynb"
-        nbformat.write(notebook(lesson), path)
-        print(path)
+        nbformat.write(notebook(lesson), target / f"{lesson.stem}.ipynb")
+    print(f"{len(LESSONS)} notebooks in {target}: jupyter lab {target}")
 
 
 if __name__ == "__main__":

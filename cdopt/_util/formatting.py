@@ -31,6 +31,18 @@ def significant(number: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(digits - before, 0)}f}"
 
 
+_PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}
+
+
+def with_prefix(value: float, unit: str) -> tuple[float, str]:
+    """A power of ten that leaves one to three digits before the point, and the unit with it."""
+    if not value > 0.0:
+        return 1.0, unit
+    power = 3 * math.floor(math.log10(value) / 3.0)
+    power = min(max(power, min(_PREFIXES)), max(_PREFIXES))
+    return 10.0**power, _PREFIXES[power] + unit
+
+
 def beside(value: float, limit: float, digits: int = 0) -> str:
     """A number with as many digits as show on which side of the ``limit`` it is: "1.0004e-06"."""
     shown = f"{value:.{digits}e}"

@@ -71,28 +71,16 @@ def _describe(solver: dict[str, Any]) -> None:
 
 
 def _print(known: list[dict[str, Any]]) -> None:
-    table = output.table("backend", "here", "takes", "licence", "notes", wrap=["notes"])
     for solver in known:
         if not solver["available"] and not solver["note"]:
             continue  # only CVXPY knows it
         takes = solver["takes"]
         classes = "QP, cones" if "SOCP" in takes else "QP"
         kinds = ", ".join(_KINDS[kind] for kind in takes if kind in _KINDS)
-        here = solver["available"]
-        notes = [solver["note"]]
-        if solver["accuracy_options"]:
-            options = ", ".join(solver["accuracy_options"])
-            notes.append(f"accuracy: {options} ({solver['accuracy_meaning']})")
-        if solver["cvxpy_rewrites"]:
-            notes.append(f"CVXPY changes its defaults: {solver['cvxpy_rewrites']}")
-        shown = output.text("\n".join(notes))
-        if solver["why_not"]:
-            shown.append(f"\n{solver['why_not']}", style="red")
-        name = output.text(solver["name"], "bold")
-        installed = output.text("yes" if here else "no", "green" if here else "red")
-        table.add_row(name, installed, kinds or classes, solver["licence"], shown)
-        table.add_row()
-    output.console().print(table)
+        notes = [f"takes {kinds or classes}", solver["note"], f"licence {solver['licence']}"]
+        here = solver["why_not"] or "installed"
+        output.say_entry(solver["name"], "; ".join(note for note in [here, *notes] if note), 22)
+    output.say("\nDescribe one, with its settings: cdopt backends osqp")
     output.say("steps, trusses: cdopt's own solvers take the plain data, of any power.")
     output.say("QP: quadratic programs (every classic step; compatible forces with p = 2).")
     output.say("cones: second-order cones (compatible forces with other powers, such as Hertz).")

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -55,6 +56,19 @@ def text(content: str, style: str = "") -> Text:
 def say(content: str, style: str = "") -> None:
     """Print a paragraph."""
     console().print(text(content, style))
+
+
+def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
+    """A name that is never broken, and what it is: beside it from ``column`` on, or below it.
+
+    Lines after the first are indented by ``indent`` more.
+    """
+    from rich.text import Text
+
+    start = f"{name:<{column}}" if len(name) < column else f"{name}\n{column * ' '}"
+    lines = textwrap.wrap(about, console().width - column, subsequent_indent=indent * " ")
+    about = ("\n" + column * " ").join(lines)
+    console().print(Text.assemble((start, "bold"), about))
 
 
 def table(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:

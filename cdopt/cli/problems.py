@@ -34,13 +34,10 @@ def problems(
     if as_json:
         output.print_json([{"name": name, **_fields(m)} for name, m in manifests.items()])
         return
-    columns = ("problem", "kind", "title", "parameters and defaults")
-    table = output.table(*columns, wrap=columns[2:])
     for name, manifest in manifests.items():
-        table.add_row(
-            output.text(name, "bold"), manifest.kind, manifest.title, _listed(manifest.parameters)
-        )
-    output.console().print(table)
+        listed = _listed(manifest.parameters)
+        about = f"{manifest.title}; {listed}" if listed else manifest.title
+        output.say_entry(name, f"{manifest.kind:<12}{about}", 28, 12)
     every = cdopt.bank.families().items()
     families = ", ".join(f"family:{name}:{family.sizes[0]}" for name, family in every)
     output.say(f"\nMembers of families, the number is their size: {families}")

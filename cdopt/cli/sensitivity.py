@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.ensemble import largest
@@ -12,6 +14,7 @@ HELP = (
     "force most. Exit code: 0, 1 when the input is bad or derivatives are one-sided, 2 when the "
     "problem is proven infeasible."
 )
+_ALIKE = 1e-6  # relative difference of derivatives that are a tie
 _ROUND = 1e-12  # of the largest force: smaller derivatives are shown as zero
 
 
@@ -49,8 +52,7 @@ def sensitivity(
             least = _ROUND * max(result.f.tolist(), default=0.0)
             for i in largest(abs(matrix).max(axis=1, initial=0.0)):
                 row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
-                j = max(range(len(row)), key=lambda j: abs(row[j]) if j != i else -1.0)
-                by, gains = (names[j], row[j]) if j != i and row[j] else ("none", 0.0)
+                by, gains = _strongest(row, i, names)
                 table.add_row(names[i], f"{result.f[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
             output.console().print(table)
             output.say(
@@ -63,3 +65,14 @@ def sensitivity(
                 result, names, title=named.name, subtitle=named.title
             )
             output.save_picture(figure, plot)
+
+
+def _strongest(row: list[float], i: int, names: Sequence[str]) -> tuple[str, float]:
+    """Which other contacts move force i most, and the derivative by the first of them."""
+    others = {j: abs(x) for j, x in enumerate(row) if j != i and x}
+    most = max(others.values(), default=0.0)
+    alike = [j for j, x in others.items() if x >= (1.0 - _ALIKE) * most]
+    if not alike:
+        return "none", 0.0
+    more = f" (+ {len(alike) - 1} alike)" if len(alike) > 1 else ""
+    return f"{names[alike[0]]}{more}", row[alike[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,6 +89,15 @@ def _why_no_page(page: str, force: bool) -> str | None:
     return None
 
 
+def _solvers(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each solver of a run was for; ``--json`` prints all settings."""
+    motion, forces = settings.get("classic_backend"), settings.get("backend")
+    if motion:
+        yield "motion by", str(motion)
+    if forces:
+        yield "forces by" if motion else "solved by", str(forces)
+
+
 def print_summary(run: Trajectory) -> None:
     """What the run is of, and its results, a line for each."""
     scene, settings = run.scene, dict(run.settings)
@@ -97,7 +106,7 @@ def print_summary(run: Trajectory) -> None:
     free = sum(not fixed for fixed in scene.bodies.fixed)
     parts = [f"{count(scene.nb, 'body')} in {scene.dim}D, {free} free"]
     parts.append(f"{settings.pop('method')}, dt = {settings.pop('dt'):g} s")
-    parts.append(", ".join(f"{k} {v}" for k, v in settings.items() if v is not None))
+    parts += [f"{word} {solver.partition('(')[0]}" for word, solver in _solvers(settings)]
     output.say("; ".join(parts), "dim")
     table = output.table("", "", wrap=["", ""])
     table.show_header = False

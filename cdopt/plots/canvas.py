@@ -17,7 +17,7 @@ import numpy as np
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import one_line, significant
+from cdopt._util.formatting import one_line, significant, with_prefix
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
 from cdopt.problem.contact_step import Step
@@ -33,6 +33,7 @@ RESOLUTION = 200  # dots per inch of bitmaps
 NOTEBOOK_RESOLUTION = 100  # of those in notebooks
 TITLE, HEAD, TEXT, SMALL = 13.0, 10.5, 9.0, 8.0  # font sizes, points
 WIDTH = 9.2  # inches of pictures made of panels
+SMALL_FORCE = 1e-3  # N: smaller ones are printed in mN, µN or nN
 IDLE = 1e-3  # forces below this share of the largest count as none
 
 _LINE = 0.175  # inches from one line of text to the next
@@ -129,6 +130,9 @@ def colour_bar(host: Any, axes: Sequence[Any], top: float, label: str, low: floa
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
+    if "[N]" in label and top < SMALL_FORCE:
+        factor, unit = with_prefix(top, "N")
+        low, top, label = low / factor, top / factor, label.replace("[N]", f"[{unit}]")
     scale = ScalarMappable(Normalize(low, top), force_colours())
     size: dict[str, Any] = {
         "fraction": 0.05,
@@ -288,25 +292,56 @@ def headline(figure: Any, title: str, subtitle: str = "") -> None:
 
 def head(axes: Axes, name: str, description: str, note: str) -> None:
     """A name in bold over a panel, a quieter description below it, and a note at the right."""
-    axes.set_title(literal(name), fontsize=HEAD, weight="bold", color=INK, loc="left", pad=16.0)
-    small_text(axes, description, (0.0, 5.0), color=QUIET)
-    small_text(axes, note, (0.0, 17.0), right=True, color=INK)
+    title: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": INK, "pad": 16.0}
+    above = axes.set_title(literal(name), loc="left", **title)
+    below = small_text(axes, description, (0.0, 5.0), color=QUIET)
+    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+    style = {**place, "fontsize": SMALL, "ha": "right", "color": INK}
+    aside = _note_class()(literal(note), (1.0, 1.0), (0.0, 17.0), **style)
+    aside.others = above, below
+    aside.set_in_layout(False)
+    axes.add_artist(aside)
+    aside.set_clip_on(False)
+
+
+@functools.cache
+def _note_class() -> Any:
+    """The note of a panel: beside the name, else beside the description, else over both."""
+    from matplotlib.text import Annotation
+
+    class Note(Annotation):
+        others: Sequence[Any] = ()
+
+        def draw(self, renderer: Any) -> None:
+            """Draw it in the first place where it covers nothing."""
+            texts = [text.get_window_extent(renderer) for text in self.others]
+            for y in (17.0, 5.0, 31.0):
+                self.xyann = (0.0, y)
+                if not any(self.get_window_extent(renderer).overlaps(text) for text in texts):
+                    break
+            super().draw(renderer)
+
+    return Note
 
 
 def small_text(
     axes: Axes, text: str, offset: tuple[float, float], *, right: bool = False, **style: Any
-) -> None:
+) -> Any:
     """Small text over a panel, ``offset`` points from its upper corner; the title makes room."""
     place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
     style = {**place, "fontsize": SMALL, "ha": "right" if right else "left", **style}
-    axes.annotate(literal(text), (float(right), 1.0), offset, **style).set_in_layout(False)
+    shown = axes.annotate(literal(text), (float(right), 1.0), offset, **style)
+    shown.set_in_layout(False)
+    return shown
 
 
 def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None = None) -> None:
     """Three texts over a panel: solver, its status, and a note, by default its largest force."""
     style = COMPATIBLE if strong else look(solution.backend)
     if note is None:
-        note = f"max {significant(largest_force(solution))} N"
+        value = largest_force(solution)
+        scale, unit = with_prefix(value, "N") if value < SMALL_FORCE else (1.0, "N")
+        note = f"max {significant(value / scale)} {unit}"
     if strong:
         description = "what elastic contacts carry" if solution.ok else "not certified"
     else:

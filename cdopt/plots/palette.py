@@ -44,11 +44,11 @@ PALETTE: dict[str, Look] = {
     "siconos-lemke": Look("Siconos Lemke", "#777777", (5, 0, 180)),
     "siconos-pgs": Look("Siconos PGS", "#AAAA00", (7, 0, 0)),
     "siconos-newtonmin": Look("Siconos Newton-min", "#555577", (6, 1, 0)),
-    "siconos-friction-nsgs": Look("Siconos NSGS", "#AAAA00", (7, 0, 0)),
-    "siconos-friction-nsn-ac": Look("Siconos NSN-AC", "#777777", (5, 0, 180)),
-    "siconos-friction-admm": Look("Siconos ADMM", "#555577", (6, 1, 0)),
-    "siconos-friction-prox": Look("Siconos PROX", "#885522", (4, 1, 45)),
-    "siconos-friction-soclcp": Look("Siconos SOCLCP", "#225555", (5, 1, 180)),
+    "siconos-friction-nsgs": Look("Siconos NSGS", "#8899CC", (11, 1, 0)),
+    "siconos-friction-nsn-ac": Look("Siconos NSN-AC", "#663333", (12, 1, 0)),
+    "siconos-friction-admm": Look("Siconos ADMM", "#66AA88", (7, 1, 180)),
+    "siconos-friction-prox": Look("Siconos PROX", "#885522", (10, 1, 0)),
+    "siconos-friction-soclcp": Look("Siconos SOCLCP", "#BB7799", (9, 0, 0)),
 }
 
 

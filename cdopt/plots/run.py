@@ -9,6 +9,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import with_prefix
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.dynamics.records import is_tangential
 from cdopt.plots import canvas
@@ -27,7 +28,6 @@ _WIDE, _TALL = 9.2, 4.6  # inches
 _KINDS = {"compatible": "what elastic contacts carry", "classic": "an admissible answer"}
 _STROKE = 0.3  # of a panel: the length of a friction force as large as the largest force
 _FLOOR = 1e-12  # of a body's half-width: overlaps below it are round-off
-_PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}
 
 
 def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> Figure:
@@ -88,15 +88,6 @@ def frame_number(trajectory: Trajectory, frame: int) -> int:
         expected = f"a number from {-count} to {count - 1}"
         raise InvalidInput("frame", checks.describe(frame), expected)
     return frame % count
-
-
-def with_prefix(value: float, unit: str) -> tuple[float, str]:
-    """A power of ten that leaves one to three digits before the point, and the unit with it."""
-    if not value > 0.0:
-        return 1.0, unit
-    power = 3 * int(np.floor(np.log10(value) / 3.0))
-    power = min(max(power, min(_PREFIXES)), max(_PREFIXES))
-    return 10.0**power, _PREFIXES[power] + unit
 
 
 # --- force chains ----------------------------------------------------------------------
