@@ -58,7 +58,7 @@ def test_whose_stiffness_moves_the_beam(tmp_path: Path) -> None:
     result = run("sensitivity", "beam-stiff-middle", "--plot", target)
     assert result.exit_code == 0
     (line,) = [x.split() for x in result.stdout.splitlines() if x.strip().startswith("middle")]
-    assert line == ["middle", "6", "2.4", "left", "-1.2"]
+    assert line == ["middle", "6", "2.4", "left", "(+", "1", "alike)", "-1.2"]
     assert target.read_bytes()[:8] == PNG
     content = run_json("sensitivity", "beam-stiff-middle", "--power", "2.5")
     assert content["power"] == 2.5
