@@ -136,7 +136,7 @@ for radius in (1.01, 2.01, 3.01):
 # 2. … the indenter pushes ten times as hard, `load = 20.0`, and contacts open beside it?
 # 3. … the discs obey Hertz: `power=2.5` in `QuasiStatic`? (`energy` must be told, too.)
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `17_grasp.py`, where two fingers hold a box and three hold it better.
 
 
 # %%

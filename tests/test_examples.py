@@ -461,3 +461,18 @@ def test_ladder() -> None:
     assert it.heights["a rough floor"] == it.heights["70° steep"] == 1.0
     assert it.highest(climber=40.0) > it.limit > it.highest(climber=160.0)
     check_picture(15)
+
+
+# --- 17: the grasp ---------------------------------------------------------------------
+
+
+def test_grasp() -> None:
+    """μ = 0.5, 10 N a finger, 30 mm: friction of 5 N a finger, and its moments."""
+    it = lesson(17)
+    near([it.heaviest[2], it.heaviest[3]], [10.0, 15.0])
+    near([it.twists[2, axis] for axis in "xyz"], [0.0, 0.3, 0.3])
+    near([it.twists[3, axis] for axis in "xyz"], [0.15 * np.sqrt(3.0), 0.225, 0.45])
+    assert [r.dimension for r in it.reports.values()] == [0, 1, 0, 3]
+    near([it.reports[n, True].lower[0, 0] for n in (2, 3)], [6.0, 4.0])
+    assert it.reports[2, True].unbounded.all()
+    check_picture(17)
