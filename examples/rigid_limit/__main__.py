@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdopt import plots, scene
 
-from . import bridge, bridge_lines
+from . import bridge, bridge_lines, friction_bridge, friction_lines
 from .bridge import METHODS
 
 
@@ -18,8 +18,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("scene", nargs="?", default="pyramid:n=3,separation=0.0",
                         help="at rest, of bodies that exactly touch")  # fmt: skip
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS[:1])
+    parser.add_argument("--friction", type=float, metavar="MU",
+                        help="discrete elements with friction instead, on a pile")  # fmt: skip
+    parser.add_argument("--n", type=int, default=3, help="spheres along the base of that pile")
     parser.add_argument("--out", type=Path, default=Path("rigid_limit.png"), help="the picture")
     options = parser.parse_args(arguments)
+    if options.friction is not None:
+        rough = friction_bridge(options.n, options.friction, progress=True)
+        print(rough)
+        plots.save(friction_lines(rough), options.out)
+        print(f"\nThe picture is {options.out}")
+        return
     result = bridge(scene.load(options.scene), methods=options.methods, progress=True)
     print(result)
     title = "Elastic contacts tend to compatible forces"

@@ -13,6 +13,7 @@ from cdopt.plots import canvas
 from cdopt.plots.palette import INK, QUIET, RULE
 
 from .bridge import Bridge, Line
+from .friction import FrictionBridge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,6 +88,45 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
         )
     canvas.small_text(right, f"a solve takes {one}; in two steps {two}", (0.0, 20.0), color=QUIET)
     canvas.headline(figure, title, subtitle)
+    return figure
+
+
+def friction_lines(bridge: FrictionBridge) -> Figure:
+    """Distances of discrete elements with friction from the compatible forces of either flow.
+
+    Raises
+    ------
+    InvalidInput : not a FrictionBridge.
+    """
+    if not isinstance(bridge, FrictionBridge):
+        raise InvalidInput("bridge", checks.describe(bridge), "what friction_bridge() returned")
+    figure = canvas.blank(canvas.WIDTH, _HEIGHT)
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0), sharey=True)
+    slope = f"Coulomb: slope {bridge.slope:+.3f}".replace("-", "−")
+    step = f"one step to Haar–Kármán: slope {bridge.one_step_slope:+.3f}"
+    drawn = (
+        (left, bridge.kappas, bridge.error, slope, "quasi-static"),
+        (left, bridge.kappas, bridge.associated_error, "Haar–Kármán", "velocity-verlet"),
+        (right, bridge.epsilons, bridge.one_step, step, "one step"),
+    )
+    for axes, x, y, label, look in drawn:
+        colour, marker, _, dash = _LOOKS[look]
+        axes.loglog(x, y, color=colour, marker=marker, markersize=5.0, linestyle=dash,
+                    linewidth=1.3, label=label, gid="bridge")  # fmt: skip
+    for axes, name in ((left, "Discrete elements"), (right, "One step of contact dynamics")):
+        canvas.quiet_axes(axes)
+        axes.grid(axis="x", color=RULE, linewidth=0.4)
+        axes.minorticks_off()
+        axes.tick_params(labelleft=True)
+        axes.set_title(name, fontsize=canvas.HEAD, weight="bold", color=INK, loc="left")
+        canvas.legend_below(
+            axes, axes.get_legend_handles_labels()[0], _HEIGHT - _KEY, handlelength=3.0
+        )
+    canvas.axis_labels(left, "stiffness κ", _ERROR)
+    canvas.axis_labels(right, "compliance ε, falling", "")
+    right.invert_xaxis()
+    text = f"Pile of n = {bridge.n}, μ = {bridge.mu:g}, {len(bridge.coulomb)} contacts"
+    canvas.headline(figure, "Discrete elements tend to Coulomb micro-slip", text)
     return figure
 
 

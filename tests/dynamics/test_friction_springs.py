@@ -44,6 +44,7 @@ def test_a_ball_that_slides_then_rolls(dim: int, share: float) -> None:
     assert seen["friction"][-1] == pytest.approx(0.5 * (1.0 - share), rel=1e-3)
     assert np.all(np.diff(seen["friction"]) >= 0.0)
     assert np.abs(seen["balance"]).max() < 1e-4
+    assert np.abs(seen["balance"] - seen["scheme_error"]).max() < 1e-12
     assert np.linalg.norm(run[3].f_t[0]) == pytest.approx(MU * G, rel=1e-6)
     assert run[3].f_t[0, 0] < 0.0  # on the ball, the second body
 
