@@ -82,7 +82,7 @@ def objects() -> dict[type, Any]:
         cdopt.scene.Polyhedron(np.vstack([np.zeros(3), np.eye(3)])),
         cdopt.scene.Material(name="steel", young=2e11),
         cdopt.scene.Body(cdopt.scene.Sphere(0.1), (0.0, 0.0), mass=1.0),
-        cdopt.scene.Spheres([[0.0, 0.0]], 0.1, mass=1.0),
+        cdopt.scene.Spheres([[0.0, 0.0]], 0.1, mass=1.0), cdopt.scene.PeriodicBox([1.0, 1.0]),
         cdopt.dynamics.Measures.of_frame(scene, trajectory[-1]),
         cdopt.dynamics.analysis.measures(trajectory),
         cdopt.dynamics.analysis.contact_lifetimes(trajectory), *errors(),
