@@ -92,7 +92,7 @@ class PeriodicBox(Frozen):
         ------
         InvalidInput : a time at which the cell has shrunk to nothing.
         """
-        stretch = np.eye(self.dim) + t * self.rate
+        stretch = np.eye(self.dim) + checks.scalar("t", t) * self.rate
         if not (stretch.diagonal() > 0.0).all():
             raise InvalidInput("t", f"{t:g} s", "a time at which the cell has a volume")
         return np.asarray(stretch @ self._start)
@@ -106,8 +106,12 @@ class PeriodicBox(Frozen):
         """Integers n (k, dim) for which arms (k, dim) + H(t) n are shortest.
 
         They are where the arms are shorter than half the cell.
+
+        Raises
+        ------
+        InvalidInput : arms of another dimension, or a time without a cell.
         """
-        cell = self.cell(t)
+        arms, cell = checks.numbers("arms", arms, (None, self.dim), "m"), self.cell(t)
         rest, n = np.array(arms), np.zeros(arms.shape, dtype=np.int64)
         for axis in np.flatnonzero(self.repeats)[::-1]:  # the last one moves the first
             n[:, axis] = -np.rint(rest[:, axis] / cell[axis, axis])
@@ -116,7 +120,7 @@ class PeriodicBox(Frozen):
 
     def nearest(self, arms: FloatArray, t: float = 0.0) -> FloatArray:
         """Arms (k, dim) to the nearest image, m."""
-        return np.asarray(arms + self.images(arms, t) @ self.cell(t).T)
+        return np.asarray(self.images(arms, t) @ self.cell(t).T + arms)
 
     def velocities(self, arms: FloatArray, t: float = 0.0) -> FloatArray:
         """(k, dim) velocities of the images to which ``arms`` (k, dim) are shortest, m/s."""
@@ -140,7 +144,13 @@ class PeriodicBox(Frozen):
         ------
         InvalidInput : a cell so small that two images of a body can touch the same other one.
         """
-        bounded = np.flatnonzero(np.isfinite(radius))
+        position = checks.numbers("position", position, (None, self.dim), "m")
+        many = (len(position),)
+        radius = checks.real("radius", radius, f"{many[0]} radii, m", many)
+        if np.shape(fixed) != many or np.asarray(fixed).dtype.kind != "b":
+            raise InvalidInput("fixed", checks.describe(fixed), f"{many[0]} flags")
+        margin = checks.scalar("margin", margin, at_least=0.0)
+        bounded = np.flatnonzero(np.isfinite(radius) & (radius >= 0.0))
         if not bounded.size:
             return np.empty((0, 2), dtype=np.int64)
         wide = float(2.0 * radius[bounded].max() + margin)
@@ -164,8 +174,12 @@ class PeriodicBox(Frozen):
         Returns
         -------
         positions, the n points first, and the number of the point that each is an image of.
+
+        Raises
+        ------
+        InvalidInput : points of another dimension, or a time without a cell.
         """
-        cell = self.cell(t)
+        x, cell = checks.numbers("x", x, (None, self.dim), "m"), self.cell(t)
         if cell[0, -1]:  # the same lattice with an offset of at most half the cell
             cell[0, -1] -= np.rint(cell[0, -1] / cell[0, 0]) * cell[0, 0]
         x = np.array(x)
