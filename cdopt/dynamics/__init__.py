@@ -9,7 +9,12 @@ coordination of a step, and ``analysis`` those of a run, with its energies and m
 from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
-from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
+from cdopt.dynamics.elastic import (
+    FrictionalVerletSteps,
+    QuasiStaticSteps,
+    VariationalSteps,
+    VelocityVerletSteps,
+)
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
 from cdopt.dynamics.frictional import CompatibleFrictionSteps, FrictionalSteps
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
@@ -31,6 +36,7 @@ __all__ = [
     "Equilibrium",
     "Frame",
     "FrictionalSteps",
+    "FrictionalVerletSteps",
     "Integrator",
     "Interrupted",
     "Measures",
