@@ -124,6 +124,8 @@ def errors_in_one_line() -> Iterator[None]:
 def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
     """Name ``--force`` in the refusal of a file that exists; with it, remove such files first.
 
+    Files of cdopt that are replaced without it, such as pages, are named too.
+
     Parameters
     ----------
     force : whether the files may be replaced. paths : to write to; None for no file.
@@ -139,6 +141,9 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
                 path.unlink()
     try:
         yield
+        if there:
+            more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+            typer.echo(f"replaced: {there[0]}{more}", err=True)
     except cdopt.InvalidInput as error:
         if force or not any(str(path) in error.found for path in there):
             raise

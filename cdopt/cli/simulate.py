@@ -89,7 +89,8 @@ def simulate(
         options: dict[str, Any] = {name: value for name, value in stated.items() if value}
         opened = cdopt.scene.load(scene, overlaps=overlaps)
         failure, interrupted = None, False
-        with output.solvers_kept_quiet(to_stderr=as_json), output.replacing(force, out):
+        fresh = None if resume else out
+        with output.solvers_kept_quiet(to_stderr=as_json), output.replacing(force, fresh):
             try:
                 run = cdopt.simulate(
                     opened, dt, duration, method, out=out, resume=resume, every=every,
