@@ -9,7 +9,18 @@ from turning_tops import SIZE, TUMBLING, box, euler, rotation, times, turn
 
 import cdopt
 from cdopt._util.errors import Unsupported
-from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene
+from cdopt.scene import (
+    Body,
+    Box,
+    Capsule,
+    Compound,
+    HalfSpace,
+    Material,
+    Part,
+    Polyhedron,
+    Scene,
+    Sphere,
+)
 
 STEEL = Material(name="steel", stiffness=2e3)  # of half a contact with a steel wall: k = 1e3 N/m
 TILTED = times(turn(0.3, 0.2, 0.1), turn(0.0, 0.6, 0.5))
@@ -149,3 +160,69 @@ def test_the_papers_split_of_damping_is_refused() -> None:
     scene, _ = corner_in_floor(5.0)
     with pytest.raises(Unsupported, match="turns in space"):
         cdopt.simulate(scene, 1e-3, 1e-3, "variational", damping="paper")
+
+
+def top(stiffness: float = np.inf) -> Scene:
+    """A short, tilted capsule of 1 kg that spins on a floor, at first as deep as its weight asks.
+
+    Damping grows with √k, so that it hardly swings; infinite stiffness is rigid.
+    """
+    rigid = np.isinf(stiffness)
+    material = {} if rigid else {"material": "elastic"}
+    capsule = Body(
+        Capsule(radius=0.1, length=0.1),
+        [0.0, 0.0, 0.1 + 0.05 * np.sin(0.6) - 9.8 / stiffness],
+        orientation=list(turn(0.0, 0.6, 0.0)),
+        angular_velocity=[0.0, 0.0, 10.0],
+        mass=1.0,
+        **material,
+    )
+    floor = Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0], **material)
+    more = {"gravity": [0.0, 0.0, -9.8], "overlap_tol": 0.5, "tangential_damping": 0.0}
+    if rigid:
+        return Scene([floor, capsule], dim=3, **more)
+    elastic = Material(name="elastic", stiffness=2.0 * stiffness)
+    gamma = 1.4 * np.sqrt(stiffness)
+    return Scene([floor, capsule], dim=3, materials=[elastic], damping=gamma, **more)
+
+
+@pytest.mark.slow
+def test_stiff_solids_that_turn_tend_to_contact_dynamics() -> None:
+    """The height differs by 1/k: it falls 2 mm, and contact dynamics is extrapolated to dt = 0."""
+    coarse, fine = (
+        cdopt.simulate(top(), dt, 0.04, "classic-cd").final.state.position[1, 2]
+        for dt in (2.5e-4, 1.25e-4)
+    )
+    stiffness, apart = np.array([1e4, 3e4]), []
+    for k in stiffness:
+        run = cdopt.simulate(top(k), 1e-3, 0.04, "variational", every=40)
+        apart.append(abs(run.final.state.position[1, 2] - (2.0 * fine - coarse)))
+    assert max(apart) < 1e-3
+    slope = np.diff(np.log(apart)) / np.diff(np.log(stiffness))
+    np.testing.assert_allclose(slope, -1.0, atol=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solid", ["polyhedron", "compound"])
+def test_other_solids_tumble_onto_a_floor(solid: str) -> None:
+    points = np.random.default_rng(1).normal(size=(12, 3))
+    points *= 0.2 / np.linalg.norm(points, axis=1)[:, None]
+    ends = [Part(Sphere(0.1), [x, 0.0, 0.0]) for x in (-0.15, 0.15)]
+    shape = Compound([*ends, Part(Box([0.3, 0.1, 0.1]), [0.0, 0.0, 0.0])])
+    if solid == "polyhedron":
+        shape = Polyhedron(points)
+    body = Body(
+        shape,
+        [0.0, 0.0, 0.25],
+        mass=1.0,
+        material="steel",
+        velocity=[0.3, 0.0, -1.0],
+        angular_velocity=[3.0, -2.0, 1.0],
+    )
+    floor = Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0], material="steel")
+    harder = Material(name="steel", stiffness=2e4)
+    scene = Scene([floor, body], dim=3, gravity=[0.0, 0.0, -9.8], materials=[harder])
+    seen = cdopt.simulate(scene, 2e-3, 0.16, "variational").diagnostics
+    assert seen["elastic"].max() > 0.5
+    assert np.abs(seen["balance"]).max() < 0.05
+    np.testing.assert_allclose(seen["balance"], seen["scheme_error"], atol=1e-13)
