@@ -35,7 +35,7 @@ def simulate(
         str | None,
         typer.Option(
             help="classic-cd, compatible-cd (the default), contact-dynamics (the default with "
-            "friction), variational, velocity-verlet or quasi-static."
+            "friction), compatible-friction, variational, velocity-verlet or quasi-static."
         ),
     ] = None,
     friction: Annotated[
