@@ -90,7 +90,7 @@ def silo(runs: Runs) -> Drawn:
     frames = runs.silo()
     count = int(np.count_nonzero(~frames[0][0].bodies.fixed))
     return scene_states(frames, "A silo drains"), (
-        f"A plane silo of {count} discs that drains, without friction (cdopt has none), by "
+        f"A plane silo of {count} discs that drains, without friction, by "
         "classic contact dynamics; lengths in d, times in √(d/g)."
     )
 
