@@ -21,7 +21,7 @@ def hand(fingers, clamped=False):
     moving = 0 if clamped else fingers
     normal, tangential = [], []
     for k, angle in enumerate(2 * np.pi * np.arange(fingers) / fingers):
-        c, s = np.cos(angle).round(15), np.sin(angle).round(15)  # sin π is 1e-16 otherwise
+        c, s = np.cos(angle), np.sin(angle)
         inward, around = np.array([-c, -s, 0.0]), np.array([-s, c, 0.0])
         arm = -RADIUS * inward
         for rows, way in ((normal, inward), (tangential, around), (tangential, [0.0, 0.0, 1.0])):

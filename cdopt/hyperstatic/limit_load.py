@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
@@ -37,13 +37,14 @@ from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.problem import LAWS, ContactStep, FrictionalStepData, frictional_data
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.scaling import column_scale
+from cdopt.problem.scaling import column_scale, largest_by
 from cdopt.scene import Dofs, Scene, State
 
 _TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene,
 _CLOSED = 1e-3  # or of what a part moves in one step, those of a step
 _DT = 1e-3  # s, of a scene's step; it cancels
 _ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+_ROUND_OFF = 4 * float(np.finfo(float).eps)  # of the largest entry of a row of B
 _MOVES = 1e-6  # of the fastest dof: slower ones rest
 
 
@@ -221,7 +222,7 @@ class _Program:
         phi = data.step.phi[:: self.d]
         reach = _CLOSED * data.dt * data.speed[:: self.d]
         self.closed = phi <= reach if may_be_open else np.ones(phi.size, dtype=bool)
-        rows = sp.csr_array(data.step.B * np.repeat(self.closed, self.d)[:, None])
+        rows = _without_noise(data.step, np.repeat(self.closed, self.d))
         self.length = _unit(column_scale(rows))
         self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
         self.live_force = float(np.abs(live / self.length).max())
@@ -354,6 +355,19 @@ def _in_cones(most: cp.Expression, tangential: cp.Expression) -> cp.Constraint:
     if tangential.shape[1] == 1:
         return cp.abs(tangential[:, 0]) <= most
     return cp.SOC(most, tangential, axis=1)
+
+
+def _without_noise(step: ContactStep, closed: BoolArray) -> sp.csr_array:
+    """B of the rows ``closed`` without its round-off, which scaling would make equations of.
+
+    Entries compare in the metric of the masses, so that units do not matter: b/√m.
+    """
+    rows = sp.coo_array(step.B * closed[:, None])
+    size = np.abs(rows.data) / np.sqrt(step.mass.diagonal[rows.col])
+    largest = largest_by(rows.row, size, rows.shape[0])
+    sound = size > _ROUND_OFF * largest[rows.row]
+    place = (rows.row[sound], rows.col[sound])
+    return sp.csr_array(sp.coo_array((rows.data[sound], place), shape=rows.shape))
 
 
 def _unit(scale: FloatArray) -> FloatArray:

@@ -66,6 +66,26 @@ def test_the_dynamic_step_holds_below_and_moves_above(name: str) -> None:
     assert speeds[1] >= 1e-4
 
 
+def test_round_off_in_B_is_no_equation() -> None:
+    """Fingers at angles 0 and π: the second turns the box about their line by sin π = 1.2e-16."""
+    c, s = np.cos([0.0, np.pi]), np.sin([0.0, np.pi])
+    push, zero, one = -np.eye(2), np.zeros(2), np.ones(2)  # each finger is pushed with 10 N
+    inward = np.column_stack([-c, zero, zero, push])  # along x, along z, about x, fingers
+    upward = np.column_stack([zero, one, 0.03 * s, 0 * push])
+    step = cdopt.ContactStep(
+        np.eye(5),
+        inward,
+        zero,
+        np.zeros(5),
+        [0.0, -6.0, 0.0, 10.0, 10.0],
+        1e-3,
+        friction=cdopt.Friction(0.5, upward),
+    )
+    limit = cdopt.limit_load(step, [0.0, -6.0, 0.0, 0.0, 0.0])
+    assert limit.ok
+    assert limit.value == pytest.approx(2 * 0.5 * 10.0 / 6.0 - 1.0, abs=1e-8)
+
+
 def test_loads_of_bodies_steps_and_the_law_of_coulomb() -> None:
     arch = scene.arch(5, density=2000.0).with_friction(0.6)
     limit = cdopt.limit_load(arch, {"voussoir 1": [0.0, -100.0]})
