@@ -24,8 +24,6 @@ from cdopt.cli.options import (
     split,
 )
 from cdopt.cli.solve import print_failures
-from cdopt.hyperstatic.limit_load import touching_step
-from cdopt.study import NamedProblem
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Indeterminacy
@@ -176,8 +174,10 @@ def _with_friction(
     """Intervals of normal and tangential forces of a step with friction."""
     if cdopt.study.is_scene(problem):
         scene = cdopt.scene.load(problem)
-        step = touching_step(scene)
-        named = NamedProblem(Path(problem).name, scene.title or problem, scene.power, step)
+        step = cdopt.hyperstatic.touching_step(scene)
+        named = cdopt.study.NamedProblem(
+            Path(problem).name, scene.title or problem, scene.power, step
+        )
     else:
         named = cdopt.open_problem(problem)
     if named.step is None:

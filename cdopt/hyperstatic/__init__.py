@@ -9,7 +9,7 @@ from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
-from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
 from cdopt.hyperstatic.polytope import UnboundedForces
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
 from cdopt.hyperstatic.selection import (
@@ -44,6 +44,7 @@ __all__ = [
     "minimum_norm",
     "recover_stiffness",
     "sensitivity",
+    "touching_step",
     "which_force",
 ]
 

@@ -376,7 +376,17 @@ def _unit(scale: FloatArray) -> FloatArray:
 
 
 def touching_step(scene: Scene) -> ContactStep:
-    """The step with friction of a scene as it stands, of bodies that touch."""
+    """The step with friction of a scene as it stands, of bodies that touch.
+
+    Parameters
+    ----------
+    scene : the scene. Contacts are those nearer than 1e-6 of the smallest half-width of a body;
+        overlaps count as touching.
+
+    Raises
+    ------
+    InvalidInput : bodies overlap, and the scene refuses that.
+    """
     core = scene.bodies.core
     near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
     contacts = detect(scene, scene.initial, near)

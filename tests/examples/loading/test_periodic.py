@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from loading.periodic import bidisperse, deform, jamming_fraction, packing_fraction
 
 import cdopt
-from examples.loading.periodic import bidisperse, deform, jamming_fraction, packing_fraction
 
 
 def test_work_on_the_cell_is_the_energy_it_gains() -> None:
