@@ -112,7 +112,7 @@ for fingers in (2, 3):
 #    grasp fails.
 # 3. … there are four fingers? Which of the numbers above grow, and by hand, to what?
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `18_arch.py`, where the line of thrust runs through ten stones.
 
 
 # %%

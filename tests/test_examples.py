@@ -476,3 +476,21 @@ def test_grasp() -> None:
     near([it.reports[n, True].lower[0, 0] for n in (2, 3)], [6.0, 4.0])
     assert it.reports[2, True].unbounded.all()
     check_picture(17)
+
+
+# --- 18: the arch ----------------------------------------------------------------------
+
+
+def test_arch() -> None:
+    it = lesson(18)
+    assert it.report.nullity == 11 + 3
+    near([it.thrusts["least"], it.thrusts["greatest"]], it.by_hand, 1e-4)
+    near(it.thrusts["elastic"], 2169.659, 1e-2)  # N
+    for name in ("newton", "nsgs", "clarabel", "elastic"):
+        assert it.by_hand[0] < it.thrusts[name] < it.by_hand[1]
+    for line in it.lines.values():  # between the inner and the outer corners
+        radii = np.linalg.norm(line, axis=1)
+        assert it.INNER - 1e-6 < radii.min() < radii.max() < it.OUTER + 1e-6
+    assert it.thin == {0.106: False, 0.109: True}  # Milankovitch: 0.1075
+    assert it.loaded.value == pytest.approx(it.multiple, rel=1e-7)
+    check_picture(18)

@@ -1,0 +1,207 @@
+# %% [markdown]
+# # Where does the thrust of an arch pass?
+#
+# Ten stones, no mortar, two abutments. The stones push each other and the abutments apart. **How
+# large is this thrust, where in the joints does it pass, and when does the arch fall?** Engineers
+# have drawn *thrust lines* since 1675. You will draw six.
+#
+# You need lesson 15 for friction.
+
+# %%
+import numpy as np
+
+import cdopt
+from cdopt import plots
+
+INNER, OUTER, ANGLE, STONES = 1.0, 1.15, 1.2, 10  # m, m, rad from the crown to the springing
+DENSITY, MU = 2000.0, 0.7  # kg/m³, in the plane 1 m deep
+geometry = {"radius": INNER, "thickness": OUTER - INNER, "angle": ANGLE}
+
+
+def stone_arch(**changes):
+    """The arch with friction in its joints."""
+    stones = {"voussoirs": STONES, "density": DENSITY} | geometry | changes
+    return cdopt.scene.arch(**stones).with_friction(MU)
+
+
+arch = stone_arch()
+touching = cdopt.collision.detect(arch, arch.initial)
+step = cdopt.collision.step(arch, arch.initial, touching, dt=1e-3, friction=True)
+
+# %% [markdown]
+# ## Count
+#
+# A joint has two corners, each with a normal and a tangential force: eleven joints, 44 numbers. Ten
+# stones have 30 equations. Of the 14 free numbers, eleven only move friction from one corner of a
+# joint to the other. Three are the arch's own: clamp a beam at both ends and you free the same
+# three. Once you know thrust, height and moment in one joint, you know the resultant in each.
+
+# %%
+report = cdopt.indeterminacy(step, law="associated", contacts=[])
+print(f"{2 * step.nc} forces, {step.nv} equations, nullity {report.nullity}")
+print(f"{report.nullity - step.nc // 2} of them are free numbers of the arch")
+
+# %% [markdown]
+# ## A line for every answer
+#
+# Add the forces of the two corners: that is the force of a joint. It passes where it would balance
+# on the corners, at the *centre of pressure*. The line through these points is the thrust line; it
+# cannot leave the stones, because corners only push. The horizontal part of the force is the
+# thrust, the same in all joints, as the stones weigh only downwards.
+
+
+# %%
+def thrust_line(posed, f, f_t):
+    """Centres of pressure (joints, 2) m and the horizontal thrust, N."""
+    points, normal = posed.points.reshape(-1, 2, 2), f.reshape(-1, 2, 1)
+    forces = posed.contact_vectors(f, f_t).reshape(-1, 2, 2).sum(axis=1)
+    return (normal * points).sum(axis=1) / normal.sum(axis=1), abs(forces[:, 0]).mean()
+
+
+lines, thrusts = {}, {}
+for backend in ("newton", "nsgs", "clarabel"):
+    answer = cdopt.FrictionalCD(step, "associated").solve(backend)
+    lines[backend], thrusts[backend] = thrust_line(step, answer.f, answer.f_t)
+elastic = cdopt.CompatibleFriction(step, "associated", flow="associated").solve()
+lines["elastic"], thrusts["elastic"] = thrust_line(step, elastic.f, elastic.f_t)
+for name, thrust in thrusts.items():
+    print(f"{name:>9}: thrust {thrust:.0f} N")
+
+# %% [markdown]
+# Certified, all of them, and each with a line of its own. *Elastic* is the one that equally stiff
+# joints would carry between abutments that never move. Real abutments move.
+#
+# ## The least and the greatest thrust
+#
+# Let the right abutment slide, and push it inwards with a force. The smallest force that still
+# holds the arch is the least thrust; the largest that it resists is the greatest. Both are limit
+# loads. A new coordinate is a new column of the matrices: if everything moved to the right
+# together, the abutment too, no gap would change. So the column is minus the sum of the others.
+
+
+# %%
+def with_sliding_abutment(posed):
+    """The step with one coordinate more: the right abutment's way to the right."""
+    everything = np.tile([1.0, 0.0, 0.0], posed.nv // 3)
+    last = np.arange(posed.nc) >= posed.nc - 2  # the two corners of the last joint
+    rows = [(matrix @ everything) * last for matrix in (posed.B, posed.friction.B_t)]
+    both = (posed.B, posed.friction.B_t)
+    B, B_t = (np.column_stack([m.toarray(), -row]) for m, row in zip(both, rows, strict=True))
+    M = np.diag(np.append(posed.M.diagonal(), 1.0))
+    loads, nothing = np.append(posed.F_ext, 0.0), np.zeros(posed.nv + 1)
+    friction = cdopt.Friction(posed.friction.mu, B_t)
+    return cdopt.ContactStep(M, B, posed.phi, nothing, loads, posed.dt, friction=friction)
+
+
+sliding = with_sliding_abutment(step)
+outward = np.append(np.zeros(step.nv), 1.0)  # N on the abutment
+for name, live, sign in (("least", outward, -1.0), ("greatest", -outward, 1.0)):
+    limit = cdopt.limit_load(sliding, live)
+    lines[name], thrusts[name] = thrust_line(step, limit.f, limit.f_t)
+    print(f"{name} thrust {sign * limit.value:.1f} N, certified: {limit.ok}")
+
+# %% [markdown]
+# ## By hand
+#
+# Coulomb found both in 1773. Cut the arch at its crown, and take the part from there to a joint. It
+# has a weight, which wants to turn it inwards, and the thrust at the crown holds it. For the least
+# thrust, let it act at the highest point of the crown and turn about the joint's inner corner; the
+# joint that needs most decides. For the greatest, the lowest point, the outer corners, and the
+# joint that bears least.
+
+# %%
+joints = np.linspace(0.0, ANGLE, STONES // 2 + 1)[1:]  # right of the crown
+masses, places = arch.bodies.mass[1:-1], arch.initial.position[1:-1, 0]
+right = places > 0.0
+weight = 9.81 * np.cumsum(masses[right])
+centre = 9.81 * np.cumsum((masses * places)[right]) / weight
+needs = weight * (INNER * np.sin(joints) - centre) / (OUTER - INNER * np.cos(joints))
+height = INNER - OUTER * np.cos(joints)  # of the crown's lowest point over the outer corner
+bears = (weight * (OUTER * np.sin(joints) - centre) / height)[height > 0]
+by_hand = needs.max(), bears.min()
+print(f"by hand: {by_hand[0]:.1f} and {by_hand[1]:.1f} N")
+
+# %% [markdown]
+# ## How thin may it be?
+#
+# If one line fits into the arch, the same line fits when all stones weigh twice as much. So the
+# stones' strength is not the question, their *shape* is. (Heyman made this the heart of the theory
+# of masonry in 1966.) Take the weight itself as the live load: either the arch bears any multiple
+# of it, or none. A half circle stands if it is thicker than 10.75 % of its mean radius, as
+# Milankovitch showed in 1907 for infinitely many joints.
+
+
+# %%
+def stands(share):
+    """Whether a half circle stands, by its thickness over its mean radius."""
+    shape = {"radius": 1.0 - 0.5 * share, "thickness": share, "angle": 1.57, "voussoirs": 60}
+    return np.isinf(cdopt.limit_load(stone_arch(**shape), [0.0, -1.0]).value)
+
+
+thin = {share: stands(share) for share in (0.106, 0.109)}
+for share, upright in thin.items():
+    print(f"{100 * share:.1f} %: {'stands' if upright else 'falls'}")
+
+# %% [markdown]
+# ## A load on one stone
+#
+# Now load the third stone. The line moves towards the load until it touches the edge in four
+# joints, in turn above and below. Each becomes a hinge; with four hinges an arch is a mechanism.
+
+# %%
+stone = 2  # counted from 0
+loaded = cdopt.limit_load(arch, {f"voussoir {stone}": [0.0, -1000.0]})
+print(loaded)
+opening = loaded.rates[:, 0] > 1e-6 * loaded.rates.max()
+hinges = np.flatnonzero(opening) ^ 1  # where one corner opens, the other one is the hinge
+print("hinges:", [step.contact_names[i] for i in hinges])
+
+# %% [markdown]
+# By hand: call the force of the left abutment (H, V), and its moment M about the origin. What is to
+# the left of a hinge has no moment about it: four hinges are four equations for H, V, M and λ.
+
+# %%
+x, y = step.points[hinges].T
+left = np.arange(STONES) < hinges[:, None] // 2  # stones to the left of each hinge
+dead = (9.81 * masses * left * (x[:, None] - places)).sum(axis=1)
+live = 1000.0 * left[:, stone] * (x - places[stone])
+if hinges.size == 4:  # else something slides
+    H, V, M, multiple = np.linalg.solve(np.column_stack([y, -x, np.ones(4), live]), -dead)
+    print(f"by hand: {multiple:.4f} kN, with a thrust of {H:.0f} N")
+
+# %% [markdown]
+# ## What happens if…
+#
+# 1. … the joints are smoother, `MU = 0.3`? What does the arch still bear, and where does it slide?
+#    (Look at `loaded.rates[:, 1]`.)
+# 2. … the arch is thicker, `OUTER = 1.3`? Which of the two thrusts changes more?
+# 3. … the load is beside the crown, `stone = 4`? Is the arch stronger there?
+#
+# You have come to the last lesson. The first is `00_counting.py`.
+
+
+# %%
+def draw():
+    """All thrust lines in one arch."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    axes = figure.subplots()
+    beta = np.linspace(-ANGLE, ANGLE, STONES + 1)
+    for radius in (INNER, OUTER):
+        axes.plot(radius * np.sin(beta), radius * np.cos(beta), color="#8a8a8a", linewidth=1)
+    rays = np.array([INNER, OUTER])[:, None]
+    axes.plot(rays * np.sin(beta), rays * np.cos(beta), color="#8a8a8a", linewidth=1)
+    colours = ("#56B4E9", "#009E73", "#E69F00", "#1a1a1a", "#D55E00", "#0072B2")
+    for (name, line), colour in zip(lines.items(), colours, strict=True):
+        label = f"{name}, {thrusts[name]:.0f} N"
+        axes.plot(*line.T, marker="o", markersize=3, color=colour, label=label)
+    axes.legend(frameon=False, loc="lower center", title="thrust line, thrust")
+    axes.set_aspect("equal")
+    axes.axis("off")
+    return figure
+
+
+if __name__ == "__main__":
+    plots.save(draw(), "18_arch.png")
+    print("\nThe picture is in 18_arch.png")
