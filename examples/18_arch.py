@@ -177,7 +177,7 @@ if hinges.size == 4:  # else something slides
 # 2. … the arch is thicker, `OUTER = 1.3`? Which of the two thrusts changes more?
 # 3. … the load is beside the crown, `stone = 4`? Is the arch stronger there?
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `19_four_legs_with_friction.py`, where the table of lesson 3 is pushed.
 
 
 # %%

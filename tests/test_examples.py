@@ -494,3 +494,26 @@ def test_arch() -> None:
     assert it.thin == {0.106: False, 0.109: True}  # Milankovitch: 0.1075
     assert it.loaded.value == pytest.approx(it.multiple, rel=1e-7)
     check_picture(18)
+
+
+# --- 19: four legs with friction -------------------------------------------------------
+
+
+def test_four_legs_with_friction() -> None:
+    it = lesson(19)
+    assert (it.smooth.nullity, it.rough.nullity, it.rough.dimension) == (1, 6, 6)
+    near(it.rough.upper[:, 1], 2.5 * (np.sqrt(3.0) - 1.0), 1e-5)
+    near(np.stack([it.report.lower, it.report.upper], 1)[:, :, 0], it.by_hand, 1e-5)
+    for answer in it.answers.values():
+        assert answer.ok
+        assert it.report.outside(answer.f, answer.f_t).max() < 1e-6
+    near(it.limit.value, 5.0)
+    assert [report.dimension for report in it.reports] == [6] * 6 + [1]
+    for push, forces in zip(it.pushes, it.elastic, strict=False):
+        back = min(push / 4, it.MU * (2.5 - push * it.HEIGHT / 2))  # by hand
+        near(forces, [-back, back - push / 2])
+    near(it.shares["all soft"], [[-0.5, 0.0]] * 4)
+    near(it.shares["all stiff"], [[-0.5, 0.0]] * 4)
+    rubber = it.shares["one rubber"][:, 0]
+    near([rubber.sum(), rubber[2]], [-2.0, rubber[0] / 10])
+    check_picture(19)

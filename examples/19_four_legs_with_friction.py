@@ -1,0 +1,171 @@
+# %% [markdown]
+# # Push the table
+#
+# The table of lesson 3 again: 10 N, four legs, and nobody knows what each leg carries. Now the
+# floor is rough and you push the table from behind. **How much of your push does each leg take?**
+# In lesson 3 one number was free. Friction adds five.
+#
+# You need lesson 3, and from lesson 15 what a law of friction says.
+
+# %%
+import numpy as np
+
+import cdopt
+from cdopt import plots
+
+WEIGHT, HEIGHT, MU = 10.0, 0.8, 0.5  # N, m from the floor to the middle of the top, 1
+LEGS = {
+    "back left": (-0.5, 0.5),
+    "back right": (-0.5, -0.5),
+    "front left": (0.5, 0.5),
+    "front right": (0.5, -0.5),
+}
+
+
+def pushed(push, **friction):
+    """The table with a push in N along x, towards its front, at the middle of its top."""
+    normal, tangential = [], []
+    for x, y in LEGS.values():
+        foot = np.array([x, y, -HEIGHT])
+        for rows, way in ((normal, "z"), (tangential, "x"), (tangential, "y")):
+            along = np.eye(3)["xyz".index(way)]
+            rows.append(np.concatenate([along, np.cross(foot, along)]))
+    M = np.diag([WEIGHT / 9.81] * 3 + [0.1] * 3)
+    return cdopt.ContactStep(
+        M, normal, np.zeros(len(LEGS)), np.zeros(6), [push, 0.0, -WEIGHT, 0.0, 0.0, 0.0], 1e-3,
+        friction=cdopt.Friction(MU, tangential, **friction), contact_ids=list(LEGS),
+    )  # fmt: skip
+
+
+# %% [markdown]
+# ## Count
+#
+# Four normal and eight tangential forces, six equations. Three of these concern normal forces, as
+# in lesson 3: nullity 1. The other three (push, sideways, turning on the spot) concern friction:
+# eight minus three is five. Two feet may, for example, pull the floor towards each other.
+
+# %%
+smooth = cdopt.indeterminacy(pushed(0.0).without_friction())
+rough = cdopt.indeterminacy(pushed(0.0), law="coulomb")
+print(f"smooth floor: nullity {smooth.nullity}, rough floor: nullity {rough.nullity}")
+for name, low, high in zip(LEGS, rough.lower, rough.upper, strict=True):
+    print(f"{name:>12}: normal {low[0]:.2f} to {high[0]:.2f} N", end=", ")
+    print(f"along x {low[1]:.2f} to {high[1]:.2f} N")
+
+# %% [markdown]
+# Nobody pushes, and still each foot may drag at the floor with up to 1.83 N. A table that was
+# pushed and let go, or whose legs were spread while it was set down, does exactly that.
+#
+# ## Push
+#
+# The push tips the table forward: the two front legs carry W/2 + P h / a together, a = 1 m between
+# them. How far each force may range, with three solvers' answers to a push of 2 N:
+
+# %%
+PUSH = 2.0
+step = pushed(PUSH)
+report = cdopt.indeterminacy(step, law="coulomb")
+answers = {name: cdopt.FrictionalCD(step).solve(name) for name in ("newton", "nsgs", "clarabel")}
+for i, name in enumerate(LEGS):
+    low, high = report.lower[i], report.upper[i]
+    print(f"{name}: normal {low[0]:.2f} to {high[0]:.2f} N", end=", ")
+    print(f"along x {low[1]:.2f} to {high[1]:.2f} N")
+    for label, answer in answers.items():
+        print(f"{label:>12}: normal {answer.f[i]:.2f} N, along x {answer.f_t[i, 0]:.2f} N")
+
+pair = 0.5 * WEIGHT - PUSH * HEIGHT  # N, both back legs
+by_hand = np.array([[0.0, pair]] * 2 + [[0.5 * WEIGHT - pair, 0.5 * WEIGHT]] * 2)
+print(f"by hand: a back leg 0 to {pair:.2f} N, a front leg {by_hand[2, 0]:.2f} to 5.00 N")
+
+# %% [markdown]
+# Friction does not change what is left open for normal forces: on a level floor it has no part in
+# their three equations. Friction itself ranges from pushing to pulling, and the answers use it:
+# some of them let feet work against each other, and are certified.
+#
+# ## What is certain
+#
+# Push until it slides. That moment is determined: all friction is used, and it all points the same
+# way, so that nothing can work against anything else. Of six free numbers one is left.
+
+# %%
+limit = cdopt.limit_load(pushed(0.0), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+print(f"it slides at {limit.value:.4f} N, by hand {MU * WEIGHT:.4f} N")
+pushes = [0.0, 1.0, 2.0, 2.8, 3.5, 4.5, 5.0]
+reports = [cdopt.indeterminacy(pushed(push), law="coulomb", contacts=[0, 2]) for push in pushes]
+for push, found in zip(pushes, reports, strict=True):
+    print(f"push {push} N: dimension {found.dimension} of nullity {found.nullity}")
+
+# %% [markdown]
+# The nullity counts equations and does not see this. The *dimension* counts what the cones of
+# friction still permit.
+#
+# ## Four equal feet
+#
+# Elastic feet share the push equally, a quarter each, as long as they can. A back leg can up to
+# P/4 = μ (W/4 − P h / 2a). Then it slips by a trifle, far less than you would see, and the front
+# legs take what it cannot.
+
+# %%
+trifle = MU * WEIGHT / 4 / (1 / 4 + MU * HEIGHT / 2)
+print(f"by hand, the back feet slip from {trifle:.3f} N on")
+elastic = np.array(
+    [cdopt.CompatibleFriction(pushed(push)).solve().f_t[[0, 2], 0] for push in pushes[:-1]]
+)
+for push, (back, front) in zip(pushes, elastic, strict=False):
+    print(f"push {push} N: {abs(back):.3f} N at a back leg, {abs(front):.3f} N at a front leg")
+
+# %% [markdown]
+# You did not say how stiff the feet are sideways, and for equal feet it makes no difference: four
+# feet at 0.1 or at 10 times their normal stiffness share in the same way. Unequal ones do not. Put
+# rubber under the front left leg, soft along the floor:
+
+# %%
+shares = {}
+rubber = [0.1 if name == "front left" else 1.0 for name in LEGS]
+for name, ratio in (("all soft", 0.1), ("all stiff", 10.0), ("one rubber", rubber)):
+    network = cdopt.CompatibleFriction(pushed(PUSH, stiffness_ratio=ratio)).solve()
+    shares[name] = network.f_t
+    print(f"{name:>12}: along x {network.f_t[:, 0].round(3)}, along y {network.f_t[:, 1].round(3)}")
+
+# %% [markdown]
+# The rubber foot takes a tenth of what its neighbour behind takes. The right side now holds more
+# than the left, so that the table turns a trifle on the spot, and feet push *across* as well. So
+# it takes the stiffness of every foot, along and across, to say what one leg does. No law of
+# friction can replace it.
+#
+# ## What happens if…
+#
+# 1. … the floor is rougher, `MU = 0.7`? Does the table slide or tip, and at which push?
+# 2. … you push lower, `HEIGHT = 0.2`? When do the back feet slip now, and which of the intervals
+#    change?
+# 3. … you leave one leg out of `LEGS`? How many numbers are free, and are the normal forces among
+#    them?
+#
+# You have come to the last lesson. The first is `00_counting.py`.
+
+
+# %%
+def draw():
+    """What friction may do at a back and at a front leg while the push grows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for k, (panel, leg) in enumerate(zip(panels, ("back", "front"), strict=True)):
+        i = 2 * k
+        low, high = np.array([[-r.upper[i, 1], -r.lower[i, 1]] for r in reports]).T
+        panel.fill_between(pushes, low, high, color="#cfe0f0", label="what friction permits")
+        panel.plot(pushes[:-1], -elastic[:, k], color="#1a1a1a", label="equal elastic feet")
+        for (name, answer), mark in zip(answers.items(), "osD", strict=True):
+            panel.plot(PUSH, -answer.f_t[i, 0], mark, markersize=5, label=name)
+        panel.set(title=f"a {leg} leg", xlabel="push [N]")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.axhline(0.0, color="#8a8a8a", linewidth=0.6)
+    panels[0].set_ylabel("friction against the push [N]")
+    panels[1].legend(frameon=False, loc="lower right")
+    return figure
+
+
+if __name__ == "__main__":
+    plots.save(draw(), "19_four_legs_with_friction.png")
+    print("\nThe picture is in 19_four_legs_with_friction.png")
