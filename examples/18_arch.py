@@ -134,7 +134,7 @@ print(f"by hand: {by_hand[0]:.1f} and {by_hand[1]:.1f} N")
 # %%
 def stands(share):
     """Whether a half circle stands, by its thickness over its mean radius."""
-    shape = {"radius": 1.0 - 0.5 * share, "thickness": share, "angle": 1.57, "voussoirs": 60}
+    shape = {"radius": 1.0 - 0.5 * share, "thickness": share, "angle": 1.57, "voussoirs": 30}
     return np.isinf(cdopt.limit_load(stone_arch(**shape), [0.0, -1.0]).value)
 
 
@@ -182,23 +182,36 @@ if hinges.size == 4:  # else something slides
 
 # %%
 def draw():
-    """All thrust lines in one arch."""
+    """Thrust lines of the arch under its weight, and its collapse under the load."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
-    axes = figure.subplots()
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    standing, falling = figure.subplots(1, 2)
     beta = np.linspace(-ANGLE, ANGLE, STONES + 1)
-    for radius in (INNER, OUTER):
-        axes.plot(radius * np.sin(beta), radius * np.cos(beta), color="#8a8a8a", linewidth=1)
-    rays = np.array([INNER, OUTER])[:, None]
-    axes.plot(rays * np.sin(beta), rays * np.cos(beta), color="#8a8a8a", linewidth=1)
+    edges = np.array([INNER, OUTER])[:, None, None] * np.stack([np.sin(beta), np.cos(beta)], axis=1)
+    velocity = 0.07 * loaded.mechanism.reshape(-1, 3) / np.abs(loaded.mechanism).max()
+    for k, (v_x, v_y, turning) in enumerate(velocity):
+        corners = edges[[0, 1, 1, 0], [k, k, k + 1, k + 1]]
+        x, y = (corners - arch.initial.position[k + 1, :2]).T
+        moved = corners + np.column_stack([v_x - turning * y, v_y + turning * x])
+        for panel in (standing, falling):
+            panel.fill(*corners.T, facecolor="#f3f1ec", edgecolor="#8a8a8a")
+        falling.fill(*moved.T, facecolor="none", edgecolor="#0072B2", linestyle="--", zorder=3)
     colours = ("#56B4E9", "#009E73", "#E69F00", "#1a1a1a", "#D55E00", "#0072B2")
     for (name, line), colour in zip(lines.items(), colours, strict=True):
         label = f"{name}, {thrusts[name]:.0f} N"
-        axes.plot(*line.T, marker="o", markersize=3, color=colour, label=label)
-    axes.legend(frameon=False, loc="lower center", title="thrust line, thrust")
-    axes.set_aspect("equal")
-    axes.axis("off")
+        standing.plot(*line.T, marker="o", markersize=3, color=colour, label=label)
+    standing.legend(frameon=False, loc="lower center")
+    standing.set_title("thrust lines under the weight")
+    line, _ = thrust_line(step, loaded.f, loaded.f_t)
+    falling.plot(*line.T, color="#1a1a1a", linewidth=1, label="thrust line at collapse")
+    falling.plot(*step.points[hinges].T, "o", color="#D55E00", label="hinges", zorder=4)
+    falling.plot([], [], "--", color="#0072B2", label="how it falls, magnified")
+    falling.legend(frameon=False, loc="lower center")
+    falling.set_title(f"collapse under {loaded.value:.2f} kN on stone {stone + 1}")
+    for panel in (standing, falling):
+        panel.set_aspect("equal")
+        panel.axis("off")
     return figure
 
 
