@@ -18,7 +18,13 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt.backends import frictional_newton, interior_point, potential_newton, rigid_multipliers
+from cdopt.backends import (
+    frictional_newton,
+    interior_point,
+    potential_newton,
+    rigid_multipliers,
+    sliding_newton,
+)
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import (
     NativeBackend,
@@ -29,7 +35,7 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
 from cdopt.backends.threads import threads_for
-from cdopt.problem import FrictionalData, ProblemData
+from cdopt.problem import FrictionalData, ProblemData, SlidingStepData
 from cdopt.problem.warm_start import WarmStart
 
 _LEAST_POWER = 1.2  # below it overlaps of small forces are lost in the round-off of B u
@@ -148,13 +154,20 @@ class Newton(SecondOrder):
     """
 
     name: ClassVar[str] = "newton"
-    kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
+    kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {
+        "frictional step",
+        "elastic step with sliders",
+    }
 
     def _solve(
         self, data: ProblemData, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
         if isinstance(data, FrictionalData):
             return frictional_newton.solve_step(
+                data, start, report, deadline, self.accuracy, self.max_steps
+            )
+        if isinstance(data, SlidingStepData):
+            return sliding_newton.solve_step(
                 data, start, report, deadline, self.accuracy, self.max_steps
             )
         return super()._solve(data, start, report, deadline)

@@ -21,6 +21,7 @@ _KINDS = {
     "elastic step": "elastic steps",
     "truss": "trusses",
     "frictional step": "steps with friction",
+    "elastic step with sliders": "elastic steps with sliders",
 }
 
 

@@ -8,7 +8,7 @@ has neither inertia nor damping.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from cdopt._util import checks
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.collision import VerletList, detect, move
 from cdopt.collision.contacts import contact_stiffness
@@ -26,6 +26,7 @@ from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic_energy import contact_state
 from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
+from cdopt.dynamics.frozen_friction import Springs
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Relinearised
@@ -93,6 +94,8 @@ class VariationalSteps(_ElasticSteps):
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
         fastest speed. A step is certified if R, as a share of what acts on each body, is at most
         1e-6, or ``tol`` if that is more.
+    stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
+        2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
     allow_long_steps : take time steps of 2/ω and more, ω² = k/m_eff of the stiffest contact or bond
         between any two bodies. A step of R(q⁺) = 0 still has an answer there, but a collision falls
         between two steps: it multiplies the kinetic energy by 0.2 to 9, depending on its phase.
@@ -122,8 +125,10 @@ class VariationalSteps(_ElasticSteps):
     solver: str | None = None
     tol: float = 1e-12
     allow_long_steps: bool = False
+    stiffness_ratio: float | None = None
 
     name: ClassVar[str] = "variational"
+    frictional: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         alpha = checks.scalar("alpha", self.alpha, at_least=0.0)
@@ -133,6 +138,8 @@ class VariationalSteps(_ElasticSteps):
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
+        if self.stiffness_ratio is not None:
+            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
         if not isinstance(self.allow_long_steps, bool):
             found = checks.describe(self.allow_long_steps)
             raise InvalidInput("allow_long_steps", found, "True or False")
@@ -150,6 +157,22 @@ class VariationalSteps(_ElasticSteps):
             object.__setattr__(self, "solver", chosen)
         if self.path != "native":
             object.__setattr__(self, "backend", resolved("backend", self.backend or "newton"))
+
+    def with_friction(self) -> FrictionalVariationalSteps:
+        """The same settings for a run with friction, which takes the CVXPY path.
+
+        Raises
+        ------
+        Unsupported : α = 0, or the native path.
+        """
+        if self.path == "native":
+            why = "the native path has none yet"
+            raise Unsupported("friction", why, ("path='cvxpy'", "method='velocity-verlet'"))
+        if self.alpha == 0.0:
+            why = "forces at the start of the step know nothing of its slip"
+            raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        return FrictionalVariationalSteps(**{**known, "path": "cvxpy", "solver": None})
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -170,7 +193,7 @@ class VariationalSteps(_ElasticSteps):
         Unsupported : shapes that the path does not know.
         """
         require_elastic(run.scene)
-        longest = _longest(run.scene)
+        longest = _longest(run.scene, self._law(run))
         if run.dt >= longest and not self.allow_long_steps:
             expected = (
                 f"less than {longest:.3g} s, beyond which collisions are not resolved and make "
@@ -181,10 +204,22 @@ class VariationalSteps(_ElasticSteps):
             best = 0.5 * np.pi * longest / _ADVISED
             LOG.warning(_TOO_COARSE, run.dt, best)
         if self._posed(run):
-            contacts = contact_state(run.scene, state, self._linearised(run)[1])
+            contacts = self._contacts(run, state, self._linearised(run)[1])
         else:
             contacts = stepper(run).contacts(state)
         return _started(run, state, contacts)
+
+    def _law(self, run: StepContext) -> FrictionLaw | None:
+        """Friction of the run."""
+        return None
+
+    def _springs(self, run: StepContext) -> Springs | None:
+        """Springs of friction in the run's memory."""
+        return None
+
+    def _contacts(self, run: StepContext, state: State, near: VerletList) -> ContactState:
+        """Contacts of a state."""
+        return contact_state(run.scene, state, near)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
@@ -209,12 +244,13 @@ class VariationalSteps(_ElasticSteps):
         """Steps through CVXPY, one after the other."""
         work, neighbours = self._linearised(run)
         started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        energy = np.zeros(3)
+        springs = self._springs(run)
+        energy = np.zeros(3 if springs is None else 4)
         ok = claimed = True
         evidence: object = None
         while done < steps:
             try:
-                taken = work.step(state)
+                taken = work.step(state, springs)
             except SolveFailed as error:
                 failure, evidence = str(error), error
                 break
@@ -228,10 +264,12 @@ class VariationalSteps(_ElasticSteps):
             if failure:
                 break
             state, done, passes = taken.state, done + 1, passes + taken.passes
-            energy += taken.energy
+            energy, springs = energy + taken.energy, taken.springs
             worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
         stage = Stage(worst, ok, claimed, passes, clock() - started, "")
-        contacts, energy = contact_state(run.scene, state, neighbours), _account(run, energy)
+        if springs is not None:
+            run.memory = {**run.memory, **springs.stored()}
+        contacts, energy = self._contacts(run, state, neighbours), _account(run, energy)
         evidence = evidence if failure else None
         return _taken(state, contacts, stage, done, failure, evidence, energy)
 
@@ -239,10 +277,66 @@ class VariationalSteps(_ElasticSteps):
         """The run's convex problems and a neighbour list, made when first asked for."""
         if "linearised" not in run.workspace:
             backend = resolved("backend", self.backend)
-            work = Relinearised(run.scene, run.dt, self.alpha, self.damping, backend, self.tol)
+            settings = run.dt, self.alpha, self.damping, backend, self.tol, self._law(run)
+            work = Relinearised(run.scene, *settings)
             run.workspace["linearised"] = work, VerletList(run.scene)
         prepared: tuple[Relinearised, VerletList] = run.workspace["linearised"]
         return prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionalVariationalSteps(VariationalSteps):
+    """The variational integrator with friction, each step convex.
+
+    The normal forces in the caps μ f_n, and k_t, are those of the predictor q + α h v; the
+    springs and their measures are as with velocity-Verlet. Its parameters are those of
+    VariationalSteps; the path is "cvxpy".
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    forces: ClassVar[tuple[str, ...]] = ("f", "f_t")
+    measures: ClassVar[tuple[str, ...]] = (*_ElasticSteps.measures, "friction", "tangential")
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return {**super().settings(), "stiffness_ratio": self.stiffness_ratio}
+
+    def begin(self, run: StepContext, state: State) -> StepTaken:
+        """As without friction.
+
+        Raises
+        ------
+        Unsupported : materials with rolling or spinning friction.
+        """
+        if any(m.rolling_friction or m.spinning_friction for m in run.scene.materials):
+            why = "this method has sliding friction alone"
+            raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
+        run.memory = {**run.memory, **Springs.none(run.scene.dim).stored()}
+        return super().begin(run, state)
+
+    def _law(self, run: StepContext) -> FrictionLaw | None:
+        """Friction of the run."""
+        return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
+
+    def _springs(self, run: StepContext) -> Springs | None:
+        """Springs of friction in the run's memory.
+
+        Raises
+        ------
+        InvalidInput : the run goes on from a copy, which holds none.
+        """
+        if "spring_ids" not in run.memory:
+            raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
+        names = [field.name for field in fields(Springs)]
+        return Springs(*(run.memory[f"spring_{name}"] for name in names))
+
+    def _contacts(self, run: StepContext, state: State, near: VerletList) -> ContactState:
+        """Contacts of a state, with the forces of friction."""
+        contacts, springs = super()._contacts(run, state, near), self._springs(run)
+        return contacts if springs is None else springs.shown(contacts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,13 +25,16 @@ from cdopt.collision import (
     damping_matrix,
     default_margin,
     detect,
+    effective_mass,
     gap_gradient,
     mass_matrix,
     move,
 )
 from cdopt.collision.contacts import FEATURES
+from cdopt.dynamics.frozen_friction import Frozen, Springs, frozen
 from cdopt.dynamics.solid_turns import SolidTurns
-from cdopt.formulations import StepDamping, VariationalStep
+from cdopt.dynamics.spheres.springs import FrictionLaw
+from cdopt.formulations import Sliders, StepDamping, VariationalStep
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Scene, Sphere, State
@@ -56,7 +59,9 @@ class Passes:
     solution : the last pass's, with its certificate.
     failure : why the step cannot be taken; "" if it can.
     energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
-        walls through elastic contacts, and the error of the scheme but for elastic energy, J.
+        walls through elastic contacts, and the error of the scheme but for elastic energy, J; with
+        friction (4,), its loss last, which is part of the first.
+    springs : of friction, at the end of the step; None without it.
     """
 
     state: State
@@ -64,6 +69,7 @@ class Passes:
     solution: StepSolution
     failure: str
     energy: FloatArray
+    springs: Springs | None = None
 
 
 class Relinearised:
@@ -73,6 +79,7 @@ class Relinearised:
     ----------
     alpha, split : α and "paper" or "forced".
     backend : of each pass. tol : of the change of Δq.
+    law : of friction; None for none.
 
     Raises
     ------
@@ -80,7 +87,14 @@ class Relinearised:
     """
 
     def __init__(
-        self, scene: Scene, h: float, alpha: float, split: str, backend: Backend, tol: float
+        self,
+        scene: Scene,
+        h: float,
+        alpha: float,
+        split: str,
+        backend: Backend,
+        tol: float,
+        law: FrictionLaw | None = None,
     ) -> None:
         b = scene.bodies
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
@@ -90,7 +104,9 @@ class Relinearised:
             reason = f"{b.label(int(self._turns.body[0]))} turns in space"
             raise Unsupported("the paper's split of damping", reason, ('damping="forced"',))
         self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
-        self.backend, self.tol = backend, tol
+        self.backend, self.tol, self.law = backend, tol, law
+        self._frozen: Frozen | None = None
+        self._sliders: Sliders | None = None
         self._near = VerletList(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
         self._foreseen = 0.0  # fastest speed at the start of the step, m/s
@@ -100,8 +116,8 @@ class Relinearised:
         turns = self._dofs.column >= scene.dim
         self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
-    def step(self, state: State) -> Passes:
-        """One step.
+    def step(self, state: State, springs: Springs | None = None) -> Passes:
+        """One step, from the ``springs`` of friction at its start.
 
         Raises
         ------
@@ -113,6 +129,11 @@ class Relinearised:
         d, shift = self._free_displacement(state), np.zeros_like(mom)
         self._foreseen = self._fastest(state)
         damping_ids = self._damping_contacts(state, d)
+        if self.law is not None:
+            there = self.at(state, d, self.alpha)
+            at_start = Springs.none(self.scene.dim) if springs is None else springs
+            moment = state, there, self.h
+            self._frozen = frozen(self.scene, self.law, moment, self._detect(there), at_start)
         change, left, count = np.inf, np.inf, 0
         while True:
             solution = self._pass(state, mom + shift, d, damping_ids)
@@ -129,7 +150,13 @@ class Relinearised:
         ended = self._ended(state, solution, mom_next)
         failure = self._failure(count, left, solution, state, ended)
         energy = self._energy(v, dofs.gather(ended.v), mom, mom_next, solution)
-        return Passes(ended, count, solution, failure, energy)
+        if self._frozen is None or self._sliders is None:
+            return Passes(ended, count, solution, failure, energy)
+        after, lost, walls = self._frozen.stretched(
+            self._sliders, self._contacts, u, self.alpha, self.h
+        )
+        energy = np.append(energy + np.array([lost, -walls, lost + walls]), lost)
+        return Passes(ended, count, solution, failure, energy, after)
 
     def _free_displacement(self, state: State) -> FloatArray:
         """Δq (nv,) of a step without forces."""
@@ -142,7 +169,14 @@ class Relinearised:
         """Impulse (nv,) that turning solids have from elastic forces before q_α, not after."""
         if not self._turns.body.size or solution.f is None:
             return np.zeros_like(u)
-        return self.h * self._turns.later_share(self.alpha, u, self._stated.B.T @ solution.f)
+        return self.h * self._turns.later_share(self.alpha, u, self._pushed(solution.f, u))
+
+    def _pushed(self, f: FloatArray, u: FloatArray) -> FloatArray:
+        """Bᵀf + B_tᵀf_t (nv,) of the last pass, by u (nv,), N and N·m."""
+        load, sliders = self._stated.B.T @ f, self._sliders
+        if sliders is not None:
+            load = load + sliders.B_t.T @ sliders.forces(u, self.alpha, self.h).ravel()
+        return np.asarray(load)
 
     def _energy(
         self,
@@ -160,7 +194,7 @@ class Relinearised:
         if solution.f is None or solution.u is None:
             return np.full(3, np.nan)
         scene, dofs, step = self.scene, self._dofs, self._stated
-        kept = self.h * (step.B.T @ solution.f + step.F_ext)
+        kept = self.h * (self._pushed(solution.f, solution.u) + step.F_ext)
         lost, mean = 0.0, 0.5 * (v_next + v)
         if not self._undamped:
             lost = -float((mom_next - mom - kept) @ mean)
@@ -254,6 +288,9 @@ class Relinearised:
         there = self.at(state, d, a)
         contacts = self._detect(there)
         B = gap_gradient(scene, there, contacts, dofs)
+        if self._frozen is not None:
+            self._contacts = contacts
+            self._sliders = self._frozen.sliders(scene, there, contacts, dofs)
         self._wall_rates = contacts.gap_rate
         self._stated = step = ContactStep(
             M=self._mass(state, d),
@@ -276,6 +313,7 @@ class Relinearised:
             power=scene.power,
             damping=self._dissipation(state, there, contacts, d, ids),
             two_sided=contacts.bonded,
+            sliders=self._sliders,
         ).solve(self.backend, check=True)
 
     def _mass(self, state: State, d: FloatArray) -> sp.csr_array:
@@ -302,10 +340,20 @@ class Relinearised:
     def _damping(
         self, state: State, contacts: Contacts, ids: IntArray
     ) -> tuple[sp.csr_array, FloatArray]:
-        """C, and what moving walls drive, of the contacts that damp, in a state."""
+        """C, and what moving walls drive, of the contacts that damp, in a state.
+
+        With friction the tangential dashpots of contacts but bonds are those of the sliders.
+        """
         damped = np.isin(contacts.contact_ids, ids)
-        arguments = (self.scene, state, contacts, damped, self._dofs)
-        return damping_matrix(*arguments), damping_drive(*arguments)
+        if self.law is None:
+            arguments = (self.scene, state, contacts, damped, self._dofs)
+            return damping_matrix(*arguments), damping_drive(*arguments)
+        arguments = (self.scene, state, contacts, damped & contacts.bonded, self._dofs)
+        c_n = self.scene.damping * effective_mass(self.scene, contacts.bodies)
+        c_n = np.where(damped & ~contacts.bonded, c_n, 0.0)
+        B = gap_gradient(self.scene, state, contacts, self._dofs)
+        C = damping_matrix(*arguments) + B.T @ sp.csr_array(B * c_n[:, None])
+        return sp.csr_array(C), damping_drive(*arguments) - B.T @ (c_n * contacts.gap_rate)
 
     def at(self, state: State, d: FloatArray, a: float) -> State:
         """q + a Δq, fixed bodies moved as prescribed."""

@@ -93,8 +93,8 @@ def simulate(
         ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
         Those with friction have ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
         warm starts by default, and ``substeps``.
-        "velocity-verlet" has ``stiffness_ratio``, k_t/k_n of the springs of friction, by default
-        Mindlin's.
+        "variational" and "velocity-verlet" have ``stiffness_ratio``, k_t/k_n of the springs of
+        friction, by default Mindlin's.
 
     Returns
     -------
@@ -197,7 +197,9 @@ def _suited(method: Method | Integrator, friction: float | bool | None) -> Metho
         why = "this method has no friction, which the run has"
         instead = (*map("method={!r}".format, known), "frictionless=True")
         raise Unsupported(method.name, why, instead)
-    return method.with_friction() if isinstance(method, VelocityVerletSteps) else method
+    if isinstance(method, VelocityVerletSteps | VariationalSteps):
+        return method.with_friction()
+    return method
 
 
 def _require_room(scene: Scene, method: Method | Integrator, steps: int, every: int) -> None:

@@ -14,6 +14,7 @@ from cdopt.formulations.reduced import ReducedTruss, reduced
 from cdopt.formulations.representatives import Representatives
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.formulations.variational_step import VariationalStep
+from cdopt.problem.sliders import Sliders
 
 __all__ = [
     "ClassicCD",
@@ -29,6 +30,7 @@ __all__ = [
     "QuasiStatic",
     "ReducedTruss",
     "Representatives",
+    "Sliders",
     "StepDamping",
     "VariationalStep",
     "reduced",

@@ -22,7 +22,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_forms import FORMS, ForceForm, StepFormulation, VelocityForm
-from cdopt.problem import ContactStep, DelassusStep, ElasticStepData, Step
+from cdopt.problem import ContactStep, DelassusStep, ElasticStepData, SlidingStepData, Step
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 
@@ -56,11 +56,17 @@ class ElasticStep(StepFormulation):
     @staticmethod
     def _velocity_form(x: VelocityForm) -> cp.Problem:
         """½ ‖v⁺ − v*‖²_M + Σ w(c) with overlaps c ≥ −Δt (B v⁺ + bias), c ≥ 0."""
-        return cp.Problem(cp.Minimize(0.5 * x.wMw + x.elastic_energy), [x.gap + x.c >= 0])
+        energy = 0.5 * x.wMw + x.elastic_energy
+        if x.slip is not None:
+            energy = energy + x.slider_energy
+        return cp.Problem(cp.Minimize(energy), [x.gap + x.c >= 0])
 
     @property
     def _quadratic(self) -> bool:
-        return self.data.nc == 0 or self.data.law.power == HOOKE
+        data, flat = self.data, True
+        if isinstance(data, SlidingStepData):
+            flat = data.cap.size == 0 or data.start.shape[1] == 1
+        return flat and (data.nc == 0 or data.law.power == HOOKE)
 
 
 class CompliantCD(ElasticStep):

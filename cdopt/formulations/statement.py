@@ -47,6 +47,7 @@ _MEANING = {
     "f_n": "f_n and f_T the contact forces",
     "u": "u the displacement",
     "c": "c the overlaps",
+    "s": "s the slip",
     "f₀": "f₀ the units of the forces, N",
     "v₀": "v₀ the units of the velocity",
     "U₀": "U₀ the units of the displacement",

@@ -20,6 +20,7 @@ from cdopt.problem import (
     DelassusStepData,
     ElasticStepData,
     RigidData,
+    SlidingStepData,
     WarmStart,
 )
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -184,6 +185,9 @@ class VelocityForm(_StepForm):
         self.velocity = cp.multiply(unit, self.w) + free
         if isinstance(data, ElasticStepData):
             self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
+        self.slip: cp.Variable | None = None
+        if isinstance(data, SlidingStepData) and data.cap.size:
+            self.slip = cp.Variable(data.start.shape, name="s")
 
     @property
     def gap(self) -> cp.Expression:
@@ -195,6 +199,26 @@ class VelocityForm(_StepForm):
     def elastic_energy(self) -> cp.Expression:
         """Σ w(c)."""
         return elastic_energy(self.scaled.law, self.c, self.contact_weight)
+
+    @property
+    def slider_energy(self) -> cp.Expression:
+        """Σ ψ: least over the slip s of K/2 ‖s − y/K‖² + cap ‖s‖."""
+        data = self.data
+        if self.slip is None:
+            return cp.Constant(0.0)
+        n, m = data.start.shape
+        energy = self.weight * data.dt / data.duration / data.part_energy
+        length = data.duration * data.part_speed[data.slider_part]
+        moved = scaled(data.B_t, np.repeat(-data.duration / length, m), data.dof_speed)
+        begin = data.tried(data.free_motion) / (data.growth * length)[:, None]
+        stretch = cp.reshape(cp.Constant(moved, name="B_t") @ self.w, (n, m), order="C")
+        stretch = stretch + cp.Constant(begin, name="t")
+        stiff = energy[data.slider_part] * data.growth * length**2
+        cap = cp.Constant(energy[data.slider_part] * data.cap * length, name="cap")
+        root = cp.Constant(np.sqrt(stiff)[:, None] * np.ones(m), name="√K")
+        spring = 0.5 * cp.sum_squares(cp.multiply(root, stretch - self.slip))
+        size = cp.norm(self.slip, 2, axis=1) if m > 1 else cp.abs(self.slip)[:, 0]
+        return spring + cap @ size
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f: of rigid contacts the multipliers, of elastic ones by their law."""
@@ -215,3 +239,5 @@ class VelocityForm(_StepForm):
         seed_dual(self.problem.constraints[0], self.contact_weight * f)
         if isinstance(self.data, ElasticStepData):
             self.c.value = self.scaled.law.overlap(f)
+        if self.slip is not None:
+            self.slip.value = np.zeros(self.slip.shape)

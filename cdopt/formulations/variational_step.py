@@ -38,13 +38,17 @@ from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_damping import StepDamping
 from cdopt.formulations.step_forms import ForceForm
-from cdopt.problem import ElasticStepData
+from cdopt.problem import ElasticStepData, Sliders, SlidingStepData
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
+_SLIDERS = (
+    r" + h^2 (1-\alpha) \sum_i \min_{s_i}\ \tfrac{K_i}{2} "
+    r"\lVert (B_t \Delta q)_i - t_i / K_i + s_i \rVert^2 + c_i \lVert s_i \rVert"
+)
 _NOISE = 8.0 * float(np.finfo(np.float64).eps)  # of the terms of a load, what is round-off
 
 
@@ -64,7 +68,9 @@ class VariationalStep(ElasticStep):
         ``StepDamping``, where C changes in the step or walls move, and then no damping_matrix.
     two_sided : (nc,) bool, contacts that also pull: linear, k in N/m whatever the power.
     form : "velocity" for the primal, which solvers find easier when steps are short; "force" for
-        the dual.
+        the dual, which sliders have not.
+    sliders : friction with the normal force of a predicted state, ``cdopt.formulations.Sliders``
+        with a cap of zero on two-sided contacts; α must not be zero.
 
     Attributes
     ----------
@@ -76,7 +82,8 @@ class VariationalStep(ElasticStep):
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : a step known by N and p alone, or with restitution.
+    Unsupported : a step known by N and p alone, or with restitution; sliders with α = 0 or in
+        force form.
 
     Notes
     -----
@@ -86,6 +93,8 @@ class VariationalStep(ElasticStep):
     - ``u`` = Δq (nv,) m; ``mom`` = mom⁺ (nv,) kg m/s, the sum of all impulses of the step, so that
       what the forces cancel in pairs they keep exactly; ``v_next`` = M⁻¹mom⁺;
     - ``gap`` = g₀ + αBΔq (nc,) m;
+    - with sliders ``f_t`` (nc, d − 1) N, P(t − (α k_t + c/h) s) with s = B_tΔq + h rate;
+      they are among the impulses;
     - ``dual`` of the one-sided contacts: p_α + N_αf in m/s (force form), αh f (velocity form).
 
     The certificate is that of ``data``, whose forces are f of the one-sided contacts, whose motion
@@ -109,6 +118,7 @@ class VariationalStep(ElasticStep):
         damping: str | StepDamping = "forced",
         two_sided: Any = None,
         form: str = "velocity",
+        sliders: Sliders | None = None,
     ) -> None:
         step = self._take(step, form)
         if np.any(step.restitution):
@@ -126,7 +136,24 @@ class VariationalStep(ElasticStep):
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
-        self.data = ElasticStepData(self._compliant(), law)
+        self.sliders = sliders
+        if sliders is None:
+            self.data = ElasticStepData(self._compliant(), law)
+            return
+        self._check_sliders(sliders)
+        self.data = SlidingStepData(self._compliant(), law, sliders, self.alpha, step.dt)
+
+    def _check_sliders(self, sliders: Sliders) -> None:
+        """Refuse what sliders are not stated for."""
+        sliders.require_for(self.step.nc, self.step.nv)
+        if self.alpha == 0.0:
+            why = "forces at the start of the step know nothing of its slip"
+            raise Unsupported("sliders with alpha 0", why, ("alpha=0.5",))
+        if self.form == "force":
+            why = "the velocity form states their energy"
+            raise Unsupported("sliders in force form", why, ('form="velocity"',))
+        if np.any(sliders.cap[self.two_sided] > 0.0):
+            raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
 
     @posed_once
     def displacement(self) -> cp.Expression | None:
@@ -225,6 +252,8 @@ class VariationalStep(ElasticStep):
             return float(moved - h * h * (self._force(-self.gaps) @ (self.step.B @ u)))
         c = -self.gaps - alpha * (self.step.B @ u)
         stored = np.where(self.two_sided, 0.5 * self.law.stiffness * c * c, self.law.energy(c))
+        if self.sliders is not None:
+            moved += h * h * (1.0 - alpha) * self.sliders.potential(u, alpha, h)
         return float(moved + h * h * (1.0 - alpha) / alpha * stored.sum())
 
     def residual(self, u: Any) -> FloatArray:
@@ -237,8 +266,15 @@ class VariationalStep(ElasticStep):
         u = checks.vector("u", u, self.mom.size, "m")
         h, alpha = self.step.dt, self.alpha
         f = self._force(-self.gaps - alpha * (self.step.B @ u))
-        pushed = h * (1.0 - alpha) * (self.step.B.T @ f) + self._impulse()
+        pushed = h * (1.0 - alpha) * (self.step.B.T @ f + self._slider_load(u)) + self._impulse()
         return np.asarray(pushed - self.step.M @ u / h - 0.5 * (self.damping.matrix @ u))
+
+    def _slider_load(self, u: FloatArray) -> FloatArray:
+        """B_tᵀf_t (nv,), N and N·m, for u = Δq (nv,)."""
+        if self.sliders is None:
+            return np.zeros_like(u)
+        f_t = self.sliders.forces(u, self.alpha, self.step.dt)
+        return np.asarray(self.sliders.B_t.T @ f_t.ravel())
 
     # --- reading and writing -----------------------------------------------------------
 
@@ -247,7 +283,7 @@ class VariationalStep(ElasticStep):
         """Name, form, α and power."""
         return (
             f"VariationalStep ({self.form} form, α = {self.alpha:g}, p = {self.law.power:g}, "
-            f"{self.damping.split} damping)"
+            f"{self.damping.split} damping{', sliders' if self.sliders is not None else ''})"
         )
 
     @property
@@ -266,10 +302,14 @@ class VariationalStep(ElasticStep):
         gap = self.gaps + self.alpha * (self.step.B @ u)
         f = self._force(-gap)
         f[self._unknown] = iterate.forces
-        mom = self.mom + h * (self.step.B.T @ f + self.step.F_ext) + damping.minus(u, h)
+        pushed = self.step.B.T @ f + self._slider_load(u) + self.step.F_ext
+        mom = self.mom + h * pushed + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
         dual, v_next = self._multipliers(iterate), self._velocity(mom)
-        return {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
+        fields = {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
+        if self.sliders is None:
+            return fields
+        return {**fields, "f_t": self.sliders.forces(u, self.alpha, h)}
 
     def latex(self) -> str:
         """The problem as mathematics."""
@@ -287,6 +327,7 @@ class VariationalStep(ElasticStep):
                 r"\tfrac h4 \Delta q^\mathsf{T} C \Delta q + "
                 rf"\tfrac{{h^2 (1-\alpha)}}{{{p:g}\,\alpha}} \sum_i k_i\, "
                 rf"[-g_0 - \alpha B \Delta q]_{{i,+}}^{{{p:g}}}"
+                + ("" if self.sliders is None else _SLIDERS)
             )
         return align(
             rf"\min_{{f \in \mathbb{{R}}^{{{self._unknown.size}}},\, f \ge 0}}\quad & "

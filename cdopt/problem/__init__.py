@@ -34,6 +34,7 @@ from cdopt.problem.rigid import (
     rigid_data,
 )
 from cdopt.problem.slater import Slater
+from cdopt.problem.sliders import Sliders, SlidingStepData
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.truss import TrussData
 from cdopt.problem.warm_start import WarmStart
@@ -60,6 +61,8 @@ __all__ = [
     "RigidStepData",
     "SaveFailed",
     "Slater",
+    "Sliders",
+    "SlidingStepData",
     "SolveFailed",
     "Step",
     "StepData",

@@ -1,0 +1,129 @@
+"""Semismooth Newton on elastic steps with sliders, in the motion.
+
+minimise over v    ½ ‖v − v*‖²_M + Σ w(c) + (Δt/h) Σ ψ(s)
+
+Its gradient is M(v − v*) − Δt (Bᵀw′(c) + B_tᵀf_t), once semismooth; the generalised Hessian has
+w″ on open and closed contacts, and of a slider K (cap/‖y‖)(1 − yyᵀ/‖y‖²), or K where it sticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.native import Outcome, Report
+from cdopt.backends.potential_newton import line_search
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.sliders import SlidingStepData, cut
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+_ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of the gradient
+_STEEPEST = 1e8  # w″ beyond this multiple of its median is capped (p < 2 near c = 0)
+
+
+class Potential:
+    """The function that is minimised, in units of each dof's speed.
+
+    Attributes
+    ----------
+    unit : (nv,) M_jj S_j of each dof, S its unit of speed: of the gradient, N s and N m s.
+    """
+
+    def __init__(self, data: SlidingStepData) -> None:
+        self.data, self.dt, self.law = data, data.dt, data.law
+        self.M, self.B, self.B_t = data.mass.M, data.B, data.B_t
+        self.unit = data.mass.diagonal * data.dof_speed
+
+    def forces(self, v: FloatArray) -> FloatArray:
+        """f (nc,) at v (nv,), N."""
+        return self.law.force(self.data.overlap(v, np.zeros(self.data.nc)))
+
+    def gradient(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(nv,) N s at v (nv,), and the sizes of its terms."""
+        data, jump, f = self.data, v - self.data.free_motion, self.forces(v)
+        load = data.slider_load(v)
+        terms = abs(self.M) @ (np.abs(v) + np.abs(data.free_motion))
+        terms += self.dt * (abs(self.B).T @ f + np.abs(load))
+        return self.M @ jump - self.dt * (self.B.T @ f + load), terms
+
+    def slope(self, v: FloatArray, way: FloatArray) -> Callable[[float], float]:
+        """The derivative along ``way`` (nv,) from v, of t."""
+        return lambda t: float(self.gradient(v + t * way)[0] @ way)
+
+    def hessian(self, v: FloatArray) -> sp.csc_array:
+        """(nv, nv) kg and kg m² at v (nv,)."""
+        c = self.data.overlap(v, np.zeros(self.data.nc))
+        closed, k, p = c > 0.0, self.law.stiffness, self.law.power
+        D = np.where(closed, k, 0.0)
+        if p != HOOKE:
+            D = D * (p - 1.0) * np.where(closed, c, 1.0) ** (p - 2.0)
+            if p < HOOKE and closed.any():
+                D = np.minimum(D, _STEEPEST * float(np.median(D[closed])))
+        H = self.M + self.B.T @ sp.csr_array(self.B * (self.dt**2 * D)[:, None])
+        if self.data.cap.size:
+            H = H + self.B_t.T @ (self._slider_tangent(v) @ self.B_t)
+        return sp.csc_array(H)
+
+    def _slider_tangent(self, v: FloatArray) -> sp.csr_array:
+        """−Δt ∂f_t/∂(B_t v) (n m, n m)."""
+        data, y = self.data, self.data.tried(v)
+        (n, m), (_, share) = y.shape, cut(y, data.cap)
+        size = np.linalg.norm(y, axis=1)
+        way = y / np.where(size > 0.0, size, 1.0)[:, None]
+        sliding = np.where(share < 1.0, 1.0, 0.0)[:, None, None]
+        blocks = np.eye(m)[None] - sliding * way[:, :, None] * way[:, None, :]
+        blocks *= (self.dt * data.duration * data.growth * share)[:, None, None]
+        index = np.arange(n * m).reshape(n, m)
+        row, column = np.broadcast_arrays(index[:, :, None], index[:, None, :])
+        return sp.csr_array((blocks.ravel(), (row.ravel(), column.ravel())), (n * m, n * m))
+
+
+def solve_step(
+    data: SlidingStepData,
+    start: WarmStart | None,
+    report: Report,
+    deadline: Deadline,
+    accuracy: float,
+    max_steps: int,
+) -> Outcome:
+    """Solve an elastic step with sliders in at most ``max_steps`` Newton steps."""
+    potential = Potential(data)
+    v = np.array(data.free_motion)
+    if start is not None and start.motion is not None and start.motion.shape == v.shape:
+        v = np.array(start.motion)
+    prepared, history, met = clock(), list[float](), False
+    for _ in range(max_steps + 1):
+        gradient, terms = potential.gradient(v)
+        error = np.abs(gradient)
+        history.append(float((error / potential.unit).max(initial=0.0)))
+        met = bool(np.all(error <= np.maximum(accuracy * potential.unit, _ROUND_OFF * terms)))
+        if met or deadline.passed or not np.isfinite(history[-1]):
+            break
+        H = potential.hessian(v)
+        unit = 1.0 / np.sqrt(H.diagonal())
+        scaled = sp.csc_array(H * unit[:, None] * unit[None, :])
+        way = -unit * splu(scaled).solve(unit * gradient)
+        t = line_search(potential.slope(v, way))
+        if t == 0.0:  # round-off
+            break
+        v = v + t * way
+    solved, steps = clock(), max(len(history) - 1, 0)
+    how = f"Newton's method on elastic contacts with sliders, {steps} steps"
+    report(f"{how}, residual {min(history):.1e}")
+    return Outcome(
+        Iterate(v, potential.forces(v)),
+        met,
+        steps,
+        prepared,
+        solved,
+        [np.array(history)],
+        how,
+        status=f"stopped at residual {min(history):.1e}",
+    )
