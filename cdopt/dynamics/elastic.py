@@ -88,7 +88,8 @@ class VariationalSteps(_ElasticSteps):
         but for damping, of first order.
     damping : "forced", of second order with damping too, or "paper", which is of first order.
     path : "native", compiled, for spheres and half-spaces; "cvxpy", ``cdopt.VariationalStep``
-        linearised again until R(q⁺) = 0, for all shapes; or "auto", the first that takes the scene.
+        linearised again until R(q⁺) = 0, for all shapes and for friction; or "auto", the first that
+        takes the run.
     backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
         native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the

@@ -125,8 +125,9 @@ class Sliders(Frozen):
     def after(self, u: FloatArray, alpha: float, h: float) -> tuple[FloatArray, FloatArray]:
         """The springs' forces (nc, d − 1) after a step by u (nv,), N, and the losses (nc,), J.
 
-        ``alpha`` is α and ``h`` the time step. Springs that end beyond their cap slip back to it. The loss is the work of sliders and
-        dashpots; with α = ½ it and what the springs take up are the work of f_t.
+        ``alpha`` is α and ``h`` the time step. Springs that end beyond their cap slip back to it.
+        The loss is the work of sliders and dashpots; with α = ½ it and what the springs take up
+        are the work of f_t.
         """
         s, f_t, k = self.sliding(u, h), self.forces(u, alpha, h), self.stiffness
         stretch = (self.trial - f_t) / self.growth(alpha, h)[:, None]
