@@ -67,8 +67,8 @@ class Sliders(Frozen):
             expected = f"{nc} in the plane or {2 * nc} in space"
             raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
         shape = (nc, many or 1)
-        if not nc and self.rate is not None:
-            shape = (0, np.shape(self.rate)[-1])
+        if not nc and np.shape(self.rate) == (0, 2):
+            shape = (0, 2)
         pairs = (("trial", self.trial, "N"), ("rate", self.rate, "m/s"))
         trial, rate = (
             np.zeros(shape) if x is None else checks.numbers(name, x, shape, unit)
@@ -108,6 +108,7 @@ class Sliders(Frozen):
     def sliding(self, u: FloatArray, h: float) -> FloatArray:
         """s (nc, d − 1), m, of a step by u (nv,) in m that takes ``h`` s."""
         u = checks.vector("u", u, self.B_t.shape[1], "m")
+        h = checks.scalar("h", h, above=0.0)
         return np.asarray((self.B_t @ u).reshape(self.rate.shape) + h * self.rate)
 
     def forces(self, u: FloatArray, alpha: float, h: float) -> FloatArray:

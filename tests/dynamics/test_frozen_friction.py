@@ -55,6 +55,25 @@ def test_a_box_slides_and_its_energy_is_accounted_for(belt: float) -> None:
     assert run.ok
 
 
+def test_a_tilted_box_in_space_falls_lands_and_loses_energy() -> None:
+    """From no contacts to corners that slide and part, of a solid that turns."""
+    rubber = Material(name="m", stiffness=K, friction=MU)
+    box = Body(
+        Box([1.0, 0.6, 0.4]), [0.0, 0.0, 0.58], mass=1.0, material="m", velocity=[1.0, 0.3, -1.0],
+        orientation=[0.9, 0.3, 0.3, 0.1], angular_velocity=[0.0, 1.0, 2.0],
+    )  # fmt: skip
+    floor = Body(HalfSpace([0.0, 0.0, 1.0]), np.zeros(3), fixed=True)
+    scene = Scene([floor, box], dim=3, materials=[rubber], damping=50.0)
+    run = cdopt.simulate(scene, 5e-4, 0.03, METHOD, every=5)
+    seen, energy = run.diagnostics, stored(run)
+    assert run.ok
+    assert seen["contacts"][0] == 0
+    assert seen["contacts"].max() > 0
+    assert seen["friction"][-1] > 1e-2
+    assert np.abs(seen["balance"]).max() < 1e-3 * energy[0]
+    assert energy[-1] == pytest.approx(energy[0] - seen["dissipated"][-1], rel=1e-3)
+
+
 def test_it_tends_to_velocity_verlet_with_second_order() -> None:
     """Two spheres that slide, stick and turn about each other."""
     scene = pressed(0.2)
