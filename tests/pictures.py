@@ -7,6 +7,7 @@ import functools
 import itertools
 
 import numpy as np
+from matplotlib.text import Text
 
 import cdopt
 from cdopt import bank
@@ -63,7 +64,7 @@ def legible(figure) -> None:
     """No text of a figure leaves the page or covers another."""
     figure.draw_without_rendering()  # runs the layout
     renderer = figure._get_renderer()
-    artists = figure.findobj(lambda a: type(a).__name__ in ("Text", "Annotation"))
+    artists = figure.findobj(Text)
     words = [  # ticks outside the limits are there, and not drawn
         (a.get_text(), a.get_window_extent(renderer))
         for a in artists

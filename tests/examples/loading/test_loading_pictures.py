@@ -8,6 +8,7 @@ from boxes import cube, lattice
 from loading import biaxial, compress, disc_pile, press
 from loading.__main__ import main
 from loading.pictures import loading_path
+from matplotlib.text import Annotation
 from pictures import by_gid, legible
 
 import cdopt
@@ -49,7 +50,7 @@ def test_a_pile_and_its_collapse():
     run = press(disc_pile(3), [10.0, 200.0, 400.0], refine=1)
     figure = loading_path(run, frames=(0, -1), title="A pile")
     legible(figure)
-    notes = [t.get_text() for t in figure.findobj(lambda a: type(a).__name__ == "Annotation")]
+    notes = [t.get_text() for t in figure.findobj(Annotation)]
     assert any("collapse" in note for note in notes)
     assert any("no equilibrium" in note for note in notes)
 
