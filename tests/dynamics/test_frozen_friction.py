@@ -43,6 +43,7 @@ def brick_on_a_belt(belt: float) -> Scene:
     return Scene([floor, box], dim=2, gravity=[0.0, -G], materials=[rubber], overlap_tol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("belt", [0.0, -0.5])
 def test_a_box_slides_and_its_energy_is_accounted_for(belt: float) -> None:
     run = cdopt.simulate(brick_on_a_belt(belt), 1e-3, 0.04, METHOD, every=10)
@@ -55,6 +56,7 @@ def test_a_box_slides_and_its_energy_is_accounted_for(belt: float) -> None:
     assert run.ok
 
 
+@pytest.mark.slow
 def test_a_tilted_box_in_space_falls_lands_and_loses_energy() -> None:
     """From no contacts to corners that slide and part, of a solid that turns."""
     rubber = Material(name="m", stiffness=K, friction=MU)
@@ -74,6 +76,7 @@ def test_a_tilted_box_in_space_falls_lands_and_loses_energy() -> None:
     assert energy[-1] == pytest.approx(energy[0] - seen["dissipated"][-1], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_it_tends_to_velocity_verlet_with_second_order() -> None:
     """Two spheres that slide, stick and turn about each other."""
     scene = pressed(0.2)

@@ -144,6 +144,7 @@ def crash() -> Scene:
     return Scene([crate, rod], dim=3, gravity=[0.0] * 3, materials=[STEEL])
 
 
+@pytest.mark.slow
 def test_a_box_and_a_capsule_that_collide_keep_their_momenta() -> None:
     run = cdopt.simulate(crash(), 2e-3, 0.3, "variational")
     seen = run.diagnostics

@@ -22,6 +22,7 @@ def problems() -> list[tuple[str, cdopt.ContactStep]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_frictionless_number() -> None:
     """Motion, load, dimension, bounds and compatible forces of both flows."""
     compared = 0

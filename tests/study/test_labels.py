@@ -48,6 +48,7 @@ def test_conditioning_follows_what_makes_it_bad() -> None:
     assert wide[1].condition == pytest.approx(np.sqrt(6.0) / np.linalg.norm(tilt), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_unequal_masses_and_stiffness_show_in_their_labels() -> None:
     heavy = labels(chain(6, 1e6))
     # bottom ball of mass 1 on the floor: N_11 = dt; topmost contact: dt (1/m5 + 1/m6)

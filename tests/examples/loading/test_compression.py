@@ -121,6 +121,7 @@ def test_without_rearrangement_energy_balances_and_converges(packed):
     assert np.log(off[0] / off[1]) / np.log(4.0) == pytest.approx(2.0, abs=0.2)
 
 
+@pytest.mark.slow
 def test_an_elastic_loop_is_reversible(packed):
     scene, start = packed
     up = np.linspace(0.0, 1e-4, 4)[1:]
