@@ -153,8 +153,9 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
         rattlers = count(summary.rattlers, "rattler")
         yield "coordination", text(f"{summary.coordination:.3g} neighbours a body, {rattlers}")
     if math.isfinite(summary.reaction) and run.scene.bodies.fixed.any():
-        carried = f"{short(summary.reaction, 6)} N of {short(summary.weight, 6)} N"
-        yield "weight on fixed bodies", text(carried)
+        carried = f"{short(summary.reaction, 6)} N of {short(summary.weight + summary.load, 6)} N"
+        name = "weight and load on fixed bodies" if summary.load else "weight on fixed bodies"
+        yield name, text(carried)
     parts = ", ".join(f"{name} {seconds(spent)}" for name, spent in summary.seconds.items())
     yield "time", text(f"{seconds(sum(summary.seconds.values()))}: {parts}")
 

@@ -30,7 +30,8 @@ class RunSummary:
     coordination, rattlers : neighbours per free body in the last frame, and bodies that too few
         hold (``Measures.coordination``); not a number and −1 where its step failed.
     largest : N, largest force of the last frame, by name of the force.
-    reaction, weight : N, the force of fixed bodies against gravity, and the weight of free ones.
+    reaction : N, the force on fixed bodies along gravity.
+    weight, load : N, the weight of free bodies, and what their constant loads add along gravity.
     seconds : by what the time went into.
     """
 
@@ -55,6 +56,7 @@ class RunSummary:
     largest: dict[str, float]
     reaction: float
     weight: float
+    load: float
     seconds: dict[str, float]
 
     @classmethod
@@ -70,9 +72,11 @@ class RunSummary:
         overlap = table["overlap"][np.isfinite(table["overlap"])]
         scene, final = run.scene, run.final
         fixed, gravity = scene.bodies.fixed, float(np.linalg.norm(scene.gravity))
-        reaction = np.nan
+        reaction, load = np.nan, 0.0
         if gravity:
-            reaction = final.body_forces()[fixed].sum(axis=0) @ scene.gravity / gravity
+            down = scene.gravity / gravity
+            reaction = final.body_forces()[fixed].sum(axis=0) @ down
+            load = scene.bodies.force[~fixed].sum(axis=0) @ down
         substeps = table["substeps"] if "substeps" in table else np.ones(1)
         coordination, rattlers = np.nan, -1
         if np.isfinite(final.f).all():
@@ -100,6 +104,7 @@ class RunSummary:
             largest=largest_forces(final.forces),
             reaction=float(reaction),
             weight=gravity * float(scene.bodies.mass[~fixed].sum()),
+            load=float(load),
             seconds={
                 name.removeprefix(_SECONDS): float(table[name].sum())
                 for name in table

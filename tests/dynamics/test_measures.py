@@ -224,3 +224,10 @@ def test_what_has_no_measure_is_refused() -> None:
     run = cdopt.simulate(scene, 1e-3, 1e-3, "classic-cd")
     with pytest.raises(cdopt.InvalidInput, match="state"):
         Measures.of_frame(cdopt.scene.beam(), run.final)
+
+
+def test_fixed_bodies_carry_weight_and_loads() -> None:
+    run = cdopt.simulate("ladder", 1e-3, 3e-3)
+    summary = cdopt.dynamics.RunSummary.of(run)
+    assert summary.load > summary.weight  # somebody stands on it
+    assert summary.reaction == pytest.approx(summary.weight + summary.load, rel=1e-9)
