@@ -328,16 +328,31 @@ def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
     """
     if solution.f is not None and solution.v_next is not None:
         return solution.v_next, solution.f
-    left = solution.iterate
-    if left is None or left.motion is None or not np.isfinite(left.motion).all():
-        raise SolveFailed(
-            f"{solution.formulation} by {solution.backend}: the solver says "
-            f"{solution.status!r} and leaves no motion to go on with",
-            backend=solution.backend,
-            status=solution.status,
-            raw=solution.raw,
-        )
-    return left.motion, left.forces
+    return last_iterate(solution)
+
+
+def last_iterate(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
+    """Motion and forces of all rows where a solver ended, certified or not.
+
+    Raises
+    ------
+    SolveFailed : there is no iterate.
+    """
+    last = solution.iterate
+    if last is None or last.motion is None or not np.isfinite(last.motion).all():
+        raise no_motion(solution)
+    return last.motion, last.forces
+
+
+def no_motion(solution: StepSolution) -> SolveFailed:
+    """The exception of a step after which a run has no motion to go on with."""
+    return SolveFailed(
+        f"{solution.formulation} by {solution.backend}: the solver says "
+        f"{solution.status!r} and leaves no motion to go on with",
+        backend=solution.backend,
+        status=solution.status,
+        raw=solution.raw,
+    )
 
 
 def stage(solution: StepSolution | None, seconds: float) -> Stage:

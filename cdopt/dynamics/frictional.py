@@ -23,6 +23,7 @@ from cdopt.dynamics.contact_dynamics import (
     ClassicSteps,
     CompatibleSteps,
     _ContactDynamics,
+    last_iterate,
     resolved,
     stage,
 )
@@ -127,19 +128,11 @@ class FrictionalSteps(_ContactDynamics):
             warm_start=self._start(run, problem),
             check=run.strict,
         )
-        iterate = solution.iterate
-        if iterate is None or iterate.motion is None or not np.isfinite(iterate.motion).all():
-            raise SolveFailed(
-                f"{solution.formulation} by {solution.backend}: the solver says "
-                f"{solution.status!r} and leaves no motion to go on with",
-                backend=solution.backend,
-                status=solution.status,
-                raw=solution.raw,
-            )
-        rows = iterate.forces.reshape(problem.nc, run.scene.dim)
+        motion, all_rows = last_iterate(solution)
+        rows = all_rows.reshape(problem.nc, run.scene.dim)
         forces = {self.classic: rows[:, 0].copy(), f"{self.classic}_t": _in_space(problem, rows)}
         stages = {"friction": stage(solution, clock() - started)}
-        return Solved(iterate.motion, forces, stages, {}, solution)
+        return Solved(motion, forces, stages, {}, solution)
 
     def _start(self, run: StepContext, problem: ContactStep) -> WarmStart | None:
         """Forces of the step before, along the normals and tangents of this one."""
@@ -187,18 +180,25 @@ class CompatibleFrictionSteps(FrictionalSteps):
             resolved_stage = Stage(0.0, True, True, 0, 0.0, "no contacts")
             run.workspace["trial"] = {}
         elif isinstance(answer, StepSolution) and answer.ok:
-            network = CompatibleFriction(
+            compatible = CompatibleFriction(
                 problem, self.law, history=self._history(run, problem), sliders="haar-karman"
             )
             try:
-                found = network.solve(answer)
+                resolution = compatible.solve(answer)
             except SolveFailed as error:
                 resolved_stage = Stage(np.inf, False, False, -1, clock() - started, error.status)
             else:
-                rows = np.column_stack([found.f, found.f_t])
+                rows = np.column_stack([resolution.f, resolution.f_t])
                 spent = clock() - started
-                resolved_stage = Stage(found.residual, found.ok, True, -1, spent, found.label)
-                self._keep_history(run, problem, found)
+                resolved_stage = Stage(
+                    resolution.residual,
+                    resolution.ok,
+                    True,
+                    -1,
+                    spent,
+                    resolution.label,
+                )
+                self._keep_history(run, problem, resolution)
         forces = {"f": rows[:, 0].copy(), "f_t": _in_space(problem, rows), **solved.forces}
         stages = {**solved.stages, "forces": resolved_stage}
         return replace(solved, forces=forces, stages=stages)
@@ -220,12 +220,14 @@ class CompatibleFrictionSteps(FrictionalSteps):
             contact_ids=problem.contact_ids,
         )
 
-    def _keep_history(self, run: StepContext, problem: ContactStep, found: NetworkForces) -> None:
+    def _keep_history(
+        self, run: StepContext, problem: ContactStep, resolution: NetworkForces
+    ) -> None:
         """Put the trial forces of the next step aside, until this one is taken."""
         run.workspace["trial"] = {
             "trial_ids": np.asarray(problem.contact_ids),
-            "trial_n": found.trial[:, 0].copy(),
-            "trial_t": _in_space(problem, found.trial),
+            "trial_n": resolution.trial[:, 0].copy(),
+            "trial_t": _in_space(problem, resolution.trial),
         }
 
     def _remember(self, run: StepContext, contacts: Contacts, **forces: FloatArray) -> None:

@@ -36,7 +36,7 @@ class Coordination(NamedTuple):
     ----------
     mean : neighbours per free body.
     without_rattlers : the same among the bodies that are no rattlers; not a number if all are.
-    rattlers : (n,) numbers of free bodies with too few neighbours to be held.
+    rattlers : (n,) numbers of free bodies with too few neighbours to be supported.
     neighbours : (nb,) of every body; 0 for fixed ones.
     """
 
@@ -354,26 +354,26 @@ class Measures(Frozen):
             least = 1 if self.loaded else without
         least = checks.whole("least", least, 0)
         pairs = np.unique(np.sort(self.bodies[self.carrying], axis=1), axis=0)
-        held = self.free.copy()
+        supported = self.free.copy()
         first = self._neighbours(pairs, self.free)
         count = first
-        while (loose := held & (count < least)).any():
-            held &= ~loose
-            count = self._neighbours(pairs, held)
-        free, many = int(self.free.sum()), int(held.sum())
+        while (loose := supported & (count < least)).any():
+            supported &= ~loose
+            count = self._neighbours(pairs, supported)
+        free, many = int(self.free.sum()), int(supported.sum())
         return Coordination(
             mean=float(first.sum()) / max(free, 1),
-            without_rattlers=float(count[held].sum()) / many if many else np.nan,
-            rattlers=np.flatnonzero(self.free & ~held),
+            without_rattlers=float(count[supported].sum()) / many if many else np.nan,
+            rattlers=np.flatnonzero(self.free & ~supported),
             neighbours=first,
         )
 
-    def _neighbours(self, pairs: IntArray, held: BoolArray) -> IntArray:
-        """(nb,) neighbours of bodies that are held, among these and the fixed ones."""
-        there = np.append(held | ~self.free, True)  # the last is the world
+    def _neighbours(self, pairs: IntArray, supported: BoolArray) -> IntArray:
+        """(nb,) neighbours of bodies that are supported, among these and the fixed ones."""
+        there = np.append(supported | ~self.free, True)  # the last is the world
         pairs = pairs[there[pairs].all(axis=1)]
         count = np.bincount(pairs[pairs >= 0], minlength=len(self.free))
-        return np.where(held, count, 0)
+        return np.where(supported, count, 0)
 
     def radial_distribution(
         self, reach: float | None = None, bins: int = 50, region: Any = None

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import SolveFailed, Unsupported
+from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Backend
 from cdopt.collision import (
     Contacts,
@@ -31,6 +31,7 @@ from cdopt.collision import (
     move,
 )
 from cdopt.collision.contacts import FEATURES
+from cdopt.dynamics.contact_dynamics import no_motion
 from cdopt.dynamics.frozen_friction import Frozen, Springs, frozen
 from cdopt.dynamics.solid_turns import SolidTurns
 from cdopt.dynamics.spheres.springs import FrictionLaw
@@ -194,14 +195,14 @@ class Relinearised:
         if solution.f is None or solution.u is None:
             return np.full(3, np.nan)
         scene, dofs, step = self.scene, self._dofs, self._stated
-        kept = self.h * (self._pushed(solution.f, solution.u) + step.F_ext)
+        impulses = self.h * (self._pushed(solution.f, solution.u) + step.F_ext)
         lost, mean = 0.0, 0.5 * (v_next + v)
         if not self._undamped:
-            lost = -float((mom_next - mom - kept) @ mean)
+            lost = -float((mom_next - mom - impulses) @ mean)
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
         walls = self.h * float(solution.f @ self._wall_rates)
-        error = float(kept @ mean) - float(step.F_ext @ solution.u) + walls
+        error = float(impulses @ mean) - float(step.F_ext @ solution.u) + walls
         error += 0.5 * float(v_next @ mom - v @ mom_next)
         return np.array([lost, float(applied @ solution.u) - walls, error])
 
@@ -244,13 +245,7 @@ class Relinearised:
         SolveFailed : the solver returned none.
         """
         if solution.u is None or not np.isfinite(solution.u).all():
-            raise SolveFailed(
-                f"{solution.formulation} by {solution.backend}: the solver says "
-                f"{solution.status!r} and leaves no motion to go on with",
-                backend=solution.backend,
-                status=solution.status,
-                raw=solution.raw,
-            )
+            raise no_motion(solution)
         return solution.u
 
     def _contraction(self, solution: StepSolution, u: FloatArray) -> float:

@@ -337,10 +337,10 @@ def makers() -> dict[str, Callable[[float | None], Backend]]:
     def maker(kind: type[Siconos], solver: str) -> Callable[[float | None], Backend]:
         return lambda accuracy: kind(solver, accuracy)
 
-    found = [(Siconos, name) for name in solvers()]
-    found += [(SiconosFriction, name) for name in friction_solvers()]
+    installed = [(Siconos, name) for name in solvers()]
+    installed += [(SiconosFriction, name) for name in friction_solvers()]
     return {
-        kind._prefix + name.lower().replace("_", "-"): maker(kind, name) for kind, name in found
+        kind._prefix + name.lower().replace("_", "-"): maker(kind, name) for kind, name in installed
     }
 
 

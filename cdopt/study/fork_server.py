@@ -7,7 +7,6 @@ of the run: another working folder, environment or number of threads needs anoth
 
 from __future__ import annotations
 
-import array
 import atexit
 import os
 import socket
@@ -51,9 +50,8 @@ class ForkServer:
 
         None if the server has ended.
         """
-        files = array.array("i", [order, answers, errors])
         try:
-            socket.send_fds(self._socket, [b"run"], files.tolist())
+            socket.send_fds(self._socket, [b"run"], [order, answers, errors])
         except OSError:
             return None
         return receive(self._socket)
