@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import Counter
 from pathlib import Path
 
 import cdopt
@@ -22,6 +23,7 @@ class Reader(ast.NodeVisitor):
     def __init__(self, name: str) -> None:
         self.name, self.depth = name, 0
         self.modules: list[str] = []
+        self.classes: list[str] = []
         self.wrong: list[str] = []
 
     def visit_If(self, node: ast.If) -> None:
@@ -35,6 +37,10 @@ class Reader(ast.NodeVisitor):
         assert node.level == 0, "absolute imports only"
         inside = [f"cdopt.{alias.name}" for alias in node.names]
         self._imports(node, inside if node.module == "cdopt" else [node.module or ""])
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.classes.append(node.name)
+        self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> None:
         self._blame(node, "assert")
@@ -101,3 +107,8 @@ def test_only_plots_imports_plotting_libraries() -> None:
 
 def test_no_assert_no_import_inside_a_function_and_no_compiled_closure() -> None:
     assert [wrong for reader in files().values() for wrong in reader.wrong] == []
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    names = Counter(name for reader in files().values() for name in reader.classes)
+    assert [name for name, count in names.items() if count > 1] == []

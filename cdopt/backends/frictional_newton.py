@@ -62,7 +62,7 @@ _STALLS = 3  # stalled outer steps before r is changed
 _REDUCTION = 8.0  # of r, where round-off has been reached
 
 
-class System(Protocol):
+class RateSystem(Protocol):
     """The linear part of a scaled step: rates g = R x + p of unknowns x, x in balance with f."""
 
     def rates(self, x: FloatArray) -> FloatArray:
@@ -248,7 +248,9 @@ class Iteration:
     lagged : whether its shift is that of the last outer step.
     """
 
-    def __init__(self, system: System, mu: FloatArray, coulomb: bool, deadline: Deadline) -> None:
+    def __init__(
+        self, system: RateSystem, mu: FloatArray, coulomb: bool, deadline: Deadline
+    ) -> None:
         self.system, self.mu, self.coulomb, self.deadline = system, mu, coulomb, deadline
         self.lagged, self.spent = False, Statistics()
 
@@ -379,7 +381,7 @@ def solve_step(
 ) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     mu, d = np.array(data.friction.mu), data.d
-    system: System
+    system: RateSystem
     if isinstance(data, FrictionalStepData):
         system = Motions(data.scaled(), d, data.bodies.label)
     else:

@@ -110,7 +110,7 @@ class NSGS(PGS):
         safe = np.where(w > 0.0, w, 1.0)
         coulomb, residuals, sweeps = data.law == "coulomb", list[float](), 0
         f, work = np.where((w > 0.0)[:, None], f, 0.0), np.empty((3, d))
-        mixing = Mixing(np.sqrt(safe)[:, None], self.memory)
+        mixing = AndersonAcceleration(np.sqrt(safe)[:, None], self.memory)
 
         def natural_map(f: FloatArray) -> tuple[FloatArray, float]:
             y = np.asarray(step.spread.T @ f.ravel())  # anew: round-off does not gather
@@ -143,7 +143,7 @@ class NSGS(PGS):
                 f = cone.project(mixing.mixed(before, f, error), mu)
 
 
-class Mixing:
+class AndersonAcceleration:
     """Anderson's acceleration, of the map from forces to those some sweeps later.
 
     D. G. Anderson, J. ACM 12 (1965). The next forces are the combination of the last results of

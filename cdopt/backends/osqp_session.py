@@ -71,7 +71,7 @@ class OSQPSession:
         self.setups = self.updates = 0
         self._solver: Any = None
         self._updated = False
-        self._program: _Program | None = None
+        self._program: _OSQPData | None = None
         self._last: _Last | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,13 +97,13 @@ class OSQPSession:
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
         settings = self.settings.settings
 
-        def prepare(compiled: Compiled) -> tuple[_Program, Point | None]:
-            program = _Program(osqp_data(compiled[0]), posed.data)
+        def prepare(compiled: Compiled) -> tuple[_OSQPData, Point | None]:
+            program = _OSQPData(osqp_data(compiled[0]), posed.data)
             updated = self._take(program, posed, compiled)
             return program, self._point(posed, compiled, warm_start, updated)
 
         def call(
-            compiled: Compiled, prepared: tuple[_Program, Point | None], options: dict[str, Any]
+            compiled: Compiled, prepared: tuple[_OSQPData, Point | None], options: dict[str, Any]
         ) -> Any:
             program, start = prepared
             self._load(program, {"time_limit": _ENDLESS, **options, "verbose": verbose})
@@ -128,7 +128,7 @@ class OSQPSession:
         """Drop the solver and the last solution; the next step is set up anew, from zero."""
         self._solver = self._program = self._last = None
 
-    def _take(self, new: _Program, posed: Problem, compiled: Compiled) -> bool:
+    def _take(self, new: _OSQPData, posed: Problem, compiled: Compiled) -> bool:
         """Take over the step's numbers; returns whether the solver at hand can be updated."""
         before, self._program = self._program, new
         self._updated = before is not None and new.is_like(before)
@@ -155,7 +155,7 @@ class OSQPSession:
         posed.seed(start)
         return warm.point(self.name, posed.problem, compiled)
 
-    def _load(self, program: _Program, options: dict[str, Any]) -> None:
+    def _load(self, program: _OSQPData, options: dict[str, Any]) -> None:
         """New numbers into the solver at hand, or a new solver."""
         vectors, matrices = program.vectors, program.stored()
         if self._updated:
@@ -221,7 +221,7 @@ def at_work(backend: Backend) -> Backend:
 # --- numbers on a pattern that lasts -------------------------------------------------------
 
 
-class _Program:
+class _OSQPData:
     """OSQP's data of one step, stored on a sparsity pattern that later steps may share.
 
     OSQP takes new numbers for P and A without a new set-up as long as no entry comes up where
@@ -241,7 +241,7 @@ class _Program:
         self.vectors: dict[str, FloatArray] = {name: data[name] for name in ("q", "l", "u")}
         self.patterns = {name: _ones(matrix) for name, matrix in self.matrices.items()}
 
-    def is_like(self, before: _Program) -> bool:
+    def is_like(self, before: _OSQPData) -> bool:
         """Whether both are of one kind and shape, with the same contacts."""
         mine, theirs = self.plain.contact_ids, before.plain.contact_ids
         shapes = all(self.matrices[n].shape == before.matrices[n].shape for n in self.matrices)
@@ -251,7 +251,7 @@ class _Program:
             return mine is theirs
         return np.array_equal(mine, theirs)
 
-    def fits(self, before: _Program) -> bool:
+    def fits(self, before: _OSQPData) -> bool:
         """Whether the earlier pattern has room for every entry; takes over its places."""
         joined = {
             name: _ones(before.patterns[name] + self.patterns[name]) for name in self.patterns
@@ -284,7 +284,7 @@ class _Program:
 
 
 def _labels(
-    program: _Program, problem: cp.Problem, compiled: Compiled
+    program: _OSQPData, problem: cp.Problem, compiled: Compiled
 ) -> tuple[IntArray, IntArray]:
     """The body of each row and each column of A; those of no body have a label of their own."""
     rows, columns = (-1 - np.arange(size) for size in program.matrices["A"].shape)

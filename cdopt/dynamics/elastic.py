@@ -26,7 +26,7 @@ from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic_energy import contact_state
 from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
-from cdopt.dynamics.frozen_friction import Springs
+from cdopt.dynamics.frozen_friction import SlidingSprings
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Relinearised
@@ -214,7 +214,7 @@ class VariationalSteps(_ElasticSteps):
         """Friction of the run."""
         return None
 
-    def _springs(self, run: StepContext) -> Springs | None:
+    def _springs(self, run: StepContext) -> SlidingSprings | None:
         """Springs of friction in the run's memory."""
         return None
 
@@ -315,14 +315,14 @@ class FrictionalVariationalSteps(VariationalSteps):
         if any(m.rolling_friction or m.spinning_friction for m in run.scene.materials):
             why = "this method has sliding friction alone"
             raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
-        run.memory = {**run.memory, **Springs.none(run.scene.dim).stored()}
+        run.memory = {**run.memory, **SlidingSprings.none(run.scene.dim).stored()}
         return super().begin(run, state)
 
     def _law(self, run: StepContext) -> FrictionLaw | None:
         """Friction of the run."""
         return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
 
-    def _springs(self, run: StepContext) -> Springs | None:
+    def _springs(self, run: StepContext) -> SlidingSprings | None:
         """Springs of friction in the run's memory.
 
         Raises
@@ -331,8 +331,8 @@ class FrictionalVariationalSteps(VariationalSteps):
         """
         if "spring_ids" not in run.memory:
             raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
-        names = [field.name for field in fields(Springs)]
-        return Springs(*(run.memory[f"spring_{name}"] for name in names))
+        names = [field.name for field in fields(SlidingSprings)]
+        return SlidingSprings(*(run.memory[f"spring_{name}"] for name in names))
 
     def _contacts(self, run: StepContext, state: State, near: VerletList) -> ContactState:
         """Contacts of a state, with the forces of friction."""

@@ -23,7 +23,7 @@ from cdopt.scene import Dofs, Scene, State
 
 
 @dataclass(frozen=True)
-class Springs:
+class SlidingSprings:
     """Springs of friction between two steps.
 
     Attributes
@@ -42,10 +42,10 @@ class Springs:
     acting: FloatArray
 
     @staticmethod
-    def none(dim: int) -> Springs:
+    def none(dim: int) -> SlidingSprings:
         """Of a state without contacts."""
         empty = np.zeros((0, dim))
-        return Springs(np.zeros(0, dtype=np.int64), empty, empty, np.zeros(0), empty)
+        return SlidingSprings(np.zeros(0, dtype=np.int64), empty, empty, np.zeros(0), empty)
 
     def stored(self) -> dict[str, FloatArray | IntArray]:
         """The arrays by name, for the memory of a run."""
@@ -75,12 +75,12 @@ class Springs:
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenForces:
     """What a step takes from its predictor, of the contacts with friction.
 
     Attributes
     ----------
-    ids, force, normals : as of Springs, the forces at the start of the step.
+    ids, force, normals : as of SlidingSprings, the forces at the start of the step.
     cap, stiffness, damping : (n,) μ f_n, k_t and the tangential dashpot, N, N/m and N s/m.
     lost : J, of springs whose contacts parted or whose k_t changed.
     """
@@ -108,13 +108,13 @@ class Frozen:
 
     def stretched(
         self, sliders: Sliders, contacts: Contacts, u: FloatArray, alpha: float, h: float
-    ) -> tuple[Springs, float, float]:
+    ) -> tuple[SlidingSprings, float, float]:
         """Springs after a step by u (nv,), what friction took, and what walls did on it, J."""
         after, lost = sliders.after(u, alpha, h)
         f_t = sliders.forces(u, alpha, h)
         here = np.flatnonzero(sliders.cap > 0.0)
         ways = tangents(contacts.normals[here])
-        springs = Springs(
+        springs = SlidingSprings(
             ids=contacts.contact_ids[here],
             force=np.einsum("ik,ikx->ix", after[here], ways),
             normals=contacts.normals[here],
@@ -129,8 +129,8 @@ def frozen(
     law: FrictionLaw,
     moment: tuple[State, State, float],
     contacts: Contacts,
-    springs: Springs,
-) -> Frozen:
+    springs: SlidingSprings,
+) -> FrozenForces:
     """Of the step from a state; ``moment`` is that state, its predictor and h.
 
     ``contacts`` are those of the predictor.
@@ -155,7 +155,7 @@ def frozen(
     force[here] = np.minimum(1.0, k[here] / springs.stiffness[mine])[:, None] * moved
     lost = springs.energy.sum() - ((force * force).sum(axis=1) / (2.0 * k)).sum()
     damping = scene.gamma_t * mass[used]
-    return Frozen(ids, force, normals, mu[used] * push[used], k, damping, float(lost))
+    return FrozenForces(ids, force, normals, mu[used] * push[used], k, damping, float(lost))
 
 
 def turned(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ from cdopt.collision import (
 )
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.contact_dynamics import no_motion
-from cdopt.dynamics.frozen_friction import Frozen, Springs, frozen
+from cdopt.dynamics.frozen_friction import FrozenForces, SlidingSprings, frozen
 from cdopt.dynamics.solid_turns import SolidTurns
 from cdopt.dynamics.spheres.springs import FrictionLaw
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
@@ -70,7 +70,7 @@ class Passes:
     solution: StepSolution
     failure: str
     energy: FloatArray
-    springs: Springs | None = None
+    springs: SlidingSprings | None = None
 
 
 class Relinearised:
@@ -106,7 +106,7 @@ class Relinearised:
             raise Unsupported("the paper's split of damping", reason, ('damping="forced"',))
         self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
         self.backend, self.tol, self.law = backend, tol, law
-        self._frozen: Frozen | None = None
+        self._frozen: FrozenForces | None = None
         self._sliders: Sliders | None = None
         self._near = VerletList(scene)
         self._least = float(b.core[np.isfinite(b.core)].min())
@@ -117,7 +117,7 @@ class Relinearised:
         turns = self._dofs.column >= scene.dim
         self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
-    def step(self, state: State, springs: Springs | None = None) -> Passes:
+    def step(self, state: State, springs: SlidingSprings | None = None) -> Passes:
         """One step, from the ``springs`` of friction at its start.
 
         Raises
@@ -132,7 +132,7 @@ class Relinearised:
         damping_ids = self._damping_contacts(state, d)
         if self.law is not None:
             there = self.at(state, d, self.alpha)
-            at_start = Springs.none(self.scene.dim) if springs is None else springs
+            at_start = SlidingSprings.none(self.scene.dim) if springs is None else springs
             moment = state, there, self.h
             self._frozen = frozen(self.scene, self.law, moment, self._detect(there), at_start)
         change, left, count = np.inf, np.inf, 0

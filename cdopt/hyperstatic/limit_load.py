@@ -207,11 +207,11 @@ def limit_load(
     data = frictional_data(step, law)
     if not isinstance(data, FrictionalStepData):
         raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
-    program = _Program(data, load, solver, bodies is None)
+    program = _ConeProgram(data, load, solver, bodies is None)
     return program.solve(step, law, tolerance, bodies)
 
 
-class _Program:
+class _ConeProgram:
     """The cone program in units of the step: forces of the largest load, lengths of its columns."""
 
     def __init__(

@@ -27,7 +27,7 @@ _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
 _MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.DOTALL)
 
 
-class Picture(NamedTuple):
+class ReportPicture(NamedTuple):
     """A picture to draw.
 
     Attributes
@@ -147,13 +147,13 @@ def _marked(path: Path, known: tuple[str, ...]) -> str:
 # --- pictures --------------------------------------------------------------------------
 
 
-def pictures(study: Results) -> tuple[Picture, ...]:
+def pictures(study: Results) -> tuple[ReportPicture, ...]:
     """Those that the study's runs allow: profiles by formulation, accuracy, growth by family."""
     shown = []
 
     def add(name: str, caption: str, draw: Callable[..., Any], content: Any, title: str) -> None:
         name = re.sub(r"[^A-Za-z0-9-]+", "-", name)
-        shown.append(Picture(name, caption, partial(draw, content, title=title)))
+        shown.append(ReportPicture(name, caption, partial(draw, content, title=title)))
 
     profiles: dict[str, dict[str, Any]] = {}
     for tolerance, form in study.comparisons:

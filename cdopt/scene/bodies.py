@@ -24,8 +24,8 @@ from cdopt.scene.shapes import (
     IDENTITY,
     SHAPES,
     HalfSpace,
-    Measures,
     Shape,
+    ShapeMeasures,
     Sphere,
     Vector,
     check_placed,
@@ -456,7 +456,7 @@ def _pieces(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> list[t
 
 
 @lru_cache(maxsize=4096)
-def _measured(shape: Shape, dim: Any) -> tuple[Measures, tuple[Piece, ...]]:
+def _measured(shape: Shape, dim: Any) -> tuple[ShapeMeasures, tuple[Piece, ...]]:
     """Measures and pieces of a shape; equal ones, such as the bricks of a wall, are reused."""
     return shape.measures(dim), shape.pieces(dim)
 

@@ -40,7 +40,7 @@ else:  # what a scene file may hold
 IDENTITY = (1.0, 0.0, 0.0, 0.0)  # the quaternion that turns nothing
 
 
-class Measures(NamedTuple):
+class ShapeMeasures(NamedTuple):
     """Numbers of a shape; of many spheres at once, arrays.
 
     volume : m³; in the plane area × 1 m of depth.
@@ -92,7 +92,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         raise Unsupported(type(self).__name__, "a shape without bounds has no mass")
 
-    def measures(self, dim: Dim) -> Measures:
+    def measures(self, dim: Dim) -> ShapeMeasures:
         """Volume, inertia and extents, by default from the mass properties and the pieces."""
         solid, pieces = self.mass_properties(dim), self.pieces(dim)
         inertia = solid.inertia()
@@ -102,7 +102,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for piece in pieces
         }  # a rounded face is flat, and its edges are not
         radius = radii.pop() if len(radii) == 1 else float("nan")
-        return Measures(
+        return ShapeMeasures(
             volume=solid.volume,
             inertia=moments,
             principal=frame,
@@ -136,11 +136,11 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
             self._store(radius=checks.scalar("radius", self.radius, above=0.0))
 
     @staticmethod
-    def measures_of(radius: FloatArray, dim: Dim) -> Measures:
+    def measures_of(radius: FloatArray, dim: Dim) -> ShapeMeasures:
         """Measures of many spheres of ``radius`` (n,) m."""
         square = radius**2
         flat = dim == 2
-        return Measures(
+        return ShapeMeasures(
             volume=np.pi * square if flat else 4.0 / 3.0 * np.pi * radius**3,
             inertia=0.5 * square if flat else np.tile(0.4 * square[:, None], (1, 3)),
             principal=IDENTITY,
@@ -180,10 +180,10 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
             raise InvalidInput("normal", "length 0", "a direction")
         self._store(normal=tuple(unit(direction[None])[0].tolist()))
 
-    def measures(self, dim: Dim) -> Measures:
+    def measures(self, dim: Dim) -> ShapeMeasures:
         """Infinite, and flat."""
         infinite = float("inf")
-        return Measures(infinite, infinite, IDENTITY, infinite, infinite, 0.0)
+        return ShapeMeasures(infinite, infinite, IDENTITY, infinite, infinite, 0.0)
 
 
 class Box(Shape, frozen=True, forbid_unknown_fields=True):
@@ -214,12 +214,12 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
     def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
         return of_polytope(polytope.box(np.array(self.size)))
 
-    def measures(self, dim: Dim) -> Measures:
+    def measures(self, dim: Dim) -> ShapeMeasures:
         """In closed form."""
         size = np.array(self.size)
         square = size**2
         total = square.sum()
-        return Measures(
+        return ShapeMeasures(
             volume=size.prod(),
             inertia=total / 12.0 if dim == 2 else (total - square) / 12.0,
             principal=IDENTITY,

@@ -104,7 +104,7 @@ def unit(x: float, y: float, z: float) -> Vector:
     return (x / size, y / size, z / size)
 
 
-class Motion(NamedTuple):
+class PairMotion(NamedTuple):
     """A pair in a step: unit normals at its start, middle and end, and the law of its springs.
 
     ``distance`` |r| in the middle, m; ``angle`` that springs turn about the normal, rad; ``a``,
@@ -128,7 +128,7 @@ class Motion(NamedTuple):
 
 
 @part()
-def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> Motion:
+def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
     """Active pair ``s`` in the step whose displacements are in ``work.d``."""
     m, neighbors, springs = arrays.motion, arrays.neighbors, arrays.springs
     active, d, c = arrays.active, arrays.work.d, arrays.active.pair[s]
@@ -153,13 +153,15 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> Motion:
     k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
     shrink = old / k if k > old > 0.0 else 1.0
     damping = neighbors.c_t[c] / arrays.scheme.h
-    return Motion(
+    return PairMotion(
         before, middle, n, distance, 0.5 * mean * share, a, b, k, damping, share, push, old, shrink
     )
 
 
 @part()
-def stretched(p: Motion, springs: FloatArray, c: int, cap: float, s: Vector) -> tuple[Slid, float]:
+def stretched(
+    p: PairMotion, springs: FloatArray, c: int, cap: float, s: Vector
+) -> tuple[Slid, float]:
     """The spring ``springs[c]`` (np, 3) after a displacement s; written back where α > 0.
 
     The second result is the energy lost as k_t changes.
@@ -175,7 +177,7 @@ def stretched(p: Motion, springs: FloatArray, c: int, cap: float, s: Vector) -> 
 
 
 @part()
-def add_tangential(arrays: SphereArrays, s: int, p: Motion, out: FloatArray) -> float:
+def add_tangential(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) -> float:
     """Add the tangential force of active pair ``s`` to ``out``; returns the energy lost."""
     neighbors, springs, active = arrays.neighbors, arrays.springs, arrays.active
     radius, d, c = arrays.system.radius, arrays.work.d, arrays.active.pair[s]
@@ -212,7 +214,7 @@ def add_tangential(arrays: SphereArrays, s: int, p: Motion, out: FloatArray) -> 
 
 
 @part()
-def add_rolling(arrays: SphereArrays, s: int, p: Motion, out: FloatArray) -> float:
+def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) -> float:
     """Add the torques that resist rolling and spinning to ``out``; returns the energy lost."""
     neighbors, springs, g = arrays.neighbors, arrays.springs, arrays.system
     c, n = arrays.active.pair[s], p.middle
