@@ -16,9 +16,10 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
+from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
-from cdopt.hyperstatic.polytope import ForcePolytope, polytopes, walk
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.hyperstatic.polytope import ForcePolytope, polytopes
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -29,6 +30,7 @@ _PILOTS = 4  # pilot runs, at most, each rounding the polytope further
 _PILOT = (100, 20)  # draws of the first, and more per dimension; each next one doubles them
 _ROUND = 2.0  # longest over shortest axis of the draws at which rounding ends
 _STAGES = ("polytope", "walk", "diagnostics")
+_STILL = 1e-9  # of the largest: components that no state changes by more are determined
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
 
 
@@ -38,17 +40,18 @@ class Place(Frozen):
 
     Attributes
     ----------
-    f : (nc,) N, the forces.
-    quantile : (nc,) share of the samples whose force is smaller; not-a-number where the force
-        cannot differ.
+    f : (nc,) N, the normal forces.
+    quantile : (nc,) share of the samples whose normal force is smaller; not-a-number where the
+        force cannot differ.
     distance : Mahalanobis distance from the mean, √((f − ⟨f⟩)ᵀ C⁺ (f − ⟨f⟩)), along the
         self-stress states; about √dimension for a typical sample.
     depth : share of the samples that are farther from the mean: near one in the middle, zero at
         the rim. Both are not-a-number with too few effective draws for a covariance.
-    energy : Σ w*(f), J, for the step's relative stiffness.
-    less_energy : share of the samples that store less; zero for the compatible forces.
-    outside : N, the most by which the forces miss being admissible: tension, and what they
-        change beside the self-stress states.
+    energy : Σ w*(f), J, for the step's relative stiffness; with friction ½ Σ f²/k, both ways.
+    less_energy : share of the samples that store less; zero for the compatible forces, and with
+        friction for those of Haar & Kármán.
+    outside : N, the most by which the forces miss being admissible: slack below zero, and what
+        they change beside the self-stress states.
     """
 
     f: FloatArray
@@ -69,8 +72,9 @@ class Ensemble(Frozen):
     Attributes
     ----------
     report : the step's indeterminacy: closed contacts, load, self-stress states.
-    samples : (chains, draws, nc) N; one draw of one chain where every force is determined.
-    rhat : (nc,) rank-normalised split-R̂; one where the force cannot differ.
+    components : (chains, draws, nc, d) N, normal forces and, with friction, tangential ones; d is
+        1 without. One draw of one chain where every force is determined.
+    rhat : (nc,) rank-normalised split-R̂, the worst of d; one where the force cannot differ.
     bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles;
         infinite where the force cannot differ.
     seed, thin, warm_up : how it was drawn; ``ensemble``.
@@ -78,8 +82,8 @@ class Ensemble(Frozen):
     seconds : time of each stage.
     """
 
-    report: Indeterminacy
-    samples: FloatArray
+    report: Indeterminacy | FrictionalIndeterminacy
+    components: FloatArray
     rhat: FloatArray
     bulk: FloatArray
     tail: FloatArray
@@ -88,6 +92,11 @@ class Ensemble(Frozen):
     warm_up: int
     parts: tuple[ForcePolytope, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> FloatArray:
+        """(chains, draws, nc) N, normal forces."""
+        return self.components[..., 0]
 
     # --- diagnostics -------------------------------------------------------------------
 
@@ -101,7 +110,7 @@ class Ensemble(Frozen):
         """The diagnostics that fail."""
         if not self.parts:
             return []
-        enough = PER_CHAIN * self.samples.shape[0]
+        enough = PER_CHAIN * self.components.shape[0]
         worst = float(self.rhat.max())
         doubts = [] if worst <= RHAT else [f"R̂ {worst:.5g} above {RHAT}"]
         for name, size in (("bulk", self.bulk.min()), ("tail", self.tail.min())):
@@ -126,28 +135,44 @@ class Ensemble(Frozen):
 
     # --- numbers -----------------------------------------------------------------------
 
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.report.nc
+
     @cached_property
     def forces(self) -> FloatArray:
-        """(chains × draws, nc) N, all samples."""
-        chains, draws, nc = self.samples.shape
-        return read_only(self.samples.reshape(chains * draws, nc))
+        """(chains × draws, nc) N, normal forces of all samples."""
+        return read_only(self.samples.reshape(-1, self.nc))
+
+    @property
+    def tangential(self) -> FloatArray:
+        """(chains × draws, nc, d − 1) N, tangential forces of all samples."""
+        return self.components.reshape(-1, *self.components.shape[2:])[..., 1:]
+
+    @property
+    def mobilised(self) -> FloatArray:
+        """(chains × draws, nc) ‖f_T‖/(μ f_n) of all samples, 0 to 1; zero without friction."""
+        size, friction = np.linalg.norm(self.tangential, axis=2), self.report.step.friction
+        most = self.forces * (0.0 if friction is None else friction.mu)
+        return np.divide(size, most, out=np.zeros_like(size), where=most > 0.0)
 
     @property
     def loose(self) -> BoolArray:
         """(nc,) contacts whose force can differ."""
-        mask = np.zeros(self.samples.shape[2], dtype=bool)
+        mask = np.zeros(self.nc, dtype=bool)
         for part in self.parts:
-            mask[part.contacts] = True
+            mask[part.rows // self.components.shape[3]] = True
         return read_only(mask)
 
     @property
     def mean(self) -> FloatArray:
-        """(nc,) N, mean force of each contact."""
+        """(nc,) N, mean normal force of each contact."""
         return np.asarray(self.forces.mean(axis=0))
 
     @property
     def std(self) -> FloatArray:
-        """(nc,) N, standard deviation of each contact's force."""
+        """(nc,) N, standard deviation of each contact's normal force."""
         return np.asarray(self.forces.std(axis=0))
 
     @property
@@ -157,11 +182,11 @@ class Ensemble(Frozen):
 
     @property
     def covariance(self) -> FloatArray:
-        """(nc, nc) N², of the forces; its rank is at most the dimension."""
+        """(nc, nc) N², of the normal forces; its rank is at most the dimension."""
         return np.cov(self.forces, rowvar=False, bias=True).reshape((self.forces.shape[1],) * 2)
 
     def quantile(self, q: Any) -> FloatArray:
-        """(nc,) N, the force below which a share ``q`` in [0, 1] of the samples lies.
+        """(nc,) N, the normal force below which a share ``q`` in [0, 1] of the samples lies.
 
         Raises
         ------
@@ -172,7 +197,7 @@ class Ensemble(Frozen):
 
     @property
     def magnitudes(self) -> FloatArray:
-        """(chains × draws × closed,) forces of all closed contacts, over their common mean.
+        """(chains × draws × closed,) normal forces of all closed contacts, over their common mean.
 
         Snoeijer and others' f/⟨f⟩, whose distribution is P(f).
         """
@@ -194,9 +219,8 @@ class Ensemble(Frozen):
         InvalidInput : a bad number of bins, or no such contact.
         """
         number = checks.whole("bins", bins, 1, 10_000)
-        nc = self.samples.shape[2]
-        if contact is not None and not 0 <= contact < nc:
-            raise InvalidInput("contact", str(contact), f"0 to {nc - 1}")
+        if contact is not None and not 0 <= contact < self.nc:
+            raise InvalidInput("contact", str(contact), f"0 to {self.nc - 1}")
         values = self.magnitudes if contact is None else self.forces[:, contact]
         top = float(values.max(initial=0.0)) or 1.0
         edges = np.linspace(0.0, top, number + 1)
@@ -206,38 +230,59 @@ class Ensemble(Frozen):
 
     # --- an answer among the samples ---------------------------------------------------
 
-    def place(self, f: Any, power: checks.Power | None = None) -> Place:
+    def place(self, f: Any, power: checks.Power | None = None, *, f_t: Any = None) -> Place:
         """Where forces lie among the samples.
 
         Parameters
         ----------
         f : (nc,) N, or a solution of the step.
-        power : p > 1 of the contact energy w* that is compared; default the step's.
+        power : p > 1 of the contact energy w* that is compared; default the step's. With friction
+            it is 2: tangential springs of other powers have no energy.
+        f_t : (nc, d − 1) N, tangential forces, beside normal forces ``f`` with friction.
 
         Raises
         ------
         InvalidInput : another number of forces, a solution without any, or a bad power.
         """
-        values = f.f if isinstance(f, StepSolution) else f
-        if values is None:
+        if isinstance(f, StepSolution):
+            f, f_t = f.f, f.f_t
+        if f is None:
             raise InvalidInput("f", repr(f), "a solution with forces")
-        forces = checks.vector("f", values, self.samples.shape[2], "N")
-        step = self.report.step
-        exponent = step.power if power is None else checks.power("power", power)
-        law = PowerLaw(step.stiffness, exponent)
-        stored = law.conjugate(self.forces).sum(axis=1)
-        energy = float(law.conjugate(forces).sum())
-        below = np.mean(self.forces < forces, axis=0)
-        distance, depth = self._distance(forces)
+        normal = checks.vector("f", f, self.nc, "N")
+        forces = normal[:, None]
+        if isinstance(self.report, FrictionalIndeterminacy):
+            forces = self.report.table(normal, f_t)
+        stored, energy = self._energy(self.components, power), self._energy(forces, power)
+        distance, depth = self._distance(forces.ravel())
         return Place(
-            f=forces,
-            quantile=read_only(np.where(self.loose, below, np.nan)),
+            f=normal,
+            quantile=read_only(np.where(self.loose, np.mean(self.forces < normal, axis=0), np.nan)),
             distance=distance,
             depth=depth,
-            energy=energy,
+            energy=float(energy),
             less_energy=float(np.mean(stored < energy * (1.0 - _SAME))),
-            outside=self._outside(forces),
+            outside=self._outside(forces.ravel()),
         )
+
+    def _energy(self, forces: FloatArray, power: checks.Power | None) -> FloatArray:
+        """(…,) J of forces (…, nc, d)."""
+        step = self.report.step
+        if step.friction is None:
+            exponent = step.power if power is None else checks.power("power", power)
+            law = PowerLaw(step.stiffness, exponent)
+            return np.asarray(law.conjugate(forces[..., 0]).sum(axis=-1))
+        if power not in (None, HOOKE):
+            raise InvalidInput("power", checks.describe(power), "2 with friction")
+        many = forces.shape[-1] - 1
+        tangential = np.tile((step.stiffness * step.friction.stiffness_ratio)[:, None], many)
+        springs = np.column_stack([step.stiffness, tangential])
+        return 0.5 * np.asarray((forces**2 / springs).sum(axis=(-2, -1)))
+
+    @cached_property
+    def _all(self) -> FloatArray:
+        """(chains × draws, nc d) N, all components."""
+        chains, draws, nc, d = self.components.shape
+        return self.components.reshape(chains * draws, nc * d)
 
     @cached_property
     def _metric(self) -> tuple[FloatArray, FloatArray] | None:
@@ -245,13 +290,13 @@ class Ensemble(Frozen):
         effective = float(self.bulk.min(initial=self.forces.shape[0]))
         if not self.parts or effective < _PER_DIMENSION * self.dimension:
             return None
-        z = self._coordinates(self.forces)
+        z = self._coordinates(self._all)
         return z, np.linalg.cholesky(np.atleast_2d(np.cov(z, rowvar=False, bias=True)))
 
     def _coordinates(self, forces: FloatArray) -> FloatArray:
-        """(…, dimension) of forces (…, nc), in the networks' units, from the mean."""
-        off = forces - self.mean
-        return np.concatenate([off[..., p.contacts] / p.unit @ p.states for p in self.parts], -1)
+        """(…, dimension) of forces (…, nc d), in the networks' units, from the mean."""
+        off = forces - self._all.mean(axis=0)
+        return np.concatenate([off[..., p.rows] / p.unit @ p.states for p in self.parts], -1)
 
     def _distance(self, forces: FloatArray) -> tuple[float, float]:
         if self._metric is None:
@@ -262,17 +307,19 @@ class Ensemble(Frozen):
         return float(size[0]), float(np.mean(size[1:] > size[0]))
 
     def _outside(self, forces: FloatArray) -> float:
-        off = forces - self.mean
+        off, below = forces - self._all.mean(axis=0), 0.0
         for part in self.parts:
-            scaled = off[part.contacts] / part.unit
+            scaled = off[part.rows] / part.unit
             along = part.states @ (part.states.T @ scaled)
-            off[part.contacts] = (scaled - along) * part.unit
-        return float(np.maximum(np.abs(off), -forces).max(initial=0.0))
+            off[part.rows] = (scaled - along) * part.unit
+            below = max(below, -part.least_slack(forces[part.rows]))
+        normal = forces[:: self.components.shape[3]]
+        return float(max(np.abs(off).max(initial=0.0), -normal.min(initial=0.0), below))
 
     # --- text -------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        chains, draws, nc = self.samples.shape
+        chains, draws, nc = self.components.shape[:3]
         if not self.parts:
             return f"Ensemble({nc} contacts, one point: {self.verdict})"
         what = f"{chains} chains of {draws:,} draws, dimension {self.dimension}, {nc} contacts"
@@ -283,7 +330,7 @@ class Ensemble(Frozen):
 
 
 def ensemble(
-    problem: Step | Indeterminacy,
+    problem: Step | Indeterminacy | FrictionalIndeterminacy,
     draws: int = 1000,
     chains: int = 4,
     seed: int = 0,
@@ -291,17 +338,20 @@ def ensemble(
     thin: int = 10,
     warm_up: int | None = None,
     progress: bool | ProgressCallback = False,
+    law: str | None = None,
 ) -> Ensemble:
     """Draw forces uniformly from all that are admissible.
 
     The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope; every point of it holds the
     bodies as well as any other. Each network of contacts whose forces can differ is sampled by
     hit-and-run in coordinates that make it round: first those of the analytic centre, then those
-    of a pilot's covariance.
+    of a pilot's covariance. With friction the set is {f on the faces of the friction cones that
+    the motion leaves, Bᵀf = F̃}, convex as well, and chords end on cones.
 
     Parameters
     ----------
     problem : a contact step, or its ``indeterminacy`` (bounds are not needed: ``contacts=[]``).
+    law : of a step with friction, "coulomb" or "associated", as for ``indeterminacy``.
     draws : points of each chain. chains : independent ones, each begun near a corner.
     seed : of the random numbers; the same seed gives the same samples.
     thin : sweeps before each stored point; a sweep of k dimensions is k + 1 directions.
@@ -339,28 +389,30 @@ def ensemble(
     checks.whole("seed", seed, 0)
     skipped = draws // 2 if warm_up is None else checks.whole("warm_up", warm_up, 0)
     times = [clock()]
-    report = problem if isinstance(problem, Indeterminacy) else indeterminacy(problem, contacts=[])
+    report = _report(problem, law)
     parts = tuple(polytopes(report))
     times.append(clock())
+    if isinstance(report, FrictionalIndeterminacy):
+        force = report.faces.forces
+    else:
+        force = report.force[:, None]
+    nc, d = force.shape
     # where every force is determined, one draw of one chain
-    samples = np.empty((chains if parts else 1, draws if parts else 1, report.nc))
-    samples[:] = report.force
+    samples = np.empty((chains if parts else 1, draws if parts else 1, nc * d))
+    samples[:] = force.ravel()
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
     with progress_bar(progress, "chains") as update:
         for k, (part, source) in enumerate(zip(parts, seeds, strict=True)):
             generators = [np.random.default_rng(child) for child in source.spawn(chains)]
             done = partial(_update, update, k * chains, len(parts) * chains)
             walked = _walked(part, generators, draws, thin, skipped, done)
-            samples[:, :, part.contacts] = part.unit * walked
+            samples[:, :, part.rows] = part.unit * walked
     times.append(clock())
-    rhat = np.ones(report.nc)
-    bulk, tail = np.full((2, report.nc), np.inf)
-    for contact in np.concatenate([np.zeros(0, int), *(part.contacts for part in parts)]):
-        rhat[contact], bulk[contact], tail[contact] = mixing(samples[:, :, contact])
+    rhat, bulk, tail = _diagnosed(samples, parts, nc, d)
     times.append(clock())
     return Ensemble(
         report=report,
-        samples=read_only(samples),
+        components=read_only(samples.reshape(*samples.shape[:2], nc, d)),
         rhat=rhat,
         bulk=bulk,
         tail=tail,
@@ -370,6 +422,35 @@ def ensemble(
         parts=parts,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
     )
+
+
+def _report(
+    problem: Step | Indeterminacy | FrictionalIndeterminacy, law: str | None
+) -> Indeterminacy | FrictionalIndeterminacy:
+    """The report of a step under a law, or the one that was given."""
+    if isinstance(problem, Indeterminacy | FrictionalIndeterminacy):
+        if law is not None:
+            raise InvalidInput("law", repr(law), "none beside a report, which has its own")
+        return problem
+    if law is None:
+        return indeterminacy(problem, contacts=[])
+    return indeterminacy(problem, contacts=[], law=law)
+
+
+def _diagnosed(
+    samples: FloatArray, parts: tuple[ForcePolytope, ...], nc: int, d: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """R̂ and effective sizes (nc,) of samples (chains, draws, nc d): the worst components count."""
+    rhat = np.ones(nc)
+    bulk, tail = np.full((2, nc), np.inf)
+    for part in parts:
+        moves = np.abs(part.states).max(axis=1)
+        for row in part.rows[moves > _STILL * moves.max()].tolist():
+            one, contact = mixing(samples[:, :, row]), row // d
+            rhat[contact] = max(rhat[contact], one.rhat) if bulk[contact] < np.inf else one.rhat
+            bulk[contact] = min(bulk[contact], one.bulk)
+            tail[contact] = min(tail[contact], one.tail)
+    return rhat, bulk, tail
 
 
 def _update(progress: ProgressCallback, before: int, total: int, done: int) -> None:
@@ -390,16 +471,16 @@ def _walked(
     starts = [_TOWARDS * part.corner(rng) for rng in generators]
     shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
-    forces = np.empty((len(generators), draws, part.contacts.size))
+    forces = np.empty((len(generators), draws, part.rows.size))
     chains = zip(starts, generators, forces, strict=True)
     for done, (z, rng, chain) in enumerate(chains, start=1):
         y = np.linalg.solve(shape, z).astype(np.float64)
         if skipped:
-            walk(part.centre, columns, y, 1, skipped * thin, rng)
-        np.matmul(walk(part.centre, columns, y, draws, thin, rng), columns, out=chain)
+            part.walk(shape, y, 1, skipped * thin, rng)
+        np.matmul(part.walk(shape, y, draws, thin, rng), columns, out=chain)
         progress(done)
     forces += part.centre
-    return np.maximum(forces, 0.0, out=forces)
+    return forces if part.slacks is not None else np.maximum(forces, 0.0, out=forces)
 
 
 def _rounded(
@@ -414,11 +495,10 @@ def _rounded(
         return shape
     for trial in range(_PILOTS):
         draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(generators))
-        columns = np.ascontiguousarray((part.states @ shape).T)
         chains = []
         for i, rng in enumerate(generators):
             y = np.linalg.solve(shape, starts[i]).astype(np.float64)
-            chains.append(walk(part.centre, columns, y, draws, 1, rng)[draws // 4 :])
+            chains.append(part.walk(shape, y, draws, 1, rng)[draws // 4 :])
             starts[i] = shape @ y
         spread = np.atleast_2d(np.cov(np.concatenate(chains), rowvar=False))
         axes = np.linalg.eigvalsh(spread)

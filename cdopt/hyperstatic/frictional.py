@@ -1,34 +1,21 @@
 """What a step with friction leaves undetermined: dimension, and certified intervals of forces.
 
-Given the motion v⁺, the forces are a convex set A(v⁺) (``formulations.friction_faces``): cones at
-resting contacts, rays at sliding ones, and Bᵀf = F̃. Bounds of a component are two cone programs, as
-in S. McNamara & H. J. Herrmann, Phys. Rev. E 70, 061303 (2004). Each is certified by its dual y,
-computed again from the data: where some y₀ has Bᵀ-rows inside all dual cones, which is exactly
-where A is bounded, y + ε y₀ is dual feasible without error and bounds the component strictly.
-
-A cone's faces are {0}, a ray, or all of it. The dimension of A is counted after facial reduction:
-contacts that no admissible force takes inside their cone keep their ray, or nothing.
+The set of admissible forces and its cone programs are in ``force_set``.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
-import clarabel
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -36,23 +23,12 @@ from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import FrictionalCD
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
-from cdopt.hyperstatic import rank
-from cdopt.hyperstatic.cone_programs import ConePrograms
+from cdopt.hyperstatic.force_set import ForceSet
 from cdopt.problem.contact_step import Step
-from cdopt.problem.scaling import column_scale
 from cdopt.problem.solution import StepSolution
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
-_ACCURACY = 1e-11  # asked of the cone programs
-_POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
-_CAP = 0.03  # and how far inside it looks
 _WIDE = 1e-7  # a narrower interval, over the largest force, is one force
-_DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
-_RANK = 1e-9  # share of the largest singular value below which others are zero
-_ROUNDS = 8  # of facial reduction
-_MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
-_SHARP = 3e-7  # which bounds further from attained forces are left to
-_CHUNK = 8  # contacts bounded at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +98,11 @@ class FrictionalIndeterminacy(Frozen):
         return np.sort(known[order[: checks.whole("number", number, 0)]])
 
     @property
+    def closed(self) -> BoolArray:
+        """(nc,) contacts that touch at the end of the step."""
+        return np.asarray(self.faces.status != OPEN)
+
+    @property
     def width(self) -> FloatArray:
         """(nc, d) N, upper minus lower."""
         with np.errstate(invalid="ignore"):
@@ -144,10 +125,31 @@ class FrictionalIndeterminacy(Frozen):
 
     def outside(self, f: Any, f_t: Any) -> FloatArray:
         """(nc, d) N, how far forces f (nc,) and f_t (nc, d − 1) are outside; NaN if unknown."""
-        normal = checks.vector("f", f, self.nc, "N")
-        tangential = checks.numbers("f_t", f_t, (self.nc, self.d - 1), "N")
-        forces = np.column_stack([normal, tangential])
+        forces = self.table(f, f_t)
         return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
+
+    def position(self, f: Any, f_t: Any) -> FloatArray:
+        """(nc, d) where forces lie: 0 at the lower bound, 1 at the upper one.
+
+        Not-a-number where a component cannot differ, its bounds are unknown or infinite.
+        """
+        width = np.where(np.isfinite(self.width), self.width, np.nan)
+        width = np.where(width > _WIDE * self.unit, width, np.nan)
+        return np.asarray((self.table(f, f_t) - self.lower) / width)
+
+    def table(self, f: Any, f_t: Any) -> FloatArray:
+        """(nc, d) N of forces f (nc,) and f_t (nc, d − 1).
+
+        Raises
+        ------
+        InvalidInput : forces of other contacts.
+        """
+        normal = checks.vector("f", f, self.nc, "N")
+        return np.column_stack([normal, checks.numbers("f_t", f_t, (self.nc, self.d - 1), "N")])
+
+    def force_set(self) -> ForceSet:
+        """The admissible forces in conic form."""
+        return ForceSet(FrictionalCD(self.step, self.law).data.products, self.reduced)
 
     def mobilised(self, contact: int) -> tuple[float, float]:
         """The range of ‖f_T‖/(μ f_n) at a contact, from 0 to 1; in the plane of f_t/(μ f_n).
@@ -162,7 +164,7 @@ class FrictionalIndeterminacy(Frozen):
         InvalidInput : no such contact, or one that can carry no force.
         """
         contact = checks.index("contact", contact, self.nc)
-        return _ForceSet.of(self).mobilised(contact)
+        return self.force_set().mobilised(contact)
 
     def region(self, contact: int, directions: int = 72) -> FloatArray:
         """(n, 2) N: corners of the region of the normal and first tangential force of a contact.
@@ -178,7 +180,7 @@ class FrictionalIndeterminacy(Frozen):
         angles = 2.0 * np.pi * np.arange(checks.whole("directions", directions, 4)) / directions
         if self.unbounded.any():
             raise InvalidInput("contact", "forces without upper bound", "bounded ones")
-        return _ForceSet.of(self).region(number, angles)
+        return self.force_set().region(number, angles)
 
     @cached_property
     def names(self) -> list[str]:
@@ -250,8 +252,8 @@ def frictional_indeterminacy(
     answer, faces = solved_faces(problem, solution, closed_tol, deadline.time_limit)
     times.append(clock())
     products = problem.data.products
-    every = _ForceSet(products, faces)
-    admissible = _ForceSet(products, every.reduced())
+    every = ForceSet(products, faces)
+    admissible = ForceSet(products, every.reduced())
     times.append(clock())
     direction = admissible.direction
     with progress_bar(progress, "forces bounded") as update:
@@ -269,380 +271,3 @@ def frictional_indeterminacy(
         admissible.unit, failures,
         dict(zip(("solve", "dimension", "bounds"), np.diff(times).tolist(), strict=True)),
     )  # fmt: skip
-
-
-class _ForceSet:
-    """A(v⁺) in the form A x = b, x in Lorentz cones and half-lines, in units of each part."""
-
-    def __init__(self, products: sp.csr_array, faces: Faces) -> None:
-        self.faces, d = faces, faces.ray.shape[1]
-        self.unit = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
-        G = faces.generators
-        rests, slides = faces.status == RESTING, faces.status == SLIDING
-        size = np.where(rests, d, np.where(slides, 1, 0))
-        self.size, self.first = size, np.cumsum(size) - size
-        stretch = np.ones(G.shape[1])  # from the Lorentz cone to K_μ
-        for k in range(1, d):
-            stretch[self.first[rests] + k] = faces.mu[rests]
-        self.stretch, self.G = stretch, G
-        full = sp.csr_array(sp.csr_array(products @ G) * stretch[None, :])
-        self.units = self._units(full)
-        reach = column_scale(sp.csr_array(full.T))
-        used = np.flatnonzero(reach > 0.0)
-        self.A = sp.csr_array(full[used] * (1.0 / reach[used])[:, None])
-        of = self.A.indices[np.minimum(self.A.indptr[:-1], max(self.A.nnz - 1, 0))]
-        self.b = faces.load[used] / reach[used] / self.units[of]
-        if 0 < self.rank < min(used.size, rank.DENSE_LIMIT + 1):  # of N: keep independent rows
-            U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
-            U, values, Vt = U[:, : self.rank], values[: self.rank], Vt[: self.rank]
-            self.A, self.b = sp.csr_array(Vt), (self.b @ U) / values
-        self.closed = np.flatnonzero(size > 0)
-        self.heads = self.first[self.closed]  # of the normal components
-        self.x = self._coordinates()
-        self._lock = Lock()  # of Clarabel's one solver
-
-    @staticmethod
-    def of(report: FrictionalIndeterminacy) -> _ForceSet:
-        """The set that a report is about."""
-        return _ForceSet(FrictionalCD(report.step, report.law).data.products, report.reduced)
-
-    @property
-    def columns(self) -> int:
-        """Number of coordinates of forces on the faces."""
-        return int(self.A.shape[1])
-
-    def _units(self, full: sp.csr_array) -> FloatArray:
-        """(columns,) N: the largest force of the part that a contact belongs to, or of all."""
-        contact = np.repeat(np.arange(self.size.size), self.size)
-        of_contact = sp.csr_array(
-            (np.ones(contact.size), (np.arange(contact.size), contact)),
-            shape=(contact.size, self.size.size),
-        )
-        touched = sp.csr_array(abs(full) @ of_contact)
-        count, part = connected_components(touched.T @ touched, directed=False)
-        largest = np.zeros(count)
-        np.maximum.at(largest, part, np.linalg.norm(self.faces.forces, axis=1))
-        return np.asarray(np.where(largest > 0.0, largest, self.unit)[part[contact]])
-
-    def _coordinates(self) -> FloatArray:
-        """The forces of the answer as x."""
-        rows = self.faces.forces.ravel()
-        norm = np.asarray(self.G.multiply(self.G).sum(axis=0)).ravel()
-        return np.asarray(self.G.T @ rows) / norm / self.stretch / self.units
-
-    # --- cone programs ---------------------------------------------------------------
-
-    def _solver(self, cost: FloatArray, A: Any, b: FloatArray, extra: Any = None) -> Any:
-        """Clarabel's answer to min costᵀx, A x = b, x in the cones, and more rows in cones.
-
-        ``extra`` are rows, their right sides and cones: right − rows x lies in them.
-        """
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.presolve_enable = False
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
-        n = cost.size
-        identity = sp.csr_array(-sp.eye_array(self.columns, n))
-        rows, right = [A, identity], [b, np.zeros(self.columns)]
-        kinds = [clarabel.ZeroConeT(b.size), *map(_cone, self.size[self.closed])]
-        if extra is not None:
-            rows, right, kinds = [*rows, extra[0]], [*right, extra[1]], [*kinds, *extra[2]]
-        stacked = sp.csc_matrix(sp.vstack(rows))
-        zero = sp.csc_matrix((n, n))
-        return clarabel.DefaultSolver(zero, cost, stacked, np.concatenate(right), kinds, settings)
-
-    @cached_property
-    def _fixed(self) -> Any:
-        """The solver of bounds, whose cost alone changes."""
-        return self._solver(np.zeros(self.columns), self.A, self.b)
-
-    def _least(self, cost: FloatArray) -> tuple[float, float]:
-        """A certified lower bound of costᵀx, and its distance from an attained value."""
-        self._fixed.update(q=cost)
-        answer = self._fixed.solve()
-        return self._certified(cost, np.array(answer.x), np.array(answer.z)[: self.b.size])
-
-    def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> tuple[float, float]:
-        """The same of an answer x and its multipliers y."""
-        error = self._violation(cost + self.A.T @ y)
-        bound = -float(self.b @ y)
-        if self._interior is not None:
-            bound -= error * float(self.b @ self._interior)
-        else:
-            bound -= error * float(np.abs(self.x[self.heads]).sum())
-        missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
-        return bound, abs(float(cost @ x) - bound) + missed
-
-    def _violation(self, x: FloatArray) -> float:
-        """The least ε ≥ 0 with x + ε e_n in the cones."""
-        return max(float((self._sideways(x) - x[self.heads]).max(initial=0.0)), 0.0)
-
-    @cached_property
-    def _interior(self) -> FloatArray | None:
-        """y₀ with Aᵀy₀ − e_n in the cones, where all forces are bounded."""
-        total = np.zeros(self.columns)
-        total[self.heads] = -1.0
-        answer = self._solver(total, self.A, self.b).solve()
-        y = np.array(answer.z)[: self.b.size]
-        error = self._violation(total + self.A.T @ y)
-        return y / (1.0 - error) if np.isfinite(error) and error < 0.5 else None
-
-    @cached_property
-    def direction(self) -> FloatArray:
-        """(nc, d) self-balanced forces that load every contact without an upper bound."""
-        if self._interior is not None:
-            return np.zeros(self.faces.ray.shape)
-        x, _, loaded = self._inside(0.0 * self.b)
-        result = (self.G @ (self.units * self.stretch * x)).reshape(self.faces.ray.shape)
-        result[self.closed[~loaded]] = 0.0
-        return np.asarray(result)
-
-    # --- intervals -----------------------------------------------------------------------
-
-    def intervals(
-        self, asked: IntArray, jobs: int, deadline: Deadline, update: Callable[[int, int], None]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower and upper bounds (nc, d) of the components of forces, N, and residuals (nc, d).
-
-        Open contacts have zeros, those not asked for not-a-number, and so have those that
-        ``jobs`` threads did not come to before the deadline.
-        """
-        lower, upper, residual = (np.full(self.faces.ray.shape, np.nan) for _ in range(3))
-        for table in (lower, upper, residual):
-            table[self.size == 0] = 0.0
-        asked = asked[self.size[asked] > 0]
-        programs, done = self.programs, 0
-        parts = np.array_split(asked, max(-(-asked.size // _CHUNK), 1))
-        with ThreadPoolExecutor(jobs if programs is not None else 1) as pool:
-            ends = pool.map(lambda part: None if deadline.passed else self._ends(part), parts)
-            for part, result in zip(parts, ends, strict=True):
-                if result is not None:
-                    lower[part], upper[part], residual[part] = result
-                done += part.size
-                update(done, asked.size)
-        return lower, upper, residual
-
-    def _ends(self, part: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same (contacts, d) of some closed contacts."""
-        d = self.faces.ray.shape[1]
-        ends, errors = np.zeros((2, part.size, d)), np.zeros((part.size, d))
-        wanted = []
-        for at, i in enumerate(part.tolist()):
-            unbounded = self.direction[i, 0] > 0.0
-            for k in range(min(int(self.size[i]), d)):
-                for side, sign in enumerate((1.0, -1.0)):
-                    if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
-                        ends[side, at, k] = -sign * np.inf
-                    else:
-                        wanted.append((side, at, k, sign, int(self.first[i]) + k))
-        signs = np.array([sign for *_, sign, _ in wanted])
-        columns = np.array([column for *_, column in wanted], dtype=np.int64)
-        bounds = self._least_of(columns, signs)
-        for (side, at, k, sign, column), (bound, error) in zip(wanted, bounds, strict=True):
-            ends[side, at, k] = sign * bound * self.units[column] * self.stretch[column]
-            errors[at, k] = max(errors[at, k], error)
-        rays = self.size[part] == 1  # sliding contacts
-        along = np.repeat(self.faces.ray[part[rays]][None], 2, axis=0)
-        normal = np.broadcast_to(ends[:, rays, :1], along.shape)  # may be infinite
-        ends[:, rays] = np.sort(np.multiply(normal, along, where=along != 0.0, out=along), axis=0)
-        return np.maximum(ends[0], [0.0, *[-np.inf] * (d - 1)]), ends[1], errors
-
-    def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
-        """Certified lower bounds of sign · x at some columns, with distances as in ``_least``."""
-        costs = sp.csc_array(
-            (signs, (columns, np.arange(columns.size))), shape=(self.columns, columns.size)
-        )
-        if self.programs is None:
-            return [self._least(costs[:, [p]].toarray().ravel()) for p in range(columns.size)]
-        d, nc = self.faces.ray.shape[1], self.closed.size
-        x, y = self.programs.solve((self._padding.T @ costs).toarray().reshape(d, nc, -1))
-        points, results = self._padding @ x.reshape(d * nc, -1), []
-        for p in range(columns.size):
-            cost = np.zeros(self.columns)
-            cost[columns[p]] = signs[p]
-            bound, error = self._certified(cost, points[:, p], y[:, p])
-            if not error <= _SHARP:
-                with self._lock:
-                    bound, error = min((bound, error), self._least(cost), key=lambda pair: pair[1])
-            results.append((bound, error))
-        return results
-
-    @cached_property
-    def _padding(self) -> sp.csr_array:
-        """The map to x from (d · closed), first components first."""
-        nc, position = self.closed.size, np.zeros(self.columns, dtype=np.int64)
-        for k in range(self.faces.ray.shape[1]):
-            wide = np.flatnonzero(self.size[self.closed] > k)
-            position[self.heads[wide] + k] = k * nc + wide
-        ones = np.ones(self.columns)
-        shape = (self.columns, self.faces.ray.shape[1] * nc)
-        return sp.csr_array((ones, (np.arange(self.columns), position)), shape=shape)
-
-    @cached_property
-    def programs(self) -> ConePrograms | None:
-        """Of bounded sets with many columns, the programs of all bounds."""
-        if self.columns < _MANY or self._interior is None:
-            return None
-        x = self._inside(self.b)[0]
-        shape = (self.faces.ray.shape[1], self.closed.size)
-        start = (self._padding.T @ x).reshape(shape)
-        if not (start[0] > np.linalg.norm(start[1:], axis=0)).all():
-            return None
-        return ConePrograms(sp.csr_array(self.A @ self._padding), self.b, start, self._interior)
-
-    def region(self, i: int, angles: FloatArray) -> FloatArray:
-        """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
-        columns, corners = self.first[i] + np.arange(min(int(self.size[i]), 2)), []
-        if not columns.size:
-            return np.zeros((1, 2))
-        for angle in angles.tolist():
-            way = np.array([np.cos(angle), np.sin(angle)])
-            if columns.size == 1:
-                way = np.array([way @ self.faces.ray[i, :2]])
-            scale = self.units[columns] * self.stretch[columns]
-            cost = np.zeros(self.columns)
-            cost[columns] = -way * scale / scale.max()
-            self._fixed.update(q=cost)
-            force = scale * np.array(self._fixed.solve().x)[columns]
-            corners.append(force if columns.size == 2 else force[0] * self.faces.ray[i, :2])
-        return np.array(corners)
-
-    def _grows(self, i: int, k: int, sign: float) -> bool:
-        """Whether self-balanced forces let component k of a contact grow towards ``sign``."""
-        cost = np.zeros(self.columns)
-        cost[self.first[i] + k] = -sign
-        sums = (np.zeros(self.heads.size, dtype=int), self.heads)
-        total = sp.csr_array((np.ones(self.heads.size), sums), shape=(1, self.columns))
-        rows = sp.csr_array(sp.vstack([self.A, total]))
-        answer = self._solver(cost, rows, np.append(0.0 * self.b, 1.0)).solve()
-        return bool(-(cost @ np.array(answer.x)) > _POSITIVE)
-
-    def mobilised(self, i: int) -> tuple[float, float]:
-        """As ``FrictionalIndeterminacy.mobilised``."""
-        if self.size[i] <= 1:
-            if self.size[i] == 0:
-                raise InvalidInput("contact", f"{i}, which is open", "a closed contact")
-            full = float(self.faces.mu[i] > 0.0)
-            return full, full
-        d, n = self.faces.ray.shape[1], self.columns + 1
-        pick = sp.csr_array(([1.0], ([0], [int(self.first[i])])), shape=(1, n))
-        rows = sp.csr_array(sp.vstack([sp.hstack([self.A, -self.b[:, None]]), pick]))
-        right = np.append(0.0 * self.b, 1.0)
-        scale = sp.csr_array(([-1.0], ([0], [n - 1])), shape=(1, n))
-        positive = (scale, np.zeros(1), [clarabel.NonnegativeConeT(1)])
-        at = self.first[i] + 1 + np.arange(d - 1)
-
-        def extreme(direction: FloatArray) -> float:
-            cost = np.zeros(n)
-            cost[at] = -direction
-            answer = self._solver(cost, rows, right, positive).solve()
-            if "Solved" not in str(answer.status):
-                raise SolveFailed(
-                    f"mobilised friction of contact {i}: {answer.status}",
-                    backend="clarabel",
-                    status=str(answer.status),
-                )
-            return float(-(cost @ np.array(answer.x)))
-
-        if d == 2:
-            one = np.ones(1)
-            return max(-extreme(-one), -1.0), min(extreme(one), 1.0)
-        angles = np.arange(8) * np.pi / 4.0
-        most = max(extreme(np.array([np.cos(a), np.sin(a)])) for a in angles.tolist())
-        most = 1.0 if most >= 1.0 - _POSITIVE else min(most / np.cos(np.pi / 8.0), 1.0)
-        return self._least_mobilised(rows, right, positive, at), most
-
-    def _least_mobilised(self, rows: Any, right: FloatArray, positive: Any, at: IntArray) -> float:
-        """min ‖x_T‖ of a contact at f_n = 1."""
-        n = self.columns + 2
-        widen = sp.csr_array((rows.shape[0], 1))
-        picked = sp.csr_array((-np.ones(3), ([0, 1, 2], [n - 1, *at.tolist()])), shape=(3, n))
-        extra = sp.vstack([sp.hstack([positive[0], sp.csr_array((1, 1))]), picked])
-        kinds = [*positive[2], clarabel.SecondOrderConeT(3)]
-        cost = np.zeros(n)
-        cost[-1] = 1.0
-        wide = sp.hstack([rows, widen])
-        answer = self._solver(cost, wide, right, (extra, np.zeros(4), kinds)).solve()
-        return max(float(np.array(answer.x)[-1]), 0.0)
-
-    # --- facial reduction ------------------------------------------------------------------
-
-    @cached_property
-    def rank(self) -> int:
-        """Of A, its columns of unit length."""
-        if not self.columns:
-            return 0
-        return rank.rank_of(rank.equilibrated(sp.csr_array(self.A.T))[0], _RANK)
-
-    def reduced(self) -> Faces:
-        """The least faces that hold all admissible forces."""
-        x, inside, loaded = self._inside(self.b)
-        status, ray = self.faces.status.copy(), self.faces.ray.copy()
-        status[self.closed[~loaded]] = OPEN
-        on_ray = self.closed[loaded & ~inside & (self.size[self.closed] > 1)]
-        status[on_ray] = SLIDING
-        forces = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
-        answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
-        clear = answer[:, 0] > _POSITIVE * self.units[self.first[on_ray]]
-        forces[clear] = answer[clear]
-        ray[on_ray] = forces / forces[:, :1]
-        carried = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)
-        return dataclasses.replace(self.faces, status=status, ray=ray, forces=carried)
-
-    def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """A point of A x = b deep inside the set, and which contacts are inside cones, and loaded.
-
-        It maximises Σ min(slack, cap) + Σ min(x_n, cap); contacts at zero are maximised again
-        without the others, until none of them moves; the mean is inside wherever any point is.
-        """
-        inside, loaded = np.zeros((2, self.closed.size), dtype=bool)
-        points: list[FloatArray] = []
-        for _ in range(_ROUNDS):
-            x = self._deepest(b, np.flatnonzero(~inside), np.flatnonzero(~loaded))
-            missed = float(np.abs(self.A @ x - b).max(initial=0.0)) + self._violation(x)
-            least = max(_POSITIVE, _DOUBT * np.sqrt(missed))
-            slack, push = x[self.heads] - self._sideways(x), x[self.heads]
-            moved = ((slack > least) & ~inside) | ((push > least) & ~loaded)
-            points.append(x)
-            inside |= slack > least
-            loaded |= push > least
-            if not moved.any() or (inside & loaded).all():
-                break
-        return np.mean(points, axis=0), inside, loaded
-
-    def _sideways(self, x: FloatArray) -> FloatArray:
-        """(closed,) ‖x_T‖."""
-        square = np.zeros(self.closed.size)
-        for k in range(1, self.faces.ray.shape[1]):
-            wide = self.size[self.closed] > k
-            square[wide] += x[self.heads[wide] + k] ** 2
-        return np.sqrt(square)
-
-    def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
-        """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""
-        n, many = self.columns, left.size + idle.size
-        blocks, kinds = [], []
-        for j, c in enumerate(left.tolist()):
-            size = int(self.size[self.closed[c]])
-            rows = np.append(np.arange(size), 0)
-            columns = np.append(self.heads[c] + np.arange(size), n + j)
-            values = np.append(-np.ones(size), 1.0)
-            blocks.append(sp.csr_array((values, (rows, columns)), shape=(size, n + many)))
-            kinds.append(_cone(size))
-        number = np.arange(idle.size)
-        ties = (np.append(number, number), np.append(self.heads[idle], n + left.size + number))
-        values = np.append(-np.ones(idle.size), np.ones(idle.size))
-        blocks.append(sp.csr_array((values, ties), shape=(idle.size, n + many)))
-        above = sum(block.shape[0] for block in blocks)
-        blocks.append(sp.hstack([sp.csr_array((many, n)), sp.eye_array(many)]))
-        right = np.concatenate([np.zeros(above), np.full(many, _CAP)])
-        kinds += [clarabel.NonnegativeConeT(k) for k in (idle.size, many) if k]
-        cost = np.concatenate([np.zeros(n), -np.ones(many)])
-        wide = sp.hstack([self.A, sp.csr_array((self.A.shape[0], many))])
-        answer = self._solver(cost, wide, b, (sp.vstack(blocks), right, kinds)).solve()
-        return np.array(answer.x)[:n]
-
-
-def _cone(size: int) -> Any:
-    """A half-line, or a Lorentz cone."""
-    return clarabel.NonnegativeConeT(1) if size == 1 else clarabel.SecondOrderConeT(int(size))

@@ -5,10 +5,15 @@ f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); the admissible f
 these polytopes. At the analytic centre of a polytope, the curvature of the logarithmic barrier
 gives its length in each direction.
 
+With friction (``cdopt.hyperstatic.force_set``) the slacks S f are in half-lines and, in space, in
+Lorentz cones; in the plane a cone is two half-lines, μ f_n ± f_t ≥ 0. The barrier of a cone is
+½ log((μ f_n)² − ‖f_T‖²), that of Nesterov and Todd.
+
 ``walk`` is hit-and-run: from a point inside, draw a direction, and then a point uniformly on the
-chord through it. The uniform distribution is stationary: Smith, Operations Research 32 (1984);
-Lovász, Mathematical Programming 86 (1999). A sweep goes along each axis, which costs one column
-each, and then along one direction from the sphere, which leads out of corners.
+chord through it, which ends on a plane or a cone. The uniform distribution is stationary: Smith,
+Operations Research 32 (1984); Lovász, Mathematical Programming 86 (1999). A sweep goes along each
+axis, which costs one column each, and then along one direction from the sphere, which leads out of
+corners.
 """
 
 from __future__ import annotations
@@ -26,8 +31,11 @@ from cdopt._util.compiled import compiled
 from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
+from cdopt.formulations.friction_faces import SLIDING, Faces
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.bounds import FreeNetwork
+from cdopt.hyperstatic.force_set import RANK
+from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 
 _RAY = 1e-7  # a ray has a force above this share of its largest
@@ -40,6 +48,8 @@ _START = 1e-3  # least force, over what acts, to start the search from
 _DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
 _PASSES = 4  # of refinement, which takes the damping out again
 _TINY = 1e-200  # a force of zero, to divide by
+_STILL = 1e-9  # of the largest: components that no state changes by more are determined
+_FLIP = np.array([1.0, -1.0, -1.0])
 
 
 class UnboundedForces(Unsupported):
@@ -47,14 +57,16 @@ class UnboundedForces(Unsupported):
 
     Attributes
     ----------
-    ray : (nc,) forces ≥ 0 that load nothing, Bᵀ ray = 0, largest entry one: the proof.
+    ray : (nc,) forces ≥ 0 that load nothing, Bᵀ ray = 0, largest entry one: the proof. With
+        friction (nc, d), in the friction cones.
     contacts : indices of the contacts that it loads.
     residual : largest entry of Bᵀ ray, the rows of B being of unit length.
     """
 
     def __init__(self, ray: FloatArray, residual: float) -> None:
         self.ray, self.residual = read_only(np.array(ray)), residual
-        self.contacts: IntArray = read_only(np.flatnonzero(ray > _RAY))
+        normal = np.asarray(ray).reshape(len(ray), -1)[:, 0]
+        self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
         names = ", ".join(map(str, self.contacts[:6].tolist()))
         names += ", …" if self.contacts.size > 6 else ""
         who = f"the forces of contacts {names} grow together"
@@ -68,50 +80,93 @@ class UnboundedForces(Unsupported):
 
 @dataclass(frozen=True, eq=False)
 class ForcePolytope(Frozen):
-    """A bounded polytope {z : centre + states z ≥ 0} with an inside.
+    """A bounded set with an inside: {z : S (centre + states z) in half-lines and Lorentz cones}.
 
     Attributes
     ----------
-    contacts : (n,) the step's contacts.
+    rows : (n,) the step's contacts; with friction the components of their forces among nc d.
     unit : (n,) N, what the forces here are measured in.
     states : Z (n, k), orthonormal self-stress states, in these units.
     centre : (n,) the analytic centre, max Σ log f, in these units.
     rounding : (k, k) A with z = A y: in y the barrier's curvature at the centre is one in every
-        direction, so that the polytope holds the unit ball and lies in the ball of radius n.
+        direction, so that a polytope holds the unit ball and lies in the ball of radius n.
+    slacks : S (m, n), or None for the forces themselves.
+    lines : how many of the slacks, the first ones, are in half-lines; the others are in Lorentz
+        cones of three.
     """
 
-    contacts: IntArray
+    rows: IntArray
     unit: FloatArray
     states: FloatArray
     centre: FloatArray
     rounding: FloatArray
+    slacks: sp.csr_array | None
+    lines: int
 
     @property
     def dimension(self) -> int:
         """k, number of its self-stress states."""
         return int(self.states.shape[1])
 
+    def walk(
+        self, shape: FloatArray, y: FloatArray, draws: int, thin: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Points y (draws, k) of a chain in coordinates z = shape y, as ``walk``."""
+        columns = np.ascontiguousarray(self.slack(self.states @ shape).T)
+        return walk(self.slack(self.centre), columns, self.lines, y, draws, thin, rng)
+
+    def least_slack(self, forces: FloatArray) -> float:
+        """N, the least slack of forces (n,): of a cone in space μ f_n − ‖f_T‖."""
+        return _least(self.slack(forces), self.lines)
+
+    def slack(self, forces: FloatArray) -> FloatArray:
+        """S f (m, …) of forces or their changes (n, …)."""
+        return forces if self.slacks is None else np.asarray(self.slacks @ forces)
+
     def corner(self, rng: np.random.Generator) -> FloatArray:
         """z (k,) of a vertex that is extreme in a random direction.
+
+        With cones in space: of the end of the chord through the centre in a random direction.
 
         Raises
         ------
         SolveFailed : the linear program failed.
         """
         push = rng.standard_normal(self.dimension)
+        s = self.slack(self.centre)
+        if self.lines < s.size:
+            push = self.rounding @ push
+            return push / -_fall(s, self.slack(self.states @ push), self.lines)
         z = solved_program(
             push,
             "a corner of the admissible forces",
-            A_ub=-self.states,
-            b_ub=self.centre,
+            A_ub=-self.slack(self.states),
+            b_ub=s,
             bounds=(None, None),
             options=_SHARP,
         )
         return np.asarray(z)
 
 
-def polytopes(report: Indeterminacy) -> list[ForcePolytope]:
+def _fall(s: FloatArray, change: FloatArray, lines: int) -> float:
+    """The fastest that a slack s (m,) falls along ``change``, relative to itself; at most 0."""
+    fastest = float((change[:lines] / s[:lines]).min(initial=0.0))
+    x, dx = s[lines:].reshape(-1, 3), change[lines:].reshape(-1, 3)
+    inner, c = np.sum(_FLIP * x * dx, axis=1), _determinant(x)
+    root = np.sqrt(np.maximum(inner**2 - _determinant(dx) * c, 0.0))
+    return min(fastest, float(((inner - root) / c).min(initial=0.0)))
+
+
+def _determinant(x: FloatArray) -> FloatArray:
+    """x₀² − ‖x_T‖² of x (cones, 3)."""
+    size = np.linalg.norm(x[:, 1:], axis=1)
+    return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
+
+
+def polytopes(report: Indeterminacy | FrictionalIndeterminacy) -> list[ForcePolytope]:
     """The polytopes of a step's admissible forces, one for each independent network.
+
+    With friction one set for all contacts, after facial reduction.
 
     Raises
     ------
@@ -119,7 +174,101 @@ def polytopes(report: Indeterminacy) -> list[ForcePolytope]:
     Unsupported : a network is too large for dense algebra, or its polytope too thin.
     SolveFailed : a linear program failed.
     """
+    if isinstance(report, FrictionalIndeterminacy):
+        return _frictional(report)
     return [_polytope(network, report) for network in report.free]
+
+
+def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
+    """The set of admissible forces with friction; none if it is a point.
+
+    Raises
+    ------
+    UnboundedForces, Unsupported : as in ``polytopes``.
+    """
+    force_set, what = report.force_set(), "the force network ensemble"
+    if report.unbounded.any():
+        ray = report.direction / np.abs(report.direction).max()
+        raise UnboundedForces(ray, force_set.off_balance(ray))
+    B, length = rank.equilibrated(sp.csr_array(force_set.A.T))
+    basis = rank.states(B, RANK)
+    if basis is None:
+        raise Unsupported(what, f"a network of {B.shape[0]} loose components of forces")
+    if not basis.size:
+        return []
+    along = force_set.to_forces @ (basis / length[:, None])
+    moves = np.abs(along).max(axis=1).reshape(-1, report.d).max(axis=1)
+    loose = np.flatnonzero(moves > _STILL * moves.max())
+    rows = (loose[:, None] * report.d + np.arange(report.d)).ravel()
+    unit = np.full(rows.size, force_set.unit)
+    states, _ = np.linalg.qr(along[rows] / force_set.unit)
+    f = (force_set.to_forces @ force_set.deep_point())[rows] / force_set.unit
+    slacks, lines, weights = _slacks(report.reduced, loose)
+    s, changes = slacks @ f, np.asarray(slacks @ states)
+    if not _least(s, lines) > _THIN:
+        raise Unsupported(what, f"its {states.shape[1]}-dimensional set is too thin")
+    z, root, _ = centred(s, changes, weights)
+    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
+    return [ForcePolytope(rows, unit, states, f + states @ z, rounding, slacks, lines)]
+
+
+def _slacks(faces: Faces, loose: IntArray) -> tuple[sp.csr_array, int, FloatArray]:
+    """S of the forces of ``loose`` contacts, how many are in half-lines, and their weights."""
+    mu, slides, d = faces.mu[loose], faces.status[loose] == SLIDING, faces.ray.shape[1]
+    first = np.arange(loose.size) * d
+    ray, cone = first[slides], first[~slides]
+    rows = [sp.eye_array(loose.size * d, format="csr")[ray]]
+    turned = np.ones((cone.size, d))
+    turned[:, 0] = mu[~slides]
+    weights, lines = np.ones(ray.size), ray.size
+    for sign in (1.0, -1.0) if d == 2 else ():
+        pick = (np.repeat(np.arange(cone.size), 2), (cone[:, None] + np.arange(2)).ravel())
+        values = (turned * [1.0, sign]).ravel()
+        rows.append(sp.csr_array((values, pick), shape=(cone.size, loose.size * d)))
+        weights, lines = np.append(weights, np.full(cone.size, 0.5)), lines + cone.size
+    if d == 3:
+        columns = (cone[:, None] + np.arange(3)).ravel()
+        size = (columns.size, loose.size * d)
+        rows.append(sp.csr_array((turned.ravel(), (np.arange(size[0]), columns)), shape=size))
+    return sp.csr_array(sp.vstack(rows)), lines, weights
+
+
+def _least(s: FloatArray, lines: int) -> float:
+    """The least slack: of a cone x₀ − ‖x_T‖."""
+    x = s[lines:].reshape(-1, 3)
+    inside = x[:, 0] - np.linalg.norm(x[:, 1:], axis=1)
+    return float(min(s[:lines].min(initial=np.inf), inside.min(initial=np.inf)))
+
+
+def centred(
+    s: FloatArray, changes: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """z (k,) of the analytic centre of slacks s + changes z, R, and what is left of the gradient.
+
+    max Σ weights log s over half-lines, the first slacks, plus Σ ½ log det over Lorentz cones of
+    three, by Newton's method; RᵀR is the curvature there, R (k, k) upper triangular.
+    """
+    z, lines = np.zeros(changes.shape[1]), weights.size
+    for _ in range(_STEPS):
+        at = s + changes @ z
+        x, linear = at[lines:].reshape(-1, 3), at[:lines]
+        determinant = _determinant(x)[:, None]
+        turned = _FLIP * x / determinant
+        slope = np.append(weights / linear, turned.ravel()) @ changes
+        curved = 2.0 * turned[:, :, None] * turned[:, None, :]
+        curved -= np.diag(_FLIP)[None] / determinant[:, :, None]
+        bent = np.linalg.cholesky(curved).transpose(0, 2, 1) @ changes[lines:].reshape(
+            -1, 3, z.size
+        )
+        straight = (np.sqrt(weights) / linear)[:, None] * changes[:lines]
+        _, root = np.linalg.qr(np.vstack([straight, bent.reshape(-1, z.size)]))
+        half = scipy.linalg.solve_triangular(root, slope, trans="T")
+        left = float(np.linalg.norm(half))
+        if left <= _CENTRED:
+            break
+        step = scipy.linalg.solve_triangular(root, half)
+        z = z + step / (1.0 + np.sqrt(2.0) * left if left > 0.2 else 1.0)
+    return z, root, left
 
 
 def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
@@ -135,7 +284,8 @@ def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
     centre = network.force + states @ (states.T @ (centre - network.force))  # exactly balanced
     _, root = np.linalg.qr(states / centre[:, None])
     rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
-    return ForcePolytope(network.contacts, network.unit, states, centre, rounding)
+    size = centre.size
+    return ForcePolytope(network.contacts, network.unit, states, centre, rounding, None, size)
 
 
 def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: FloatArray) -> None:
@@ -217,18 +367,20 @@ def analytic_centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
 def walk(
     centre: FloatArray,
     columns: FloatArray,
+    lines: int,
     y: FloatArray,
     draws: int,
     thin: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Points y (draws, k) of one chain in {y : centre + columnsᵀ y ≥ 0}.
+    """Points y (draws, k) of one chain, slacks centre + columnsᵀ y in half-lines and cones.
 
     One loop without slices or calls of other loops, which compiles in a tenth of the time.
 
     Parameters
     ----------
-    centre : (n,) positive. columns : (k, n), how each coordinate changes the forces.
+    centre : (n,) slacks inside. columns : (k, n), how each coordinate changes them.
+    lines : how many slacks, the first ones, are positive; the others are in Lorentz cones of three.
     y : (k,) where it starts, overwritten by where it ends.
     draws : points to store. thin : sweeps of k + 1 directions before each.
     """
@@ -255,9 +407,16 @@ def walk(
                     for i in range(n):
                         along[i] += turn[a] * columns[a, i]
             up, down = 0.0, 0.0  # the fastest that a force grows and falls, relative to itself
-            for i in range(n):
+            for i in range(lines):
                 rate = along[i] / max(f[i], _TINY)
                 up, down = max(up, rate), min(down, rate)
+            for i in range(lines, n, 3):  # the roots of the determinant of f + t along
+                size = np.sqrt(f[i + 1] * f[i + 1] + f[i + 2] * f[i + 2])
+                c = max((f[i] - size) * (f[i] + size), _TINY)
+                b = f[i] * along[i] - f[i + 1] * along[i + 1] - f[i + 2] * along[i + 2]
+                square = along[i + 1] * along[i + 1] + along[i + 2] * along[i + 2]
+                root = np.sqrt(max(b * b - c * (along[i] * along[i] - square), 0.0))
+                up, down = max(up, (b + root) / c), min(down, (b - root) / c)
             share = rng.random()
             if up == 0.0 or down == 0.0:  # no chord
                 continue
