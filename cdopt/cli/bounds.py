@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ from cdopt.cli.options import (
     Force,
     Frictionless,
     Json,
+    Law,
     Picture,
     ProblemName,
     solvers,
@@ -27,6 +27,8 @@ from cdopt.cli.solve import print_failures
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Indeterminacy
+    from cdopt.problem import Step
+    from cdopt.study import NamedProblem
     from cdopt.study.bounds import BoundedProblem
 
 HELP = (
@@ -70,10 +72,7 @@ def bounds(
         typer.Option("--csv", metavar="FILE", help="Write a row for each contact to a file."),
     ] = None,
     frictionless: Frictionless = False,
-    law: Annotated[
-        str | None,
-        typer.Option(help="Of a problem with friction: bounds under coulomb or associated."),
-    ] = None,
+    law: Law = None,
     as_json: Json = False,
     time_limit: Annotated[
         float | None,
@@ -93,10 +92,9 @@ def bounds(
             for option, value in unused.items():
                 if value is not None:
                     raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
-            if frictionless:
-                raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
             limits = {"tol": tol, "jobs": jobs or os.cpu_count() or 1, "time_limit": time_limit}
-            _with_friction(problem, contacts, classic, law, as_json, limits)
+            named, step = output.open_with_friction(problem, frictionless)
+            _with_friction(named, step, contacts, classic, law, as_json, limits)
             return
         named, step = output.open_step(problem, "bounds", frictionless)
         asked = _contacts(contacts, named.contact_names)
@@ -169,23 +167,19 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
 
 
 def _with_friction(
-    problem: str, contacts: str, solver: str, law: str, as_json: bool, limits: dict[str, Any]
+    named: NamedProblem,
+    step: Step,
+    contacts: str,
+    solver: str,
+    law: str,
+    as_json: bool,
+    limits: dict[str, Any],
 ) -> None:
     """Intervals of normal and tangential forces of a step with friction."""
-    if cdopt.study.is_scene(problem):
-        scene = cdopt.scene.load(problem)
-        step = cdopt.hyperstatic.touching_step(scene)
-        named = cdopt.study.NamedProblem(
-            Path(problem).name, scene.title or problem, scene.power, step
-        )
-    else:
-        named = cdopt.open_problem(problem)
-    if named.step is None:
-        raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
     asked = _contacts(contacts, named.contact_names)
     with output.spinner() as tell, output.solvers_kept_quiet(to_stderr=as_json):
         report = cdopt.indeterminacy(
-            named.step,
+            step,
             solver,
             asked,
             law=law,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from cdopt.cli.options import (
     REFERENCE_BACKEND,
     Frictionless,
     Json,
+    Law,
     Picture,
     ProblemName,
     solvers,
@@ -21,6 +23,7 @@ from cdopt.cli.options import (
 
 if TYPE_CHECKING:
     from cdopt.hyperstatic import Ensemble, Place
+    from cdopt.problem import Step
     from cdopt.study import NamedProblem
 
 HELP = (
@@ -41,36 +44,67 @@ def ensemble(
     solver: Annotated[list[str] | None, solvers("Solvers whose forces to place.")] = None,
     plot: Picture = None,
     frictionless: Frictionless = False,
+    law: Law = None,
     as_json: Json = False,
 ) -> None:
     """Draw contact forces uniformly from all that are admissible."""
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        named, step = output.open_step(problem, "ensembles", frictionless)
+        if law is None:
+            named, step = output.open_step(problem, "ensembles", frictionless)
+        else:
+            named, step = output.open_with_friction(problem, frictionless)
         what = {"problem": named.name, "problem_title": named.title}
         with (
             output.proof_or_error("ClassicCD", as_json, **what),
             output.solvers_kept_quiet(to_stderr=as_json),
         ):
-            samples = cdopt.ensemble(step, draws, chains, seed, thin=thin)
-            answers = {"compatible": _forces(named, "compatible", REFERENCE_BACKEND)}
-            answers |= {name: _forces(named, "classic", name) for name in split(solver)}
+            samples = cdopt.ensemble(step, draws, chains, seed, thin=thin, law=law)
+            if law is None:
+                answers = {"compatible": _forces(named, "compatible", REFERENCE_BACKEND)}
+                answers |= {name: _forces(named, "classic", name) for name in split(solver)}
+            else:
+                answers = _with_friction(samples, step, law, split(solver))
         known = {name: f for name, f in answers.items() if f is not None}
-        places = {name: samples.place(f, named.power) for name, f in known.items()}
+        power = named.power if law is None else None
+        places = {name: samples.place(f, power, f_t=f_t) for name, (f, f_t) in known.items()}
         if as_json:
             output.print_json(_record(named, samples, places))
         else:
             _print(named, samples, places)
         if plot is not None:
             title = {"title": named.name, "subtitle": named.title}
-            output.save_picture(cdopt.plots.force_ensemble(samples, known, **title), plot)
+            marks = {name: f for name, (f, _) in known.items()}
+            output.save_picture(cdopt.plots.force_ensemble(samples, marks, **title), plot)
     if not samples.converged:
         raise typer.Exit(output.NO_ANSWER)
 
 
+def _with_friction(
+    samples: Ensemble, step: Step, law: str, solvers: Sequence[str]
+) -> dict[str, Any]:
+    """Normal and tangential forces, N, of elastic contacts and of solvers; None without any.
+
+    Raises
+    ------
+    SolveFailed, BackendUnavailable : a solver has no answer.
+    """
+    selection = cdopt.hyperstatic.which_force(samples.report, [])
+    answers: dict[str, Any] = {}
+    for name, centre in (
+        ("compatible", selection.compatible),
+        ("Haar–Kármán", selection.haar_karman),
+    ):
+        answers[name] = None if centre is None else (centre.f, centre.f_t)
+    for name in solvers:
+        answer = cdopt.FrictionalCD(step, law).solve(name)
+        answers[name] = None if answer.f is None else (answer.f, answer.f_t)
+    return answers
+
+
 def _forces(named: NamedProblem, formulation: str, backend: str) -> Any:
-    """The forces (nc,) of one solver, N; None without an answer.
+    """The forces (nc,) of one solver, N, and no tangential ones; None without an answer.
 
     Raises
     ------
@@ -79,7 +113,7 @@ def _forces(named: NamedProblem, formulation: str, backend: str) -> Any:
     solutions = cdopt.study.solve_named(named, formulation, [backend])
     for error in solutions.failures.values():
         raise error
-    return solutions[0].f
+    return None if solutions[0].f is None else (solutions[0].f, None)
 
 
 def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> None:

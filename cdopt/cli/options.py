@@ -53,6 +53,10 @@ Frictionless = Annotated[
     bool,
     typer.Option("--frictionless", help="Leave friction out: the normal rows alone."),
 ]
+Law = Annotated[
+    str | None,
+    typer.Option(help="Of a problem with friction: the law of its motion, coulomb or associated."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 
 

@@ -196,6 +196,26 @@ def open_step(problem: str, what: str, frictionless: bool) -> tuple[NamedProblem
     return named, named.step
 
 
+def open_with_friction(problem: str, frictionless: bool) -> tuple[NamedProblem, Step]:
+    """A problem or a scene as it stands, for commands with ``--law``, and its step.
+
+    Raises
+    ------
+    InvalidInput : no such problem, a truss, or ``frictionless`` beside a law.
+    """
+    if frictionless:
+        raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
+    if cdopt.study.is_scene(problem):
+        scene = cdopt.scene.load(problem)
+        step = cdopt.hyperstatic.touching_step(scene)
+        title = scene.title or problem
+        return cdopt.study.NamedProblem(Path(problem).name, title, scene.power, step), step
+    named = cdopt.open_problem(problem)
+    if named.step is None:
+        raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
+    return named, named.step
+
+
 def open_frictionless(
     problem: str, what: str, frictionless: bool, power: float | None = None
 ) -> NamedProblem:

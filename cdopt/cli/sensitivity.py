@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.ensemble import largest
-from cdopt.cli.options import Frictionless, Json, Picture, Power, ProblemName
+from cdopt.cli.options import Frictionless, Json, Law, Picture, Power, ProblemName
+
+if TYPE_CHECKING:
+    from cdopt._util.checks import FloatArray
+    from cdopt.study import NamedProblem
 
 HELP = (
     "Differentiate the compatible forces of a problem: for each contact, whose stiffness moves its "
@@ -22,6 +29,10 @@ def sensitivity(
     problem: ProblemName,
     power: Power = None,
     frictionless: Frictionless = False,
+    law: Law = None,
+    flow: Annotated[
+        str, typer.Option(help="Beside --law: micro-slip by coulomb, or associated (Haar–Kármán).")
+    ] = "coulomb",
     plot: Picture = None,
     as_json: Json = False,
 ) -> None:
@@ -29,6 +40,14 @@ def sensitivity(
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
+        if law is not None:
+            if plot is not None:
+                raise cdopt.InvalidInput("--plot", plot, "nothing beside --law")
+            named, step = output.open_with_friction(problem, frictionless)
+            rough = cdopt.sensitivity(step, power, law=law, flow=flow)
+            matrices = {name: getattr(rough, name) for name in ("log_stiffness", "log_ratio")}
+            _tell(named, rough, rough.f[:, 0], rough.log_stiffness[:, 0], as_json, matrices)
+            return
         named = output.open_frictionless(problem, "sensitivities", frictionless, power)
         what = {"problem": named.name, "problem_title": named.title}
         with (
@@ -39,32 +58,44 @@ def sensitivity(
                 result = cdopt.sensitivity(named.step, named.power)
             else:
                 result = cdopt.sensitivity(cdopt.NoTensionTruss.of(named.truss_data))
-        names, matrix = named.contact_names, result.log_stiffness
-        if as_json:
-            derivatives = {"log_stiffness": matrix, "power_derivative": result.power}
-            content = {"problem": named.name, "power": named.power, "contacts": names}
-            output.print_json({**content, "forces": result.f, **derivatives})
-        else:
-            output.say(f"{named.name}: {named.title}", "dim")
-            output.console().print(repr(result), markup=False, highlight=False, soft_wrap=True)
-            columns = ("contact", "force", "own", "most moved by", "gains")
-            table = output.table(*columns, numbers=columns)
-            least = _ROUND * max(result.f.tolist(), default=0.0)
-            for i in largest(abs(matrix).max(axis=1, initial=0.0)):
-                row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
-                by, gains = _strongest(row, i, names)
-                table.add_row(names[i], f"{result.f[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
-            output.console().print(table)
-            output.say(
-                "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth "
-                "of it; gains: by that of the other contact that moves it most",
-                "dim",
-            )
+        matrices = {"log_stiffness": result.log_stiffness, "power_derivative": result.power}
+        _tell(named, result, result.f, result.log_stiffness, as_json, matrices)
         if plot is not None:
             figure = cdopt.plots.stiffness_influence(
-                result, names, title=named.name, subtitle=named.title
+                result, named.contact_names, title=named.name, subtitle=named.title
             )
             output.save_picture(figure, plot)
+
+
+def _tell(
+    named: NamedProblem,
+    result: Any,
+    forces: FloatArray,
+    matrix: FloatArray,
+    as_json: bool,
+    derivatives: dict[str, FloatArray],
+) -> None:
+    """Normal forces (nc,) and their derivatives (nc, nc) by log k; all of them as JSON."""
+    names = named.contact_names
+    if as_json:
+        content = {"problem": named.name, "power": named.power, "contacts": names}
+        output.print_json({**content, "forces": result.f, **derivatives})
+        return
+    output.say(f"{named.name}: {named.title}", "dim")
+    output.console().print(repr(result), markup=False, highlight=False, soft_wrap=True)
+    columns = ("contact", "force", "own", "most moved by", "gains")
+    table = output.table(*columns, numbers=columns)
+    least = _ROUND * max(forces.tolist(), default=0.0)
+    for i in largest(abs(matrix).max(axis=1, initial=0.0)):
+        row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
+        by, gains = _strongest(row, i, names)
+        table.add_row(names[i], f"{forces[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
+    output.console().print(table)
+    output.say(
+        "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth "
+        "of it; gains: by that of the other contact that moves it most",
+        "dim",
+    )
 
 
 def _strongest(row: list[float], i: int, names: Sequence[str]) -> tuple[str, float]:

@@ -61,20 +61,11 @@ class CompatibleFriction:
         Unsupported : sliding contacts with the flow of Coulomb.
         """
         _, faces = solved_faces(self.problem, solution)
-        step, d = self.problem.step, self.problem.data.d
-        friction = step.friction
-        rows = _rows_of(self.problem, faces)
-        slides = (faces.status == SLIDING) & (faces.mu > 0.0)
         flow = self.flow
+        slides = (faces.status == SLIDING) & (faces.mu > 0.0)
         if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
             flow = "associated"
-        normal = np.arange(rows.shape[0]) % d == 0
-        return FrictionNetwork(
-            sp.csr_array(rows[normal]), sp.csr_array(rows[~normal]),
-            rows.T @ faces.forces.ravel(), faces.mu, step.stiffness,
-            1.0 if friction is None else friction.stiffness_ratio,
-            faces, self._trial(faces), flow,
-        )  # fmt: skip
+        return network_on(self.problem, faces, flow, trial=self._trial(faces))
 
     def solve(
         self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
@@ -100,6 +91,36 @@ class CompatibleFriction:
         _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
         trial[here] = before[there]
         return trial
+
+
+def network_on(
+    problem: FrictionalCD,
+    faces: Faces,
+    flow: str,
+    *,
+    trial: FloatArray | None = None,
+    equal: bool = False,
+) -> FrictionNetwork:
+    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness.
+
+    Raises
+    ------
+    Unsupported : sliding contacts with the flow of Coulomb.
+    """
+    step, rows = problem.step, _rows_of(problem, faces)
+    ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
+    normal = np.arange(rows.shape[0]) % problem.data.d == 0
+    return FrictionNetwork(
+        sp.csr_array(rows[normal]),
+        sp.csr_array(rows[~normal]),
+        rows.T @ faces.forces.ravel(),
+        faces.mu,
+        1.0 if equal else step.stiffness,
+        1.0 if equal else ratio,
+        faces,
+        trial,
+        flow,
+    )
 
 
 def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:

@@ -70,6 +70,9 @@ class NetworkForces(Frozen):
 class FrictionNetwork:
     """An elastic network of contacts with friction, on stated faces.
 
+    ``reach`` (nv,) has the lever of each dof, the largest entry of its column of ``B`` (nc d, nv),
+    whose rows are those of the contacts in turn.
+
     Parameters
     ----------
     B, B_t : (nc, nv) and (nc (d − 1), nv), as of a step with friction.
@@ -140,10 +143,10 @@ class FrictionNetwork:
         ).astype(np.int64)
         self.B = sp.csr_array(sp.vstack([normal, sliding]).tocsr()[order.ravel()])
         reach = column_scale(self.B)
-        self._reach = np.where(reach > 0.0, reach, 1.0)
-        self._unit = float(np.abs(self.load / self._reach).max(initial=0.0)) or 1.0
-        self._C = sp.csr_array(self.B * (1.0 / self._reach)[None, :])
-        self._F = self.load / self._reach / self._unit
+        self.reach = np.where(reach > 0.0, reach, 1.0)
+        self._unit = float(np.abs(self.load / self.reach).max(initial=0.0)) or 1.0
+        self._C = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
+        self._F = self.load / self.reach / self._unit
         self._root = np.sqrt(self.D / self.D.max())
         self._cone_mu = self.mu * self._root[:, 0] / self._root[:, 1]
         self._rho = self.rays / self._root
@@ -160,7 +163,7 @@ class FrictionNetwork:
         SolveFailed : the load is not balanced within ``tol``.
         """
         tolerance = checks.scalar("tol", tol, above=0.0)
-        scale = self._unit / self.D.max() / self._reach
+        scale = self._unit / self.D.max() / self.reach
         u = np.zeros(self._F.size) if start is None else start.u / scale
         if start is None or self.flow == "associated":
             u = self._newton(u, associated=True)
@@ -258,6 +261,29 @@ class FrictionNetwork:
             return 0.5 * float(np.sum((forces / self._root) ** 2)) + float(self._F @ u)
         error = self._F - self._C.T @ forces.ravel() if missed is None else missed
         return float(np.linalg.norm(error))
+
+    # --- derivatives ---------------------------------------------------------------------
+
+    def linearised(self, forces: NetworkForces) -> tuple[FloatArray, FloatArray]:
+        """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of a solution of this network."""
+        y = self.trial - self.D * (self.B @ forces.u).reshape(self.nc, self.d)
+        scale = self._unit / self.D.max() / self.reach
+        return y, self._forces(forces.u / scale, forces.flow == "associated")[2]
+
+    def kinks(self, forces: NetworkForces, tol: float) -> IntArray:
+        """Closed contacts within ``tol`` of the largest |y| from where f(y) has no derivative.
+
+        These are the onset of slip, and neither force nor gap.
+        """
+        y, _ = self.linearised(forces)
+        near = tol * float(np.abs(y).max(initial=0.0))
+        normal, size = y[:, 0].copy(), np.linalg.norm(y[:, 1:], axis=1)
+        if forces.flow == "associated":
+            ratio = self.D[:, 1] / self.D[:, 0]
+            along = np.sum(self.rays[:, 1:] * y[:, 1:], axis=1)
+            normal += np.where(self.slides, along, self.mu * size) / ratio
+        onset = ~self.slides & (y[:, 0] > -near) & (np.abs(size - self.mu * y[:, 0]) <= near)
+        return np.flatnonzero(self.closed & ((np.abs(normal) <= near) | onset))
 
     # --- CVXPY ---------------------------------------------------------------------------
 

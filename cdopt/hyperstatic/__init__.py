@@ -8,6 +8,7 @@ from cdopt._util.arguments import guard
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
+from cdopt.hyperstatic.frictional_sensitivity import FrictionalGradient, FrictionalSensitivity
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
 from cdopt.hyperstatic.polytope import UnboundedForces
@@ -26,7 +27,9 @@ __all__ = [
     "Centre",
     "Ensemble",
     "ExactBounds",
+    "FrictionalGradient",
     "FrictionalIndeterminacy",
+    "FrictionalSensitivity",
     "Gradient",
     "Indeterminacy",
     "LimitLoad",

@@ -72,8 +72,9 @@ class Ensemble(Frozen):
     Attributes
     ----------
     report : the step's indeterminacy: closed contacts, load, self-stress states.
-    components : (chains, draws, nc, d) N, normal forces and, with friction, tangential ones; d is
-        1 without. One draw of one chain where every force is determined.
+    components : (nc, d) N of each draw of each chain, (chains, draws, nc, d) together: normal
+        forces and, with friction, tangential ones; d is 1 without. One draw of one chain where
+        every force is determined.
     rhat : (nc,) rank-normalised split-R̂, the worst of d; one where the force cannot differ.
     bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles;
         infinite where the force cannot differ.
@@ -143,12 +144,14 @@ class Ensemble(Frozen):
     @cached_property
     def forces(self) -> FloatArray:
         """(chains × draws, nc) N, normal forces of all samples."""
-        return read_only(self.samples.reshape(-1, self.nc))
+        chains, draws, nc = self.samples.shape
+        return read_only(self.samples.reshape(chains * draws, nc))
 
     @property
     def tangential(self) -> FloatArray:
         """(chains × draws, nc, d − 1) N, tangential forces of all samples."""
-        return self.components.reshape(-1, *self.components.shape[2:])[..., 1:]
+        chains, draws, nc, d = self.components.shape
+        return self.components.reshape(chains * draws, nc, d)[..., 1:]
 
     @property
     def mobilised(self) -> FloatArray:

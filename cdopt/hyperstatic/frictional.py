@@ -129,9 +129,10 @@ class FrictionalIndeterminacy(Frozen):
         return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
 
     def position(self, f: Any, f_t: Any) -> FloatArray:
-        """(nc, d) where forces lie: 0 at the lower bound, 1 at the upper one.
+        """(nc, d) where forces f (nc,) and f_t (nc, d − 1) lie, from 0 to 1.
 
-        Not-a-number where a component cannot differ, its bounds are unknown or infinite.
+        0 at the lower bound, 1 at the upper one. Not-a-number where a component cannot
+        differ, its bounds are unknown or infinite.
         """
         width = np.where(np.isfinite(self.width), self.width, np.nan)
         width = np.where(width > _WIDE * self.unit, width, np.nan)

@@ -93,6 +93,7 @@ class ForcePolytope(Frozen):
     slacks : S (m, n), or None for the forces themselves.
     lines : how many of the slacks, the first ones, are in half-lines; the others are in Lorentz
         cones of three.
+    residual : of the centre, what is left of the barrier's gradient in its own curvature.
     """
 
     rows: IntArray
@@ -102,6 +103,7 @@ class ForcePolytope(Frozen):
     rounding: FloatArray
     slacks: sp.csr_array | None
     lines: int
+    residual: float = 0.0
 
     @property
     def dimension(self) -> int:
@@ -207,9 +209,9 @@ def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
     s, changes = slacks @ f, np.asarray(slacks @ states)
     if not _least(s, lines) > _THIN:
         raise Unsupported(what, f"its {states.shape[1]}-dimensional set is too thin")
-    z, root, _ = centred(s, changes, weights)
+    z, root, left = centred(s, changes, weights)
     rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
-    return [ForcePolytope(rows, unit, states, f + states @ z, rounding, slacks, lines)]
+    return [ForcePolytope(rows, unit, states, f + states @ z, rounding, slacks, lines, left)]
 
 
 def _slacks(faces: Faces, loose: IntArray) -> tuple[sp.csr_array, int, FloatArray]:
@@ -280,12 +282,12 @@ def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
         raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
     states, _ = np.linalg.qr(basis / length[:, None])
     _require_inside(states, network.force)
-    centre, _ = analytic_centre_of(network)
+    centre, left = analytic_centre_of(network)
     centre = network.force + states @ (states.T @ (centre - network.force))  # exactly balanced
     _, root = np.linalg.qr(states / centre[:, None])
     rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
     size = centre.size
-    return ForcePolytope(network.contacts, network.unit, states, centre, rounding, None, size)
+    return ForcePolytope(network.contacts, network.unit, states, centre, rounding, None, size, left)
 
 
 def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: FloatArray) -> None:

@@ -2,7 +2,11 @@
 
 Two reference answers serve for comparison; neither has a physical meaning. Krylov and gradient
 methods that start from zero tend to the minimum norm, which equal linear springs would carry too.
-Interior point methods without an objective tend to the analytic centre, max Σ log f.
+Interior point methods without an objective tend to the analytic centre, max Σ log f; with friction
+max Σ log f_n over sliding contacts plus Σ ½ log((μ f_n)² − ‖f_T‖²) over resting ones.
+
+With friction two answers are compatible: those of elastic contacts whose micro-slip follows Coulomb
+or Haar & Kármán (``formulations.friction_network``).
 """
 
 from __future__ import annotations
@@ -14,16 +18,19 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.formulations import CompatibleCD
+from cdopt.formulations import CompatibleCD, FrictionalCD
+from cdopt.formulations.compatible_friction import network_on
+from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
-from cdopt.hyperstatic.polytope import analytic_centre_of
+from cdopt.hyperstatic.polytope import analytic_centre_of, polytopes
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
+Report = Indeterminacy | FrictionalIndeterminacy
 TOL = 1e-6  # largest residual of a centre's optimality conditions
 
 
@@ -36,13 +43,14 @@ class Centre(Frozen):
 
     Attributes
     ----------
-    name : which one. f : (nc,) N.
+    name : which one. f : (nc,) N. f_t : (nc, d − 1) N, tangential forces; None without friction.
     residual : worst of its optimality conditions, relative, computed from the data.
     """
 
     name: str
     f: FloatArray
     residual: float
+    f_t: FloatArray | None = None
 
     @property
     def ok(self) -> bool:
@@ -50,11 +58,14 @@ class Centre(Frozen):
         return self.residual <= TOL
 
 
-def minimum_norm(report: Indeterminacy) -> Centre | None:
+def minimum_norm(report: Report) -> Centre | None:
     """min Σ f² over the admissible forces; None when the solver failed.
 
-    Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton.
+    Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton; with
+    friction the network of Haar & Kármán of equal springs both ways, min Σ ‖f‖².
     """
+    if isinstance(report, FrictionalIndeterminacy):
+        return _network_answer("minimum norm", report, "associated", equal=True)
     return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
 
 
@@ -68,11 +79,26 @@ def _truss_answer(
     return Centre(name, solution.f, solution.certificate.worst)
 
 
-def analytic_centre(report: Indeterminacy) -> Centre | None:
+def _network_answer(
+    name: str, report: FrictionalIndeterminacy, flow: str, equal: bool = False
+) -> Centre | None:
+    """Forces of an elastic network on the report's faces; None if they are refused or fail."""
+    problem = FrictionalCD(report.step, report.law)
+    try:
+        forces = network_on(problem, report.faces, flow, equal=equal).solve()
+    except (SolveFailed, Unsupported):
+        return None
+    return Centre(name, forces.f, forces.residual, forces.f_t)
+
+
+def analytic_centre(report: Report) -> Centre | None:
     """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
 
-    Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F.
+    Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F. With
+    friction the barrier is that of the cones, and None also means too many contacts.
     """
+    if isinstance(report, FrictionalIndeterminacy):
+        return _centre_of_cones(report)
     if report.rays:
         return None
     f, worst = np.array(report.force), 0.0
@@ -83,6 +109,19 @@ def analytic_centre(report: Indeterminacy) -> Centre | None:
         f[network.contacts] = forces * network.unit
         worst = max(worst, residual)
     return Centre("analytic centre", read_only(f), worst)
+
+
+def _centre_of_cones(report: FrictionalIndeterminacy) -> Centre | None:
+    try:
+        parts = polytopes(report)
+    except Unsupported:
+        return None
+    forces, worst = np.array(report.faces.forces), 0.0
+    for part in parts:
+        forces.ravel()[part.rows] = part.unit * part.centre
+        worst = max(worst, part.residual)
+    forces = read_only(forces)
+    return Centre("analytic centre", forces[:, 0], worst, forces[:, 1:])
 
 
 # --- solutions among the admissible forces ---------------------------------------------------
@@ -101,7 +140,8 @@ class Selected:
         not-a-number where no bounded interval is known.
     at_lower, at_upper : how many forces are at an end of their interval.
     outside : N, how far the worst force is outside its interval.
-    to_compatible, to_minimum_norm, to_analytic_centre : ‖f − g‖ / ‖g‖; not-a-number without g.
+    to_compatible, to_minimum_norm, to_analytic_centre, to_haar_karman : ‖f − g‖ / ‖g‖, with
+        tangential forces; not-a-number without g.
     """
 
     label: str
@@ -114,6 +154,7 @@ class Selected:
     to_compatible: float
     to_minimum_norm: float
     to_analytic_centre: float
+    to_haar_karman: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +165,17 @@ class Selection:
     ----------
     report : the bounds. solutions : those with forces. labels : a name for each.
     compatible, minimum_norm, analytic_centre : distinguished answers, or None.
+    haar_karman : with friction, the compatible forces of the associated micro-slip; those of
+        Coulomb's are ``compatible``, None where contacts slide.
     """
 
-    report: Indeterminacy
+    report: Report
     solutions: tuple[StepSolution, ...]
     labels: tuple[str, ...]
     compatible: Centre | None
     minimum_norm: Centre | None
     analytic_centre: Centre | None
+    haar_karman: Centre | None = None
 
     @property
     def forces(self) -> FloatArray:
@@ -141,69 +185,79 @@ class Selection:
 
     @property
     def position(self) -> FloatArray:
-        """(solutions, nc) position of each force in its interval, as ``Indeterminacy.position``."""
-        positions = [self.report.position(f) for f in self.forces]
-        return np.stack(positions) if positions else np.zeros((0, self.report.nc))
+        """(solutions, nc) position of each force in its interval, as ``Indeterminacy.position``.
+
+        With friction (solutions, nc, d), as ``FrictionalIndeterminacy.position``.
+        """
+        positions = [self.report.position(*_components(s)) for s in self.solutions]
+        return np.stack(positions) if positions else np.zeros((0, *self.report.lower.shape))
 
     @property
     def spread(self) -> FloatArray:
-        """(nc,) N, largest minus smallest force of the certified solutions."""
+        """(nc,) N, largest minus smallest normal force of the certified solutions."""
         certified = self.forces[[s.ok for s in self.solutions]]
         return np.ptp(certified, axis=0) if len(certified) else np.full(self.report.nc, np.nan)
 
     def rows(self) -> list[Selected]:
         """A record for each solution, then one for each distinguished answer."""
         rows = [
-            self._row(label, s.ok, f)
-            for label, s, f in zip(self.labels, self.solutions, self.forces, strict=True)
+            self._row(label, s.ok, _components(s))
+            for label, s in zip(self.labels, self.solutions, strict=True)
         ]
-        centres = (self.compatible, self.minimum_norm, self.analytic_centre)
-        return rows + [self._row(c.name, c.ok, c.f) for c in centres if c is not None]
+        centres = (self.compatible, self.haar_karman, self.minimum_norm, self.analytic_centre)
+        return rows + [self._row(c.name, c.ok, _components(c)) for c in centres if c is not None]
 
-    def _row(self, label: str, ok: bool, f: FloatArray) -> Selected:
-        position, outside = self.report.position(f), self.report.outside(f)
+    def _row(self, label: str, ok: bool, forces: tuple[FloatArray, ...]) -> Selected:
+        position, outside = self.report.position(*forces), self.report.outside(*forces)
         inside = position[~np.isnan(position)]
         known = outside[~np.isnan(outside)]
         return Selected(
             label=label,
             ok=ok,
-            largest=float(f.max(initial=0.0)),
+            largest=float(forces[0].max(initial=0.0)),
             mean_position=float(inside.mean()) if inside.size else float("nan"),
             at_lower=int(np.count_nonzero(inside <= _END)),
             at_upper=int(np.count_nonzero(inside >= 1.0 - _END)),
             outside=float(known.max(initial=0.0)),
-            to_compatible=_distance(f, self.compatible),
-            to_minimum_norm=_distance(f, self.minimum_norm),
-            to_analytic_centre=_distance(f, self.analytic_centre),
+            to_compatible=_distance(forces, self.compatible),
+            to_minimum_norm=_distance(forces, self.minimum_norm),
+            to_analytic_centre=_distance(forces, self.analytic_centre),
+            to_haar_karman=_distance(forces, self.haar_karman),
         )
 
     def __str__(self) -> str:
-        names = ("largest", "position", "at lower", "at upper", "compatible", "min. norm", "centre")
+        names = ["compatible", "min. norm", "centre"]
+        reference = "the compatible, minimum-norm and central forces"
+        if isinstance(self.report, FrictionalIndeterminacy):
+            names.append("Haar–K.")
+            reference = "compatible, minimum-norm, central and Haar–Kármán's forces"
         width = max((len(r.label) for r in self.rows()), default=0) + 3
-        lines = [" " * width + "".join(f"{name:>11}" for name in names)]
+        headings = ("largest", "position", "at lower", "at upper", *names)
+        lines = [" " * width + "".join(f"{name:>11}" for name in headings)]
         for r in self.rows():
-            distances = (r.to_compatible, r.to_minimum_norm, r.to_analytic_centre)
+            distances = [r.to_compatible, r.to_minimum_norm, r.to_analytic_centre, r.to_haar_karman]
             numbers = f"{r.largest:>11.4g}{r.mean_position:>11.3f}{r.at_lower:>11}{r.at_upper:>11}"
-            numbers += "".join(f"{d:>11.1e}" for d in distances)
+            numbers += "".join(f"{d:>11.1e}" for d in distances[: len(names)])
             lines.append(f"{r.label:<{width}}{numbers}" + ("" if r.ok else "  not certified"))
         key = "largest force [N]; mean position in the interval; forces at its ends; distance from "
-        return "\n".join([*lines, "", key + "the compatible, minimum-norm and central forces"])
+        return "\n".join([*lines, "", key + reference])
 
 
 def which_force(
-    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power | None = None
+    report: Report, solutions: Sequence[StepSolution], power: checks.Power | None = None
 ) -> Selection:
     """Place solutions among all admissible forces.
 
     Parameters
     ----------
-    report : of the step that the solutions solve.
+    report : of the step that the solutions solve, with friction or without.
     solutions : of any backends; those without forces are left out.
-    power : p > 1 of the contact energy for the compatible forces; default the step's.
+    power : p > 1 of the contact energy for the compatible forces; default the step's. With friction
+        it is 2.
 
     Raises
     ------
-    InvalidInput : a solution of another size, or a bad power.
+    InvalidInput : a solution of another size or without tangential forces, or a bad power.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
@@ -216,14 +270,31 @@ def which_force(
     for solution in answers:
         if solution.f is not None and solution.f.shape != (report.nc,):
             raise InvalidInput("solutions", f"{solution.f.size} forces", f"{report.nc}")
+    haar_karman = None
+    if isinstance(report, FrictionalIndeterminacy):
+        if power not in (None, HOOKE):
+            raise InvalidInput("power", checks.describe(power), "2 with friction")
+        if any(s.f_t is None for s in answers):
+            raise InvalidInput("solutions", "forces without friction", "tangential ones, too")
+        compatible = _network_answer("compatible", report, "coulomb")
+        haar_karman = _network_answer("Haar–Kármán", report, "associated")
+    else:
+        compatible = _truss_answer("compatible", report, report.step, power)
     return Selection(
         report=report,
         solutions=answers,
         labels=_labels(answers),
-        compatible=_truss_answer("compatible", report, report.step, power),
+        compatible=compatible,
         minimum_norm=minimum_norm(report),
         analytic_centre=analytic_centre(report),
+        haar_karman=haar_karman,
     )
+
+
+def _components(answer: StepSolution | Centre) -> tuple[FloatArray, ...]:
+    """Normal forces, and tangential ones with friction."""
+    f, f_t = np.asarray(answer.f), answer.f_t
+    return (f,) if f_t is None else (f, f_t)
 
 
 def _labels(solutions: Sequence[StepSolution]) -> tuple[str, ...]:
@@ -235,8 +306,10 @@ def _labels(solutions: Sequence[StepSolution]) -> tuple[str, ...]:
     )
 
 
-def _distance(f: FloatArray, centre: Centre | None) -> float:
-    size = 0.0 if centre is None else float(np.linalg.norm(centre.f))
-    if centre is None or size == 0.0:
+def _distance(forces: tuple[FloatArray, ...], centre: Centre | None) -> float:
+    if centre is None:
         return float("nan")
-    return float(np.linalg.norm(f - centre.f)) / size
+    reference = np.concatenate([part.ravel() for part in _components(centre)])
+    size = float(np.linalg.norm(reference))
+    off = np.concatenate([part.ravel() for part in forces]) - reference
+    return float(np.linalg.norm(off)) / size if size else float("nan")

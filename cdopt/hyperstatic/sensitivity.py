@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,7 +13,13 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
-from cdopt.formulations import CompatibleCD, NoTensionTruss
+from cdopt.formulations import (
+    CompatibleCD,
+    CompatibleFriction,
+    FrictionNetwork,
+    NoTensionTruss,
+)
+from cdopt.hyperstatic.frictional_sensitivity import FrictionalSensitivity, at_forces
 from cdopt.hyperstatic.tangent import TOUCHING, Tangent, one_sided
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
@@ -248,28 +254,63 @@ class Sensitivity(Frozen):
         return f"Sensitivity({self.nc} contacts, {loaded} loaded, p = {power:g}: {kind})"
 
 
+@overload
 def sensitivity(
     problem: Step | NoTensionTruss,
     power: checks.Power | None = None,
     backend: str | Backend = _REFERENCE_BACKEND,
     *,
     tol: float = TOUCHING,
-) -> Sensitivity:
+    law: None = None,
+) -> Sensitivity: ...
+@overload
+def sensitivity(
+    problem: FrictionNetwork,
+    power: checks.Power | None = None,
+    backend: str | Backend = _REFERENCE_BACKEND,
+    *,
+    tol: float = TOUCHING,
+) -> FrictionalSensitivity: ...
+@overload
+def sensitivity(
+    problem: Step,
+    power: checks.Power | None = None,
+    backend: str | Backend = _REFERENCE_BACKEND,
+    *,
+    tol: float = TOUCHING,
+    law: str,
+    flow: str = "coulomb",
+) -> FrictionalSensitivity: ...
+def sensitivity(
+    problem: Step | NoTensionTruss | FrictionNetwork,
+    power: checks.Power | None = None,
+    backend: str | Backend = _REFERENCE_BACKEND,
+    *,
+    tol: float = TOUCHING,
+    law: str | None = None,
+    flow: str = "coulomb",
+) -> Sensitivity | FrictionalSensitivity:
     """How compatible forces change with stiffness, load and power, to first order.
 
     Parameters
     ----------
     problem : a contact step, whose closed contacts and load F̃ come from classic contact
-        dynamics; or a no-tension truss.
-    power : p > 1 of a step's contact energy, default the step's; a truss has its own.
+        dynamics; or a no-tension truss; or a network with friction.
+    power : p > 1 of a step's contact energy, default the step's; a truss has its own. With friction
+        there is none but 2.
     backend : that solves it; its answer is certified.
-    tol : overlap, over the network's own, within which a contact just touches.
+    tol : overlap, over the network's own, within which a contact just touches; with friction also
+        how near the onset of slip is a kink, over the largest force.
+    law : of the motion of a step with friction, "coulomb" or "associated". The derivatives are then
+        ``cdopt.hyperstatic.FrictionalSensitivity``, of the forces of ``CompatibleFriction``.
+    flow : of the micro-slip, "coulomb" or "associated".
 
     Raises
     ------
     InvalidInput : a bad argument.
     SolveFailed : the forces are not certified, or proven not to exist.
-    Unsupported : a network too large and too ill-conditioned for its rank.
+    Unsupported : a network too large and too ill-conditioned for its rank; with friction contacts
+        that slide in the motion, under the flow of Coulomb.
 
     Notes
     -----
@@ -284,6 +325,10 @@ def sensitivity(
            [ 0.5556, -1.1111,  0.5556]])
     """
     near = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
+    if law is not None or isinstance(problem, FrictionNetwork):
+        if power not in (None, HOOKE):
+            raise InvalidInput("power", checks.describe(power), "2 with friction")
+        return _with_friction(problem, backend, near, law, flow)
     if isinstance(problem, NoTensionTruss):
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
@@ -295,6 +340,21 @@ def sensitivity(
     solution = _certified(truss.solve(backend))
     known_load = isinstance(problem, ContactStep)
     return at_solution(truss, solution, network.contacts, problem.nc, near, known_load)
+
+
+def _with_friction(
+    problem: Step | NoTensionTruss | FrictionNetwork,
+    backend: str | Backend,
+    tol: float,
+    law: str | None,
+    flow: str,
+) -> FrictionalSensitivity:
+    """The derivatives of a network with friction, or of that of a step under a law."""
+    if isinstance(problem, NoTensionTruss):
+        raise InvalidInput("law", repr(law), "none: a truss has no friction")
+    if not isinstance(problem, FrictionNetwork):
+        problem = CompatibleFriction(problem, law or "", flow).network(backend)
+    return at_forces(problem, problem.solve(), tol)
 
 
 def at_solution(

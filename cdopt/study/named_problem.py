@@ -30,6 +30,7 @@ from cdopt.scene.assemblies import is_assembly
 from cdopt.scene.files import SCENE_FILES, names_scene, open_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
+_UNDER_A_LAW = ("bounds", "ensembles", "sensitivities")  # commands with --law
 _METHODS = ("classic-cd", "compatible-cd", "contact-dynamics", "compatible-friction")
 
 
@@ -122,8 +123,10 @@ class NamedProblem:
         Unsupported : the step has friction.
         """
         if self.step is not None and self.step.friction is not None:
-            reason = f"{self.name} has friction, and {what} of its forces are not in this version"
-            raise Unsupported(what, reason, ("the derived frictionless problem, --frictionless",))
+            instead = ["the derived frictionless problem, --frictionless"]
+            if what in _UNDER_A_LAW:
+                instead.insert(0, "those under a law, --law coulomb or associated")
+            raise Unsupported(what, f"{self.name} has friction", tuple(instead))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
         """The same problem in new objects, its contacts in this ``order`` (nc,)."""
