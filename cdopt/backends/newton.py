@@ -191,7 +191,8 @@ class Newton(SecondOrder):
                 problem, interior_point.start_from(problem, forces), *limits
             )
 
-        first, second = (multipliers, inside) if problem.net.small else (inside, multipliers)
+        dense = problem.net.small or problem.net.few
+        first, second = (multipliers, inside) if dense else (inside, multipliers)
         run = first()
         if run.converged or deadline.passed:
             return run

@@ -114,7 +114,7 @@ def _compliant(
         if step == _INNER or np.abs(force / net.mass_diagonal).max(initial=0.0) <= tol:
             break
         D = np.where(push > 0.0, sigma, 0.0)
-        system = net.factored(D) if direct else net.system(D)
+        system = net.of_forces(D) if net.few else net.factored(D) if direct else net.system(D)
         d = system.solve(force, 1e-12 if direct else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
         t = _search(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))

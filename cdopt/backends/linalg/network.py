@@ -27,6 +27,7 @@ from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics,
 from cdopt.backends.linalg.sparse_rows import SparseOperator
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
+_FEW = 600  # contacts up to which a dense system of their forces beats those of more dofs
 _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space fill the memory
 _FULL = 0.25  # share of entries that are not zero from which B is treated as dense
 _DENSE_AT_MOST = 5_000
@@ -112,10 +113,23 @@ class ContactNetwork:
             return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
+        return np.matmul(self._mobility, self._by_block(load)).ravel()
+
+    @cached_property
+    def _mobility(self) -> FloatArray:
+        """(blocks, size, size) inverse of the inertia by blocks."""
         try:
-            return np.asarray(np.linalg.solve(self.blocks, self._by_block(load))).ravel()
+            return np.asarray(np.linalg.inv(self.blocks))
         except np.linalg.LinAlgError as error:
             raise ArithmeticError(str(error)) from error
+
+    @cached_property
+    def delassus(self) -> FloatArray:
+        """B S⁻¹ Bᵀ (nc, nc), dense."""
+        count = self.m // self.size
+        blocks = self._mobility, np.arange(count), np.arange(count + 1)
+        mobility = sp.bsr_array(blocks, shape=(self.m, self.m))
+        return np.asarray((self.B @ (mobility @ self.B.T)).toarray())
 
     @cached_property
     def mass_diagonal(self) -> FloatArray:
@@ -141,6 +155,12 @@ class ContactNetwork:
     def small(self) -> bool:
         """Whether systems are factorised as dense matrices."""
         return self.m <= DENSE_UP_TO or (self._is_full and self.m <= _DENSE_AT_MOST)
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether there are few contacts, and ``of_forces`` is the quickest system."""
+        bodies = self.mass is not None and self.blocks is not None
+        return bodies and self.m > DENSE_UP_TO and 2 * self.nc <= min(2 * _FEW, self.m)
 
     @property
     def factorisable(self) -> bool:
@@ -173,6 +193,10 @@ class ContactNetwork:
             lambda r: np.matmul(inverse, self._by_block(r)).ravel(),
             self.statistics,
         )
+
+    def of_forces(self, D: FloatArray) -> ContactSystem:
+        """S + Bᵀ D B by a dense system of the forces of few contacts."""
+        return ContactSystem(self, D)
 
     def unsymmetric(self, left: FloatArray, right: FloatArray) -> UnsymmetricPairSystem:
         """S + Bᵀ H B, H of blocks ``left``ᵀ ``right``, both (contacts, d, d), of d rows a contact.
@@ -267,6 +291,33 @@ class ContactNetwork:
     @cached_property
     def _is_diagonal(self) -> bool:
         return self.mass is None or _is_diagonal(self.mass)
+
+
+class ContactSystem:
+    """S + Bᵀ D B by a dense system of the forces of the contacts with D > 0.
+
+    (S + BᵀDB)⁻¹ = S⁻¹ − S⁻¹Bᵀ (D⁻¹ + B S⁻¹ Bᵀ)⁻¹ B S⁻¹ (Sherman, Morrison and Woodbury).
+    """
+
+    gave_up = False
+
+    def __init__(self, net: ContactNetwork, D: FloatArray) -> None:
+        self.net, self.stiff = net, np.flatnonzero(D)
+        N = net.delassus[np.ix_(self.stiff, self.stiff)]
+        N.flat[:: self.stiff.size + 1] += 1.0 / D[self.stiff]
+        none = np.zeros(0)
+        self.dense = DenseSystem(none.reshape(0, self.stiff.size), N, none, 0.0, net.statistics)
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x, to round-off.
+
+        Raises
+        ------
+        ArithmeticError : numbers beyond what a double holds.
+        """
+        free, forces = self.net.motion(rhs), np.zeros(self.net.nc)
+        forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
+        return free - self.net.motion(self.net.load(forces))
 
 
 def network(

@@ -350,3 +350,17 @@ def test_contacts_with_several_rows(size: int) -> None:
         x = system.solve(net.arranged(H @ exact), 1e-12, 2000)
         assert not system.gave_up
         np.testing.assert_allclose(x[net.position], exact, atol=1e-7)
+
+
+def test_few_contacts_are_solved_in_their_forces() -> None:
+    rng = np.random.default_rng(7)
+    B = sp.csr_array(rng.normal(size=(20, 300)) * (rng.random((20, 300)) < 0.1))
+    D = np.where(rng.random(20) < 0.7, 10.0 ** rng.uniform(-3.0, 6.0, 20), 0.0)
+    mass = sp.csr_array(sp.diags_array(rng.uniform(0.1, 10.0, 300)))
+    net = network(B, None, mass)
+    assert net.few
+    H = mass.toarray() + B.T.toarray() @ (D[:, None] * B.toarray())
+    rhs = rng.normal(size=300)
+    x = net.of_forces(D).solve(net.arranged(rhs), 1e-12)[net.position]
+    np.testing.assert_allclose(x, np.linalg.solve(H, rhs), atol=1e-9)
+    assert not network(sp.csr_array(sp.vstack([B] * 10)), None, mass).few  # 200 contacts
