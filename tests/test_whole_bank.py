@@ -13,9 +13,12 @@ FEASIBLE_STEPS = [
     for name in cdopt.bank.names()
     if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
 ]
-LARGE = {"fclib-spheres", "fclib-capsules"}
+QUICK = {  # one of each kind; the others are long tests
+    "beam-uniform", "beam-stiff-middle", "free-flying", "impact", "rank-deficient",
+    "pyramid-species", "pyramid-falling", "supports-delassus", "ten-orders",
+}  # fmt: skip
 QUICK_AND_SLOW = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in FEASIBLE_STEPS
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in FEASIBLE_STEPS
 ]
 KNOWN_TO_DIFFER = {"beam-uniform", "beam-stiff-middle", "pyramid-hooke", "pyramid-species"}
 STEPPERS = [

@@ -34,12 +34,12 @@ def brick(dim: int, **motion: object) -> Body:
     return Body(Box(size), [0.0] * (dim - 1) + [0.1], mass=2.0, **motion)
 
 
-@pytest.mark.parametrize(("dim", "phase"), [(2, 0.0), (3, 0.0), (3, 0.7), (3, 2.9)])
+@pytest.mark.parametrize(("dim", "phase"), [(2, 0.0), (3, 0.7)])
 @pytest.mark.parametrize("angle", [0.05, 0.3, 0.6])
 def test_a_block_on_an_incline_sticks_or_slides_as_the_scheme_says(
     dim: int, phase: float, angle: float
 ) -> None:
-    mu, steps = 0.4, 20
+    mu, steps = 0.4, 10
     scene = on_a_floor(brick(dim), angle, phase)
     run = cdopt.simulate(scene, DT, steps * DT, friction=mu)
     assert run.ok

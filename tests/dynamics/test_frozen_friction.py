@@ -15,7 +15,9 @@ from cdopt.scene import Body, Box, HalfSpace, Material, Scene
 METHOD = "variational"
 
 
-@pytest.mark.parametrize(("dim", "share"), [(2, 2.0 / 3.0), (3, 5.0 / 7.0)])
+@pytest.mark.parametrize(
+    ("dim", "share"), [pytest.param(2, 2.0 / 3.0, marks=pytest.mark.slow), (3, 5.0 / 7.0)]
+)
 def test_a_ball_that_slides_then_rolls(dim: int, share: float) -> None:
     """The tangential spring still swings a little when the ball begins to roll."""
     run = cdopt.simulate(on_a_floor(1.0, 0.0, dim), 1.5e-3, 0.15, METHOD, every=5)
@@ -95,15 +97,15 @@ def test_it_tends_to_velocity_verlet_with_second_order() -> None:
 
 def test_resumed_runs_have_the_same_bits(tmp_path: Path) -> None:
     scene, path = on_a_floor(1.0, 0.0, 3), tmp_path / "ball.vtkhdf"
-    whole = cdopt.simulate(scene, 1e-3, 0.02, METHOD, every=5)
-    for part in (0.01, 0.02):
-        again = cdopt.simulate(scene, 1e-3, part, METHOD, every=5, out=path, resume=True)
+    whole = cdopt.simulate(scene, 1e-3, 0.008, METHOD, every=2)
+    for part in (0.004, 0.008):
+        again = cdopt.simulate(scene, 1e-3, part, METHOD, every=2, out=path, resume=True)
     np.testing.assert_array_equal(again.final.v, whole.final.v)
     np.testing.assert_array_equal(again[-1].f_t, whole[-1].f_t)
     for name in ("friction", "tangential", "balance"):
         assert again.diagnostics[name][-1] == whole.diagnostics[name][-1]
     with pytest.raises(cdopt.InvalidInput, match="stiffness_ratio"):
-        cdopt.simulate(scene, 1e-3, 0.03, METHOD, every=5, out=path, resume=True,
+        cdopt.simulate(scene, 1e-3, 0.01, METHOD, every=2, out=path, resume=True,
                        stiffness_ratio=0.5)  # fmt: skip
 
 

@@ -86,7 +86,9 @@ def test_the_region_of_a_contact_holds_every_answer() -> None:
         endless.region(0)
 
 
-@pytest.mark.parametrize("name", ["rough-pile:n=3", "rough-wall"])
+@pytest.mark.parametrize(
+    "name", ["rough-pile:n=3", pytest.param("rough-wall", marks=pytest.mark.slow)]
+)
 def test_all_bounds_at_once_are_those_of_clarabel(name: str, monkeypatch: Any) -> None:
     step = cdopt.bank.load(name).step
     answer = certified(step)

@@ -16,6 +16,7 @@ MISSING = siconos.why_unavailable()
 needed = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 PIVOTING = ("LEMKE", "PIVOT", "PIVOT_LUMOD", "PATHSEARCH", "BARD", "MURTY", "AVI_CAOFERRIS", "ENUM")
 ITERATING = ("PGS", "RPGS", "PSOR", "CPG", "CONVEXQP_PG", "LATIN", "NEWTON_FB_FBLSA")
+QUICK = ("LEMKE", "ENUM", "PGS", "LATIN")  # each starts a process; the others are slow tests
 ABSENT = ("NSGS_SBM", "NSQP", "QP", "GAMS")  # in Debian's build, or for dense matrices
 
 
@@ -59,7 +60,13 @@ def linearComplementarity_driver(problem, z, w, options):
 
 
 @needed
-@pytest.mark.parametrize("solver", PIVOTING + ITERATING)
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name in PIVOTING + ITERATING
+    ],
+)
 def test_solvers_find_the_beams_motion(solver: str) -> None:
     step = cdopt.bank.load("beam-stiff-middle").step
     accuracy = 1e-9 if solver in ITERATING else None

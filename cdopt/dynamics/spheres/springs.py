@@ -84,7 +84,7 @@ def springs_of(
     )
     stored[here] = memory.values[there]
     xi, roll, force = (np.ascontiguousarray(stored[:, k : k + 3]) for k in (0, 3, 8))
-    rolling, spinning = scene.contact_resistance(pairs)
+    rolling, spinning = scene.contact_resistance(pairs).copy()  # writable: one type, one loop
     twist, stiffness = stored[:, 6].copy(), stored[:, 7].copy()
     return Springs(mu, rolling, spinning, ratio, xi, roll, twist, stiffness, force)
 

@@ -334,7 +334,7 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
 
 
 def _sphere_first(pairs: IntArray, is_wall: BoolArray) -> tuple[IntArray, IntArray]:
-    """Bodies i and j of pairs (n, 2), walls second."""
+    """Bodies i and j of pairs (n, 2), walls second; contiguous, as the loops are compiled for."""
     swap = is_wall[pairs[:, 0]]
-    i, j = np.where(swap, pairs[:, ::-1].T, pairs.T)
+    i, j = np.ascontiguousarray(np.where(swap, pairs[:, ::-1].T, pairs.T))
     return i, j
