@@ -119,7 +119,7 @@ class ContactNetwork:
     def _mobility(self) -> FloatArray:
         """(blocks, size, size) inverse of the inertia by blocks."""
         try:
-            return np.asarray(np.linalg.inv(self.blocks))
+            return np.asarray(np.linalg.inv(np.asarray(self.blocks)))
         except np.linalg.LinAlgError as error:
             raise ArithmeticError(str(error)) from error
 
