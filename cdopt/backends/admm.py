@@ -31,20 +31,12 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import (
-    NativeBackend,
-    Outcome,
-    Report,
-    ScaledStep,
-    check_settings,
-    scaled_step,
-    starting_forces,
-)
+from cdopt.backends.native import NativeBackend, Outcome, Report, check_settings
 from cdopt.backends.threads import threads_for
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 _CHECKS = 10  # iterations between two looks at the natural map and the clock
@@ -96,31 +88,16 @@ class ADMM(NativeBackend):
         report: Report,
         deadline: Deadline,
     ) -> Outcome:
-        step, d, mu = scaled_step(data), data.d, data.friction.mu
-        w = step.diagonal.reshape(-1, d).mean(axis=1)
-        active = (w > 0.0)[:, None]
-        w = np.where(w > 0.0, w, 1.0)
-        f = cone.project(data.table(starting_forces(data, start, signed=True)), mu)
-        split = Splitting(step, w, mu, data.law == "coulomb", self.penalty, self.relaxation, d)
+        step = ConeStep(data)
+        split = Splitting(step, self.penalty, self.relaxation)
+        f = step.start(start)
         prepared = clock()
         with threads_for(data.nc):
-            f, iterations, residuals = split.run(
-                np.where(active, f, 0.0), self.accuracy, self.max_iterations, deadline
-            )
-        solved = clock()
+            f, iterations, residuals = split.run(f, self.accuracy, self.max_iterations, deadline)
         least = min(residuals, default=0.0)
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
         report(f"{iterations} iterations, {how}, natural map {least:.1e}")
-        forces = step.force * f.ravel()
-        return Outcome(
-            Iterate(data.velocity(forces), forces),
-            least <= self.accuracy,
-            iterations,
-            prepared,
-            solved,
-            [np.array(residuals)],
-            how,
-        )
+        return step.outcome(f, least <= self.accuracy, iterations, prepared, residuals, how)
 
 
 class Splitting:
@@ -132,45 +109,33 @@ class Splitting:
     factorisations : so far.
     """
 
-    def __init__(
-        self,
-        step: ScaledStep,
-        w: FloatArray,
-        mu: FloatArray,
-        coulomb: bool,
-        penalty: float,
-        relaxation: float,
-        d: int,
-    ) -> None:
-        """``w`` (contacts,) is the mobility of each contact, in units of the step."""
-        self.step, self.w, self.mu, self.coulomb = step, w, mu, coulomb
-        self.p = step.p.reshape(w.size, d)
-        self.penalty, self.relaxation, self.factorisations = penalty, relaxation, 0
-        self.rows, self.forward = step.rows, sp.csr_array(step.spread.T)
-        weights = np.repeat(1.0 / w, d)
-        self.system = sp.csr_array(self.forward @ (step.rows * weights[:, None]))
+    def __init__(self, step: ConeStep, penalty: float, relaxation: float) -> None:
+        self.step, self.penalty, self.relaxation = step, penalty, relaxation
+        self.factorisations = 0
+        rows, weights = step.step.rows, np.repeat(1.0 / step.w, step.data.d)
+        self.system = sp.csr_array(step.step.spread.T @ (rows * weights[:, None]))
         self.solve = self._factorise()
 
     def run(
         self, f: FloatArray, accuracy: float, most: int, deadline: Deadline
     ) -> tuple[FloatArray, int, list[float]]:
         """The best forces (contacts, d), iterations, and the natural map at each look."""
-        w, mu, a = self.w[:, None], self.mu, self.relaxation
-        rates = self.p + self._products(f)
-        z = self._shifted(rates)
+        step, w, mu, a = self.step, self.step.w[:, None], self.step.mu, self.relaxation
+        rates = step.p + step.change(step.effect(f))
+        z = step.shifted(rates)
         z = z + cone.project(-z, mu)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
         for k in range(most + 1):
             if k % _CHECKS == 0 or k == most:
-                residuals.append(self._natural_map(f))
+                residuals.append(step.natural_map(f, step.effect(f)))
                 if residuals[-1] < best:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
-            shift = self._shifted(rates) - rates
-            aim = f + self.penalty * (z - self.p - shift) / w
-            rates = self.p + self.rates_of(aim)
+            shift = step.shifted(rates) - rates
+            aim = f + self.penalty * (z - step.p - shift) / w
+            rates = step.p + step.change(self.solve(step.effect(aim)))
             reached = rates + shift
             y = f - self.penalty * (a * reached + (1.0 - a) * z) / w
             f = cone.project(y, mu)
@@ -182,22 +147,6 @@ class Splitting:
                 changes, pause = changes + changed, pause + pause // 2 * changed
                 balance_at = k + pause
         return best_forces, most, residuals
-
-    def rates_of(self, aim: FloatArray) -> FloatArray:
-        """B w (contacts, d) of the w with M w = Bᵀ(aim − ρ D B w)."""
-        solved = self.solve(np.asarray(self.forward @ aim.ravel()))
-        return np.asarray(self.rows @ solved).reshape(self.p.shape)
-
-    def _products(self, f: FloatArray) -> FloatArray:
-        return np.asarray(self.rows @ (self.forward @ f.ravel())).reshape(self.p.shape)
-
-    def _shifted(self, rates: FloatArray) -> FloatArray:
-        return cone.shifted(rates, self.mu) if self.coulomb else rates
-
-    def _natural_map(self, f: FloatArray) -> float:
-        rates = self._shifted(self.p + self._products(f))
-        sizes = np.linalg.norm(cone.natural_map(f, rates, self.mu, self.w), axis=1)
-        return float(sizes.max(initial=0.0))
 
     def _balance(self, primal: float, dual: float) -> bool:
         """Change ρ where one residual exceeds the other by much; whether it did."""

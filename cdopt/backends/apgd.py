@@ -13,6 +13,8 @@ that the infinite slope of e′ at zero for p > 2 does no harm; without it the o
 projection. The restart is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715,
 for such steps.
 
+With friction the steps are those of ``cone_descent``.
+
 H is never formed: its products are R (Sᵀ f). Where forces are indeterminate, a gradient method
 started from zero stays in the range of B as long as no force has been held at zero: on
 ``beam-uniform`` it finds the minimum-norm forces, 10/3 N on each of the three supports.
@@ -33,6 +35,8 @@ from numba import prange
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock, compiled, part, side_by_side
+from cdopt.backends.cone_descent import descend
+from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
@@ -46,7 +50,12 @@ from cdopt.backends.native import (
     starting_forces,
 )
 from cdopt.backends.threads import several, threads_for
-from cdopt.problem import DelassusStepData, RigidStepData
+from cdopt.problem import (
+    DelassusStepData,
+    FrictionalDelassusData,
+    FrictionalStepData,
+    RigidStepData,
+)
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -68,8 +77,8 @@ class APGD(NativeBackend):
     max_iterations : steps at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, the
         projected gradient with each contact's own step; V is the closing speed of its part;
-        and, down to 1e-10, when the certificate is met too.
-    history : keep that residual of every step in ``raw.residuals``.
+        and, down to 1e-10, when the certificate is met too. With friction it is the natural map.
+    history : keep that residual of every step in ``raw.residuals``; with friction of every 20th.
 
     Raises
     ------
@@ -77,7 +86,7 @@ class APGD(NativeBackend):
     """
 
     name: ClassVar[str] = "apgd"
-    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
     max_iterations: int = 100_000
@@ -94,6 +103,8 @@ class APGD(NativeBackend):
         report: Report,
         deadline: Deadline,
     ) -> Outcome:
+        if isinstance(data, (FrictionalStepData, FrictionalDelassusData)):
+            return self._with_friction(ConeStep(data), start, report, deadline)
         step = scaled_step(data)
         descent = ProximalGradient(
             Terms(*csr_parts(step.rows), step.diagonal, step.p),
@@ -121,6 +132,17 @@ class APGD(NativeBackend):
             descent.residuals,
             threads=threads,
         )
+
+    def _with_friction(
+        self, step: ConeStep, start: WarmStart | None, report: Report, deadline: Deadline
+    ) -> Outcome:
+        """One run on the cones of friction."""
+        f, prepared = step.start(start), clock()
+        with threads_for(step.data.nc):
+            f, steps, residuals = descend(step, f, self.accuracy, self.max_iterations, deadline)
+        least = min(residuals, default=0.0)
+        report(f"{steps} steps, natural map {least:.1e}")
+        return step.outcome(f, least <= self.accuracy, steps, prepared, residuals)
 
 
 class Terms(NamedTuple):

@@ -8,7 +8,7 @@ law while all others stay as they are. The small problem of one contact is solve
 repeated until it settles. M. Jean, *The non-smooth contact dynamics method*, Comput. Methods Appl.
 Mech. Engrg. 177 (1999). Nothing guarantees that it converges; where forces are indeterminate the
 answer depends on the order of the visits. After every ten sweeps Anderson's acceleration combines
-the last results: all problems of the bank together take a quarter of the sweeps, some take twice.
+the last results: most problems of the bank take a fraction of the sweeps, hardly any takes more.
 """
 
 from __future__ import annotations
@@ -23,19 +23,12 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import clock, compiled, part
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import (
-    Outcome,
-    Report,
-    ScaledStep,
-    in_pieces,
-    scaled_step,
-    starting_forces,
-)
+from cdopt.backends.native import Outcome, Report, ScaledStep, in_pieces
 from cdopt.backends.pgs import PGS
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 _AGAIN = 10  # sweeps between two fresh sums of what the forces do, and two combinations
@@ -81,49 +74,29 @@ class NSGS(PGS):
         report: Report,
         deadline: Deadline,
     ) -> Outcome:
-        step, d, mu = scaled_step(data), data.d, data.friction.mu
-        f = cone.project(data.table(starting_forces(data, start, signed=True)), mu)
+        step = ConeStep(data)
         order = np.asarray(self._visits(data.contacts), dtype=np.int64)
-        blocks = _diagonal_blocks(step, d)
+        blocks, f = _diagonal_blocks(step.step, data.d), step.start(start)
         prepared = clock()
-        f, sweeps, met, residuals = self._sweeps(data, step, blocks, order, f, deadline)
-        solved = clock()
+        f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, deadline)
         last = residuals[-1] if residuals else 0.0
         report(f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}")
-        forces = step.force * f.ravel()
-        iterate = Iterate(data.velocity(forces), forces)
-        return Outcome(iterate, met, sweeps, prepared, solved, [np.array(residuals)])
+        return step.outcome(f, met, sweeps, prepared, residuals)
 
     def _sweeps(
-        self,
-        data: FrictionalStepData | FrictionalDelassusData,
-        step: ScaledStep,
-        blocks: FloatArray,
-        order: IntArray,
-        f: FloatArray,
-        deadline: Deadline,
+        self, step: ConeStep, blocks: FloatArray, order: IntArray, f: FloatArray, deadline: Deadline
     ) -> tuple[FloatArray, int, bool, list[float]]:
         """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
-        mu, d = data.friction.mu, data.d
-        rows, spread = (_arrays(part) for part in (step.rows, step.spread))
-        w = np.trace(blocks, axis1=1, axis2=2) / d
-        safe = np.where(w > 0.0, w, 1.0)
-        coulomb, residuals, sweeps = data.law == "coulomb", list[float](), 0
-        f, work = np.where((w > 0.0)[:, None], f, 0.0), np.empty((3, d))
-        mixing = AndersonAcceleration(np.sqrt(safe)[:, None], self.memory)
-
-        def natural_map(f: FloatArray) -> tuple[FloatArray, float]:
-            y = np.asarray(step.spread.T @ f.ravel())  # anew: round-off does not gather
-            rates = (step.rows @ y + step.p).reshape(-1, d)
-            rates = cone.shifted(rates, mu) if coulomb else rates
-            sizes = np.linalg.norm(cone.natural_map(f, rates, mu, safe), axis=1)
-            return y, float(sizes.max(initial=0.0))
-
+        rows, spread = _arrays(step.step.rows), _arrays(step.step.spread)
+        work, residuals, sweeps = np.empty((3, f.shape[1])), list[float](), 0
+        mixing = AndersonAcceleration(np.sqrt(step.w)[:, None], self.memory)
         while True:
-            y, error = natural_map(f)
+            y = step.effect(f)  # anew: round-off does not gather
+            error = step.natural_map(f, y)
             if mixing.refuses(error):
                 f = mixing.swept
-                y, error = natural_map(f)
+                y = step.effect(f)
+                error = step.natural_map(f, y)
             residuals.append(error)
             met = error <= self.accuracy
             if met or sweeps >= self.max_sweeps or deadline.passed:
@@ -132,22 +105,23 @@ class NSGS(PGS):
             trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
             for piece in in_pieces(trace, rows[1].size, deadline):
                 block_gauss_seidel(
-                    *(rows, spread, step.p, blocks, mu, order),
-                    *(coulomb, self.accuracy, f, y, piece, work),
+                    *(rows, spread, step.step.p, blocks, step.mu, order),
+                    *(step.coulomb, self.accuracy, f, y, piece, work),
                 )
                 if deadline.passed:
                     break
             done = int(np.count_nonzero(trace >= 0.0))
             sweeps += done
             if done == _AGAIN and self.memory:
-                f = cone.project(mixing.mixed(before, f, error), mu)
+                f = cone.project(mixing.mixed(before, f, error), step.mu)
 
 
 class AndersonAcceleration:
     """Anderson's acceleration, of the map from forces to those some sweeps later.
 
     D. G. Anderson, J. ACM 12 (1965). The next forces are the combination of the last results of
-    the map whose changes cancel best. Where it increases the natural map much, it is refused.
+    the map whose changes cancel best. It is refused where it increases the natural map: more than
+    twofold, or a second time before the sweeps have reached a new least one.
 
     Attributes
     ----------
@@ -157,12 +131,14 @@ class AndersonAcceleration:
     def __init__(self, weights: FloatArray, memory: int) -> None:
         """``weights`` (contacts, 1) make changes of forces at different contacts comparable."""
         self.weights, self.memory = weights, memory
-        self.swept, self.limit = np.zeros(0), np.inf
+        self.swept, self.before, self.least, self.may_increase = np.zeros(0), np.inf, np.inf, True
         self.results, self.changes = list[FloatArray](), list[FloatArray]()
 
     def mixed(self, before: FloatArray, after: FloatArray, error: float) -> FloatArray:
         """The combination, after the sweeps that began at ``before``, of natural map ``error``."""
-        self.swept, self.limit = after, _WORSE * error
+        if error < self.least:
+            self.least, self.may_increase = error, True
+        self.swept, self.before = after, error
         self.results = [*self.results, after][-self.memory :]
         change = ((after - before) * self.weights).ravel()
         self.changes = [*self.changes, change][-self.memory :]
@@ -177,9 +153,12 @@ class AndersonAcceleration:
 
     def refuses(self, error: float) -> bool:
         """Whether the natural map of the combination is too large; then all is forgotten."""
-        if error <= self.limit:
+        before, self.before = self.before, np.inf
+        if error <= before:
             return False
-        self.limit = np.inf
+        if self.may_increase and error <= _WORSE * before:
+            self.may_increase = False
+            return False
         self.results.clear()
         self.changes.clear()
         return True

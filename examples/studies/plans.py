@@ -31,7 +31,7 @@ FRICTION = (  # scenes, and problems of Siconos and FCLib from simple to hard
     "siconos-oneobject-i1028-138", "siconos-rover1039", "siconos-nespheres-30-1",
     "siconos-frictioncontactproblem00031",
 )  # fmt: skip
-CONES = ("newton", "nsgs", "admm", "clarabel", "scs", "qoco", "moreau", "ecos")  # take friction
+CONES = ("newton", "nsgs", "admm", "apgd", "clarabel", "scs", "qoco", "moreau", "ecos")
 LAWS = {"coulomb": ("nsgs", "nsn-ac", "admm", "prox"), "associated": ("soclcp",)}  # of Siconos
 FINE = (1e-4, 1e-6, 1e-9)
 TRUSSES = (

@@ -41,5 +41,5 @@ def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None
 
 def test_the_settings_object() -> None:
     assert APGD().name == "apgd"
-    assert APGD().capability.structured == {"rigid step"}
+    assert APGD().capability.structured == {"rigid step", "frictional step"}
     assert APGD(max_iterations=7).settings == {"max_iterations": 7, "accuracy": 1e-8}

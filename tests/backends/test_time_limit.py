@@ -55,7 +55,7 @@ def test_looking_at_the_clock_changes_no_sweep_and_no_step(monkeypatch: pytest.M
     for problem, name, options in (
         (rigid, "pgs", {}), (rigid, "pgs", {"order": "coloured"}), (rigid, "apgd", {}),
         (rigid, "newton", {}), (rigid, "lcp", {}), (truss, "augmented-lagrangian", {}),
-        (rough, "newton", {}), (rough, "nsgs", {}), (rough, "admm", {}),
+        (rough, "newton", {}), (rough, "nsgs", {}), (rough, "admm", {}), (rough, "apgd", {}),
     ):  # fmt: skip
         plain = problem.solve(name, **options)
         looked = problem.solve(name, time_limit=1e6, **options)

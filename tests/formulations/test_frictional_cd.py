@@ -51,9 +51,10 @@ def random_friction(seed: int, d: int = 3, nc: int = 6, nv: int = 12) -> cdopt.C
 @pytest.mark.parametrize("ratio", [0.2, 0.9, 0.999, 1.001, 1.1, 2.0])
 def test_incline_sticks_and_slides_exactly(ratio: float, dim: int) -> None:
     step, speed = incline(ratio, dim)
-    runs = (("newton", 1e-9), ("nsgs", 1e-9), ("admm", 1e-9), ("clarabel", 1e-5))
-    for backend, tolerance in runs:
-        options = {"accuracy": 1e-12} if backend in ("nsgs", "admm") else {}
+    iterations = ("nsgs", "admm", "apgd")
+    for backend in ("newton", *iterations, "clarabel"):
+        tolerance = 1e-5 if backend == "clarabel" else 1e-9
+        options = {"accuracy": 1e-12} if backend in iterations else {}
         solution = cdopt.FrictionalCD(step).solve(backend, check=False, tol=1e-4, **options)
         slid = np.linalg.norm(solution.v_next[:-1])
         assert solution.ok
@@ -91,7 +92,7 @@ def test_the_associated_motion_is_unique_whoever_solves_it(seed: int) -> None:
     exact = cd["velocity"].solve("newton")
     assert exact.certificate.worst <= 1e-9
     size = np.abs(exact.v_next).max()
-    for backend in ("nsgs", "admm"):
+    for backend in ("nsgs", "admm", "apgd"):
         assert np.allclose(cd["force"].solve(backend).v_next, exact.v_next, atol=1e-6 * size)
     for backend in CONIC:
         solutions = [cd[f].solve(backend, check=False, accuracy=1e-10, tol=1e-5) for f in cd]
@@ -137,13 +138,14 @@ def test_admm_takes_large_sparse_steps_and_says_when_it_fails() -> None:
         assert short.iterations == 10
 
 
+@pytest.mark.parametrize("backend", ["admm", "apgd"])
 @pytest.mark.parametrize("law", ["associated", "coulomb"])
-def test_admm_solves_small_problems_of_the_bank(law: str) -> None:
+def test_iterations_solve_small_problems_of_the_bank(law: str, backend: str) -> None:
     for name in cdopt.bank.names():
         if cdopt.bank.manifest(name).step is not None and name.startswith("siconos-"):
             problem = cdopt.bank.load(name)
             if problem.step.nc < 20:
-                assert problem.formulation(law).solve("admm").ok, name
+                assert problem.formulation(law).solve(backend).ok, name
 
 
 def test_combinations_of_sweeps_save_most_of_them() -> None:
@@ -399,7 +401,7 @@ def test_a_step_without_contacts_moves_freely() -> None:
     step = launched().select([])
     for law in ("associated", "coulomb"):
         for form in ("velocity", "force"):
-            for backend in ("newton", "nsgs", "admm", "clarabel"):
+            for backend in ("newton", "nsgs", "admm", "apgd", "clarabel"):
                 solution = cdopt.FrictionalCD(step, law, form).solve(backend)
                 assert solution.ok
                 assert np.allclose(solution.v_next, [6.0, -G * DT], atol=1e-9)

@@ -1,0 +1,67 @@
+"""Accelerated projected gradient descent on the forces of a step with friction.
+
+    minimise over f ∈ K_μ    ½ fᵀ N f + pᵀf
+
+H. Mazhar, T. Heyn, D. Negrut, A. Tasora, ACM Trans. Graph. 34 (2015) 32, algorithm 1, on forces
+times √w, so that a step is equally long at light and at heavy bodies; cones do not change by such
+factors. For the law of Coulomb p has the shift μ‖g_T‖ of the last iterate, and nothing guarantees
+that it converges.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+from cdopt.backends.cone_step import ConeStep
+from cdopt.backends.deadline import Deadline
+from cdopt.problem import friction_cone as cone
+
+_CHECKS = 20  # steps between two fresh products, with a look at the natural map and the clock
+_DOUBLINGS = 100  # of L in one step
+_RELAXATION = 0.9  # of L after each step
+_LEAST = 1e-3  # L never falls below it: the diagonal of the scaled N is about one
+
+
+def descend(
+    step: ConeStep, f: FloatArray, accuracy: float, most: int, deadline: Deadline
+) -> tuple[FloatArray, int, list[float]]:
+    """The best forces (contacts, d), steps, and the natural map at each look."""
+    root = np.sqrt(step.w)[:, None]
+
+    def product(x: FloatArray) -> FloatArray:
+        return step.change(step.effect(x / root)) / root
+
+    x, z = root * f, root * f
+    best, best_forces, residuals = np.inf, f, list[float]()
+    product_x = product_z = product(x)
+    length, theta = 1.0, 1.0
+    for k in range(most + 1):
+        if k % _CHECKS == 0 or k == most:
+            residuals.append(step.natural_map(x / root, step.effect(x / root)))
+            if residuals[-1] < best:
+                best, best_forces = residuals[-1], x / root
+            if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
+                break
+            product_x, product_z = product(x), product(z)
+        gradient = product_z + step.p / root
+        if step.coulomb:
+            rates = root * product_x + step.p
+            gradient += (step.shifted(rates) - rates) / root
+        for _ in range(_DOUBLINGS):
+            trial = cone.project(z - gradient / length, step.mu)
+            change = trial - z
+            product_change = product(change)
+            if np.vdot(change, product_change) <= length * np.vdot(change, change) * (1.0 + 1e-12):
+                break
+            length *= 2.0
+        following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
+        beta = theta * (1.0 - theta) / (theta * theta + following)
+        if np.vdot(change, trial - x) < 0.0:  # the momentum points uphill: start it anew
+            following, beta = 1.0, 0.0
+        product_trial = product_z + product_change
+        z = trial + beta * (trial - x)
+        product_z = product_trial + beta * (product_trial - product_x)
+        x, product_x, theta = trial, product_trial, following
+        length = max(_RELAXATION * length, _LEAST)
+    return best_forces, k, residuals

@@ -1,0 +1,77 @@
+"""A step with friction as iterative solvers see it: scaled, N = R Sᵀ, with d rows a contact."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import clock
+from cdopt.backends.linalg.sparse_rows import SparseOperator
+from cdopt.backends.native import Outcome, scaled_step, starting_forces
+from cdopt.problem import FrictionalDelassusData, FrictionalStepData
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+
+class ConeStep:
+    """The scaled step, its law and its natural map. Forces and rates are (contacts, d).
+
+    Attributes
+    ----------
+    data, step : in physical units and in scaled ones.
+    mu : (contacts,) friction coefficients.
+    w : (contacts,) mean of the diagonal of N at each contact; one where forces move nothing.
+    p : (contacts, d) rates of the free motion.
+    coulomb : whether the law is that of Coulomb.
+    """
+
+    def __init__(self, data: FrictionalStepData | FrictionalDelassusData) -> None:
+        self.data, self.step = data, scaled_step(data)
+        self.mu, self.coulomb = np.array(data.friction.mu), data.law == "coulomb"
+        w = self.step.diagonal.reshape(-1, data.d).mean(axis=1)
+        self._fixed, self.w = w == 0.0, np.where(w > 0.0, w, 1.0)
+        self.p = self.step.p.reshape(-1, data.d)
+        self._rows = SparseOperator(self.step.rows)
+        self._spread = self._rows
+        if self.step.spread is not self.step.rows:
+            self._spread = SparseOperator(sp.csr_array(self.step.spread))
+
+    def start(self, start: WarmStart | None) -> FloatArray:
+        """Forces to start from, in the cone; zero where they move nothing."""
+        f = self.data.table(starting_forces(self.data, start, signed=True))
+        return np.where(self._fixed[:, None], 0.0, cone.project(f, self.mu))
+
+    def effect(self, f: FloatArray) -> FloatArray:
+        """Sᵀ f (m,)."""
+        return self._spread.transposed_times(f.ravel())
+
+    def change(self, effect: FloatArray) -> FloatArray:
+        """R times an ``effect``: the change of the rates."""
+        return self._rows.times(effect).reshape(self.p.shape)
+
+    def shifted(self, rates: FloatArray) -> FloatArray:
+        """g̃: the rates with de Saxcé's shift under the law of Coulomb."""
+        return cone.shifted(rates, self.mu) if self.coulomb else rates
+
+    def natural_map(self, f: FloatArray, effect: FloatArray) -> float:
+        """The largest natural map of forces f whose ``effect`` this is."""
+        rates = self.shifted(self.p + self.change(effect))
+        sizes = np.linalg.norm(cone.natural_map(f, rates, self.mu, self.w), axis=1)
+        return float(sizes.max(initial=0.0))
+
+    def outcome(
+        self,
+        f: FloatArray,
+        met: bool,
+        iterations: int,
+        prepared: float,
+        residuals: list[float],
+        how: str = "",
+    ) -> Outcome:
+        """The result of a solver that stops here, after the natural maps ``residuals``."""
+        solved = clock()
+        forces = self.step.force * f.ravel()
+        iterate = Iterate(self.data.velocity(forces), forces)
+        return Outcome(iterate, met, iterations, prepared, solved, [np.array(residuals)], how)
