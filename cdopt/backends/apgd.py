@@ -301,14 +301,16 @@ def _proximal(z: float, a: float, s: float) -> float:
         return z
     if s == 1.0:
         return z / (1.0 + a)
-    low = min(0.5 * z, (0.5 * z / a) ** (1.0 / s))
-    x = low if s < 1.0 else min(z, (z / a) ** (1.0 / s))
+    x = 0.5 * z if s < 1.0 else z
+    root = (x / a) ** (1.0 / s)
+    if root < x:
+        x = root
     for _ in range(60):
         if x == 0.0:
             return 0.0
         elastic = a * x**s
         step = (x + elastic - z) / (1.0 + s * elastic / x)
-        x = max(x - step, 0.0)
+        x = x - step if x > step else 0.0
         if abs(step) <= 2e-16 * x:
             break
     return x
@@ -402,7 +404,8 @@ def _judge_chunk(
         gradient = product_z[i] + total + terms.h[i]
         if not rigid and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
-        worst = larger(worst, abs(min(gradient, terms.diagonal[i] * x[i])))
+        scaled = terms.diagonal[i] * x[i]
+        worst = larger(worst, abs(gradient if gradient < scaled else scaled))
     sums[_CURVATURE], sums[_UPHILL], sums[_WORST] = curvature, uphill, worst
 
 
@@ -488,7 +491,8 @@ def _accelerate(
             following, beta = 1.0, 0.0
         accept, keep = True, worst < scalars[_BEST]
         scalars[_THETA] = following
-        scalars[_LIPSCHITZ] = max(0.9 * length, scalars[_LEAST_LIPSCHITZ])
+        length, least = 0.9 * length, scalars[_LEAST_LIPSCHITZ]
+        scalars[_LIPSCHITZ] = length if length > least else least
         scalars[_BEST] = worst if keep else scalars[_BEST]
         trace[taken] = worst
         taken += 1

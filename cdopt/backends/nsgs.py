@@ -220,7 +220,8 @@ def block_gauss_seidel(
                 for at in range(rows[0][first + k], rows[0][first + k + 1]):
                     rates[k] += rows[2][at] * y[rows[1][at]]
             change = solve_contact(W, rates, mu[i], coulomb, 1.0 / np.sqrt(size), f[i], new)
-            largest = max(largest, change * np.sqrt(size))
+            change *= np.sqrt(size)
+            largest = change if change > largest else largest
             for k in range(d):
                 difference = f[i, k] - old[k]
                 if difference != 0.0:

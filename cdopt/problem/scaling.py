@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.compiled import compiled, compiled_in_time
 from cdopt.problem.contact_law import PowerLaw
+
+_FEW = 300  # ties up to which plain Python finds components in less time than SciPy
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,33 +113,34 @@ def matrix_parts(N: sp.csr_array) -> Parts:
 
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
-    """The connected component (nodes,) of each node, and how many there are."""
-    parent, label = np.arange(nodes), np.empty(nodes, dtype=np.int64)
-    seconds = 2e-6 * left.size if left.size <= 200 else np.inf  # a small problem waits for nothing
-    data = left.astype(np.int64), right.astype(np.int64), parent, label
-    compiled_in_time(_label, seconds, *data)
-    return label, int(label.max(initial=-1)) + 1
+    """The connected component (nodes,) of each node, and how many there are.
+
+    They are numbered in the order of their first nodes.
+    """
+    if left.size <= _FEW:
+        return _few_components(left.tolist(), right.tolist(), nodes)
+    ties = np.ones(left.size, dtype=bool)
+    graph = sp.csr_array((ties, (left, right)), shape=(nodes, nodes))
+    count, label = connected_components(graph, connection="weak")
+    return label.astype(np.int64), count
 
 
-@compiled()
-def _label(left: IntArray, right: IntArray, parent: IntArray, label: IntArray) -> None:
-    """Labels in the order of each component's first node, by union-find; each its own parent."""
-    for k in range(left.size):
-        a, b = left[k], right[k]
+def _few_components(left: list[int], right: list[int], nodes: int) -> tuple[IntArray, int]:
+    """The same by union-find: a small problem does not wait for a sparse matrix."""
+    parent = list(range(nodes))
+    for a, b in zip(left, right, strict=True):
         while parent[a] != a:
-            parent[a] = parent[parent[a]]
             a = parent[a]
         while parent[b] != b:
-            parent[b] = parent[parent[b]]
             b = parent[b]
         parent[max(a, b)] = min(a, b)
-    count = 0
-    for i in range(label.size):  # a parent stands before its children
+    label, count = np.empty(nodes, dtype=np.int64), 0
+    for i in range(nodes):  # a parent stands before its children
         if parent[i] == i:
-            label[i] = count
-            count += 1
+            label[i], count = count, count + 1
         else:
             label[i] = label[parent[i]]
+    return label, count
 
 
 def rows_of(A: sp.csr_array) -> IntArray:

@@ -97,8 +97,6 @@ def _systems(size: int) -> None:
 
 def _steps() -> None:
     beam = cdopt.ContactStep(**_BEAM)
-    with at_once():  # find the parts of a problem
-        cdopt.ClassicCD(beam).solve("newton")
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))

@@ -86,15 +86,15 @@ class PairSystem:
         self.active = _room(pairs)
         self._sums = np.empty(pairs.start.size - 1)
         self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
-        if D.ndim == 1:
-            self._call(_scale_chunk, _scale, pairs, np.sqrt(D), self.active, self.shape)
-        else:
-            self._call(_mix_chunk, _mix, pairs, D, self.active, self.shape)
         self.diagonal = mass_diagonal.reshape(count, size) + shift
         self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
         self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
-        inverted = self.active, self.active.rows, self.inverse, self.shape
-        self._call(_invert_chunk, _invert, *inverted)
+        factors = np.sqrt(D) if D.ndim == 1 else D
+        arguments = pairs, factors, self.active, self.inverse, self.shape
+        if self._threads is None:
+            _prepare_alone(*arguments)
+        else:
+            side_by_side(_prepare, *arguments)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
@@ -111,14 +111,6 @@ class PairSystem:
         self.statistics.iterations += spent
         self.gave_up = spent == most
         return x.ravel()
-
-    def _call(self, alone: Loop, together: Loop, *arguments: Any) -> None:
-        """A loop over chunk after chunk, or over all of them in threads."""
-        if self._threads is None:
-            for c in range(self._sums.size):
-                alone(c, *arguments)
-        else:
-            side_by_side(together, self._sums, *arguments)
 
 
 class UnsymmetricPairSystem:
@@ -146,11 +138,8 @@ class UnsymmetricPairSystem:
         self.inverse = self.blocks.copy()
         if not mass_blocks.size:
             self.inverse = self.diagonal[:, :, None] * np.eye(size)
-        for c in range(pairs.start.size - 1):
-            _mix_chunk(c, pairs, left, self.left, self.shape)
-            _mix_chunk(c, pairs, right, self.right, self.shape)
-        for c in range(pairs.start.size - 1):
-            _invert_chunk(c, self.left, self.right.rows, self.inverse, self.shape)
+        mixed = left, right, self.left, self.right
+        _prepare_unsymmetric(pairs, *mixed, self.inverse, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
         """x with its residual reduced by ``tol``."""
@@ -255,11 +244,12 @@ def _total(sums: FloatArray) -> float:
     return total
 
 
-@compiled()
+@part()
 def _scale_chunk(
     c: Any, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
 ) -> None:
     """The entries with ``root`` > 0 moved together, their rows times ``root``."""
+    size = len(shape)
     start, begin, middle, end, second, rows, contact = pairs
     _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
     at = begin[start[c]]
@@ -271,7 +261,7 @@ def _scale_chunk(
             factor = root[contact[k]]
             if factor > 0.0:
                 second_out[at] = second[k]
-                for j in range(2 * len(shape)):
+                for j in range(2 * size):
                     rows_out[at, j] = factor * rows[k, j]
                 at += np.uint64(1)
         if middle[a] == end[a]:
@@ -279,11 +269,12 @@ def _scale_chunk(
         end_out[a] = at
 
 
-@compiled()
+@part()
 def _mix_chunk(
     c: Any, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
 ) -> None:
     """The rows of each contact times its block of ``factors`` (contacts, d, d), without zeros."""
+    size = len(shape)
     start, begin, middle, end, second, rows, contact = pairs
     _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
     d = np.uint64(factors.shape[1])
@@ -296,15 +287,15 @@ def _mix_chunk(
                 middle_out[a] = at
             i = contact[k] // d
             for m in range(d):
-                size = 0.0
+                norm = 0.0
                 for n in range(d):
-                    size += abs(factors[i, m, n])
-                if size != 0.0:
+                    norm += abs(factors[i, m, n])
+                if norm != 0.0:
                     second_out[at] = second[k]
-                    for j in range(2 * len(shape)):
+                    for j in range(2 * size):
                         rows_out[at, j] = 0.0
                     for n in range(d):
-                        for j in range(2 * len(shape)):
+                        for j in range(2 * size):
                             rows_out[at, j] += factors[i, m, n] * rows[k + n, j]
                     at += np.uint64(1)
         if middle[a] == end[a]:
@@ -312,93 +303,66 @@ def _mix_chunk(
         end_out[a] = at
 
 
-@compiled(fastmath=_MATH)
+@part(fastmath=_MATH)
 def _invert_chunk(
     c: Any, pairs: BlockPairs, right: FloatArray, out: FloatArray, shape: Shape
 ) -> None:
     """Add the diagonal blocks of Wᵀ ``right`` to ``out`` (blocks, size, size) and invert each."""
+    size = len(shape)
     start, begin, middle, end, second, rows, _ = pairs
     for a in range(start[c], start[c + 1]):
         for k in range(begin[a], end[a]):
-            for i in range(len(shape)):
-                for j in range(len(shape)):
+            for i in range(size):
+                for j in range(size):
                     out[a, i, j] += rows[k, i] * right[k, j]
         for k in range(begin[a], middle[a]):
             b = second[k]
-            for i in range(len(shape)):
-                for j in range(len(shape)):
-                    out[b, i, j] += rows[k, len(shape) + i] * right[k, len(shape) + j]
+            for i in range(size):
+                for j in range(size):
+                    out[b, i, j] += rows[k, size + i] * right[k, size + j]
     for a in range(start[c], start[c + 1]):
-        for i in range(len(shape)):  # Gauss–Jordan in place
+        for i in range(size):  # Gauss–Jordan in place
             pivot = 1.0 / out[a, i, i]
             out[a, i, i] = 1.0
-            for j in range(len(shape)):
+            for j in range(size):
                 out[a, i, j] *= pivot
-            for r in range(len(shape)):
+            for r in range(size):
                 if r != i:
                     factor = out[a, r, i]
                     out[a, r, i] = 0.0
-                    for j in range(len(shape)):
+                    for j in range(size):
                         out[a, r, j] -= factor * out[a, i, j]
 
 
 @part(fastmath=_MATH)
 def _multiply_chunk(
-    c: Any,
-    pairs: BlockPairs,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
+    c: Any, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
 ) -> float:
-    """out = (S + WᵀW) p, S by its diagonal or, if there are any, its blocks; pᵀ out."""
+    """out += WᵀW p; pᵀ out."""
+    size = len(shape)
     start, begin, middle, end, second, rows, _ = pairs
-    for a in range(start[c], start[c + 1]):
-        for i in range(len(shape)):
-            value = diagonal[a, i] * p[a, i]
-            if blocks.size > 0:
-                value = 0.0
-                for j in range(len(shape)):
-                    value += blocks[a, i, j] * p[a, j]
-            out[a, i] = value
     total = 0.0
     for a in range(start[c], start[c + 1]):
         for k in range(begin[a], end[a]):
             b, q = second[k], 0.0
-            for j in range(len(shape)):
-                q += rows[k, j] * p[a, j] + rows[k, len(shape) + j] * p[b, j]
-            for j in range(len(shape)):
+            for j in range(size):
+                q += rows[k, j] * p[a, j] + rows[k, size + j] * p[b, j]
+            for j in range(size):
                 out[a, j] += rows[k, j] * q
             if k < middle[a]:
-                for j in range(len(shape)):
-                    out[b, j] += rows[k, len(shape) + j] * q
-        for j in range(len(shape)):
+                for j in range(size):
+                    out[b, j] += rows[k, size + j] * q
+        for j in range(size):
             total += out[a, j] * p[a, j]  # nothing is added to body a after this
     return total
 
 
 @part(fastmath=_MATH)
 def _multiply_chunk_of_three(
-    c: Any,
-    pairs: BlockPairs,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
+    c: Any, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
 ) -> float:
     """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
     start, begin, middle, end, second, rows, _ = pairs
-    for a in range(start[c], start[c + 1]):
-        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
-        if blocks.size > 0:
-            for i in range(3):
-                out[a, i] = blocks[a, i, 0] * p0 + blocks[a, i, 1] * p1 + blocks[a, i, 2] * p2
-        else:
-            out[a, 0] = diagonal[a, 0] * p0
-            out[a, 1] = diagonal[a, 1] * p1
-            out[a, 2] = diagonal[a, 2] * p2
     total = 0.0
     for a in range(start[c], start[c + 1]):
         p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
@@ -437,14 +401,15 @@ def _advance_chunk(
     shape: Shape,
 ) -> float:
     """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
+    size = len(shape)
     total = 0.0
     for a in range(start[c], start[c + 1]):
-        for j in range(len(shape)):
+        for j in range(size):
             x[a, j] += alpha * p[a, j]
             r[a, j] -= alpha * image[a, j]
-        for i in range(len(shape)):
+        for i in range(size):
             value = 0.0
-            for j in range(len(shape)):
+            for j in range(size):
                 value += inverse[a, i, j] * r[a, j]
             z[a, i] = value
             total += value * r[a, i]
@@ -453,64 +418,87 @@ def _advance_chunk(
 
 @part(fastmath=_MATH)
 def _redirect_chunk(
-    c: Any, beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape
+    c: Any,
+    beta: float,
+    start: Indices,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    z: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
 ) -> None:
-    """p = z + β p."""
+    """p = z + β p and out = S p, S by its diagonal or, if there are any, its blocks."""
+    size = len(shape)
     for a in range(start[c], start[c + 1]):
-        for j in range(len(shape)):
+        for j in range(size):
             p[a, j] = z[a, j] + beta * p[a, j]
+            out[a, j] = diagonal[a, j] * p[a, j]
+        if blocks.size > 0:
+            for i in range(size):
+                value = 0.0
+                for j in range(size):
+                    value += blocks[a, i, j] * p[a, j]
+                out[a, i] = value
+
+
+@compiled()
+def _prepare_alone(
+    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, inverse: FloatArray, shape: Shape
+) -> None:
+    """The active rows, and the inverse of each diagonal block; ``factors`` as in a PairSystem."""
+    for c in range(pairs.start.size - 1):
+        if factors.ndim == 1:  # decided while compiling
+            _scale_chunk(c, pairs, factors, out, shape)
+        else:
+            _mix_chunk(c, pairs, factors, out, shape)
+        _invert_chunk(c, out, out.rows, inverse, shape)
 
 
 @compiled(parallel=True)
-def _scale(
-    sums: FloatArray, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
+def _prepare(
+    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, inverse: FloatArray, shape: Shape
 ) -> None:
-    for c in prange(sums.size):
-        _scale_chunk(np.int64(c), pairs, root, out, shape)
+    """The same in threads."""
+    for c in prange(pairs.start.size - 1):
+        if factors.ndim == 1:
+            _scale_chunk(np.int64(c), pairs, factors, out, shape)
+        else:
+            _mix_chunk(np.int64(c), pairs, factors, out, shape)
+        _invert_chunk(np.int64(c), out, out.rows, inverse, shape)
 
 
-@compiled(parallel=True)
-def _mix(
-    sums: FloatArray, pairs: BlockPairs, factors: FloatArray, out: BlockPairs, shape: Shape
+@compiled()
+def _prepare_unsymmetric(
+    pairs: BlockPairs,
+    left: FloatArray,
+    right: FloatArray,
+    left_out: BlockPairs,
+    right_out: BlockPairs,
+    inverse: FloatArray,
+    shape: Shape,
 ) -> None:
-    for c in prange(sums.size):
-        _mix_chunk(np.int64(c), pairs, factors, out, shape)
-
-
-@compiled(parallel=True)
-def _invert(
-    sums: FloatArray, pairs: BlockPairs, right: FloatArray, out: FloatArray, shape: Shape
-) -> None:
-    for c in prange(sums.size):
-        _invert_chunk(np.int64(c), pairs, right, out, shape)
+    """The active rows of both sides, and the inverse of each diagonal block."""
+    for c in range(pairs.start.size - 1):
+        _mix_chunk(c, pairs, left, left_out, shape)
+        _mix_chunk(c, pairs, right, right_out, shape)
+        _invert_chunk(c, left_out, right_out.rows, inverse, shape)
 
 
 @part(parallel=True)
 def _multiply(
-    sums: FloatArray,
-    pairs: BlockPairs,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
+    sums: FloatArray, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _multiply_chunk(np.int64(c), pairs, diagonal, blocks, p, out, shape)
+        sums[c] = _multiply_chunk(np.int64(c), pairs, p, out, shape)
 
 
 @part(parallel=True)
 def _multiply_of_three(
-    sums: FloatArray,
-    pairs: BlockPairs,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
+    sums: FloatArray, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, diagonal, blocks, p, out, shape)
+        sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, p, out, shape)
 
 
 @part(parallel=True)
@@ -532,10 +520,18 @@ def _advance(
 
 @part(parallel=True)
 def _redirect(
-    sums: FloatArray, beta: float, start: Indices, z: FloatArray, p: FloatArray, shape: Shape
+    sums: FloatArray,
+    beta: float,
+    start: Indices,
+    diagonal: FloatArray,
+    blocks: FloatArray,
+    z: FloatArray,
+    p: FloatArray,
+    out: FloatArray,
+    shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        _redirect_chunk(np.int64(c), beta, start, z, p, shape)
+        _redirect_chunk(np.int64(c), beta, start, diagonal, blocks, z, p, out, shape)
 
 
 @compiled()
@@ -574,21 +570,22 @@ def _conjugate_gradients(
             target = rz * tol * tol
         if iteration == limit or not rz > target:
             return iteration
-        system = pairs, diagonal, blocks, p, image, shape
+        directions = beta, pairs.start, diagonal, blocks, z, p, image, shape
+        product = pairs, p, image, shape
         if threads is None:
             for c in range(sums.size):
-                _redirect_chunk(c, beta, pairs.start, z, p, shape)
+                _redirect_chunk(c, *directions)
             for c in range(sums.size):
                 if len(shape) == _SPHERE:
-                    sums[c] = _multiply_chunk_of_three(c, *system)
+                    sums[c] = _multiply_chunk_of_three(c, *product)
                 else:
-                    sums[c] = _multiply_chunk(c, *system)
+                    sums[c] = _multiply_chunk(c, *product)
         else:
-            _redirect(sums, beta, pairs.start, z, p, shape)
+            _redirect(sums, *directions)
             if len(shape) == _SPHERE:
-                _multiply_of_three(sums, *system)
+                _multiply_of_three(sums, *product)
             else:
-                _multiply(sums, *system)
+                _multiply(sums, *product)
         curvature = _total(sums)
         if not curvature > 0.0:
             return iteration
@@ -607,43 +604,46 @@ def _multiply_unsymmetric(
     shape: Shape,
 ) -> None:
     """out = (S + Wᵀ ``right``) p, S by its diagonal or, if there are any, its blocks."""
+    size = len(shape)
     _, begin, middle, end, second, rows, _ = pairs
     for a in range(begin.size):
-        for i in range(len(shape)):
+        for i in range(size):
             value = diagonal[a, i] * p[a, i]
             if blocks.size > 0:
                 value = 0.0
-                for j in range(len(shape)):
+                for j in range(size):
                     value += blocks[a, i, j] * p[a, j]
             out[a, i] = value
     for a in range(begin.size):
         for k in range(begin[a], end[a]):
             b, q = second[k], 0.0
-            for j in range(len(shape)):
-                q += right[k, j] * p[a, j] + right[k, len(shape) + j] * p[b, j]
-            for j in range(len(shape)):
+            for j in range(size):
+                q += right[k, j] * p[a, j] + right[k, size + j] * p[b, j]
+            for j in range(size):
                 out[a, j] += rows[k, j] * q
             if k < middle[a]:
-                for j in range(len(shape)):
-                    out[b, j] += rows[k, len(shape) + j] * q
+                for j in range(size):
+                    out[b, j] += rows[k, size + j] * q
 
 
 @part(fastmath=_MATH)
 def _precondition(inverse: FloatArray, r: FloatArray, out: FloatArray, shape: Shape) -> None:
     """out = P⁻¹ r, block by block."""
+    size = len(shape)
     for a in range(inverse.shape[0]):
-        for i in range(len(shape)):
+        for i in range(size):
             value = 0.0
-            for j in range(len(shape)):
+            for j in range(size):
                 value += inverse[a, i, j] * r[a, j]
             out[a, i] = value
 
 
 @part(fastmath=_MATH)
 def _product(x: FloatArray, y: FloatArray, count: int, shape: Shape) -> float:
+    size = len(shape)
     total = 0.0
     for a in range(count):
-        for j in range(len(shape)):
+        for j in range(size):
             total += x[a, j] * y[a, j]
     return total
 
@@ -666,10 +666,11 @@ def _stabilised_gradients(
     ``room`` (7, blocks + 1, size) is zero beyond the right-hand side; its last block stands for
     the fixed world.
     """
+    size = len(shape)
     r, fixed, p, image, z, other, t = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
     count = x.shape[0]
     for a in range(count):
-        for j in range(len(shape)):
+        for j in range(size):
             fixed[a, j] = r[a, j]
     rho, alpha, omega = 1.0, 1.0, 1.0
     target = tol * tol * _product(r, r, count, shape)
@@ -677,13 +678,13 @@ def _stabilised_gradients(
         before, rho = rho, _product(fixed, r, count, shape)
         beta = rho / before * alpha / omega
         for a in range(count):
-            for j in range(len(shape)):
+            for j in range(size):
                 p[a, j] = r[a, j] + beta * (p[a, j] - omega * image[a, j])
         _precondition(inverse, p, z, shape)
         _multiply_unsymmetric(pairs, right, diagonal, blocks, z, image, shape)
         alpha = rho / _product(fixed, image, count, shape)
         for a in range(count):
-            for j in range(len(shape)):
+            for j in range(size):
                 r[a, j] -= alpha * image[a, j]
                 x[a, j] += alpha * z[a, j]
         if _product(r, r, count, shape) <= target:
@@ -692,7 +693,7 @@ def _stabilised_gradients(
         _multiply_unsymmetric(pairs, right, diagonal, blocks, other, t, shape)
         omega = _product(t, r, count, shape) / _product(t, t, count, shape)
         for a in range(count):
-            for j in range(len(shape)):
+            for j in range(size):
                 r[a, j] -= omega * t[a, j]
                 x[a, j] += omega * other[a, j]
         square = _product(r, r, count, shape)
