@@ -70,11 +70,7 @@ def test_the_multiplier_is_the_displacement() -> None:
 def test_prescribed_dofs_are_not_balanced_but_press(power: float) -> None:
     """Two struts in a row between a free body and a plate that is pushed by 0.1 m."""
     truss = cdopt.NoTensionTruss(
-        [[1.0, 0.0], [-1.0, 1.0]],
-        [0.0, 0.0],
-        power=power,
-        free_dofs=[0],
-        prescribed_u=[0.0, -0.1],
+        [[1.0, 0.0], [-1.0, 1.0]], [0.0, 0.0], power=power, free_dofs=[0], prescribed_u=[0.0, -0.1]
     )
     solution = truss.solve(NAME)
     assert solution.ok

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from random_scenes import mixed, thrown
 
-from cdopt.collision import (
-    VerletList,
-    detect,
-    external_forces,
-    gap_gradient,
-    mass_matrix,
-    step,
-)
+from cdopt.collision import VerletList, detect, external_forces, gap_gradient, mass_matrix, step
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 SOFT = Material(name="soft", stiffness=10.0)

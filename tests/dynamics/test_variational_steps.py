@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elastic_scenes import (
-    GRAIN,
-    MASS,
-    STIFFNESS,
-    T_C,
-    between_walls,
-    cluster,
-    impact,
-    in_a_box,
-)
+from elastic_scenes import GRAIN, MASS, STIFFNESS, T_C, between_walls, cluster, impact, in_a_box
 from grain_mixtures import apart, both_paths
 
 import cdopt

@@ -12,14 +12,7 @@ import cdopt
 from cdopt import bank
 from cdopt._util.formatting import plain
 from cdopt.backends import registry
-from cdopt.study import (
-    Comparison,
-    SolutionSet,
-    attempt,
-    choose_backends,
-    compare,
-    comparison,
-)
+from cdopt.study import Comparison, SolutionSet, attempt, choose_backends, compare, comparison
 from cdopt.study.formatting import proof_text, verdict
 
 
