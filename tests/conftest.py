@@ -33,8 +33,10 @@ def pytest_configure(config) -> None:
     newest = max(source.stat().st_mtime for source in sources)
     if not getattr(config.option, "numprocesses", None) or newest == config.cache.get(KEY, None):
         return
-    for _ in compile_all():
-        pass
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_NUM_THREADS", "1")  # few tests need the loops that run in threads
+        for _ in compile_all():
+            pass
     config.cache.set(KEY, newest)
 
 

@@ -17,6 +17,7 @@ from cdopt.collision import detect
 from cdopt.scene import State, brick_wall
 
 
+@pytest.mark.slow
 def test_loops_run_where_nothing_can_be_kept() -> None:
     code = "from cdopt._util.compiled import compiled\nprint(compiled()(lambda x: 2 * x)(21))"
     nowhere = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
@@ -14,6 +15,7 @@ from cdopt.scene import HalfSpace, Material, Scene, Spheres
 from cdopt.study.warmup import SHARES
 
 
+@pytest.mark.slow
 def test_every_loop_is_compiled() -> None:
     for share in SHARES.values():
         share()

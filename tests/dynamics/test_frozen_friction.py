@@ -20,7 +20,7 @@ METHOD = "variational"
 )
 def test_a_ball_that_slides_then_rolls(dim: int, share: float) -> None:
     """The tangential spring still swings a little when the ball begins to roll."""
-    run = cdopt.simulate(on_a_floor(1.0, 0.0, dim), 1.5e-3, 0.15, METHOD, every=5)
+    run = cdopt.simulate(on_a_floor(1.0, 0.0, dim), 2e-3, 0.15, METHOD, every=5)
     slides = run.t < (1.0 - share) / (MU * G)
     np.testing.assert_allclose(run.v[slides, 1, 0], 1.0 - MU * G * run.t[slides], atol=1e-10)
     assert run.v[-1, 1, 0] == pytest.approx(share, abs=2e-3)

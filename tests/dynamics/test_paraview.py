@@ -6,8 +6,6 @@ the specification says: ``Steps`` tells where in the flat arrays each step begin
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
@@ -21,11 +19,11 @@ SCENES = {
 }
 
 
-@pytest.fixture(params=SCENES)
-def run(request, tmp_path: Path) -> cdopt.Trajectory:
-    path = tmp_path / "run.vtkhdf"
-    cdopt.simulate(SCENES[request.param], 1e-3, 5e-3, out=path)
-    return cdopt.simulate(SCENES[request.param], 1e-3, 0.01, out=path, resume=True)
+@pytest.fixture(params=SCENES, scope="module")
+def run(request, tmp_path_factory: pytest.TempPathFactory) -> cdopt.Trajectory:
+    path = tmp_path_factory.mktemp("run") / "run.vtkhdf"
+    cdopt.simulate(SCENES[request.param], 1e-3, 3e-3, out=path)
+    return cdopt.simulate(SCENES[request.param], 1e-3, 6e-3, out=path, resume=True)
 
 
 def space(table: np.ndarray) -> np.ndarray:

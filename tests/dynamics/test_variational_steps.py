@@ -183,7 +183,7 @@ def test_a_box_in_the_plane_takes_variational_steps_through_cvxpy() -> None:
     )
     steel = Material(name="steel", stiffness=2e5)
     scene = Scene([floor, box], dim=2, gravity=[0.0, -9.8], materials=[steel])
-    run = cdopt.simulate(scene, 2e-4, 0.01, "variational", path="cvxpy")
+    run = cdopt.simulate(scene, 4e-4, 0.01, "variational", path="cvxpy")
     seen = run.diagnostics
     energy = seen["kinetic"] + seen["potential"] + seen["elastic"]
     assert run.ok

@@ -133,7 +133,9 @@ def test_orders_of_contacts_are_put_back_and_compared() -> None:
     assert result.stability.order > 0.4
 
 
-@pytest.mark.parametrize("formulation", ["compatible", "truss-potential"])
+@pytest.mark.parametrize(
+    "formulation", ["compatible", pytest.param("truss-potential", marks=pytest.mark.slow)]
+)
 def test_unique_forces_are_those_of_any_order(formulation: str) -> None:
     seed = first_is(1, 3)
     result = measured("beam-stiff-middle", formulation, "newton", seed=seed, repeats=2)

@@ -14,7 +14,9 @@ import cdopt
 MODULE = sys.modules[plans.__module__]
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "bank")) for name in PLANS]
+)
 def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(MODULE, "LAYERS", {100: 4})
     runs = [run for plan in plans(name, tmp_path) for run in plan.runs]

@@ -299,7 +299,8 @@ def test_gauss_seidel_goes_visit_by_visit_and_loads_and_views_are_dragged(view, 
 
 @needs_browser
 @pytest.mark.parametrize(
-    "name", ["beam", "bank/fan", pytest.param("table-six-legs", marks=pytest.mark.slow)]
+    "name",
+    ["beam", *(pytest.param(x, marks=pytest.mark.slow) for x in ("bank/fan", "table-six-legs"))],
 )
 def test_pages_fit_wide_and_narrow_windows(view, tmp_path, name: str) -> None:
     for width, height in ((1280, 900), (400, 800)):
