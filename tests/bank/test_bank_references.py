@@ -97,25 +97,6 @@ def test_rounded_digits_explain_how_far_the_reference_of_the_confetti_is() -> No
     assert problem.error("rates_associated", mended) <= 1e-11
 
 
-def test_painleve_rod_flies_slides_or_sticks() -> None:
-    """Three certified solutions of one step, from three starts."""
-    step = bank.load("painleve-rod").step
-    cd = cdopt.FrictionalCD(step)
-    N = cdopt.problem.frictional_data(step, "coulomb").step.N.toarray()
-    p = cdopt.problem.frictional_data(step, "coulomb").step.p_vec
-    mu = step.friction.mu[0]
-    slide = -p[0] / (N[0, 0] - mu * N[0, 1])
-    stick = np.linalg.solve(N, -p)
-    answers = [np.zeros(2), slide * np.array([1.0, -mu]), stick]
-    assert abs(stick[1]) < mu * stick[0]
-    for forces in answers:
-        motion = step.v_star + step.dt * step.mass.solve(
-            step.B.T @ forces[:1] + step.friction.B_t.T @ forces[1:]
-        )
-        assert cdopt.certify(cd.data, motion, forces).worst <= 1e-12
-    assert cd.solve("newton").ok
-
-
 def test_a_tight_wedge_is_proven_infeasible_and_a_loose_one_is_stopped() -> None:
     """Below no gap, forces in the cones prove it by two products."""
     tight = bank.load("wedge:gap=-1e-5")
@@ -152,17 +133,6 @@ def test_unreachable_loads_are_proven(load: str) -> None:
     u = caught.value.proof.vector
     assert (problem.B @ u).min() >= -1e-12
     assert problem.contact_load @ u < 0.0
-
-
-@pytest.mark.parametrize("name", ["classic", "compatible"])
-def test_a_squeezed_disc_is_proven(name: str) -> None:
-    problem = bank.load("squeezed")
-    with pytest.raises(cdopt.SolveFailed) as caught:
-        problem.formulation(name).solve("clarabel")
-    g = caught.value.proof.vector
-    assert g.min() >= 0.0
-    np.testing.assert_allclose(problem.step.B.T @ g, 0.0, atol=1e-12)
-    assert g @ problem.step.phi < 0.0
 
 
 def test_pyramid_forces_and_floor_pressure_by_osqp() -> None:

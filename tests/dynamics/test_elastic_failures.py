@@ -242,11 +242,6 @@ def test_rigid_scenes_and_newtons_restitution_are_refused(method: str, tmp_path:
         cdopt.simulate(springy, 1e-4, 1e-3, method)
 
 
-def test_overlapping_starts_are_refused_with_the_deepest_pair() -> None:
-    with pytest.raises(InvalidInput, match="inside bodies"):
-        scene([ball([x, 0.0]) for x in (0.0, 0.9)], 2)
-
-
 @pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
 def test_bonds_are_refused_by_rigid_methods(method: str) -> None:
     with pytest.raises(Unsupported, match="bonds"):
