@@ -199,6 +199,9 @@ def test_trajectories(said: Any) -> None:
     assert "\nTrue\nstored at its deepest" in printed
     assert names["hit"].diagnostics["elastic"].max() > 0.0
     assert re.search(r"[1-9]\d* self-stress states", printed)
+    turning = names["turning"]  # of a box and a capsule that collide in space
+    assert names["tumble"].diagnostics["elastic"].max() > 0.1
+    assert abs(turning - turning[0]).max() < 1e-12 * np.linalg.norm(turning[0])
 
 
 @of("measures")

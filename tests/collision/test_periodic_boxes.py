@@ -127,7 +127,7 @@ def test_a_crystal_without_room_cannot_be_sheared() -> None:
     assert error.value.proof is not None
 
 
-@pytest.mark.parametrize("mu", [None, 0.5])
+@pytest.mark.parametrize("mu", [pytest.param(None, marks=pytest.mark.slow), 0.5])
 def test_a_gas_of_discs_in_a_shearing_cell(mu: float | None) -> None:
     """It keeps its momentum, and gains what the images bring in."""
     rng = np.random.default_rng(4)

@@ -95,6 +95,7 @@ def tumbling() -> Scene:
     return Scene([crate], dim=3, gravity=[0.0] * 3, materials=[STEEL])
 
 
+@pytest.mark.slow
 def test_a_tumbling_box_keeps_its_momentum_and_follows_euler() -> None:
     """Large turns, 0.2 rad a step; the error falls with Δt²."""
     scene, errors = tumbling(), []
