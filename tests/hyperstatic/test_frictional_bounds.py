@@ -121,6 +121,37 @@ def test_every_answer_lies_inside_the_bounds(law: str) -> None:
     assert max(largest) > 1.01 * min(largest)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize(
+    ("name", "dimension"),
+    [
+        ("rough-pile", 3 * 72 - 6 * 14),  # rows less equations of the spheres, bricks and bodies
+        ("rough-wall", 2 * 106 - 3 * 22),
+        ("fclib-periodic-box-friction", 3 * 57 - 6 * 12),  # three of its 60 contacts open
+    ],
+)
+def test_every_backend_lies_inside_the_bounds(name: str, dimension: int, law: str) -> None:
+    """All that take cones; and a point inside all cones, which proves the dimension."""
+    step = cdopt.bank.load(name).step
+    report = cdopt.indeterminacy(step, law=law, jobs=2)
+    assert report.ok
+    assert report.dimension == dimension
+    centre = cdopt.hyperstatic.analytic_centre(report)
+    inside = step.friction.mu * centre.f - np.linalg.norm(centre.f_t, axis=1)
+    assert inside[report.closed].min() > 1e-3 * report.unit
+    largest = []
+    for backend in ("newton", "nsgs", "admm", "clarabel", "scs", "qoco", "moreau"):
+        if backend not in cdopt.backends.available():
+            continue
+        answer = cdopt.FrictionalCD(step, law).solve(backend)
+        if answer.ok:
+            assert report.outside(answer.f, answer.f_t).max() <= 1e-6 * report.unit, backend
+            largest.append(answer.f.max())
+    assert len(largest) >= 4
+    assert max(largest) > 1.3 * min(largest)
+
+
 def test_dimensions() -> None:
     """The pile: three rows a contact less six equations a sphere; nothing is on a boundary."""
     pile = cdopt.indeterminacy(cdopt.bank.load("rough-pile").step, contacts=[], law="coulomb")
