@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +13,16 @@ import cdopt
 from cdopt.cli import output
 from cdopt.cli.options import Force
 
+if TYPE_CHECKING:
+    from cdopt.plots.explore import Exploration, FrictionalExploration
+    from cdopt.study import NamedProblem
+
 HELP = (
     "Write one page for teaching, to be opened without a network: sliders for each contact's "
     "stiffness, the load, the power and the order of projected Gauss-Seidel, and the forces that "
-    "follow, solved in the page. Up to 100 contacts and 100 degrees of freedom. Exit code: 0, or 1 "
-    "when the input is bad."
+    "follow, solved in the page. Up to 100 contacts and 100 degrees of freedom. Problems with "
+    "friction in the plane get a slider of μ and what each force may be. Exit code: 0, or 1 when "
+    "the input is bad."
 )
 
 
@@ -47,14 +52,33 @@ def explore(
             pages.check_page(out)
         with output.solvers_kept_quiet():
             if scene in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(scene):
-                exploration = pages.of_scene(cdopt.scene.open_scene(scene))
+                posed: Exploration | FrictionalExploration
+                posed = pages.of_scene(cdopt.scene.open_scene(scene))
             else:
-                exploration = pages.of_problem(output.open_frictionless(scene, "pages", False))
-        size = pages.save_page(exploration, out).stat().st_size
-        nc, nv = exploration.B.shape
-        typer.echo(f"page: {out} ({nc} contacts, {nv} degrees of freedom, {size / 1e3:.0f} kB)")
+                posed = _posed(cdopt.open_problem(scene))
+        if isinstance(posed, pages.FrictionalExploration):
+            size = pages.save_friction_page(posed, out).stat().st_size
+            what = f"{len(posed.names)} contacts, {len(posed.states)} values of μ"
+        else:
+            size = pages.save_page(posed, out).stat().st_size
+            nc, nv = posed.B.shape
+            what = f"{nc} contacts, {nv} degrees of freedom"
+        typer.echo(f"page: {out} ({what}, {size / 1e3:.0f} kB)")
         if show and not webbrowser.open(Path(out).resolve().as_uri()):
             typer.echo("no browser was found: open the page yourself", err=True)
+
+
+def _posed(named: NamedProblem) -> Exploration | FrictionalExploration:
+    """What a page shows of a problem: with friction in the plane, a slider of μ.
+
+    Raises
+    ------
+    InvalidInput, Unsupported : the page cannot show it.
+    """
+    if named.step is not None and named.step.friction is not None and named.step.friction.d == 2:
+        return cdopt.plots.explore.of_friction(named)
+    named.require_frictionless("pages")
+    return cdopt.plots.explore.of_problem(named)
 
 
 def _page_name(scene: str) -> str:

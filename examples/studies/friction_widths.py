@@ -28,7 +28,7 @@ import numpy as np
 import typer
 
 import cdopt
-from cdopt.formulations.friction_faces import SLIDING
+from cdopt.formulations.friction_faces import OPEN, SLIDING
 from cdopt.plots import canvas
 from cdopt.scene import Scene, State
 
@@ -49,7 +49,8 @@ class Row:
     Attributes
     ----------
     kind : of ``KINDS``. mu : friction coefficient. seed : of the packing.
-    contacts, discs : closed contacts M, and discs N that have any. sliding : of the contacts.
+    contacts, discs : contacts M that some admissible force loads, and discs N that have any.
+    sliding : those that all admissible forces have at the limit of friction.
     dimension : of the set of admissible forces.
     width, fluctuation : mean over contacts of the range, and of the standard deviation in the
         uniform ensemble, of the normal force, over the mean normal force.
@@ -92,7 +93,8 @@ def measured(kind: str, step: cdopt.ContactStep, mu: float, seed: int, draws: in
     """The numbers of one packing at rest."""
     report = cdopt.indeterminacy(step, law="coulomb")
     samples = cdopt.ensemble(report, draws=draws)
-    closed = report.closed
+    status = report.reduced.status
+    closed = status != OPEN
     mean = float(samples.mean[closed].mean())
     touched = np.unique(step.bodies[closed])
     return Row(
@@ -101,7 +103,7 @@ def measured(kind: str, step: cdopt.ContactStep, mu: float, seed: int, draws: in
         seed=seed,
         contacts=int(closed.sum()),
         discs=int((touched > 2).sum()),  # bodies 0 to 2 are floor and walls
-        sliding=int((report.faces.status == SLIDING).sum()) if mu else 0,
+        sliding=int((status == SLIDING).sum()) if mu else 0,
         dimension=report.dimension,
         width=float(report.width[closed, 0].mean()) / mean,
         fluctuation=float(samples.std[closed].mean()) / mean,
@@ -144,7 +146,7 @@ def picture(rows: Sequence[Row]) -> Figure:
             mus = sorted({row.mu for row in chosen})
             means = [np.mean([of(row) for row in chosen if row.mu == mu]) for mu in mus]
             axes.plot(mus, means, "o-", color=colour, label=kind)
-        axes.set_ylim(bottom=0.0)
+        axes.set_ylim(0.0, 1.08 * max(of(row) for row in rows) or 1.0)
         canvas.axis_labels(axes, "friction coefficient μ", "")
         canvas.head(axes, title, subtitle, "")
     canvas.legend(figure, panels[0].get_legend_handles_labels()[0], "outside lower left", ncols=2)

@@ -18,16 +18,26 @@ from cdopt.plots.explore.exploration import (
     page,
     save_page,
 )
+from cdopt.plots.explore.friction import (
+    FrictionalExploration,
+    friction_page,
+    of_friction,
+    save_friction_page,
+)
 from cdopt.plots.explore.loads import Load
 
 __all__ = [
     "MOST",
     "Exploration",
+    "FrictionalExploration",
     "Load",
     "check_page",
+    "friction_page",
+    "of_friction",
     "of_problem",
     "of_scene",
     "of_step",
     "page",
+    "save_friction_page",
     "save_page",
 ]
