@@ -1,7 +1,8 @@
 """Block Gauss–Seidel for steps with friction: "NSGS" of contact dynamics.
 
 Contact after contact, in a fixed order, the d forces of a contact become those that solve its own
-law while all others stay as they are. The small problem of one contact is solved by projection,
+law while all others stay as they are. That it opens or sticks, and in the plane that it slides, is
+a small linear system. Else the problem of one contact is solved by projection,
 
     f_i ← P_K(f_i − ρ g̃_i),    ρ = 1 / ‖N_ii‖,
 
@@ -33,6 +34,7 @@ from cdopt.problem.warm_start import WarmStart
 
 _AGAIN = 10  # sweeps between two fresh sums of what the forces do, and two combinations
 _WORSE = 2.0  # times the natural map before: combinations beyond it are refused
+_SINGULAR = 1e-10  # determinant of N_ii over its size cubed, from which it counts as singular
 _INNER = 200  # projections of one contact's problem at most
 _SETTLED = 1e-3  # it ends when a projection changes by this share of the first one
 
@@ -76,7 +78,7 @@ class NSGS(PGS):
     ) -> Outcome:
         step = ConeStep(data)
         order = np.asarray(self._visits(data.contacts), dtype=np.int64)
-        blocks, f = _diagonal_blocks(step.step, data.d), step.start(start)
+        blocks, f = Blocks.of(step.step, data.d), step.start(start)
         prepared = clock()
         f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, deadline)
         last = residuals[-1] if residuals else 0.0
@@ -84,12 +86,13 @@ class NSGS(PGS):
         return step.outcome(f, met, sweeps, prepared, residuals)
 
     def _sweeps(
-        self, step: ConeStep, blocks: FloatArray, order: IntArray, f: FloatArray, deadline: Deadline
+        self, step: ConeStep, blocks: Blocks, order: IntArray, f: FloatArray, deadline: Deadline
     ) -> tuple[FloatArray, int, bool, list[float]]:
         """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
-        rows, spread = _arrays(step.step.rows), _arrays(step.step.spread)
-        work, residuals, sweeps = np.empty((3, f.shape[1])), list[float](), 0
-        mixing = AndersonAcceleration(np.sqrt(step.w)[:, None], self.memory)
+        d, residuals, sweeps, wide = f.shape[1], list[float](), 0, np.zeros((f.shape[0], 3))
+        mixing = AndersonAcceleration(np.sqrt(np.repeat(step.w[:, None], d, axis=1)), self.memory)
+        contacts = (blocks.rows, blocks.spread, blocks.p, blocks.matrix, blocks.inverse, step.mu)
+        laws = (order, step.coulomb, d == 2, self.accuracy)
         while True:
             y = step.effect(f)  # anew: round-off does not gather
             error = step.natural_map(f, y)
@@ -101,17 +104,15 @@ class NSGS(PGS):
             met = error <= self.accuracy
             if met or sweeps >= self.max_sweeps or deadline.passed:
                 return f, sweeps, met, residuals
-            before = f.copy()
+            wide[:, :d] = f
             trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
-            for piece in in_pieces(trace, rows[1].size, deadline):
-                block_gauss_seidel(
-                    *(rows, spread, step.step.p, blocks, step.mu, order),
-                    *(step.coulomb, self.accuracy, f, y, piece, work),
-                )
+            for piece in in_pieces(trace, step.step.rows.nnz, deadline):
+                block_gauss_seidel(*contacts, *laws, wide, y, piece)
                 if deadline.passed:
                     break
             done = int(np.count_nonzero(trace >= 0.0))
             sweeps += done
+            before, f = f, wide[:, :d].copy()
             if done == _AGAIN and self.memory:
                 f = cone.project(mixing.mixed(before, f, error), step.mu)
 
@@ -129,27 +130,32 @@ class AndersonAcceleration:
     """
 
     def __init__(self, weights: FloatArray, memory: int) -> None:
-        """``weights`` (contacts, 1) make changes of forces at different contacts comparable."""
+        """``weights`` (contacts, d) make changes of forces at different contacts comparable."""
         self.weights, self.memory = weights, memory
         self.swept, self.before, self.least, self.may_increase = np.zeros(0), np.inf, np.inf, True
-        self.results, self.changes = list[FloatArray](), list[FloatArray]()
+        self.results, self.changes = np.zeros((2, memory, weights.size))
+        self.count = 0  # of the results
 
     def mixed(self, before: FloatArray, after: FloatArray, error: float) -> FloatArray:
         """The combination, after the sweeps that began at ``before``, of natural map ``error``."""
         if error < self.least:
             self.least, self.may_increase = error, True
         self.swept, self.before = after, error
-        self.results = [*self.results, after][-self.memory :]
-        change = ((after - before) * self.weights).ravel()
-        self.changes = [*self.changes, change][-self.memory :]
-        differences = np.array([other - change for other in self.changes[:-1]])
-        if not differences.size:
+        last = self.count % self.memory
+        self.count += 1
+        size = min(self.count, self.memory)
+        self.results[last] = after.ravel()
+        self.changes[last] = ((after - before) * self.weights).ravel()
+        if size == 1:
             return after
+        others = np.delete(np.arange(size), last)
+        differences = self.changes[others] - self.changes[last]
         gram = differences @ differences.T
-        gram.flat[:: len(gram) + 1] += 1e-12 * np.trace(gram) / len(gram)
-        shares = np.linalg.lstsq(gram, -differences @ change, rcond=None)[0]
-        pairs = zip(shares, self.results, strict=False)  # the last result is ``after``
-        return after + sum(share * (result - after) for share, result in pairs)
+        gram.flat[::size] += 1e-12 * np.trace(gram) / (size - 1)
+        shares = np.zeros(size)
+        shares[others] = np.linalg.lstsq(gram, -differences @ self.changes[last], rcond=None)[0]
+        shares[last] = 1.0 - shares.sum()
+        return np.asarray(shares @ self.results[:size]).reshape(after.shape)
 
     def refuses(self, error: float) -> bool:
         """Whether the natural map of the combination is too large; then all is forgotten."""
@@ -159,47 +165,83 @@ class AndersonAcceleration:
         if self.may_increase and error <= _WORSE * before:
             self.may_increase = False
             return False
-        self.results.clear()
-        self.changes.clear()
+        self.count = 0
         return True
 
 
-def _arrays(A: sp.csr_array) -> tuple[IntArray, IntArray, FloatArray]:
-    return A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data
+Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, column, (entries, 3)
 
 
-def _diagonal_blocks(step: ScaledStep, d: int) -> FloatArray:
-    """N_ii (contacts, d, d) in scaled units."""
-    count = step.p.size // d
-    blocks = np.empty((count, d, d))
-    for k in range(d):
-        for m in range(d):
-            left, right = step.rows[k::d], step.spread[m::d]
-            blocks[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
-    return blocks
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A scaled step contact by contact, with three rows each: in the plane the last one is zero.
+
+    Attributes
+    ----------
+    rows, spread : R and S of the step, their entries (entries, 3) grouped by contact and column.
+    p : (contacts, 3). matrix : (contacts, 3, 3) N_ii. inverse : of it, not-a-number without one.
+    """
+
+    rows: Grouped
+    spread: Grouped
+    p: FloatArray
+    matrix: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, step: ScaledStep, d: int) -> Blocks:
+        """The blocks of a step with d rows a contact."""
+        count = step.p.size // d
+        rows = _grouped(step.rows, d)
+        spread = rows if step.spread is step.rows else _grouped(step.spread, d)
+        p, matrix = np.zeros((count, 3)), np.zeros((count, 3, 3))
+        p[:, :d] = step.p.reshape(-1, d)
+        for k in range(d):
+            for m in range(d):
+                left, right = step.rows[k::d], step.spread[m::d]
+                matrix[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+        mobility = np.trace(matrix, axis1=1, axis2=2) / d
+        full = matrix.copy()
+        full[:, range(d, 3), range(d, 3)] = np.where(mobility > 0.0, mobility, 1.0)[:, None]
+        size = np.linalg.norm(full, axis=(1, 2))
+        regular = np.abs(np.linalg.det(full)) > _SINGULAR * size**3
+        full[~regular] = np.nan
+        inverse = np.full_like(full, np.nan)
+        inverse[regular] = np.linalg.inv(full[regular])
+        return cls(rows, spread, p, matrix, inverse)
+
+
+def _grouped(A: sp.csr_array, d: int) -> Grouped:
+    """The entries of rows (d contacts, m) by contact and column."""
+    entries = sp.coo_array(A)
+    width = A.shape[1]
+    key = (entries.row // d).astype(np.int64) * width + entries.col
+    unique, where = np.unique(key, return_inverse=True)
+    values = np.zeros((unique.size, 3))
+    values[where, entries.row % d] = entries.data
+    first = np.searchsorted(unique, width * np.arange(A.shape[0] // d + 1, dtype=np.int64))
+    return first, unique % max(width, 1), values
 
 
 @compiled()
 def block_gauss_seidel(
-    rows: tuple[IntArray, IntArray, FloatArray],
-    spread: tuple[IntArray, IntArray, FloatArray],
+    rows: Grouped,
+    spread: Grouped,
     p: FloatArray,
-    blocks: FloatArray,
+    matrix: FloatArray,
+    inverse: FloatArray,
     mu: FloatArray,
     order: IntArray,
     coulomb: bool,
+    planar: bool,
     accuracy: float,
     f: FloatArray,
     y: FloatArray,
     trace: FloatArray,
-    work: FloatArray,
 ) -> None:
-    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out.
-
-    ``work`` (3, d) is overwritten.
-    """
-    d = f.shape[1]
-    rates, old, new = work[0], work[1], work[2]
+    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
+    first, column, R = rows
+    other_first, other_column, S = spread
     settled = False
     for sweep in range(trace.size):
         if settled:
@@ -207,26 +249,32 @@ def block_gauss_seidel(
             continue
         largest = 0.0
         for i in order:
-            W, first = blocks[i], i * d
             size = 0.0
-            for k in range(d):
-                for m in range(d):
-                    size += W[k, m] * W[k, m]
+            for k in range(3):
+                for m in range(3):
+                    size += matrix[i, k, m] ** 2
             if size == 0.0:
                 continue
-            for k in range(d):
-                old[k] = f[i, k]
-                rates[k] = p[first + k]
-                for at in range(rows[0][first + k], rows[0][first + k + 1]):
-                    rates[k] += rows[2][at] * y[rows[1][at]]
-            change = solve_contact(W, rates, mu[i], coulomb, 1.0 / np.sqrt(size), f[i], new)
-            change *= np.sqrt(size)
+            r0, r1, r2 = p[i, 0], p[i, 1], p[i, 2]
+            for at in range(first[i], first[i + 1]):
+                speed = y[column[at]]
+                r0 += R[at, 0] * speed
+                r1 += R[at, 1] * speed
+                r2 += R[at, 2] * speed
+            f0, f1, f2 = f[i, 0], f[i, 1], f[i, 2]
+            n0, n1, n2 = solve_contact(
+                *(matrix[i], inverse[i], r0, r1, r2, f0, f1, f2),
+                *(mu[i], coulomb, planar, 1.0 / np.sqrt(size)),
+            )
+            f[i, 0], f[i, 1], f[i, 2] = n0, n1, n2
+            n0, n1, n2 = n0 - f0, n1 - f1, n2 - f2
+            change = (n0 * n0 + n1 * n1 + n2 * n2) * size
+            if change == 0.0:
+                continue
             largest = change if change > largest else largest
-            for k in range(d):
-                difference = f[i, k] - old[k]
-                if difference != 0.0:
-                    for at in range(spread[0][first + k], spread[0][first + k + 1]):
-                        y[spread[1][at]] += spread[2][at] * difference
+            for at in range(other_first[i], other_first[i + 1]):
+                y[other_column[at]] += S[at, 0] * n0 + S[at, 1] * n1 + S[at, 2] * n2
+        largest = np.sqrt(largest)
         trace[sweep] = largest
         settled = largest <= 0.1 * accuracy
 
@@ -234,47 +282,81 @@ def block_gauss_seidel(
 @part()
 def solve_contact(
     W: FloatArray,
-    rates: FloatArray,
+    inverse: FloatArray,
+    r0: float,
+    r1: float,
+    r2: float,
+    f0: float,
+    f1: float,
+    f2: float,
+    mu: float,
+    coulomb: bool,
+    planar: bool,
+    rho: float,
+) -> tuple[float, float, float]:
+    """The forces that solve one contact's law, from its rates r at forces f.
+
+    Where the law of Coulomb may have several answers, that to which projections lead from f.
+    """
+    coupling = mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2)
+    if coulomb and W[0, 0] <= coupling:
+        return _projected(W, r0, r1, r2, f0, f1, f2, mu, coulomb, rho)
+    q0 = r0 - W[0, 0] * f0 - W[0, 1] * f1 - W[0, 2] * f2  # rates without forces
+    q1 = r1 - W[1, 0] * f0 - W[1, 1] * f1 - W[1, 2] * f2
+    q2 = r2 - W[2, 0] * f0 - W[2, 1] * f1 - W[2, 2] * f2
+    if q0 >= (0.0 if coulomb else mu * np.sqrt(q1 * q1 + q2 * q2)):
+        return 0.0, 0.0, 0.0
+    n0 = -inverse[0, 0] * q0 - inverse[0, 1] * q1 - inverse[0, 2] * q2
+    n1 = -inverse[1, 0] * q0 - inverse[1, 1] * q1 - inverse[1, 2] * q2
+    n2 = -inverse[2, 0] * q0 - inverse[2, 1] * q1 - inverse[2, 2] * q2
+    if n1 * n1 + n2 * n2 <= (mu * n0) ** 2 and n0 >= 0.0:
+        return n0, n1, n2
+    if planar:
+        for slope in (mu, -mu):
+            up = W[0, 0] + slope * W[0, 1]  # rates of a normal force of one that slides
+            along = W[1, 0] + slope * W[1, 1]
+            if not coulomb:
+                up, drive = up + slope * along, q0 + slope * q1
+            else:
+                drive = q0
+            n0 = -drive / up
+            if up > 0.0 and n0 >= 0.0 and slope * (q1 + along * n0) <= 0.0:
+                return n0, slope * n0, 0.0
+    return _projected(W, r0, r1, r2, f0, f1, f2, mu, coulomb, rho)
+
+
+@part()
+def _projected(
+    W: FloatArray,
+    r0: float,
+    r1: float,
+    r2: float,
+    f0: float,
+    f1: float,
+    f2: float,
     mu: float,
     coulomb: bool,
     rho: float,
-    f: FloatArray,
-    new: FloatArray,
-) -> float:
-    """Solve one contact's law from its ``rates`` at forces ``f``; both end at the answer.
-
-    ``new`` (d,) is overwritten. Returns the length of the first change.
-    """
-    d, first = f.size, -1.0
+) -> tuple[float, float, float]:
+    """The same by projections, which need not end at an answer."""
+    first = -1.0
     for _ in range(_INNER):
-        slip = 0.0
-        for k in range(1, d):
-            slip += rates[k] * rates[k]
-        new[0] = f[0] - rho * (rates[0] + (mu * np.sqrt(slip) if coulomb else 0.0))
-        size = 0.0
-        for k in range(1, d):
-            new[k] = f[k] - rho * rates[k]
-            size += new[k] * new[k]
-        size = np.sqrt(size)
-        if mu * size <= -new[0]:
-            for k in range(d):
-                new[k] = 0.0
-        elif size > mu * new[0]:
-            edge = (new[0] + mu * size) / (1.0 + mu * mu)
-            new[0] = edge
-            for k in range(1, d):
-                new[k] *= mu * edge / size
-        change = 0.0
-        for k in range(d):
-            change += (new[k] - f[k]) ** 2
-        change = np.sqrt(change)
-        for k in range(d):
-            for m in range(d):
-                rates[k] += W[k, m] * (new[m] - f[m])
-        for k in range(d):
-            f[k] = new[k]
+        slip = mu * np.sqrt(r1 * r1 + r2 * r2) if coulomb else 0.0
+        n0, n1, n2 = f0 - rho * (r0 + slip), f1 - rho * r1, f2 - rho * r2
+        size = np.sqrt(n1 * n1 + n2 * n2)
+        if mu * size <= -n0:
+            n0, n1, n2 = 0.0, 0.0, 0.0
+        elif size > mu * n0:
+            n0 = (n0 + mu * size) / (1.0 + mu * mu)
+            n1, n2 = n1 * mu * n0 / size, n2 * mu * n0 / size
+        c0, c1, c2 = n0 - f0, n1 - f1, n2 - f2
+        r0 += W[0, 0] * c0 + W[0, 1] * c1 + W[0, 2] * c2
+        r1 += W[1, 0] * c0 + W[1, 1] * c1 + W[1, 2] * c2
+        r2 += W[2, 0] * c0 + W[2, 1] * c1 + W[2, 2] * c2
+        f0, f1, f2 = n0, n1, n2
+        change = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
         if first < 0.0:
             first = change
         if change <= _SETTLED * first:
             break
-    return first
+    return f0, f1, f2

@@ -150,7 +150,7 @@ def test_iterations_solve_small_problems_of_the_bank(law: str, backend: str) -> 
 
 def test_combinations_of_sweeps_save_most_of_them() -> None:
     """A box that rests on 25 contacts; memory 0 is Gauss–Seidel alone."""
-    cd = cdopt.FrictionalCD(cdopt.bank.load("siconos-oneobject-i100000-316").step, "associated")
+    cd = cdopt.FrictionalCD(cdopt.bank.load("siconos-oneobject-i100000-316").step, "coulomb")
     mixed, plain = (cd.solve("nsgs", memory=memory) for memory in (15, 0))
     assert mixed.ok
     assert plain.ok
