@@ -245,13 +245,19 @@ def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) ->
 
 
 @part()
-def forget(springs: Springs, touching: BoolArray) -> None:
-    """Springs of pairs that have parted are gone."""
+def forget(springs: Springs, touching: BoolArray) -> float:
+    """Springs of pairs that have parted are gone; returns the energy that was in them."""
+    lost = 0.0
     for c in range(springs.stiffness.size):
         if springs.stiffness[c] > 0.0 and not touching[c]:
+            square = springs.twist[c] ** 2
+            for axis in range(3):
+                square += springs.xi[c, axis] ** 2 + springs.roll[c, axis] ** 2
+            lost += 0.5 * springs.stiffness[c] * square
             springs.stiffness[c] = springs.twist[c] = 0.0
             for axis in range(3):
                 springs.xi[c, axis] = springs.roll[c, axis] = springs.force[c, axis] = 0.0
+    return lost
 
 
 @compiled()
@@ -264,8 +270,8 @@ def frictional_forces(arrays: SphereArrays, share: float, out: FloatArray) -> tu
     them; all others in ``work.r``. The energy lost, J, is that of friction.
     """
     w, active, neighbors, springs = arrays.work, arrays.active, arrays.neighbors, arrays.springs
-    count, lost = find_damped(arrays, w.trial, 0.0), 0.0
-    forget(springs, w.damped)
+    count = find_damped(arrays, w.trial, 0.0)
+    lost = forget(springs, w.damped)
     copy(arrays.system.load, w.r)
     add_elastic(arrays, count, 1.0, w.r)
     for s in range(count):
