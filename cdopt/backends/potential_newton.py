@@ -16,11 +16,11 @@ from collections.abc import Callable
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends import interior_point
+from cdopt.backends import graded_newton, interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import HOOKE, NEAR_ONE, PowerLaw
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
@@ -54,6 +54,10 @@ def minimise(
     over, and Newton's method ends what it began.
     """
     net, law = problem.net, law_of(problem)
+    if law.power < NEAR_ONE and graded_newton.suits(problem):
+        run = graded_newton.minimise(problem, law, tol, limit, deadline)
+        if run.converged or deadline.passed:
+            return run
     before = net.statistics.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InfeasibilityProof
+from cdopt.problem import graded
 from cdopt.problem.bodies import BodyBlocks, one_body_a_dof, stated_bodies
 from cdopt.problem.certificate import (
     EPS,
+    TOLERANCE,
     ProblemData,
     Residual,
     energy_round_off,
@@ -22,7 +24,7 @@ from cdopt.problem.certificate import (
     tension,
     worst,
 )
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import NEAR_ONE, PowerLaw
 from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.scaling import (
     Entries,
@@ -35,6 +37,9 @@ from cdopt.problem.scaling import (
 )
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_NEAR = 100.0  # times the round-off of overlaps, to which u is the one in many digits
+_HELD = 1e-8  # round-off of an overlap, relative, up to which u holds it
+_LEAST_FORCE, _OPEN = 1e-8, 1e-9  # of what acts: least force of a weight; weight of open contacts
 _FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where no load acts
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
@@ -141,6 +146,10 @@ class TrussData(ProblemData):
         acting, exchanged, force = self.exchange(f)
         c, load = self.overlap(u), self.load(f)
         slack = _ROUND_OFF * self.entries.times_size(u)
+        by_law = law_residual(law, f, c, slack, force)
+        near_one = law.power < NEAR_ONE and self.in_play.sum() <= graded.LARGEST
+        if near_one and by_law.resolution > TOLERANCE:
+            by_law = law_residual(law, f, *self._resolved(u, f, c, slack, force), force)
         stored = law.energy(c) + law.conjugate(f)
         work = np.where(self.free, (self.contact_load - load) * u, 0.0)
         gap = parts.total(parts.contact, stored - f * c) + parts.total(parts.dof, work)
@@ -154,9 +163,34 @@ class TrussData(ProblemData):
         return (
             worst("equilibrium", error[used], scale[used], EPS * acting[used], "N"),
             tension(f, force),
-            law_residual(law, f, c, slack, force),
+            by_law,
             worst("duality gap", np.abs(gap), energy, round_off, "J"),
         )
+
+    def _resolved(
+        self,
+        u: FloatArray,
+        f: FloatArray,
+        c: FloatArray,
+        slack: FloatArray,
+        force: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Overlaps of displacements in many digits that are u to 13 digits, and their round-off.
+
+        Overlaps that u holds are c; the others of a basis of contacts are those of their forces.
+        Where no such displacements have been constructed, c and ``slack`` again.
+        """
+        by_force = self.law.overlap(np.maximum(f, _LEAST_FORCE * force))
+        lost = slack > _HELD * np.abs(c)
+        wanted = np.where(lost, np.where(f > 0.0, by_force, np.minimum(c, 0.0)), c)
+        stiff = 1.0 / np.maximum(np.where(f > 0.0, by_force, np.inf), graded.LEAST)
+        weight = np.maximum(stiff, _OPEN * stiff[f > 0.0].min(initial=1.0))
+        B = np.where(self.in_play, self.B.toarray(), 0.0)
+        R, C, _ = graded.stiffest_basis(B, weight)
+        near, _ = graded.resolved(self.entries, B[np.ix_(R, C)], R, C, wanted[R], u)
+        if not np.all(np.abs(near - c) <= _NEAR * slack):
+            return c, slack
+        return near, EPS * np.abs(near)
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """A motion u with B u ≥ 0 and F̃ᵀu < 0, if there is any."""
