@@ -112,6 +112,12 @@ def _panels(content: Mapping[str, Any], name: str) -> tuple[Figure, list[Any]]:
 def _name(panel: Any, title: str, x: str, y: str) -> None:
     canvas.quiet_axes(panel)
     panel.minorticks_off()
+    for axis in (panel.xaxis, panel.yaxis):
+        low, high = axis.get_view_interval()
+        if axis.get_scale() == "log" and high < 20.0 * low:  # powers of ten would be too few
+            subs = (1.0, 2.0, 5.0) if high > 4.0 * low else tuple(range(1, 10))
+            axis.get_major_locator().set_params(subs=subs)
+            axis.set_major_formatter("{x:g}")
     panel.set_title(canvas.literal(title), fontsize=canvas.TEXT, color=QUIET, loc="left")
     canvas.axis_labels(panel, x, y, canvas.SMALL)
 

@@ -11,6 +11,7 @@ from pictures import SOLVERS, bounded, by_gid, compared, legible, panels
 import cdopt
 from cdopt import bank, plots
 from cdopt.backends import APGD, PGS, Newton
+from cdopt.plots.study_lines import accuracy_against_time
 from cdopt.problem import rigid_data
 
 # --- complementarity -------------------------------------------------------------------
@@ -114,3 +115,11 @@ def test_every_picture_can_be_read(name: str) -> None:
     legible(plots.floor_pressure(step, comparison, compatible, **texts))
     legible(plots.complementarity(step, comparison, compatible, **texts))
     legible(plots.force_intervals(report, comparison, compatible, order="width", **texts))
+
+
+def test_logarithmic_axes_of_less_than_a_decade_have_numbers() -> None:
+    points = {"classic": {"newton": [(0.0118, 1e-14)], "clarabel": [(0.0507, 1e-10)]}}
+    axis = accuracy_against_time(points).axes[0].xaxis
+    low, high = axis.get_view_interval()
+    shown = [label for label in axis.get_majorticklocs() if low <= label <= high]
+    assert [axis.get_major_formatter()(x) for x in shown] == ["0.02", "0.05"]
