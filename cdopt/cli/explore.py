@@ -11,7 +11,7 @@ import typer
 
 import cdopt
 from cdopt.cli import output
-from cdopt.cli.options import Force
+from cdopt.cli.options import Force, Frictionless
 
 if TYPE_CHECKING:
     from cdopt.plots.explore import Exploration, FrictionalExploration
@@ -43,6 +43,7 @@ def explore(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     force: Force = False,
+    frictionless: Frictionless = False,
 ) -> None:
     """Write a page to play with."""
     with output.errors_in_one_line():
@@ -55,7 +56,8 @@ def explore(
                 posed: Exploration | FrictionalExploration
                 posed = pages.of_scene(cdopt.scene.open_scene(scene))
             else:
-                posed = _posed(cdopt.open_problem(scene))
+                named = cdopt.open_problem(scene)
+                posed = _posed(named.without_friction() if frictionless else named)
         if isinstance(posed, pages.FrictionalExploration):
             size = pages.save_friction_page(posed, out).stat().st_size
             what = f"{len(posed.names)} contacts, {len(posed.states)} values of μ"

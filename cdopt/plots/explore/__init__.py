@@ -8,6 +8,7 @@ A page needs no network and solves the problem itself whenever a slider moves.
 (('left', 'middle', 'right'), (10.0, 0.5))
 """
 
+from cdopt._util.arguments import guard
 from cdopt._util.documents import check_page
 from cdopt.plots.explore.exploration import (
     MOST,
@@ -41,3 +42,5 @@ __all__ = [
     "save_friction_page",
     "save_page",
 ]
+
+guard(globals())
