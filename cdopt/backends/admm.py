@@ -121,21 +121,21 @@ class Splitting:
     ) -> tuple[FloatArray, int, list[float]]:
         """The best forces (contacts, d), iterations, and the natural map at each look."""
         step, w, mu, a = self.step, self.step.w[:, None], self.step.mu, self.relaxation
-        rates = step.p + step.change(step.effect(f))
+        rates = step.rates(step.effect(f))
         z = step.shifted(rates)
         z = z + cone.project(-z, mu)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
         for k in range(most + 1):
             if k % _CHECKS == 0 or k == most:
-                residuals.append(step.natural_map(f, step.effect(f)))
+                residuals.append(step.natural_map(f, step.rates(step.effect(f))))
                 if residuals[-1] < best:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
             shift = step.shifted(rates) - rates
             aim = f + self.penalty * (z - step.p - shift) / w
-            rates = step.p + step.change(self.solve(step.effect(aim)))
+            rates = step.rates(self.solve(step.effect(aim)))
             reached = rates + shift
             y = f - self.penalty * (a * reached + (1.0 - a) * z) / w
             f = cone.project(y, mu)

@@ -56,6 +56,7 @@ from cdopt.problem import (
     FrictionalStepData,
     RigidStepData,
 )
+from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -137,9 +138,10 @@ class APGD(NativeBackend):
         self, step: ConeStep, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
         """One run on the cones of friction."""
-        f, prepared = step.start(start), clock()
+        f, product = step.start(start), _cone_product(step)
+        limits, prepared = (self.accuracy, self.max_iterations, deadline), clock()
         with threads_for(step.data.nc):
-            f, steps, residuals = descend(step, f, self.accuracy, self.max_iterations, deadline)
+            f, steps, residuals = descend(step, product, f, *limits)
         least = min(residuals, default=0.0)
         report(f"{steps} steps, natural map {least:.1e}")
         return step.outcome(f, least <= self.accuracy, steps, prepared, residuals)
@@ -280,6 +282,22 @@ def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: Float
         for k in range(pointers[i], pointers[i + 1]):
             total += values[k] * x[columns[k]]
         out[i] = total
+
+
+def _cone_product(step: ConeStep) -> Callable[[FloatArray], FloatArray]:
+    """Products with N of a step with friction over the roots of w on both sides."""
+    factor = 1.0 / np.sqrt(np.repeat(step.w, step.data.d))
+    rows = csr_parts(scaled(step.step.rows, factor))
+    transposed = csr_parts(sp.csr_array(scaled(step.step.spread, factor).T))
+    y = np.empty(transposed[0].size - 1)
+
+    def product(x: FloatArray) -> FloatArray:
+        out = np.empty(x.size)
+        _multiply_chunk(0, y.size, transposed, x.ravel(), y)
+        _multiply_chunk(0, out.size, rows, y, out)
+        return out.reshape(x.shape)
+
+    return product
 
 
 @compiled(parallel=True)

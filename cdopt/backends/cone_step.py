@@ -47,18 +47,17 @@ class ConeStep:
         """Sᵀ f (m,)."""
         return self._spread.transposed_times(f.ravel())
 
-    def change(self, effect: FloatArray) -> FloatArray:
-        """R times an ``effect``: the change of the rates."""
-        return self._rows.times(effect).reshape(self.p.shape)
+    def rates(self, effect: FloatArray) -> FloatArray:
+        """The rates at forces with this ``effect``."""
+        return self.p + self._rows.times(effect).reshape(self.p.shape)
 
     def shifted(self, rates: FloatArray) -> FloatArray:
         """g̃: the rates with de Saxcé's shift under the law of Coulomb."""
         return cone.shifted(rates, self.mu) if self.coulomb else rates
 
-    def natural_map(self, f: FloatArray, effect: FloatArray) -> float:
-        """The largest natural map of forces f whose ``effect`` this is."""
-        rates = self.shifted(self.p + self.change(effect))
-        sizes = np.linalg.norm(cone.natural_map(f, rates, self.mu, self.w), axis=1)
+    def natural_map(self, f: FloatArray, rates: FloatArray) -> float:
+        """The largest natural map of forces f with these ``rates``."""
+        sizes = np.linalg.norm(cone.natural_map(f, self.shifted(rates), self.mu, self.w), axis=1)
         return float(sizes.max(initial=0.0))
 
     def outcome(

@@ -95,11 +95,11 @@ class NSGS(PGS):
         laws = (order, step.coulomb, d == 2, self.accuracy)
         while True:
             y = step.effect(f)  # anew: round-off does not gather
-            error = step.natural_map(f, y)
+            error = step.natural_map(f, step.rates(y))
             if mixing.refuses(error):
                 f = mixing.swept
                 y = step.effect(f)
-                error = step.natural_map(f, y)
+                error = step.natural_map(f, step.rates(y))
             residuals.append(error)
             met = error <= self.accuracy
             if met or sweeps >= self.max_sweeps or deadline.passed:
