@@ -206,3 +206,31 @@ def test_highs_claims_a_false_optimum_and_the_certificate_says_so() -> None:
             assert np.abs(solution.f).max() < 1e-6
             lies.append(n)
     assert lies == [4, 7, 10]
+
+
+@pytest.mark.slow
+def test_five_certified_backends_agree_on_every_associated_motion() -> None:
+    """To 1e-6 of the largest closing speed, each asked for what it can reach."""
+    asked = (
+        ("newton", 1e-12), ("apgd", 1e-10), ("admm", 1e-10), ("clarabel", 1e-12), ("scs", 1e-13),
+        ("qoco", 1e-12), ("moreau", 1e-12), ("moreau", 1e-15), ("clarabel", 1e-15),
+        ("nsgs", 1e-10),
+    )  # fmt: skip
+    few = {}
+    for name in bank.names():
+        if bank.manifest(name).kind != "frictional":
+            continue
+        problem = cdopt.FrictionalCD(bank.load(name).step, "associated")
+        speed = float(problem.data.part_speed.max(initial=0.0))
+        reference, agreeing = problem.solve("newton"), set[str]()
+        for backend, accuracy in asked:
+            if backend not in cdopt.backends.available() or len(agreeing) == 5:
+                continue
+            solution = problem.solve(backend, accuracy=accuracy, check=False, time_limit=20.0)
+            if solution.ok:
+                apart = np.abs(solution.gap - reference.gap).max()
+                apart = max(apart, np.abs(solution.slip - reference.slip).max())
+                agreeing |= {backend} if apart <= 1e-6 * speed else set()
+        if len(agreeing) < 5:
+            few[name] = agreeing
+    assert few == {}
