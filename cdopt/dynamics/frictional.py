@@ -7,6 +7,7 @@ so on, with the gaps and velocities of each moment and B of the start of the ste
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,8 +37,14 @@ from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.warm_start import WarmStart
 
+LOG = logging.getLogger("cdopt.dynamics")
 SOLVER = "newton"
 COMMON = ("tol", "v_min", "turning", "impacts", "push_overlaps")
+_GAIN = 1e-6  # share of the kinetic energy that impacts may add without a warning
+_GAINED = (
+    "impacts add %.2g J to %.2g J of kinetic energy in a step: with friction, Newton's law of "
+    "restitution can do so. Later ones of the run are not reported"
+)
 NOT_BEGUN = Stage(np.inf, False, False, -1, 0.0, "not begun")
 _CARRIES = 1e-6  # of the largest force of a step: less counts as no force
 _LIMIT = 1e-6  # share of μ f_n by which friction may miss it and count as sliding
@@ -129,6 +136,7 @@ class FrictionalSteps(_ContactDynamics):
             check=run.strict,
         )
         motion, all_rows = last_iterate(solution)
+        _warn_of_gain(run, problem, motion)
         rows = all_rows.reshape(problem.nc, run.scene.dim)
         forces = {self.classic: rows[:, 0].copy(), f"{self.classic}_t": _in_space(problem, rows)}
         stages = {"friction": stage(solution, clock() - started)}
@@ -233,6 +241,17 @@ class CompatibleFrictionSteps(FrictionalSteps):
     def _remember(self, run: StepContext, contacts: Contacts, **forces: FloatArray) -> None:
         super()._remember(run, contacts, **forces)
         run.memory = {**run.memory, **run.workspace.pop("trial", {})}
+
+
+def _warn_of_gain(run: StepContext, problem: ContactStep, motion: FloatArray) -> None:
+    """Log, once in a run, that impacts with restitution add energy where nothing else does."""
+    still = not problem.gap_rate.any() and problem.phi.min(initial=0.0) >= 0.0
+    if "gain" in run.workspace or not still or not problem.impacting.any():
+        return
+    before, after = (0.5 * v @ problem.mass.times(v) for v in (problem.v_star, motion))
+    if after > (1.0 + _GAIN) * before:
+        run.workspace["gain"] = True
+        LOG.warning(_GAINED, after - before, before)
 
 
 def _rows(problem: ContactStep, ids: Any, normal: FloatArray, sliding: FloatArray) -> FloatArray:

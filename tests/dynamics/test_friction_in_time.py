@@ -312,3 +312,18 @@ def test_dominoes_fall_one_after_the_other_and_lose_energy() -> None:
     begun = [int(np.argmax(-run.q[:, k, 2] > 0.1)) for k in range(3)]
     assert begun == sorted(begun)
     assert 0 < begun[0] < begun[-1]
+
+
+@pytest.mark.parametrize(("mu", "gains"), [(0.6, True), (0.02, False)])
+def test_an_impact_that_gains_energy_is_reported(
+    mu: float, gains: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thin rod that hits the floor aslant, whose end would slip back: Kane's paradox."""
+    height = 0.5 * np.sin(1.0) + 0.01 * np.cos(1.0) + 1e-6
+    rod = Body(Box([1.0, 0.02]), [0.0, height], mass=1.0, angle=1.0, velocity=[0.6, -1.0])
+    floor = Body(HalfSpace([0.0, 1.0]), np.zeros(2))
+    scene = Scene([floor, rod], dim=2, gravity=np.zeros(2), restitution=0.9, friction=mu)
+    run = cdopt.simulate(scene, 1e-4, 1e-4, "contact-dynamics")
+    kinetic = run.diagnostics["kinetic"]
+    assert (kinetic[-1] > 1.01 * kinetic[0]) == gains
+    assert ("impacts add" in caplog.text) == gains
