@@ -113,7 +113,7 @@ def test_a_bank_table_takes_its_load_anywhere() -> None:
 
 
 def test_open_contacts_stay_out() -> None:
-    assert explore.of_problem(cdopt.bank.load("beam-middle-open")).names == ("left", "right")
+    assert explore.of_problem(cdopt.open_problem("beam-middle-open")).names == ("left", "right")
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_scenes_that_no_page_can_show_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"power: found 4; expected 1\.2 to 3"):
         explore.of_step(cdopt.bank.load("beam-uniform").step, 4.0)
     with pytest.raises(InvalidInput, match="no closed contacts"):
-        explore.of_problem(cdopt.bank.load("zero-contacts"))
+        explore.of_problem(cdopt.open_problem("zero-contacts"))
 
 
 def test_a_page_stands_alone() -> None:
