@@ -248,7 +248,7 @@ def _names(text: str) -> frozenset[str]:
 
 SOLVERS: dict[str, Solver] = {
     "newton": Solver(
-        "Newton", "#4477AA", "H",
+        "Newton", "#DC267F", "H",
         "semismooth Newton for trusses and elastic steps; rigid steps as auto", Newton,
     ),
     "pgs": Solver(
