@@ -6,8 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
-from examples.studies import friction_widths
+from studies import friction_widths
 
 
 @pytest.mark.slow
