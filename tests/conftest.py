@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from pathlib import Path
@@ -38,12 +37,6 @@ def pytest_configure(config) -> None:
         for _ in compile_all():
             pass
     config.cache.set(KEY, newest)
-
-
-def pytest_collection_finish() -> None:
-    """What importing and collecting made stays to the end: the garbage collector may pass it by."""
-    gc.collect()
-    gc.freeze()
 
 
 WEIGHT = 10.0

@@ -26,9 +26,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.compiled import compiled
-from cdopt._util.errors import Unsupported
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
 from cdopt.formulations.friction_faces import SLIDING, Faces
@@ -61,11 +62,17 @@ class UnboundedForces(Unsupported):
         friction (nc, d), in the friction cones.
     contacts : indices of the contacts that it loads.
     residual : largest entry of Bᵀ ray, the rows of B being of unit length.
+
+    Raises
+    ------
+    InvalidInput : a ray of another shape.
     """
 
     def __init__(self, ray: FloatArray, residual: float) -> None:
         self.ray, self.residual = read_only(np.array(ray)), residual
-        normal = np.asarray(ray).reshape(len(ray), -1)[:, 0]
+        if self.ray.ndim not in (1, 2) or 0 in self.ray.shape[1:]:
+            raise InvalidInput("ray", checks.describe(ray), "a vector, or a row for each contact")
+        normal = self.ray if self.ray.ndim == 1 else self.ray[:, 0]
         self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
         names = ", ".join(map(str, self.contacts[:6].tolist()))
         names += ", …" if self.contacts.size > 6 else ""
