@@ -24,7 +24,7 @@ from cdopt.problem.scaling import Entries
 _RATIO = 1.25  # of t from one stage to the next
 _ROUGH, _STAGE = 1e-2, 0.05  # accuracy of the first stage; of the others, times t
 _TO_BOUNDARY, _SHORTER, _UPHILL = 0.99, 0.6, 0.5  # of steps, and of the slope where one ends
-_GONE, _BACK, _NOTICED = 1e-10, 1e-6, 1e-7  # scaled forces that leave, return, are missed
+_ZERO, _REENTRY, _MISSED = 1e-10, 1e-6, 1e-7  # scaled forces: none, at re-entry, that re-enter
 _BALANCED = 1e-8
 _STEPS = 100  # of a stage
 
@@ -95,24 +95,24 @@ def _stage(
         size = max(float(np.abs(change).max()), imbalance)
         if not np.isfinite(size):
             break
-        length = min(1.0, _TO_BOUNDARY / max(float((-change / f).max()), _GONE))
+        length = min(1.0, _TO_BOUNDARY / max(float((-change / f).max()), _ZERO))
         if imbalance <= _BALANCED and t * float(np.abs(change / f).max()) > 1.0:
-            while length > _GONE:
+            while length > _ZERO:
                 ahead = np.exp(t * (np.log(f + length * change) - log_k))
                 if ahead @ change <= _UPHILL * abs(float(c @ change)):
                     break
                 length *= _SHORTER
         state.f[on] = f + length * change
-        gone = on & (state.f < _GONE)
+        gone = on & (state.f < _ZERO)
         if gone.any():
             state.f[gone], state.pressing = 0.0, on & ~gone
         elif size <= goal:
             missed = np.where(on, 0.0, k * np.maximum(overlap, 0.0) ** (1.0 / t))
             state.overlap = overlap
-            if not missed.max() > _NOTICED:
+            if not missed.max() > _MISSED:
                 return size
             back = int(np.argmax(missed))
-            state.pressing, state.f[back] = on | (np.arange(on.size) == back), _BACK
+            state.pressing, state.f[back] = on | (np.arange(on.size) == back), _REENTRY
     return np.inf
 
 

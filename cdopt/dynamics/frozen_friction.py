@@ -93,10 +93,10 @@ class FrozenForces:
     damping: FloatArray
     lost: float
 
-    def sliders(self, scene: Scene, there: State, contacts: Contacts, dofs: Dofs) -> Sliders:
-        """The sliders of all ``contacts``, found ``there``; those without friction have no cap."""
+    def sliders(self, scene: Scene, state: State, contacts: Contacts, dofs: Dofs) -> Sliders:
+        """The sliders of all ``contacts`` at ``state``; those without friction have no cap."""
         nc, dim = contacts.nc, scene.dim
-        rows = friction(scene, there, contacts, 0.0, dofs)
+        rows = friction(scene, state, contacts, 0.0, dofs)
         cap, stiffness, damping = np.zeros(nc), np.ones(nc), np.zeros(nc)
         force = np.zeros((nc, dim))
         _, here, mine = np.intersect1d(contacts.contact_ids, self.ids, return_indices=True)

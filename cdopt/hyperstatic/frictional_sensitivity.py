@@ -104,7 +104,7 @@ class FrictionalSensitivity(Frozen):
 
     @cached_property
     def log_ratio(self) -> FloatArray:
-        """(nc, d, nc) N: ∂f_i/∂log(k_t/k_n)_j, the normal stiffness held.
+        """(nc, d, nc) N: ∂f_i/∂log(k_t/k_n)_j, at constant normal stiffness.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class FrictionalSensitivity(Frozen):
         return np.asarray(rows - bent @ (inverse @ (self._C.T @ rows - load)))
 
     def _matrix(self, by: FloatArray) -> FloatArray:
-        """(nc, d, nc) of changes ``by`` (nc, d) of each contact's own S dy₀ + e."""
+        """(nc, d, nc) of changes ``by`` (nc, d) of S dy₀ + e, contact by contact."""
         rows = np.zeros((self.nc, self.d, self.nc))
         every = np.arange(self.nc)
         rows[every, :, every] = by

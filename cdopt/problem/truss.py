@@ -38,7 +38,7 @@ from cdopt.problem.scaling import (
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _NEAR = 100.0  # times the round-off of overlaps, to which u is the one in many digits
-_HELD = 1e-8  # round-off of an overlap, relative, up to which u holds it
+_UNRESOLVED = 1e-8  # round-off of an overlap, relative, above which u does not resolve it
 _LEAST_FORCE, _OPEN = 1e-8, 1e-9  # of what acts: least force of a weight; weight of open contacts
 _FLOOR = 1e-3  # of the energy of what acts at a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where no load acts
@@ -177,11 +177,11 @@ class TrussData(ProblemData):
     ) -> tuple[FloatArray, FloatArray]:
         """Overlaps of displacements in many digits that are u to 13 digits, and their round-off.
 
-        Overlaps that u holds are c; the others of a basis of contacts are those of their forces.
+        Overlaps that u resolves are c; the others of a basis of contacts are those of their forces.
         Where no such displacements have been constructed, c and ``slack`` again.
         """
         by_force = self.law.overlap(np.maximum(f, _LEAST_FORCE * force))
-        lost = slack > _HELD * np.abs(c)
+        lost = slack > _UNRESOLVED * np.abs(c)
         wanted = np.where(lost, np.where(f > 0.0, by_force, np.minimum(c, 0.0)), c)
         stiff = 1.0 / np.maximum(np.where(f > 0.0, by_force, np.inf), graded.LEAST)
         weight = np.maximum(stiff, _OPEN * stiff[f > 0.0].min(initial=1.0))

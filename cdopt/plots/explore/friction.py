@@ -66,12 +66,12 @@ def of_friction(problem: NamedProblem) -> FrictionalExploration:
         raise InvalidInput("problem", f"{problem.name}, in space", "a planar one")
     if not 0 < step.nc <= MOST:
         raise InvalidInput("problem", f"{step.nc} contacts", f"1 to {MOST}")
-    own = float(friction.mu.max())
-    grid = np.round(np.linspace(0.0, max(_LEAST_TOP, 2.0 * own), _VALUES + 1), 4)
-    grid = np.unique(np.append(grid, own))
+    largest = float(friction.mu.max())
+    grid = np.round(np.linspace(0.0, max(_LEAST_TOP, 2.0 * largest), _VALUES + 1), 4)
+    grid = np.unique(np.append(grid, largest))
     states = tuple(_state(step, float(mu)) for mu in grid)
-    start = int(np.flatnonzero(grid == own)[0])
-    even = bool((friction.mu == own).all())
+    start = int(np.flatnonzero(grid == largest)[0])
+    even = bool((friction.mu == largest).all())
     label = "friction μ" if even else "largest friction μ, others in proportion"
     names = tuple(step.contact_names)
     return FrictionalExploration(problem.name, problem.title, names, label, start, states)
@@ -79,8 +79,8 @@ def of_friction(problem: NamedProblem) -> FrictionalExploration:
 
 def _state(step: ContactStep, mu: float) -> dict[str, Any]:
     """What the page shows at one μ."""
-    own = _friction(step)
-    friction = replace(own, mu=own.mu * (mu / (float(own.mu.max()) or 1.0)))
+    stated = _friction(step)
+    friction = replace(stated, mu=stated.mu * (mu / (float(stated.mu.max()) or 1.0)))
     rough = step.replace(friction=friction)
     try:
         report = indeterminacy(rough, law="coulomb")
