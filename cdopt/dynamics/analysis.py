@@ -17,7 +17,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics import free_bodies
-from cdopt.dynamics.measures import Measures
+from cdopt.dynamics.measures import Measures, enclosure
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, State
 
@@ -227,6 +227,46 @@ def centre_of_mass(run: History) -> FloatArray:
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())
 
 
+def kinetic_stress(run: History, volume: float | None = None) -> FloatArray:
+    """(frames, dim, dim) stress of momentum, Σ m v′ ⊗ v′ / V, Pa, compression positive.
+
+    v′ is the velocity of a free body less that of the centre of mass. With the stress of the
+    contacts (``measures``) it is the whole stress of moving grains; of an ideal gas alone it is
+    the pressure. Spins have no part in it.
+
+    Parameters
+    ----------
+    volume : V, m³ (m² in the plane); default that around the bodies of each frame.
+
+    Raises
+    ------
+    InvalidInput : a volume that is not positive, or none for a Motion, which has no sizes.
+
+    Notes
+    -----
+    Goldhirsch, Granular Matter 12, 239 (2010), equation (13).
+    """
+    motion, mass = Motion.of(run), Motion.of(run).mass
+    if volume is None:
+        size = _volumes(_trajectory(run))
+    else:
+        size = np.full(motion.t.size, checks.scalar("volume", volume, above=0.0))
+    drift = free_bodies.momentum(mass, motion.v)[:, None] / mass.sum()
+    off = motion.v - drift
+    return np.asarray(np.einsum("n,fni,fnj->fij", mass, off, off) / size[:, None, None])
+
+
+def _volumes(run: Trajectory) -> FloatArray:
+    """(frames,) of the boxes around the bodies, m³ (m² in the plane)."""
+    scene, free = run.scene, ~run.scene.bodies.fixed
+    reach, sizes = scene.bodies.reach[free], []
+    for t, q in zip(run.t, run.q, strict=True):
+        box = None if scene.box is None else scene.box.at(float(t))
+        lower, upper = enclosure(q[free, : scene.dim], reach, box)
+        sizes.append(float(np.prod(upper - lower)))
+    return np.array(sizes)
+
+
 @dataclass(frozen=True, eq=False)
 class RunMeasures(Frozen):
     """Measures of the contacts of a run, frame by frame; arrays are read-only.
@@ -239,7 +279,9 @@ class RunMeasures(Frozen):
     coordination, coordination_without_rattlers : (frames,) neighbours per free body.
     mean_force, largest_force : (frames,) normal forces, N.
     mobilised : (frames,) mean of ‖f_T‖/(μ f_n), not a number without friction.
-    stress : (frames, dim, dim) Pa, compression positive. fabric : (frames, dim, dim).
+    stress : (frames, dim, dim) of the contacts, Pa, compression positive, and
+    kinetic_stress : the same of momentum: the stress of moving grains is their sum.
+    fabric : (frames, dim, dim).
     """
 
     t: FloatArray
@@ -251,12 +293,13 @@ class RunMeasures(Frozen):
     largest_force: FloatArray
     mobilised: FloatArray
     stress: FloatArray
+    kinetic_stress: FloatArray
     fabric: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each frame as a pandas.DataFrame, with the components of tensors as columns."""
         columns = dict(self.__dict__)
-        for name in ("stress", "fabric"):
+        for name in ("stress", "kinetic_stress", "fabric"):
             tensors, axes = columns.pop(name), "xyz"[: self.stress.shape[1]]
             columns |= {
                 f"{name}.{a}{b}": tensors[:, i, j]
@@ -288,7 +331,8 @@ def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
         else:
             rows.append(dict.fromkeys(rows[0], np.nan) | {"stress": unknown, "fabric": unknown})
     columns = {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
-    return RunMeasures(t=np.array(run.t), **columns)
+    kinetic = kinetic_stress(run, volume)
+    return RunMeasures(t=np.array(run.t), kinetic_stress=kinetic, **columns)
 
 
 @dataclass(frozen=True, eq=False)

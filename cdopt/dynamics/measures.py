@@ -253,12 +253,7 @@ class Measures(Frozen):
 
         Along the axes of a periodic box from 0 to the length of the cell.
         """
-        x, r = self.x[self.free], self.reach[self.free, None]
-        corners = np.array([(x - r).min(axis=0), (x + r).max(axis=0)])
-        if self.box is not None:
-            corners[:, self.box.repeats] = 0.0
-            corners[1, self.box.repeats] = self.box.size[self.box.repeats]
-        return corners
+        return enclosure(self.x[self.free], self.reach[self.free], self.box)
 
     def stress(self, region: Any = None, volume: float | None = None) -> FloatArray:
         """Mean stress (dim, dim), Pa, compression positive.
@@ -510,6 +505,15 @@ def stress(
     InvalidInput : as in these.
     """
     return Measures.of_step(step, f).stress(region, volume)
+
+
+def enclosure(x: FloatArray, reach: FloatArray, box: PeriodicBox | None) -> FloatArray:
+    """(2, dim) of ``Measures.enclosure`` for centres (n, dim) and radii (n,), m."""
+    corners = np.array([(x - reach[:, None]).min(axis=0), (x + reach[:, None]).max(axis=0)])
+    if box is not None:
+        corners[:, box.repeats] = 0.0
+        corners[1, box.repeats] = box.size[box.repeats]
+    return corners
 
 
 def _share_inside(start: FloatArray, way: FloatArray, corners: FloatArray) -> FloatArray:

@@ -117,6 +117,27 @@ def test_fluctuations_do_not_see_a_common_velocity() -> None:
     np.testing.assert_allclose(known, v.var(axis=1).mean(axis=1), rtol=1e-12)
 
 
+def test_the_kinetic_stress_of_an_ideal_gas() -> None:
+    """p = n k_B T of two kinds in equilibrium, p V = 2/3 of the energy, whatever the drift."""
+    rng, n, volume, temperature = np.random.default_rng(0), 40_000, 3.0, 0.5  # k_B T in J
+    mass = np.repeat([1.0, 4.0], n // 2)
+    v = rng.normal(size=(1, n, 3)) * np.sqrt(temperature / mass)[:, None]
+    v -= np.average(v, axis=1, weights=mass)
+    fixed = ([0.0], rng.normal(size=(1, n, 3)))
+    more = (0.0 * v, mass, np.ones(n))
+    gas = Motion.of_spheres(*fixed, v, *more)
+    stress = analysis.kinetic_stress(gas, volume)[0]
+    expected = n * temperature / volume
+    np.testing.assert_allclose(stress, expected * np.eye(3), atol=4 * expected / np.sqrt(n / 2))
+    energy = analysis.translational_energy(gas)[0]
+    assert np.trace(stress) / 3.0 * volume == pytest.approx(2.0 / 3.0 * energy, rel=1e-12)
+    wind = Motion.of_spheres(*fixed, v + np.array([5.0, 0.0, -3.0]), *more)
+    blown = analysis.kinetic_stress(wind, volume)[0]
+    np.testing.assert_allclose(blown, stress, atol=1e-9 * expected)
+    with pytest.raises(cdopt.InvalidInput, match="a Trajectory"):
+        analysis.kinetic_stress(gas)
+
+
 def test_a_motion_is_frozen_and_checked(tumbling) -> None:
     run = Motion.of(tumbling)
     assert Motion.of(run) is run

@@ -186,7 +186,11 @@ def test_of_a_run() -> None:
     run = cdopt.simulate("pyramid:n=3", 1e-3, 0.02, "classic-cd")
     table = analysis.measures(run).to_frame()
     assert table["contacts"].iloc[0] == 0
-    assert table.shape == (21, 25)
+    assert table.shape == (21, 34)
+    assert table["kinetic_stress.zz"].iloc[0] == 0.0
+    volume = np.prod(np.diff(Measures.of_frame(run.scene, run.final).enclosure, axis=0))
+    known = analysis.kinetic_stress(run, float(volume))[-1, 2, 2]
+    assert table["kinetic_stress.zz"].iloc[-1] == pytest.approx(known, rel=1e-12)
     final = Measures.of_frame(run.scene, run.final)
     assert table["stress.zz"].iloc[-1] == pytest.approx(final.stress()[2, 2])
     assert cdopt.dynamics.RunSummary.of(run).coordination == final.coordination().mean
