@@ -192,6 +192,7 @@ def test_scenes(said: Any) -> None:
         assert re.search(rf"^{name} ", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 @of("trajectories")
 def test_trajectories(said: Any) -> None:
     printed, names = said

@@ -114,6 +114,7 @@ def test_archives_declare_no_more_than_they_hold(tmp_path: Path) -> None:
         cdopt.ContactStep.load(tmp_path / "object.npz")
 
 
+@pytest.mark.slow
 def test_run_files_contain_everything_themselves(run: Path, tmp_path: Path) -> None:
     whole = run.read_bytes()
     (tmp_path / "raw").write_bytes(bytes(4096))

@@ -205,7 +205,8 @@ def names() -> list[str]:
     ------
     CdoptError : the bank is missing from this installation.
     """
-    return sorted(path.parent.name for path in problems_folder().glob(f"*/{_FILE}"))
+    folders = problems_folder().iterdir()
+    return sorted(folder.name for folder in folders if (folder / _FILE).exists())
 
 
 def manifest(name: str) -> Manifest:
@@ -225,6 +226,7 @@ def home(name: str) -> Path:
     ------
     InvalidInput : no problem has this name.
     """
-    if not isinstance(name, str) or name not in names():
-        raise InvalidInput("name", checks.describe(name), one_of_these(name, names()))
+    known = names()
+    if name not in known:
+        raise InvalidInput("name", checks.describe(name), one_of_these(name, known))
     return problems_folder() / name

@@ -35,7 +35,10 @@ def test_compatible_forces_of_the_bank_meet_their_references(name: str) -> None:
 
 
 @pytest.mark.parametrize("power", POWERS)
-@pytest.mark.parametrize("name", ["beam-stiff-middle", "pyramid-species", "crystal-2d"])
+@pytest.mark.parametrize(
+    "name",
+    ["beam-stiff-middle", "pyramid-species", pytest.param("crystal-2d", marks=pytest.mark.slow)],
+)
 def test_every_power_agrees_with_the_interior_point(name: str, power: float) -> None:
     step = cdopt.bank.load(name).step
     cd = cdopt.CompatibleCD(step, power)

@@ -29,6 +29,7 @@ def rows(text: str) -> dict[str, list[str]]:
 # --- text ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_beam_with_solvers_and_a_picture(tmp_path) -> None:
     path = tmp_path / "bounds.png"
     result = run("beam-uniform", "--solver", "clarabel", "--solver", "pgs", "--plot", path)

@@ -53,6 +53,7 @@ def test_infeasible_problems_and_bad_input(command: str) -> None:
     refuses("folder", command, "table", "--plot", "no/such/folder.png")
 
 
+@pytest.mark.slow
 def test_whose_stiffness_moves_the_beam(tmp_path: Path) -> None:
     target = tmp_path / "beam.png"
     result = run("sensitivity", "beam-stiff-middle", "--plot", target)

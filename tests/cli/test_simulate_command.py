@@ -159,6 +159,7 @@ def test_a_step_without_certificate_exits_with_1(monkeypatch) -> None:
 # --- files -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_file_that_exists_is_left_alone_unless_resumed(dropped, tmp_path) -> None:
     before = dropped.read_bytes()
     result = run("simulate", "pyramid:n=3", "--out", dropped)
@@ -266,6 +267,7 @@ def test_show_refuses_in_one_line(dropped, tmp_path) -> None:
     refuses("path: ", "show", path)
 
 
+@pytest.mark.slow
 def test_show_makes_a_page(dropped, tmp_path) -> None:
     pytest.importorskip("k3d", reason="pages need the extra 'pages'")
     page = tmp_path / "pile.html"

@@ -201,6 +201,7 @@ def test_a_backend_without_an_answer_ends_the_run() -> None:
         assert len(caught.value.trajectory) == 1
 
 
+@pytest.mark.slow
 def test_a_failing_certificate_speaks_for_its_own_step_alone() -> None:
     """Recorded seldom: the steps before it are as good as they were, and its solution is kept."""
     poor = resolve("osqp", eps_abs=0.1, eps_rel=0.1, polishing=False)

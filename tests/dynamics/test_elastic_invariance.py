@@ -78,7 +78,9 @@ FORCED_SPLIT: dict[str, Any] = {"alpha": 0.3}
 PAPER_SPLIT: dict[str, Any] = {"alpha": 0.8, "damping": "paper"}
 
 
-@pytest.mark.parametrize("settings", [FORCED_SPLIT, PAPER_SPLIT])
+@pytest.mark.parametrize(
+    "settings", [FORCED_SPLIT, pytest.param(PAPER_SPLIT, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("moving", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_paths_agree_where_partners_move_and_where_they_do_not(
     moving: bool, settings: dict[str, Any]
@@ -181,6 +183,7 @@ def test_contacts_foreseen_damp_for_the_whole_step(settings: dict[str, Any]) -> 
     assert apart(native, posed) <= 1e-9
 
 
+@pytest.mark.slow
 def test_a_bystander_however_small_ends_no_run() -> None:
     """Ten thousandths of their radius is no deep overlap of two spheres, whoever is near."""
     hit = [ball([-0.501, 0.0], [10.0, 0.0]), ball([0.501, 0.0], [-10.0, 0.0])]
@@ -206,6 +209,7 @@ def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float)
     assert apart(native, posed) <= 1e-9
 
 
+@pytest.mark.slow
 def test_energy_is_kept_to_second_order_whatever_the_power() -> None:
     """Kinetic, potential and stored energy of one hit by Hertz' law and by a cubic one."""
     for power, k in ((2.5, 1e7), (3.0, 1e8)):

@@ -79,7 +79,7 @@ def test_loads_walls_and_dashpots_are_in_the_balance(settings: dict[str, Any]) -
     [
         ("variational", {}, 0.0),
         ("variational", {"damping": "paper", "alpha": 0.3}, 100.0),
-        ("variational", {"path": "cvxpy"}, 100.0),
+        pytest.param("variational", {"path": "cvxpy"}, 100.0, marks=pytest.mark.slow),
         ("velocity-verlet", {}, 0.0),
         ("velocity-verlet", {}, 100.0),
     ],

@@ -54,6 +54,7 @@ def test_a_block_on_an_incline_sticks_or_slides_as_the_scheme_says(
     assert slides == (pull > 0.0)
 
 
+@pytest.mark.slow
 def test_a_run_in_a_file_is_the_same_with_its_tangential_forces(tmp_path: Path) -> None:
     ball = Body(Sphere(0.1), [0, 0, 0.1], mass=1.0, velocity=[1, 0.5, 0])
     scene, path = on_a_floor(ball), tmp_path / "run.vtkhdf"
@@ -105,6 +106,7 @@ def test_a_sliding_block_stops_after_its_way_with_an_error_of_first_order() -> N
     assert order(steps, errors) == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dim", "speed", "spin"),
     [
@@ -213,6 +215,7 @@ def test_compatible_friction_remembers_the_slide_before_the_rest() -> None:
     assert abs(cdopt.CompatibleFriction(step).solve().f_t).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_energy_of_a_heap_never_grows() -> None:
     """Discs and boxes fall onto each other, slide and come to rest."""
     bodies = [

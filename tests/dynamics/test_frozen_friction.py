@@ -15,9 +15,8 @@ from cdopt.scene import Body, Box, HalfSpace, Material, Scene
 METHOD = "variational"
 
 
-@pytest.mark.parametrize(
-    ("dim", "share"), [pytest.param(2, 2.0 / 3.0, marks=pytest.mark.slow), (3, 5.0 / 7.0)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dim", "share"), [(2, 2.0 / 3.0), (3, 5.0 / 7.0)])
 def test_a_ball_that_slides_then_rolls(dim: int, share: float) -> None:
     """The tangential spring still swings a little when the ball begins to roll."""
     run = cdopt.simulate(on_a_floor(1.0, 0.0, dim), 2e-3, 0.15, METHOD, every=5)

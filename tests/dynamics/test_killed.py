@@ -46,9 +46,11 @@ def test_kills_leave_no_trace(tmp_path: Path, kills: int, warm: bool) -> None:
     "options",
     [
         {"every": 1, "warm_start": False},
-        {"every": 4, "warm_start": True},
+        pytest.param({"every": 4, "warm_start": True}, marks=pytest.mark.slow),
         {"every": 1, "method": "contact-dynamics", "friction": 0.3},
-        {"every": 4, "method": "compatible-friction", "friction": 0.3},
+        pytest.param(
+            {"every": 4, "method": "compatible-friction", "friction": 0.3}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:

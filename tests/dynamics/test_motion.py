@@ -34,6 +34,7 @@ def test_a_collision_keeps_momentum(restitution: float, dim: int) -> None:
     assert seen["contacts"].max() == 1
 
 
+@pytest.mark.slow
 @given(gap=st.floats(0.0, 5e-3), restitution=st.sampled_from([0.0, 0.5, 1.0]))
 @settings(max_examples=10)
 def test_restitution_is_exact_at_any_phase_of_the_step(gap: float, restitution: float) -> None:

@@ -26,9 +26,8 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list:
     return made
 
 
-@pytest.mark.parametrize(
-    "method", ["classic-cd", pytest.param("compatible-cd", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
 def test_a_pile_that_falls_and_rests_moves_as_with_fresh_solves(method: str, sessions) -> None:
     """Through contacts that appear and a pile at rest; every step is certified."""
     scene = cdopt.scene.pyramid(3)
@@ -53,6 +52,7 @@ def test_without_warm_starts_each_step_stands_alone(sessions) -> None:
     assert not sessions
 
 
+@pytest.mark.slow
 def test_two_runs_share_nothing() -> None:
     run = {"classic_backend": OSQP, "warm_start": True}
     first, second = (cdopt.simulate(cdopt.scene.beam(3.0), DT, 0.01, **run) for _ in range(2))

@@ -19,7 +19,10 @@ SCENES = {
 }
 
 
-@pytest.fixture(params=SCENES, scope="module")
+@pytest.fixture(
+    params=[pytest.param(x, marks=[pytest.mark.slow] * (x != "pyramid")) for x in SCENES],
+    scope="module",
+)
 def run(request, tmp_path_factory: pytest.TempPathFactory) -> cdopt.Trajectory:
     path = tmp_path_factory.mktemp("run") / "run.vtkhdf"
     cdopt.simulate(SCENES[request.param], 1e-3, 3e-3, out=path)

@@ -58,6 +58,7 @@ def test_the_settled_pile_stays_as_it_is() -> None:
     assert moved < 1e-9 * DIAMETER
 
 
+@pytest.mark.slow
 def test_warm_starts_lead_to_the_same_forces() -> None:
     cold = check_drop(5, "hooke")
     warm = check_drop(5, "hooke", warm_start=True)

@@ -41,6 +41,7 @@ def test_a_moving_lid_is_the_experiment_of_a_moving_lid(power):
     assert run.v[-1, 1, 1] == -0.01
 
 
+@pytest.mark.slow
 def test_steps_of_another_length_end_in_the_same_place():
     ends = [cdopt.simulate(column(0.01), dt, 0.5, "quasi-static").final.q for dt in (0.5, 0.1)]
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
@@ -56,6 +57,7 @@ def test_a_run_goes_on_from_its_file(tmp_path):
     np.testing.assert_array_equal(whole.q, again.q)
 
 
+@pytest.mark.slow
 def test_a_body_that_leaves_ends_the_run_with_its_name():
     """A ball upon a ball: the first step finds that the balance is none."""
     floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0])

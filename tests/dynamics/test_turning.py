@@ -68,6 +68,7 @@ def test_angular_momentum_and_energy_are_kept_over_four_thousand_steps() -> None
     assert np.abs(state.angular_velocity - scene.initial.angular_velocity).max() > 0.1
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), reach=st.floats(1e-3, 3.0))
 @settings(max_examples=2, deadline=None)
 def test_any_boxes_with_any_spins_keep_their_angular_momentum(seed: int, reach: float) -> None:
@@ -85,7 +86,9 @@ def test_any_boxes_with_any_spins_keep_their_angular_momentum(seed: int, reach: 
     assert scene.bodies.inertia.min(axis=0) @ spins[0] ** 2 > 0.0
 
 
-@pytest.mark.parametrize(("turning", "order"), [("momentum", 2.0), ("plain", 1.0)])
+@pytest.mark.parametrize(
+    ("turning", "order"), [("momentum", 2.0), pytest.param("plain", 1.0, marks=pytest.mark.slow)]
+)
 def test_the_order_of_a_free_top(turning: str, order: float) -> None:
     """Fitted 2.00 (momentum), and 1.01 to 1.03 (plain), tumbling and anyhow."""
     begun = turn(0.3, -0.2, 0.7)
@@ -258,13 +261,14 @@ def test_a_fixed_body_turns_as_prescribed_and_one_at_rest_not_at_all(turning: st
 # --- contacts ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begun", "turning"),
     [
-        pytest.param(EDGE, "momentum", id="edge-momentum", marks=pytest.mark.slow),
-        pytest.param(EDGE, "plain", id="edge-plain", marks=pytest.mark.slow),
+        pytest.param(EDGE, "momentum", id="edge-momentum"),
+        pytest.param(EDGE, "plain", id="edge-plain"),
         pytest.param(CORNER, "momentum", id="corner-momentum"),
-        pytest.param(CORNER, "plain", id="corner-plain", marks=pytest.mark.slow),
+        pytest.param(CORNER, "plain", id="corner-plain"),
     ],
 )
 def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: str) -> None:
@@ -287,6 +291,7 @@ def test_a_box_dropped_on_an_edge_or_a_corner_comes_to_lie_flat(begun, turning: 
     assert 1e-6 < vertical < 1e-3 if drifted else vertical < 1e-12
 
 
+@pytest.mark.slow
 def test_contacts_only_turn_a_box_about_what_they_push() -> None:
     """Its angular momentum changes by the torque of the contacts, step by step, exactly."""
     dt, scene = 2e-3, above_floor(CORNER, ANYHOW)

@@ -118,6 +118,7 @@ def test_native_and_cvxpy_agree_on_an_impact(alpha: float, split: str) -> None:
     assert posed.ok
 
 
+@pytest.mark.slow
 def test_clarabel_takes_the_same_steps() -> None:
     scene, clarabel = impact(30.0, offset=0.1), cdopt.backends.resolve("clarabel", accuracy=1e-12)
     native = cdopt.simulate(scene, T_C / 16, 0.5 * T_C, "variational")

@@ -139,7 +139,7 @@ def test_admm_takes_large_sparse_steps_and_says_when_it_fails() -> None:
 
 
 @pytest.mark.parametrize("backend", ["admm", "apgd"])
-@pytest.mark.parametrize("law", ["associated", "coulomb"])
+@pytest.mark.parametrize("law", [pytest.param("associated", marks=pytest.mark.slow), "coulomb"])
 def test_iterations_solve_small_problems_of_the_bank(law: str, backend: str) -> None:
     for name in cdopt.bank.names():
         if cdopt.bank.manifest(name).step is not None and name.startswith("siconos-"):

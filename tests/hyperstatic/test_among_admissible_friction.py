@@ -28,6 +28,7 @@ def doubled(d: int, mu: float = MU) -> cdopt.ContactStep:
 # --- the ensemble ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_ladder_is_uniform_on_its_segment() -> None:
     report = cdopt.indeterminacy(LADDER, law="coulomb")
     samples = cdopt.ensemble(report, draws=2000)

@@ -155,6 +155,7 @@ def test_the_bounds_are_those_of_plain_linear_programs():
             assert bound[index[i]] == pytest.approx(expected, abs=1e-6 * report.force.max())
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks())
 def test_against_every_vertex_of_small_networks(drawn):

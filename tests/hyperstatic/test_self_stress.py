@@ -35,6 +35,7 @@ def test_states_load_nothing_and_are_independent(name):
     require_states(cdopt.indeterminacy(cdopt.bank.load(name).step, contacts=[]))
 
 
+@pytest.mark.slow
 def test_states_are_local():
     """A pyramid's live on a few of 160 contacts, a beam's on no more than three supports."""
     report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke").step, contacts=[])

@@ -78,6 +78,7 @@ def test_solvers_find_the_beams_motion(solver: str) -> None:
     assert solution.backend == "siconos-" + solver.lower().replace("_", "-")
 
 
+@pytest.mark.slow
 @needed
 def test_each_selects_a_force_of_its_own() -> None:
     """All certified, all of the same weight, and up to four times apart in the middle."""
@@ -88,6 +89,7 @@ def test_each_selects_a_force_of_its_own() -> None:
     assert middle["CPG"] + 0.5 < middle["BARD"] < middle["LEMKE"] + 1e-9  # by version
 
 
+@pytest.mark.slow
 @needed
 def test_scaling_a_problem_changes_no_word() -> None:
     """Siconos' tolerances are absolute; our units make them relative."""

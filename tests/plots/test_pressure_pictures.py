@@ -13,6 +13,7 @@ from cdopt.plots.pressure import floor_of
 # --- floor pressure --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pressure_is_the_reaction_on_the_base_spheres() -> None:
     comparison = compared("pyramid-hooke")
     step = comparison.step

@@ -14,6 +14,7 @@ CHOSEN = cdopt.backends.Modelled("clarabel")
 seeds = st.integers(0, 10_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(seeds, st.sampled_from([2.0, 2.5]))
 def test_compatible_forces_of_a_truss(seed: int, power: float) -> None:

@@ -75,6 +75,7 @@ def test_a_truss_of_the_bank() -> None:
     assert result.forces.distance == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_reference_is_that_of_the_named_backend() -> None:
     result = measured("beam-stiff-middle", "compatible", "newton", reference_backend="clarabel")
     assert 0.0 < result.forces.distance < 1e-4  # from clarabel's forces, not from its own
@@ -102,6 +103,7 @@ def test_the_set_up_is_known_where_the_solver_reports_it(backend: str) -> None:
     assert 0.0 < times.setup < times.solve
 
 
+@pytest.mark.slow
 def test_the_tolerance_asked_is_that_of_the_certificate() -> None:
     loose, tight = (
         measured("pyramid-hooke:n=3", "classic-force", "apgd", tolerance=tolerance)

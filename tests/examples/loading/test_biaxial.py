@@ -67,6 +67,7 @@ def test_in_space_both_pairs_are_pressed():
     np.testing.assert_allclose(run.axial_stress, (0.2 - a) / 2 * HALF / (b * c), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_confinement_by_wall():
     scene = lattice(2, 3)
     found = confine(scene, {"top": 400.0})  # the other pair stays

@@ -67,6 +67,7 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch)
     assert "largest force [N]" in said
 
 
+@pytest.mark.slow
 def test_in_space_there_are_curves_alone():
     figure = loading_path(compress(cube(), "high z", 0.02, 2))
     legible(figure)

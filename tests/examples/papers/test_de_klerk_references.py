@@ -89,7 +89,8 @@ def test_the_ode_meets_the_closed_form(gamma: float) -> None:
     assert analysis.restitution(run) == pytest.approx(theory.restitution, abs=1e-10)
 
 
-@pytest.mark.parametrize("offset", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 0.1])
 @pytest.mark.parametrize("convention", DAMPINGS)
 def test_the_ode_meets_the_stored_solution(convention: str, offset: float) -> None:
     known = data("impact")[f"P|dy={offset}|{convention}|ODE"]
@@ -97,6 +98,7 @@ def test_the_ode_meets_the_stored_solution(convention: str, offset: float) -> No
     np.testing.assert_allclose(columns(run), known[:, 1:], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_ode_keeps_what_mechanics_keeps() -> None:
     gap, t = 2e-4, np.linspace(0.0, 3e-3, 31)
     damped = ode.solve(scenes.impact(100.0, 0.4, gap), t)

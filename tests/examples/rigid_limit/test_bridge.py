@@ -118,7 +118,7 @@ def test_other_powers(power: float, slope: float) -> None:
     assert result.lines[0].slope == pytest.approx(slope, abs=0.05)
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SCENES)
 def test_one_step_tends_to_the_limit_and_a_uniform_ridge_to_the_least_force(
     name: str, power: float
@@ -153,6 +153,7 @@ def test_the_limit_is_that_of_the_references() -> None:
 # --- where it ends ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_round_off_is_measured_and_left_out() -> None:
     result = bridge(pile(n=4), [4e3, 4e4, 4e5, 4e8, 4e11], methods=STILL)
     line = result.lines[0]
@@ -185,6 +186,7 @@ def test_discs_that_creep_away_are_left_out() -> None:
     assert np.all(moving.unrest > 0.05 * moving.error)
 
 
+@pytest.mark.slow
 def test_gaps_that_close_are_left_out() -> None:
     result = bridge(notch(1e-3), methods=["quasi-static", "velocity-verlet"])
     np.testing.assert_allclose(result.forces[:2], 0.5 * G / np.sqrt(1.0 - 0.6**2))
@@ -254,6 +256,7 @@ def test_boxes_have_an_equilibrium_too() -> None:
         bridge(scene, methods=["velocity-verlet"])
 
 
+@pytest.mark.slow
 def test_default_stiffness_follows_from_overlaps_in_any_units() -> None:
     small = bridge(cdopt.scene.pyramid(3, 2.5, separation=0.0), methods=STILL)
     large = bridge(pile(2.5, n=3), methods=STILL)

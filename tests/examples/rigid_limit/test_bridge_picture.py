@@ -27,6 +27,7 @@ def several(bridge: Bridge) -> Bridge:
     return dataclasses.replace(bridge, lines=lines)
 
 
+@pytest.mark.slow
 def test_lines_are_the_errors(bridge: Bridge) -> None:
     left, right = bridge_lines(several(bridge)).axes[:2]
     for artist, line in zip(all_by_gid(left, "bridge"), several(bridge).lines, strict=True):
@@ -82,10 +83,12 @@ def test_points_that_are_not_fitted_are_hollow(bridge: Bridge) -> None:
     assert "not fitted" not in [t.get_text() for t in whole]
 
 
+@pytest.mark.slow
 def test_texts_are_legible(bridge: Bridge) -> None:
     legible(bridge_lines(several(bridge), title="A title", subtitle="A pile of two species. " * 8))
 
 
+@pytest.mark.slow
 def test_equal_springs_have_no_line_of_the_least_force() -> None:
     pile = cdopt.scene.pyramid(2, separation=0.0)
     figure = bridge_lines(follow(pile, methods=["quasi-static"]))

@@ -10,6 +10,7 @@ from rigid_limit import friction_bridge, friction_lines
 import cdopt
 
 
+@pytest.mark.slow
 def test_a_small_pile_and_its_picture() -> None:
     found = friction_bridge(3, kappas=[1e3, 1e4], stages=1000)
     assert found.error[1] < 1e-4

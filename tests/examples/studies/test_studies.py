@@ -31,6 +31,7 @@ def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
         assert all(run.problem.load().step.friction is not None for run in runs[::97])
 
 
+@pytest.mark.slow
 def test_the_problems_of_the_sizes_have_these_sizes(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(MODULE, "LAYERS", {100: 5})
     rest, fall = dict.fromkeys(

@@ -19,6 +19,7 @@ def posed() -> explore.FrictionalExploration:
     return explore.of_friction(cdopt.open_problem("ladder"))
 
 
+@pytest.mark.slow
 def test_the_states_are_those_of_the_bounds(posed: explore.FrictionalExploration) -> None:
     """The first one is the problem's own μ; without friction a ladder slides; sets are nested."""
     step = cdopt.open_problem("ladder").step

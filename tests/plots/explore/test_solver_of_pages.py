@@ -172,6 +172,7 @@ def test_forces_that_squeeze_a_body_have_no_upper_bound(view) -> None:
         np.testing.assert_allclose(pushed["f"], [4.0, 0.0, 10.0], atol=close)
 
 
+@pytest.mark.slow
 def test_simple_loads(view) -> None:
     """At the last support one answer is left; no load needs no force."""
     edge = answer(view, **problem(BEAM, [10.0, 5.0], [1.0, 3.0, 1.0], 2.5))
