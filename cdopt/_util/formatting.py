@@ -12,7 +12,7 @@ def count(number: int, noun: str) -> str:
     """Number and noun: "1 solver", "7 solvers", "no solver"."""
     if noun.endswith("y") and number not in (0, 1):
         noun = noun[:-1] + "ie"
-    return f"{number or 'no'} {noun}{'' if number in (0, 1) else 's'}"
+    return f"{format(number, ',') if number else 'no'} {noun}{'' if number in (0, 1) else 's'}"
 
 
 def short(number: float, digits: int = 4) -> str:

@@ -91,18 +91,15 @@ def _print(known: list[dict[str, Any]]) -> None:
 
 def _print_settings(known: list[dict[str, Any]], accuracy: float) -> None:
     output.say(f"Accuracy {accuracy:g}", "bold")
-    columns = ("solver", "given", "promises", "CVXPY changes", "here")
-    table = output.table(*columns, wrap=columns[1:4])
     for solver in known:
         settings = ", ".join(f"{key} = {value}" for key, value in solver["settings"].items())
         if not settings and not solver["available"]:
             continue
-        name = output.text(solver["name"], "bold")
-        settings = settings or "nothing: its settings are not known, give options"
-        here = "yes" if solver["available"] else "no"
-        meaning, rewrites = solver["accuracy_meaning"], solver["cvxpy_rewrites"]
-        table.add_row(name, settings, meaning, rewrites, here)
-    output.console().print(table)
+        notes = [settings or "nothing: its settings are not known, give options"]
+        notes += [f"promises: {solver['accuracy_meaning']}"] if solver["accuracy_meaning"] else []
+        notes += [f"CVXPY changes {solver['cvxpy_rewrites']}"] if solver["cvxpy_rewrites"] else []
+        notes += [] if solver["available"] else ["not installed"]
+        output.say_entry(solver["name"], "; ".join(notes), 22)
     output.say(
         "What each solver is given, what it promises when it stops, and which of its defaults "
         "CVXPY changes when nothing is asked. Promises differ, and none of them is cdopt's "

@@ -232,7 +232,7 @@ def run_and_show(
         output.print_json({**content, "records": [record.as_dict() for record in records]})
     else:
         output.say(f"{len(records)} of {sum(len(plan.runs) for plan in plans)} runs", "bold")
-        output.console().print(_table(records))
+        _print_table(records)
         output.say(f"made now: {made}; every run: {path}", "dim")
         _print_errors(records)
         for name, why in lost.items():
@@ -254,30 +254,37 @@ def _print_errors(records: Sequence[Record]) -> None:
         typer.echo("the same command makes these runs again", err=True)
 
 
-def _table(records: Sequence[Record]) -> Any:
-    """One line for each solver, formulation, call and tolerance, over all problems and orders."""
-    columns = ["backend", "formulation", "asked", "outcomes", "claims true"]
-    columns += ["median time", "distance"]
-    table = output.table(*columns, numbers=columns[4:], wrap=columns[:4])
+def _print_table(records: Sequence[Record]) -> None:
+    """One line for each solver, formulation, call and tolerance, over all problems and orders.
+
+    A formulation or tolerance that all have stands below the table.
+    """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         run = record.run
         asked = [DEFAULT if run.tolerance is None else f"{run.tolerance:g}"]
         asked += [word for word in (run.mode, run.call) if word not in ("cold", "cvxpy")]
         groups.setdefault((run.backend, run.formulation, " ".join(asked)), []).append(record)
+    titles = ("backend", "formulation", "asked")
+    shown = [k for k in range(3) if k == 0 or len({key[k] for key in groups}) > 1]
+    columns = [*(titles[k] for k in shown), "outcomes", "claims true", "median time", "distance"]
+    table = output.table(*columns, numbers=columns[-3:], wrap=columns[len(shown) :])
     for key, group in groups.items():
         counts = Counter(record.outcome for record in group).most_common()
         claims = [r.answer.ok for r in group if r.answer is not None and r.answer.claimed]
         times = [r.seconds for r in group if r.outcome == "solved" and r.seconds is not None]
         away = [r.forces.distance for r in group if r.forces and r.forces.distance is not None]
         table.add_row(
-            *key,
+            *(key[k] for k in shown),
             ", ".join(f"{outcome} {number}" for outcome, number in counts),
             f"{sum(claims)} of {len(claims)}",
             seconds(median(times)) if times else "–",
             short(median(away), 2) if away else "–",
         )
-    return table
+    output.console().print(table)
+    same = [f"{titles[k]}: {key[k]}" for k in (1, 2) if k not in shown for key in list(groups)[:1]]
+    if same:
+        output.say("; ".join(same), "dim")
 
 
 def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:

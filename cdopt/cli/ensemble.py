@@ -119,7 +119,7 @@ def _forces(named: NamedProblem, formulation: str, backend: str) -> Any:
 def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> None:
     out, total = output.console(), samples.mean.size
     output.say(f"{named.name}: {named.title}", "dim")
-    out.print(repr(samples), markup=False, highlight=False, soft_wrap=True)
+    output.say(repr(samples))
     names, numbers = named.contact_names, ("mean", "spread", "5 %", "95 %", *places)
     table = output.table("contact", *numbers, numbers=("contact", *numbers))
     columns = [samples.mean, samples.std, samples.quantile(0.05), samples.quantile(0.95)]
@@ -129,12 +129,12 @@ def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> 
     for i in rows:
         table.add_row(names[i], *(output.force(x[i], top) for x in columns))
     out.print(table)
-    if total > ROWS:
-        output.say(f"the {ROWS} with the largest spread, of {total:,}; forces in N", "dim")
+    listed = f"the {ROWS} with the largest spread, of {total:,}; " if total > ROWS else ""
+    output.say(f"{listed}forces in N", "dim")
     if not samples.parts:
         return
     headings = ("answer", "distance", "farther out", "less energy")
-    distances = output.table(*headings, numbers=headings)
+    distances = output.table(*headings, numbers=headings[1:])
     for name, place in places.items():
         known = not math.isnan(place.distance)
         far = (f"{place.distance:.2f}", f"{place.depth:.1%}") if known else ("not known",) * 2

@@ -47,7 +47,8 @@ def limit(
         scene = _scene(structure)
         if friction is not None:
             scene = scene.with_friction(friction)
-        load = _load(live or ["1" + ",0" * (scene.dim - 1)], scene.dim)
+        live = live or ["1" + ",0" * (scene.dim - 1)]
+        load = _load(live, scene.dim)
         with (
             output.proof_or_error("limit load", as_json, scene=structure),
             output.solvers_kept_quiet(to_stderr=as_json),
@@ -58,6 +59,8 @@ def limit(
         else:
             output.say(f"{structure}: {scene.title}", "dim")
             output.say(result.summary)
+            what = "; ".join(live) if "=" in live[0] else f"each body's weight along {live[0]}"
+            output.say(f"live load: {what}", "dim")
         if plot is not None:
             if result.mechanism is None:
                 typer.echo("no picture: no mechanism limits the load", err=True)

@@ -82,7 +82,7 @@ def _tell(
         output.print_json({**content, "forces": result.f, **derivatives})
         return
     output.say(f"{named.name}: {named.title}", "dim")
-    output.console().print(repr(result), markup=False, highlight=False, soft_wrap=True)
+    output.say(repr(result))
     columns = ("contact", "force", "own", "most moved by", "gains")
     table = output.table(*columns, numbers=columns)
     least = _ROUND * max(forces.tolist(), default=0.0)
@@ -92,8 +92,8 @@ def _tell(
         table.add_row(names[i], f"{forces[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
     output.console().print(table)
     output.say(
-        "own: ∂f/∂log k, N, by the contact's own stiffness: 1 % stiffer gains a hundredth "
-        "of it; gains: by that of the other contact that moves it most",
+        "forces in N; own: ∂f/∂log k by the contact's own stiffness: 1 % stiffer gains a "
+        "hundredth of it; gains: by that of the other contact that moves it most",
         "dim",
     )
 

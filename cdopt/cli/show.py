@@ -164,21 +164,23 @@ def _print_table(run: Trajectory) -> None:
     """A dozen steps, evenly spread."""
     data, stages = run.diagnostics, cdopt.dynamics.summary.stages(run)
     columns = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
-    columns += [*(f"{stage} residual" for stage in stages), "certified"]
-    table = output.table(*columns, numbers=columns, wrap=columns)
+    columns += [*stages, "ok"]
+    table = output.table(*columns, numbers=columns, wrap=columns[3:6])
     steps = data["step"].size
     energies = [data[name] for name in ("kinetic", "potential", "elastic") if name in data]
     rows = min(ROWS, steps)
     for k in sorted({round(i * (steps - 1) / max(rows - 1, 1)) for i in range(rows)}):
         cells = [str(data["step"][k]), f"{data['time'][k]:.5g}", str(data["contacts"][k])]
         energy = float(sum(e[k] for e in energies))
-        cells += [short(float(data["kinetic"][k]), 3), short(energy, 6)]
+        cells += [short(float(data["kinetic"][k]), 3), short(energy, 5)]
         cells.append(short(float(data["overlap"][k]), 3))
         cells += ["–" if k == 0 else f"{data[f'residual_{name}'][k]:.0e}" for name in stages]
         ok = bool(data["ok"][k])
         certified = output.text("yes" if ok else "NO", "green" if ok else "bold red")
         table.add_row(*cells, certified)
     output.console().print(table)
+    if stages:
+        output.say(f"{' and '.join(stages)}: worst residual of the certificate", "dim")
 
 
 def _describe_frame(run: Trajectory, number: int) -> str:

@@ -154,7 +154,7 @@ def _print(named: NamedProblem, solutions: SolutionSet) -> None:
         columns = (
             cdopt.study.COLUMNS if solutions.reference is not None else cdopt.study.COLUMNS[:-1]
         )
-        shown = output.table(*columns, numbers=columns[3:], wrap=columns[:3])
+        shown = output.table(*columns, numbers=columns[3:], wrap=columns[1:3])
         for row in rows:
             cells = [output.text(cell) for cell in row.cells[: len(columns)]]
             cells[2].stylize("green" if row.ok else "bold red")

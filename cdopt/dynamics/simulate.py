@@ -31,6 +31,7 @@ METHODS: dict[str, Callable[..., Method | Integrator]] = {
     "quasi-static": QuasiStaticSteps,
 }
 
+_SUFFIXES = ("", ".vtkhdf", ".hdf")  # of files of runs
 _ROUND_OFF = 1e-9  # share by which a duration may miss a whole number of steps
 _MOST = 1e12  # steps
 _ROW = 100  # bytes of diagnostics, at least
@@ -127,6 +128,9 @@ def simulate(
     rough = _friction(scene, friction, frictionless)
     if out is not None and not isinstance(out, str | Path):
         raise InvalidInput("out", checks.describe(out), "the path of a file")
+    if out is not None and Path(out).suffix not in _SUFFIXES:
+        expected = "a name ending in .vtkhdf, which cdopt show and ParaView open"
+        raise InvalidInput("out", repr(str(out)), expected)
     step = checks.scalar("dt", dt, above=0.0)
     steps = _count(checks.scalar("duration", duration, above=0.0) / step)
     if method is None:

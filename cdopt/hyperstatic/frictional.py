@@ -16,7 +16,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import count
+from cdopt._util.formatting import count, short
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
@@ -198,8 +198,8 @@ class FrictionalIndeterminacy(Frozen):
         known = np.where(np.isfinite(self.width[:, 0]), self.width[:, 0], 0.0)
         if known.max(initial=0.0) > _WIDE * self.unit:
             i = int(known.argmax())
-            text += f"; the widest interval of a normal force is [{self.lower[i, 0]:.4g}, "
-            text += f"{self.upper[i, 0]:.4g}] N, at contact {self.names[i]}"
+            text += f"; the widest interval of a normal force is [{short(self.lower[i, 0])}, "
+            text += f"{short(self.upper[i, 0])}] N, at contact {self.names[i]}"
         if endless := int(self.unbounded.sum()):
             text += f"; {count(endless, 'force')} without upper bound"
         failed = f" The bounds of {count(len(self.failures), 'contact')} failed."

@@ -14,6 +14,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.formatting import count, short
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
@@ -212,22 +213,22 @@ class Indeterminacy(Verdict, Bounds):
         """What is determined and what is not, in plain words."""
         closed = self.closed_count
         text = (
-            f"{_count(self.nc, 'contact')}, {closed:,} closed, bound by "
-            f"{_count(self.rank, 'equation')}: {_count(self.nullity, 'self-stress state')}. "
+            f"{count(self.nc, 'contact')}, {closed:,} closed, bound by "
+            f"{count(self.rank, 'equation')}: {count(self.nullity, 'self-stress state')}. "
         )
         free = int(np.count_nonzero(self.closed & ~self.unique))
         if not free:
             return text + "Every force is determined."
-        text += f"{closed - free:,} of {_count(closed, 'force')} determined, {free:,} not"
+        text += f"{closed - free:,} of {count(closed, 'force')} determined, {free:,} not"
         width = np.where(np.isfinite(self.width) & ~self.unique, self.width, 0.0)
         if width.max() > 0.0:
             i = int(np.argmax(width >= width.max() * (1.0 - 1e-6)))
-            text += f"; the widest interval is [{self.lower[i]:.4g}, {self.upper[i]:.4g}] N, "
+            text += f"; the widest interval is [{short(self.lower[i])}, {short(self.upper[i])}] N, "
             text += f"at contact {self.names[i]}"
         if endless := int(np.count_nonzero(self.unbounded)):
-            text += f"; {_count(endless, 'force')} without upper bound"
+            text += f"; {count(endless, 'force')} without upper bound"
         failed = len(self.failures)
-        return text + (f". The bounds of {_count(failed, 'contact')} failed." if failed else ".")
+        return text + (f". The bounds of {count(failed, 'contact')} failed." if failed else ".")
 
     def verdict_of(self, contact: int) -> str:
         """One word for a contact: open, unique, unbounded, undetermined or failed."""
@@ -316,10 +317,6 @@ class Indeterminacy(Verdict, Bounds):
 
     def __repr__(self) -> str:
         return f"Indeterminacy({self.summary})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 # --- the analysis ----------------------------------------------------------------------------

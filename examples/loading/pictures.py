@@ -56,11 +56,12 @@ def loading_path(
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
-    """The results of a loading experiment, in three curves and two pictures of its forces.
+    """The results of a loading experiment, in curves and two pictures of its forces.
 
     Stress, deviator or load, against strain or settlement; volumetric strain of a biaxial test,
-    else elastic energy; contacts born and lost from one equilibrium to the next. Below, in the
-    plane, the force chains of two equilibria, on one scale.
+    else elastic energy; contacts born and lost from one equilibrium to the next, a panel that is
+    left out where there are none. Below, in the plane, the force chains of two equilibria, on
+    one scale.
 
     Parameters
     ----------
@@ -76,10 +77,15 @@ def loading_path(
     flat = record.scene.dim == 2 and any(record.contacts[k] for k in chosen)
     figure = blank(WIDTH, TALL + 0.55 + ((CHAINS + 1.1) if flat else 0.0))
     rows = figure.add_gridspec(2 if flat else 1, 1, height_ratios=(TALL, CHAINS)[: 1 + flat])
-    upper = rows[0].subgridspec(1, 3)
+    changes = bool(record.born.any() or record.lost.any())
+    upper = rows[0].subgridspec(1, 2 + changes)
     for k, curve in enumerate(curves):
         _draw(figure.add_subplot(upper[k]), curve, record)
-    _changes(figure.add_subplot(upper[2]), record)
+    if changes:
+        _changes(figure.add_subplot(upper[2]), record)
+    else:
+        each = f"{record.coordination[-1]:.2f} contacts each"
+        subtitle = f"{subtitle} No contact is born or lost: {each}.".strip()
     if flat:
         _chains(figure, rows[1].subgridspec(1, 2), record, chosen)
     headline(figure, title, subtitle)

@@ -42,6 +42,7 @@ def test_a_study_is_shown_kept_continued_and_reported(tmp_path: Path) -> None:
     assert first.exit_code == 0, first.output
     assert "1 of 1 runs" in first.stdout
     assert "solved 1" in first.stdout
+    assert "formulation: classic-force; asked: default" in first.stdout
     assert first.stderr.splitlines()[-1].startswith("run 1 of 1: beam-uniform classic-force highs")
     content = run_json("compare", *words, "--out", out, "--quiet")
     assert content["made"] == 1

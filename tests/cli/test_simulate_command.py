@@ -235,10 +235,14 @@ def test_show_summarises_a_run(dropped) -> None:
     assert result.stderr == ""
     for text in (
         "pyramid-3: A cannonball pyramid", "compatible-cd, dt = 0.001 s", "all 12 steps certified",
-        "overlap [m]", "forces residual", "frame 12 of 0 to 12", "compatible forces",
-        "classic forces",
+        "overlap [m]", "classic and forces: worst residual", "frame 12 of 0 to 12",
+        "compatible forces", "classic forces",
     ):  # fmt: skip
         assert text in " ".join(result.stdout.split()), text
+
+
+def test_80_columns_show_every_number(dropped) -> None:
+    assert "…" not in run("show", dropped, width=80).stdout
 
 
 def test_no_line_exceeds_the_terminal(dropped) -> None:

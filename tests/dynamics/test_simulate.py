@@ -128,7 +128,7 @@ def test_a_file_holds_what_memory_holds(tmp_path) -> None:
 
 
 def test_an_existing_file_is_not_touched(tmp_path, beam) -> None:
-    path = tmp_path / "notes.txt"
+    path = tmp_path / "notes"
     path.write_text("precious")
     with pytest.raises(cdopt.InvalidInput, match=r"out.*exists.*resume"):
         cdopt.simulate(beam, DT, 3e-3, out=path)
@@ -266,6 +266,7 @@ def test_ctrl_c_waits_while_a_file_is_written() -> None:
         ({"resume": "yes", "out": "x"}, "resume"),
         ({"out": 3}, "out"),
         ({"out": "no/such/folder/run.vtkhdf"}, "out"),
+        ({"out": "run.vtk"}, "out"),
         ({"on_failure": "hope"}, "on_failure"),
         ({"progress": "loud"}, "progress"),
         ({"backend": "newtown"}, "backend"),

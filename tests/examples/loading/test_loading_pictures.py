@@ -53,6 +53,7 @@ def test_a_pile_and_its_collapse():
     notes = [t.get_text() for t in figure.findobj(Annotation)]
     assert any("collapse" in note for note in notes)
     assert any("no equilibrium" in note for note in notes)
+    assert not any(axes.get_title(loc="left") == "Network" for axes in figure.axes)  # no change
 
 
 def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch):

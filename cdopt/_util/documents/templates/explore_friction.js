@@ -15,7 +15,8 @@ function extent(states, kind) {  // of all values, so that the scale does not mo
 }
 
 const EXTENTS = KINDS.map((_, kind) => extent(CONTENT.states, kind));
-const number = (x) => x === null ? "∞" : Number(x.toPrecision(4)).toString();
+const number = (x) => x === null ? "∞"
+  : x.toLocaleString("en", { maximumSignificantDigits: 4 }).replace("-", "−");
 
 function element(tag, className, parent) {
   const made = document.createElement(tag);
