@@ -127,7 +127,7 @@ def _preconditioners(rows: list[Row], out: Path) -> list[str]:
         "iteration costs in products with the matrix. The second level of the clusters is solved "
         "exactly: multigrid over such clusters could do no better. What is soft in such a network "
         "is no rigid motion of clusters: loaded contacts stand in straight lines, and whole "
-        "planes slide at next to no cost. So newton keeps to the block of each body.",
+        "planes slide at next to no cost. So newton sweeps over bodies, each solved exactly.",
         "",
         *_table(rows, [
             ("problem", lambda r: r["problem"]), ("dofs", lambda r: f"{r['dofs']:,}"),

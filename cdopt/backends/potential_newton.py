@@ -26,6 +26,7 @@ LOG = logging.getLogger("cdopt.backends.newton")
 
 _SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4  # of the typical stiffness
 _GROUND = 1e-8  # shift of the first system, of the typical stiffness
+_START = 1e-4  # relative accuracy of that system
 _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
 _SEARCHES = 60  # bisections of a line search
@@ -255,7 +256,7 @@ def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> 
     try:
         if direct:
             return net.factored(k, _GROUND * typical).solve(pulled, _SHARPEST)
-        return net.system(k, _GROUND * typical).solve(pulled, 1e-2, net.patience)
+        return net.system(k, _GROUND * typical).solve(pulled, _START, net.patience)
     except ArithmeticError:
         return np.zeros(net.m)
 

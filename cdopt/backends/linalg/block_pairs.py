@@ -1,6 +1,6 @@
 """Contacts as pairs of bodies: the layout in which conjugate gradients cost the least.
 
-Bodies stand in chunks of about equal work, one for each thread. The entries of body a are
+Bodies stand in two chunks of about equal work, or in one if they are few. The entries of a body are
 [begin, middle), contacts with a later body of the same chunk, which act on both; and [middle, end),
 contacts with bodies of other chunks and with the fixed world, which act on a alone. A contact
 between chunks is stored with both of its bodies. So no two threads write to the same entry, sums
@@ -31,8 +31,9 @@ from cdopt.backends.linalg.iteration import IterationStatistics
 from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
-_SPHERE = 3  # dofs
-_PER_CHUNK, _MOST_CHUNKS = 8192, 16  # bodies
+_OMEGA = 1.4  # relaxation, the best or nearly so on pyramids, packings, crystals and walls
+_LEAST_PIVOT = 1e-15  # of a body's block, beside its diagonal
+_IN_TWO = 512  # bodies from which there are two chunks: more make the preconditioner worse
 _SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
 _MATH = {"contract", "reassoc", "nsz"}
 
@@ -67,8 +68,14 @@ class PairSystem:
     """S + shift I + Bᵀ D B by conjugate gradients, only its contacts with D > 0 kept.
 
     D is diagonal, or has blocks (contacts, d, d) between the d rows of a contact, given by their
-    ``factors`` F with D = FᵀF. Preconditioned with the inverse of each body's diagonal block.
-    ``mass_blocks`` (blocks, size, size) holds S where it is not diagonal, and is empty where it is.
+    ``factors`` F with D = FᵀF. ``mass_blocks`` (blocks, size, size) holds S where it is not
+    diagonal, and is empty where it is.
+
+    Preconditioned by block SSOR within each chunk, with Eisenstat's trick (SIAM J. Sci. Stat.
+    Comput. 2, 1981): the product and the preconditioner together take two triangular solutions.
+    In units in which each body's own block is the identity, ω H = ω I + L + Lᵀ + C, L between the
+    bodies of a chunk and C between chunks, and conjugate gradients solve with
+    (I + L)⁻¹ ω H (I + Lᵀ)⁻¹.
     """
 
     def __init__(
@@ -86,11 +93,12 @@ class PairSystem:
         self.active = _room(pairs)
         self._sums = np.empty(pairs.start.size - 1)
         self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
-        self.diagonal = mass_diagonal.reshape(count, size) + shift
-        self.blocks = mass_blocks + shift * unit if mass_blocks.size else mass_blocks
-        self.inverse = self.blocks.copy() if mass_blocks.size else self.diagonal[:, :, None] * unit
+        if mass_blocks.size:
+            self.root = mass_blocks + shift * unit
+        else:
+            self.root = (mass_diagonal.reshape(count, size) + shift)[:, :, None] * unit
         factors = np.sqrt(D) if D.ndim == 1 else D
-        arguments = pairs, factors, self.active, self.inverse, self.shape
+        arguments = pairs, factors, self.active, self.root, self.shape
         if self._threads is None:
             _prepare_alone(*arguments)
         else:
@@ -99,15 +107,14 @@ class PairSystem:
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
         most = 20 * rhs.size if limit is None else limit
-        count, size = self.diagonal.shape
-        x, room = np.zeros((count, size)), np.zeros((3, count + 1, size))
-        system = self.active, self.diagonal, self.blocks, self.inverse
-        vectors = rhs.reshape(count, size).copy(), x, room
-        arguments = (self._threads, *system, *vectors, self._sums, tol, most, self.shape)
+        count, size = self.root.shape[:2]
+        x, room = np.zeros((count, size)), np.zeros((4, count + 1, size))
+        room[0, :count] = rhs.reshape(count, size)
+        arguments = (self._threads, self.active, self.root, x, room, self._sums, tol, most)
         if self._threads is None:
-            spent = _conjugate_gradients(*arguments)
+            spent = _conjugate_gradients(*arguments, self.shape)
         else:
-            spent = side_by_side(_conjugate_gradients, *arguments)
+            spent = side_by_side(_conjugate_gradients, *arguments, self.shape)
         self.statistics.iterations += spent
         self.gave_up = spent == most
         return x.ravel()
@@ -219,11 +226,9 @@ def block_pairs(
 
 
 def _chunk_starts(degree: IntArray) -> IntArray:
-    """First block of each chunk, chunks of about equal work; a power of two, at most sixteen."""
+    """First block of each chunk, two chunks of about equal work, or one."""
     count = degree.size
-    chunks = 1 if count < 512 else 2
-    while chunks < _MOST_CHUNKS and count > chunks * _PER_CHUNK:
-        chunks *= 2
+    chunks = 1 if count < _IN_TWO else 2
     work = np.concatenate([[0], np.cumsum(degree + 1)])
     inside = np.searchsorted(work, work[-1] * np.arange(1, chunks) / chunks)
     return np.unique(np.concatenate([[0], inside, [count]])).astype(np.int64)
@@ -335,55 +340,117 @@ def _invert_chunk(
 
 
 @part(fastmath=_MATH)
-def _multiply_chunk(
-    c: Any, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
+def _root_chunk(c: Any, pairs: BlockPairs, out: FloatArray, shape: Shape) -> None:
+    """Add the diagonal blocks of WᵀW to ``out`` and put R⁻¹ in its place, where it is R Rᵀ."""
+    size = len(shape)
+    start, begin, middle, end, second, rows, _ = pairs
+    for a in range(start[c], start[c + 1]):
+        for k in range(begin[a], end[a]):
+            for i in range(size):
+                for j in range(i + 1):
+                    out[a, i, j] += rows[k, i] * rows[k, j]
+        for k in range(begin[a], middle[a]):
+            b = second[k]
+            for i in range(size):
+                for j in range(i + 1):
+                    out[b, i, j] += rows[k, size + i] * rows[k, size + j]
+    for a in range(start[c], start[c + 1]):
+        for j in range(size):  # Cholesky in place
+            pivot, least = out[a, j, j], _LEAST_PIVOT * out[a, j, j]
+            for m in range(j):
+                pivot -= out[a, j, m] * out[a, j, m]
+            pivot = np.sqrt(max(pivot, least))
+            out[a, j, j] = pivot
+            for i in range(j + 1, size):
+                value = out[a, i, j]
+                for m in range(j):
+                    value -= out[a, i, m] * out[a, j, m]
+                out[a, i, j] = value / pivot
+        for j in range(size):  # its inverse
+            out[a, j, j] = 1.0 / out[a, j, j]
+            for i in range(j + 1, size):
+                value = 0.0
+                for m in range(j, i):
+                    value += out[a, i, m] * out[a, m, j]
+                out[a, i, j] = -value / out[a, i, i]
+                out[a, j, i] = 0.0
+
+
+@part(fastmath=_MATH)
+def _normalise_chunk(c: Any, pairs: BlockPairs, root: FloatArray, shape: Shape) -> None:
+    """The rows in units in which each body's own block is the identity, times √ω."""
+    size = len(shape)
+    start, begin, _, end, second, rows, _ = pairs
+    unit = np.sqrt(_OMEGA)
+    for a in range(start[c], start[c + 1]):
+        for k in range(begin[a], end[a]):
+            b = second[k]
+            for i in range(size - 1, -1, -1):
+                value = 0.0
+                for j in range(i + 1):
+                    value += root[a, i, j] * rows[k, j]
+                rows[k, i] = unit * value
+                value = 0.0
+                if b < root.shape[0]:
+                    for j in range(i + 1):
+                        value += root[b, i, j] * rows[k, size + j]
+                rows[k, size + i] = unit * value
+
+
+@part(fastmath=_MATH)
+def _back_chunk(
+    c: Any,
+    beta: float,
+    pairs: BlockPairs,
+    r: FloatArray,
+    p: FloatArray,
+    t: FloatArray,
+    image: FloatArray,
+    shape: Shape,
+) -> None:
+    """p = r + β p, t = (I + Lᵀ)⁻¹ p, and ``image`` zero."""
+    size = len(shape)
+    start, begin, middle, _, second, rows, _ = pairs
+    for backward in range(start[c + 1] - start[c]):
+        a = start[c + 1] - np.uint64(1) - backward
+        for j in range(size):
+            p[a, j] = r[a, j] + beta * p[a, j]
+            image[a, j] = 0.0
+            t[a, j] = p[a, j]
+        for k in range(begin[a], middle[a]):
+            b, q = second[k], 0.0
+            for j in range(size):
+                q += rows[k, size + j] * t[b, j]
+            for j in range(size):
+                t[a, j] -= rows[k, j] * q
+
+
+@part(fastmath=_MATH)
+def _forth_chunk(
+    c: Any, pairs: BlockPairs, p: FloatArray, t: FloatArray, image: FloatArray, shape: Shape
 ) -> float:
-    """out += WᵀW p; pᵀ out."""
+    """image = t + (I + L)⁻¹ (p + (ω − 2) t + C t), from an ``image`` of zero; pᵀ image."""
     size = len(shape)
     start, begin, middle, end, second, rows, _ = pairs
     total = 0.0
     for a in range(start[c], start[c + 1]):
-        for k in range(begin[a], end[a]):
+        for j in range(size):
+            image[a, j] = p[a, j] + (_OMEGA - 2.0) * t[a, j] - image[a, j]
+        for k in range(middle[a], end[a]):
             b, q = second[k], 0.0
             for j in range(size):
-                q += rows[k, j] * p[a, j] + rows[k, size + j] * p[b, j]
+                q += rows[k, size + j] * t[b, j]
             for j in range(size):
-                out[a, j] += rows[k, j] * q
-            if k < middle[a]:
-                for j in range(size):
-                    out[b, j] += rows[k, size + j] * q
+                image[a, j] += rows[k, j] * q
+        for k in range(begin[a], middle[a]):
+            b, q = second[k], 0.0
+            for j in range(size):
+                q += rows[k, j] * image[a, j]
+            for j in range(size):
+                image[b, j] += rows[k, size + j] * q
         for j in range(size):
-            total += out[a, j] * p[a, j]  # nothing is added to body a after this
-    return total
-
-
-@part(fastmath=_MATH)
-def _multiply_chunk_of_three(
-    c: Any, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
-) -> float:
-    """The same for blocks of three, those of spheres, kept in registers: 1.5 times as fast."""
-    start, begin, middle, end, second, rows, _ = pairs
-    total = 0.0
-    for a in range(start[c], start[c + 1]):
-        p0, p1, p2 = p[a, 0], p[a, 1], p[a, 2]
-        s0, s1, s2 = 0.0, 0.0, 0.0
-        for k in range(begin[a], end[a]):
-            b = second[k]
-            w0, w1, w2 = rows[k, 0], rows[k, 1], rows[k, 2]
-            w3, w4, w5 = rows[k, 3], rows[k, 4], rows[k, 5]
-            q = (w0 * p0 + w1 * p1 + w2 * p2) + (w3 * p[b, 0] + w4 * p[b, 1] + w5 * p[b, 2])
-            s0 += w0 * q
-            s1 += w1 * q
-            s2 += w2 * q
-            if k < middle[a]:
-                out[b, 0] += w3 * q
-                out[b, 1] += w4 * q
-                out[b, 2] += w5 * q
-        s0 += out[a, 0]
-        s1 += out[a, 1]
-        s2 += out[a, 2]
-        out[a, 0], out[a, 1], out[a, 2] = s0, s1, s2
-        total += s0 * p0 + s1 * p1 + s2 * p2
+            image[a, j] += t[a, j]
+            total += p[a, j] * image[a, j]
     return total
 
 
@@ -392,72 +459,40 @@ def _advance_chunk(
     c: Any,
     alpha: float,
     start: Indices,
-    inverse: FloatArray,
-    p: FloatArray,
+    t: FloatArray,
     image: FloatArray,
     x: FloatArray,
     r: FloatArray,
-    z: FloatArray,
     shape: Shape,
 ) -> float:
-    """x += α p, r −= α image, z = P⁻¹ r in one pass; rᵀ z."""
-    size = len(shape)
+    """x += α t, r −= α image in one pass; rᵀ r."""
     total = 0.0
     for a in range(start[c], start[c + 1]):
-        for j in range(size):
-            x[a, j] += alpha * p[a, j]
+        for j in range(len(shape)):
+            x[a, j] += alpha * t[a, j]
             r[a, j] -= alpha * image[a, j]
-        for i in range(size):
-            value = 0.0
-            for j in range(size):
-                value += inverse[a, i, j] * r[a, j]
-            z[a, i] = value
-            total += value * r[a, i]
+            total += r[a, j] * r[a, j]
     return total
-
-
-@part(fastmath=_MATH)
-def _redirect_chunk(
-    c: Any,
-    beta: float,
-    start: Indices,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    z: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
-) -> None:
-    """p = z + β p and out = S p, S by its diagonal or, if there are any, its blocks."""
-    size = len(shape)
-    for a in range(start[c], start[c + 1]):
-        for j in range(size):
-            p[a, j] = z[a, j] + beta * p[a, j]
-            out[a, j] = diagonal[a, j] * p[a, j]
-        if blocks.size > 0:
-            for i in range(size):
-                value = 0.0
-                for j in range(size):
-                    value += blocks[a, i, j] * p[a, j]
-                out[a, i] = value
 
 
 @compiled()
 def _prepare_alone(
-    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, inverse: FloatArray, shape: Shape
+    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, root: FloatArray, shape: Shape
 ) -> None:
-    """The active rows, and the inverse of each diagonal block; ``factors`` as in a PairSystem."""
+    """The active rows in the units of each body, and these; ``factors`` as in a PairSystem."""
     for c in range(pairs.start.size - 1):
         if factors.ndim == 1:  # decided while compiling
             _scale_chunk(c, pairs, factors, out, shape)
         else:
             _mix_chunk(c, pairs, factors, out, shape)
-        _invert_chunk(c, out, out.rows, inverse, shape)
+        _root_chunk(c, out, root, shape)
+    for c in range(pairs.start.size - 1):
+        _normalise_chunk(c, out, root, shape)
 
 
 @compiled(parallel=True)
 def _prepare(
-    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, inverse: FloatArray, shape: Shape
+    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, root: FloatArray, shape: Shape
 ) -> None:
     """The same in threads."""
     for c in prange(pairs.start.size - 1):
@@ -465,7 +500,15 @@ def _prepare(
             _scale_chunk(np.int64(c), pairs, factors, out, shape)
         else:
             _mix_chunk(np.int64(c), pairs, factors, out, shape)
-        _invert_chunk(np.int64(c), out, out.rows, inverse, shape)
+        _root_chunk(np.int64(c), out, root, shape)
+    _normalise(out, root, shape)
+
+
+@part(parallel=True)
+def _normalise(pairs: BlockPairs, root: FloatArray, shape: Shape) -> None:
+    """A loop of its own: numba would fuse it with the one before, whose roots it needs."""
+    for c in prange(pairs.start.size - 1):
+        _normalise_chunk(np.int64(c), pairs, root, shape)
 
 
 @compiled()
@@ -486,19 +529,31 @@ def _prepare_unsymmetric(
 
 
 @part(parallel=True)
-def _multiply(
-    sums: FloatArray, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
+def _back(
+    sums: FloatArray,
+    beta: float,
+    pairs: BlockPairs,
+    r: FloatArray,
+    p: FloatArray,
+    t: FloatArray,
+    image: FloatArray,
+    shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _multiply_chunk(np.int64(c), pairs, p, out, shape)
+        _back_chunk(np.int64(c), beta, pairs, r, p, t, image, shape)
 
 
 @part(parallel=True)
-def _multiply_of_three(
-    sums: FloatArray, pairs: BlockPairs, p: FloatArray, out: FloatArray, shape: Shape
+def _forth(
+    sums: FloatArray,
+    pairs: BlockPairs,
+    p: FloatArray,
+    t: FloatArray,
+    image: FloatArray,
+    shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _multiply_chunk_of_three(np.int64(c), pairs, p, out, shape)
+        sums[c] = _forth_chunk(np.int64(c), pairs, p, t, image, shape)
 
 
 @part(parallel=True)
@@ -506,42 +561,21 @@ def _advance(
     sums: FloatArray,
     alpha: float,
     start: Indices,
-    inverse: FloatArray,
-    p: FloatArray,
+    t: FloatArray,
     image: FloatArray,
     x: FloatArray,
     r: FloatArray,
-    z: FloatArray,
     shape: Shape,
 ) -> None:
     for c in prange(sums.size):
-        sums[c] = _advance_chunk(np.int64(c), alpha, start, inverse, p, image, x, r, z, shape)
-
-
-@part(parallel=True)
-def _redirect(
-    sums: FloatArray,
-    beta: float,
-    start: Indices,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    z: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
-) -> None:
-    for c in prange(sums.size):
-        _redirect_chunk(np.int64(c), beta, start, diagonal, blocks, z, p, out, shape)
+        sums[c] = _advance_chunk(np.int64(c), alpha, start, t, image, x, r, shape)
 
 
 @compiled()
 def _conjugate_gradients(
     threads: bool | None,
     pairs: BlockPairs,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    inverse: FloatArray,
-    r: FloatArray,
+    root: FloatArray,
     x: FloatArray,
     room: FloatArray,
     sums: FloatArray,
@@ -549,48 +583,84 @@ def _conjugate_gradients(
     limit: int,
     shape: Shape,
 ) -> int:
-    """Solve (S + WᵀW) x = r from x = 0, r used up; the iterations spent.
+    """Solve H x = room[0] from x = 0; the iterations spent. ``threads`` is None for one thread.
 
-    Ends where rᵀz has fallen by ``tol``², or where the curvature along a direction is lost to
-    round-off. ``room`` (3, blocks + 1, size) is zero; its last block stands for the fixed world.
-    ``sums`` (chunks,) is room too. ``threads`` is None where one thread goes from chunk to chunk.
+    Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
+    to round-off. ``room`` (4, blocks + 1, size) is zero beyond the right-hand side; its last block
+    stands for the fixed world. ``sums`` (chunks,) is room too.
     """
-    p, image, z = room[0], room[1], room[2]
-    alpha, rz, target = 0.0, 0.0, 0.0
+    p, r, t, image = room[0], room[1], room[2], room[3]
+    _times_root(root, p, shape)
+    spent = _iterate(threads, pairs, x, p, r, t, image, sums, tol, limit, shape)
+    _times_transposed_root(root, x, shape)
+    return spent
+
+
+@part()
+def _iterate(
+    threads: bool | None,
+    pairs: BlockPairs,
+    x: FloatArray,
+    p: FloatArray,
+    r: FloatArray,
+    t: FloatArray,
+    image: FloatArray,
+    sums: FloatArray,
+    tol: float,
+    limit: int,
+    shape: Shape,
+) -> int:
+    """The iterations, in the units of each body, p holding the right-hand side times ω."""
+    square, target = 0.0, 0.0
     for iteration in range(limit + 1):
         if threads is None:  # decided while compiling, and so is the size of blocks
             for c in range(sums.size):
-                vectors = p, image, x, r, z
-                sums[c] = _advance_chunk(c, alpha, pairs.start, inverse, *vectors, shape)
+                sums[c] = _forth_chunk(c, pairs, p, t, image, shape)
         else:
-            _advance(sums, alpha, pairs.start, inverse, p, image, x, r, z, shape)
-        following = _total(sums)
-        beta, rz = following / rz if iteration > 0 else 0.0, following
-        if iteration == 0:
-            target = rz * tol * tol
-        if iteration == limit or not rz > target:
-            return iteration
-        directions = beta, pairs.start, diagonal, blocks, z, p, image, shape
-        product = pairs, p, image, shape
-        if threads is None:
-            for c in range(sums.size):
-                _redirect_chunk(c, *directions)
-            for c in range(sums.size):
-                if len(shape) == _SPHERE:
-                    sums[c] = _multiply_chunk_of_three(c, *product)
-                else:
-                    sums[c] = _multiply_chunk(c, *product)
-        else:
-            _redirect(sums, *directions)
-            if len(shape) == _SPHERE:
-                _multiply_of_three(sums, *product)
-            else:
-                _multiply(sums, *product)
+            _forth(sums, pairs, p, t, image, shape)
         curvature = _total(sums)
         if not curvature > 0.0:
+            return max(iteration - 1, 0)
+        alpha = square / curvature if iteration > 0 else -1.0  # at first r is the image itself
+        if threads is None:
+            for c in range(sums.size):
+                sums[c] = _advance_chunk(c, alpha, pairs.start, t, image, x, r, shape)
+        else:
+            _advance(sums, alpha, pairs.start, t, image, x, r, shape)
+        following = _total(sums)
+        beta, square = following / square if iteration > 0 else 0.0, following
+        if iteration == 0:
+            target = square * tol * tol
+        if iteration == limit or not square > target:
             return iteration
-        alpha = rz / curvature
+        if threads is None:
+            for c in range(sums.size):
+                _back_chunk(c, beta, pairs, r, p, t, image, shape)
+        else:
+            _back(sums, beta, pairs, r, p, t, image, shape)
     return limit
+
+
+@part(fastmath=_MATH)
+def _times_root(root: FloatArray, x: FloatArray, shape: Shape) -> None:
+    """ω R⁻¹ x in the place of x, block by block."""
+    for a in range(root.shape[0]):
+        for i in range(len(shape) - 1, -1, -1):
+            value = 0.0
+            for j in range(i + 1):
+                value += root[a, i, j] * x[a, j]
+            x[a, i] = _OMEGA * value
+
+
+@part(fastmath=_MATH)
+def _times_transposed_root(root: FloatArray, x: FloatArray, shape: Shape) -> None:
+    """R⁻ᵀ x in the place of x, block by block."""
+    for a in range(root.shape[0]):
+        for i in range(len(shape)):
+            value = 0.0
+            for j in range(i, len(shape)):
+                value += root[a, j, i] * x[a, j]
+            x[a, i] = value
 
 
 @part(fastmath=_MATH)

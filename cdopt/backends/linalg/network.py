@@ -32,8 +32,8 @@ _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space
 _FULL = 0.25  # share of entries that are not zero from which B is treated as dense
 _DENSE_AT_MOST = 5_000
 _FEWEST = 200
-_EASY = 80  # iterations of a loose solution up to which all are cheap
-_WORTH = 25.0  # a factorisation may take the operations of as many times the iterations
+_EASY = 20  # iterations of a loose solution up to which all are cheap
+_WORTH = 100.0  # a factorisation may take the operations of as many times the iterations
 _ROUND_OFF = 1e-15
 _REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix; growth at the end
 
