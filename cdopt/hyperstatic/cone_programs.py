@@ -3,24 +3,26 @@
 Only the cost c differs. All start at the analytic centre of the set, where x∘s = e for some
 s = Aᵀy: then (x, c + t Aᵀy) is feasible for both the program and its dual, once t is large enough
 for c, and near the central path. Steps are Mehrotra's with the scaling of Nesterov and Todd (E. D.
-Andersen, C. Roos & T. Terlaky, Math. Program. 95, 2003). The matrix A H Aᵀ of a step is linear in
-the scaling H, hence one sparse product; it has a Cholesky factor within its band. A half-line is a
-Lorentz cone without tangential components.
+Andersen, C. Roos & T. Terlaky, Math. Program. 95, 2003). The matrix A H Aᵀ of a step, H the
+scaling, has a Cholesky factor within its band. Cones have three components: zeros are added to
+those of the plane and to half-lines.
 
-Points x and s of several programs are (d, cones, programs), y is (rows, programs).
+Loops and LAPACK run without Python's lock, so that programs run side by side in threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import ctypes
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.lapack import dpbtrf, dpbtrs
+from numba.extending import get_cython_function_address
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
 
 _STEPS = 60  # of one program
 _CENTRED = 0.1  # largest ‖x∘s/μ − e‖ of a contact at the start
@@ -30,23 +32,30 @@ _NEAR = 0.5  # share of the centre's s that a cost may change
 _TO_BOUNDARY = 0.99
 _PASSES = 2  # of a step's linear system, the second one refines
 _RIDGE = 1e-14  # of the diagonal, for rows of A that depend on each other
-_NUMBERS = 4e6  # in the bands of one batch
-_BATCH = 8
 
 
-class _Points(NamedTuple):
-    x: FloatArray
-    s: FloatArray
-    y: FloatArray
+def _lapack(name: str, arguments: int) -> Any:
+    """A routine of SciPy's LAPACK; SciPy's own interface would keep Python's lock."""
+    address = get_cython_function_address("scipy.linalg.cython_lapack", name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(address)
 
-    def of(self, chosen: FloatArray | IntArray) -> _Points:
-        """Those of some programs."""
-        return _Points(*(array[..., chosen] for array in self))
 
-    @property
-    def gap(self) -> FloatArray:
-        """(programs,) xᵀs."""
-        return np.asarray((self.x * self.s).sum(axis=(0, 1)))
+_FACTORISE, _SOLVE = _lapack("dpbtrf", 6), _lapack("dpbtrs", 9)
+_ONE = ctypes.byref(ctypes.c_int(1))
+
+
+class _Rows(NamedTuple):
+    """A by cones.
+
+    Attributes
+    ----------
+    first : (cones + 1,) where the entries of each cone begin.
+    row : (entries,) ascending within a cone. value : (entries, 3).
+    """
+
+    first: IntArray
+    row: IntArray
+    value: FloatArray
 
 
 class ConePrograms:
@@ -54,222 +63,328 @@ class ConePrograms:
 
     Parameters
     ----------
-    A : (rows, d · cones), all first components before all second ones; columns of half-lines beyond
-        the first component are zero.
-    b : (rows,).
-    x, y : (d, cones) and (rows,) with x and Aᵀy inside the cones.
+    A : (rows, cones · 3), the components of a cone side by side. b : (rows,).
+    x, y : (cones, 3) and (rows,) with x and Aᵀy inside the cones.
     """
 
     def __init__(self, A: sp.csr_array, b: FloatArray, x: FloatArray, y: FloatArray) -> None:
-        self.d, self.cones = x.shape
-        touched = sp.csr_array(abs(A) @ sp.vstack([sp.eye_array(self.cones)] * self.d))
-        graph = sp.csr_matrix(touched @ touched.T)
-        order = reverse_cuthill_mckee(graph, symmetric_mode=True)
-        self.A, self.b = sp.csr_array(A[order]), b[order][:, None]
-        self.transposed = sp.csr_array(self.A.T)
+        cones = len(x)
+        touched = sp.csr_array(abs(A) @ sp.kron(sp.eye_array(cones), np.ones((3, 1))))
+        order = reverse_cuthill_mckee(sp.csr_matrix(touched @ touched.T), symmetric_mode=True)
         self.order = np.argsort(order)
-        self._products()
-        band = (self.width + 1) * self.b.size
-        self.batch = int(max(1, min(_BATCH, _NUMBERS // max(band, 1))))
+        pattern = sp.csc_array(touched[order])
+        pattern.sort_indices()
+        row, cone = pattern.indices, np.repeat(np.arange(cones), np.diff(pattern.indptr))
+        value = np.stack([A[order[row], 3 * cone + k] for k in range(3)], axis=1)
+        first = pattern.indptr.astype(np.int64)
+        self.rows = _Rows(first, row.astype(np.int64), np.ascontiguousarray(value))
+        full = np.diff(first) > 0
+        ends = row[first[1:][full] - 1] - row[first[:-1][full]]
+        self.b, self.width = b[order], int(ends.max(initial=0))
         self.centre = self._centred(x, y[order])
 
-    def _products(self) -> None:
-        """The map from the entries of H, upper triangles, to the band of A H Aᵀ."""
-        columns = sp.csc_array(self.A)
-        begin, end, d = columns.indptr[:-1], columns.indptr[1:], self.d
-        self.upper = [(k, m) for k in range(d) for m in range(k, d)]
-        rows, below, values, sources = [], [], [], []
-        for number, (k, m) in enumerate(self.upper):
-            for cone in range(self.cones):
-                for one, other in {(k, m), (m, k)}:
-                    p, q = one * self.cones + cone, other * self.cones + cone
-                    mine, others = slice(begin[p], end[p]), slice(begin[q], end[q])
-                    i, j = np.meshgrid(
-                        columns.indices[mine], columns.indices[others], indexing="ij"
-                    )
-                    low = i >= j
-                    rows.append(j[low].astype(np.int64))
-                    below.append((i - j)[low].astype(np.int64))
-                    values.append(np.outer(columns.data[mine], columns.data[others])[low])
-                    sources.append(np.full(int(low.sum()), number * self.cones + cone))
-        under = np.concatenate(below)
-        self.width = int(under.max(initial=0))
-        at = np.concatenate(rows) * (self.width + 1) + under, np.concatenate(sources)
-        shape = (self.b.size * (self.width + 1), len(self.upper) * self.cones)
-        self.assemble = sp.csr_array((np.concatenate(values), at), shape=shape)
-
-    # --- solve -------------------------------------------------------------------------
-
-    def solve(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """x (d, cones, programs) and multipliers y (rows, programs) of costs (d, cones, programs).
+    def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """x (cones, 3) and multipliers y (rows,) of a cost (cones, 3).
 
         c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
         allows, which the caller has to judge.
         """
-        x, y = np.empty(costs.shape), np.empty((self.b.size, costs.shape[2]))
-        with np.errstate(all="ignore"):  # points that leave the cones by round-off are not chosen
-            for first in range(0, costs.shape[2], self.batch):
-                part = slice(first, first + self.batch)
-                points = self._solve(costs[..., part])
-                x[..., part], y[:, part] = points.x, points.y[self.order]
-        return x, y
-
-    def _solve(self, costs: FloatArray) -> _Points:
-        """The same for one batch."""
-        x, s, y = self.centre
-        room = s[0] - np.sqrt((s[1:] ** 2).sum(axis=0))
-        t = (np.sqrt((costs**2).sum(axis=0)) / room).max(axis=0, initial=0.0) / _NEAR
-        many = t.size
-        points = _Points(np.repeat(x, many, axis=2), costs + t * s, t * y)
-        best = _Points(*(array.copy() for array in points))
-        least, stalls, active = np.full(many, np.inf), np.zeros(many, int), np.arange(many)
+        centre = self.centre
+        room = centre.s[:, 0] - np.sqrt((centre.s[:, 1:] ** 2).sum(axis=1))
+        t = float((np.sqrt((cost**2).sum(axis=1)) / room).max(initial=0.0)) / _NEAR
+        point = _Program(self.rows, self.b, self.width, cost, centre.x, t * centre.y)
+        best, least, stalls = (centre.x, point.y), np.inf, 0
         for _ in range(_STEPS):
-            missed = np.abs(self.b - self.A @ self._flat(points.x)).max(axis=0, initial=0.0)
-            error = points.gap + missed
-            better = error < least[active]
-            stalls[active] = np.where(error < 0.95 * least[active], 0, stalls[active] + 1)
-            for kept, new in zip(best, points, strict=True):
-                kept[..., active[better]] = new[..., better]
-            least[active[better]] = error[better]
-            value = np.abs((costs[..., active] * points.x).sum(axis=(0, 1)))
-            left = (points.gap > _GAP * np.maximum(value, 1.0)) & (stalls[active] < _STALLS)
-            on = np.isfinite(error) & left
-            if not on.any():
+            error = point.gap + point.off
+            stalls = 0 if error < 0.95 * least else stalls + 1
+            if error < least:
+                best, least = (point.x.copy(), point.y.copy()), error
+            enough = _GAP * max(abs(float((cost * point.x).sum())), 1.0)
+            if not (enough < point.gap < np.inf) or stalls >= _STALLS or not point.step():
                 break
-            points, active = points.of(on), active[on]
-            points = self._step(points, costs[..., active], None)
-        return best
+        return best[0], best[1][self.order]
 
-    def _step(self, at: _Points, costs: FloatArray, mu: FloatArray | None) -> _Points:
-        """One step of predictor and corrector, or to the central path at a stated ``mu``."""
-        x, s = at.x, at.s
-        scaling = _Scaling(x, s)
-        solve = self._system(scaling)
-        missed = self.b - self.A @ self._flat(x)
-        turned = scaling.W(s)  # λ = W s = W⁻¹ x
-        aim = -_product(turned, turned)
-        if mu is None:
-            dx, ds, _ = solve(-x, missed, 1)
-            a, c = np.minimum(_reach(x, dx), 1.0), np.minimum(_reach(s, ds), 1.0)
-            ahead = ((x + a * dx) * (s + c * ds)).sum(axis=(0, 1))
-            mu = at.gap / self.cones * np.clip(ahead / at.gap, 0.0, 1.0) ** 3
-            aim -= _product(scaling.inverse(dx), scaling.W(ds))
-        aim[0] += mu
-        dx, ds, dy = solve(scaling.W(_divided(turned, aim)), missed, _PASSES)
-        y = at.y + np.minimum(_TO_BOUNDARY * _reach(s, ds), 1.0) * dy
-        dual = costs + (self.transposed @ y).reshape(x.shape)
-        return _Points(x + np.minimum(_TO_BOUNDARY * _reach(x, dx), 1.0) * dx, dual, y)
-
-    def _flat(self, x: FloatArray) -> FloatArray:
-        return x.reshape(self.d * self.cones, -1)
-
-    def _system(self, scaling: _Scaling) -> Callable[..., tuple[FloatArray, ...]]:
-        """The function of (h, missed): dx, ds = Aᵀdy, dy with dx + H ds = h and A dx = missed."""
-        entries = np.concatenate([scaling.entry(k, m) for k, m in self.upper])
-        factors = []
-        for column in entries.T:
-            band = (self.assemble @ column).reshape(self.b.size, self.width + 1).T
-            band[0] += _RIDGE * band[0].max(initial=0.0)
-            factors.append(dpbtrf(band, lower=1, overwrite_ab=1))
-
-        def solve(h: FloatArray, missed: FloatArray, passes: int) -> tuple[FloatArray, ...]:
-            dx, ds, dy = h, np.zeros_like(h), np.zeros_like(missed)
-            for _ in range(passes):
-                left = self.A @ self._flat(dx) - missed
-                for p, (factor, failed) in enumerate(factors):
-                    dy[:, p] += np.nan if failed else dpbtrs(factor, left[:, p], lower=1)[0]
-                ds = (self.transposed @ dy).reshape(h.shape)
-                dx = h - scaling.H(ds)
-            return dx, ds, dy
-
-        return solve
-
-    def _centred(self, x: FloatArray, y: FloatArray) -> _Points:
+    def _centred(self, x: FloatArray, y: FloatArray) -> _Program:
         """The analytic centre, scaled to x∘s = e."""
-        cost, column = np.zeros((*x.shape, 1)), y[:, None]
-        points = _Points(x[..., None], (self.transposed @ column).reshape(cost.shape), column)
+        point = _Program(self.rows, self.b, self.width, np.zeros(x.shape), x, y)
         for _ in range(_STEPS):
-            mu = points.gap / self.cones
-            off = _product(points.x, points.s) / mu
-            off[0] -= 1.0
-            if np.abs(off).max(initial=0.0) <= _CENTRED:
+            mu = point.gap / len(x)
+            if _off_centre(point.x, point.s, mu) <= _CENTRED or not point.step(mu):
                 break
-            points = self._step(points, cost, mu)
-        mu = points.gap / self.cones
-        return _Points(points.x, points.s / mu, points.y / mu)
+        return _Program(self.rows, self.b, self.width, point.cost, point.x, point.y / mu)
 
 
-# --- algebra of Lorentz cones, the first axis the components --------------------------------
+class _Program:
+    """A point of one program, and its steps.
+
+    Attributes
+    ----------
+    x, s : (cones, 3). y : (rows,). gap : xᵀs. off : the largest entry of b − A x.
+    """
+
+    def __init__(
+        self,
+        rows: _Rows,
+        b: FloatArray,
+        width: int,
+        cost: FloatArray,
+        x: FloatArray,
+        y: FloatArray,
+    ) -> None:
+        self.rows, self.b, self.cost, self.x, self.y = rows, b, cost, x.copy(), y.copy()
+        self.s, self.dx, self.ds, self.h, self.w = np.zeros((5, *x.shape))
+        self.square = np.empty(len(x))
+        self.dy, self.left, self.missed = np.zeros((3, b.size))
+        self.band = np.empty((b.size, width + 1))
+        self._sizes = [ctypes.byref(ctypes.c_int(k)) for k in (b.size, width, width + 1)]
+        self._factor, self._right = self.band.ctypes.data, self.left.ctypes.data
+        self._advance()
+
+    def _advance(self) -> None:
+        """Along (dx, dy) as far as the cones let."""
+        point, change = (self.x, self.s, self.y), (self.dx, self.ds, self.dy)
+        self.gap, self.off = _moved(self.rows, self.b, self.cost, *point, *change, self.missed)
+
+    def step(self, mu: float = -1.0) -> bool:
+        """One step of predictor and corrector, or to the central path at a stated ``mu``.
+
+        False where the matrix has no Cholesky factor to working accuracy.
+        """
+        scaling, failed = (self.w, self.square), ctypes.c_int()
+        _assemble(self.rows, self.x, self.s, *scaling, self.band)
+        n, below, height = self._sizes
+        _FACTORISE(b"L", n, below, self._factor, height, ctypes.byref(failed))
+        if failed.value:
+            return False
+        if mu < 0.0:
+            np.negative(self.x, out=self.h)
+            np.negative(self.b, out=self.left)
+            self._solve(1)
+        change = (self.dx, self.ds)
+        _correct(self.rows, self.x, self.s, *scaling, *change, mu, self.missed, self.h, self.left)
+        self._solve(_PASSES)
+        self._advance()
+        return True
+
+    def _solve(self, passes: int) -> None:
+        """dx, ds = Aᵀdy and dy with dx + H ds = h, A dx = missed, from left = A h − missed."""
+        (n, below, height), failed = self._sizes, ctypes.byref(ctypes.c_int())
+        system = (self.w, self.square, self.h, self.missed)
+        self.dy[:] = 0.0
+        for _ in range(passes):
+            _SOLVE(b"L", n, below, _ONE, self._factor, height, self._right, n, failed)
+            self.dy += self.left
+            _follow(self.rows, *system, self.dy, self.dx, self.ds, self.left)
 
 
-class _Scaling:
-    """W and H = W² with H s = x."""
+# --- loops over the cones ------------------------------------------------------------------
 
-    def __init__(self, x: FloatArray, s: FloatArray) -> None:
-        one, other = np.sqrt(_determinant(x)), np.sqrt(_determinant(s))
-        u, v = x / one, s / other
-        half = np.sqrt(2.0 + 2.0 * (u * v).sum(axis=0))
-        w = u - v
-        w[0] = u[0] + v[0]
-        self.w, self.square = w / half, one / other
-        self.root, self.ahead = np.sqrt(self.square), 1.0 + self.w[0]
-
-    def H(self, v: FloatArray) -> FloatArray:
-        """H v."""
-        result = (2.0 * (self.w * v).sum(axis=0)) * self.w + v
-        result[0] -= 2.0 * v[0]
-        result *= self.square
-        return np.asarray(result)
-
-    def W(self, v: FloatArray) -> FloatArray:
-        """W v."""
-        head = (self.w * v).sum(axis=0)
-        result = v + self.w * ((head + v[0]) / self.ahead)
-        result[0] = head
-        result *= self.root
-        return np.asarray(result)
-
-    def inverse(self, v: FloatArray) -> FloatArray:
-        """W⁻¹ v = J W J v / η²."""
-        turned = -v
-        turned[0] = v[0]
-        result = self.W(turned)
-        result[1:] *= -1.0
-        result /= self.square
-        return np.asarray(result)
-
-    def entry(self, k: int, m: int) -> FloatArray:
-        """(cones, programs) the entry k, m of H."""
-        value = 2.0 * self.w[k] * self.w[m]
-        if k == m:
-            value += -1.0 if k == 0 else 1.0
-        return np.asarray(self.square * value)
+Vector = tuple[float, float, float]
 
 
-def _determinant(x: FloatArray) -> FloatArray:
+@part()
+def _vector(x: FloatArray, c: int) -> Vector:
+    return x[c, 0], x[c, 1], x[c, 2]
+
+
+@part()
+def _determinant(x: Vector) -> float:
     """x₀² − ‖x_T‖²."""
-    size = np.sqrt((x[1:] ** 2).sum(axis=0))
-    return np.asarray((x[0] - size) * (x[0] + size))
+    size = math.sqrt(x[1] * x[1] + x[2] * x[2])
+    return (x[0] - size) * (x[0] + size)
 
 
-def _product(x: FloatArray, y: FloatArray) -> FloatArray:
+@part()
+def _inner(x: Vector, y: Vector) -> float:
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+
+
+@part()
+def _product(x: Vector, y: Vector) -> Vector:
     """x∘y = (xᵀy, x₀ y_T + y₀ x_T)."""
-    result = x[0] * y + y[0] * x
-    result[0] = (x * y).sum(axis=0)
-    return np.asarray(result)
+    return _inner(x, y), x[0] * y[1] + y[0] * x[1], x[0] * y[2] + y[0] * x[2]
 
 
-def _divided(x: FloatArray, y: FloatArray) -> FloatArray:
-    """z with x∘z = y."""
-    head = (x[0] * y[0] - (x[1:] * y[1:]).sum(axis=0)) / _determinant(x)
-    result = (y - head * x) / x[0]
-    result[0] = head
-    return np.asarray(result)
+@part()
+def _scaled(w: Vector, root: float, v: Vector) -> Vector:
+    """W v, where H = W²."""
+    head = _inner(w, v)
+    ahead = (head + v[0]) / (1.0 + w[0])
+    return root * head, root * (v[1] + w[1] * ahead), root * (v[2] + w[2] * ahead)
 
 
-def _reach(x: FloatArray, change: FloatArray) -> FloatArray:
-    """(programs,) the largest step with x + step · change in all cones, at most 1e9."""
-    a, c = _determinant(change), _determinant(x)
-    b = x[0] * change[0] - (x[1:] * change[1:]).sum(axis=0)
-    below = np.sqrt(np.maximum(b * b - a * c, 0.0)) - b
-    return np.asarray((c / np.maximum(below, 1e-9 * c)).min(axis=0, initial=1e9))
+@part()
+def _reach(x: FloatArray, change: FloatArray) -> float:
+    """The largest step with x + step · change in all cones, at most two."""
+    reach = 2.0
+    for c in range(x.shape[0]):
+        at, way = _vector(x, c), _vector(change, c)
+        room, a = _determinant(at), _determinant(way)
+        b = at[0] * way[0] - at[1] * way[1] - at[2] * way[2]
+        below = math.sqrt(max(b * b - a * room, 0.0)) - b
+        if below * reach > room:
+            reach = room / below
+    return reach
+
+
+@compiled(nogil=True)
+def _assemble(
+    rows: _Rows, x: FloatArray, s: FloatArray, w: FloatArray, square: FloatArray, band: FloatArray
+) -> None:
+    """The scaling H = square (2 w wᵀ − J) with H s = x, and the band of A H Aᵀ."""
+    for i in range(band.shape[0]):
+        for j in range(band.shape[1]):
+            band[i, j] = 0.0
+    for c in range(x.shape[0]):
+        u, v = _vector(x, c), _vector(s, c)
+        one, other = math.sqrt(_determinant(u)), math.sqrt(_determinant(v))
+        half = math.sqrt(2.0 + 2.0 * (_inner(u, v) / one / other))
+        w[c, 0] = (u[0] / one + v[0] / other) / half
+        for k in range(1, 3):
+            w[c, k] = (u[k] / one - v[k] / other) / half
+        square[c], around = one / other, _vector(w, c)
+        for p in range(rows.first[c], rows.first[c + 1]):
+            a = _vector(rows.value, p)
+            head = 2.0 * _inner(around, a)
+            g0 = square[c] * (head * around[0] - a[0])
+            g1 = square[c] * (head * around[1] + a[1])
+            g2 = square[c] * (head * around[2] + a[2])
+            for q in range(rows.first[c], p + 1):
+                entry = _inner((g0, g1, g2), _vector(rows.value, q))
+                band[rows.row[q], rows.row[p] - rows.row[q]] += entry
+    top = 0.0
+    for i in range(band.shape[0]):
+        top = max(top, band[i, 0])
+    for i in range(band.shape[0]):
+        band[i, 0] += _RIDGE * top
+
+
+@compiled(nogil=True)
+def _follow(
+    rows: _Rows,
+    w: FloatArray,
+    square: FloatArray,
+    h: FloatArray,
+    missed: FloatArray,
+    dy: FloatArray,
+    dx: FloatArray,
+    ds: FloatArray,
+    left: FloatArray,
+) -> None:
+    """ds = Aᵀdy, dx = h − H ds and left = A dx − missed."""
+    for i in range(missed.size):
+        left[i] = -missed[i]
+    for c in range(h.shape[0]):
+        d0, d1, d2 = _transposed(rows, dy, c)
+        ds[c, 0], ds[c, 1], ds[c, 2] = d0, d1, d2
+        head = 2.0 * _inner(_vector(w, c), (d0, d1, d2))
+        dx[c, 0] = h[c, 0] - square[c] * (head * w[c, 0] - d0)
+        dx[c, 1] = h[c, 1] - square[c] * (head * w[c, 1] + d1)
+        dx[c, 2] = h[c, 2] - square[c] * (head * w[c, 2] + d2)
+        _add_product(rows, _vector(dx, c), c, 1.0, left)
+
+
+@part()
+def _transposed(rows: _Rows, y: FloatArray, c: int) -> Vector:
+    """Aᵀy of one cone."""
+    d0 = d1 = d2 = 0.0
+    for p in range(rows.first[c], rows.first[c + 1]):
+        value = y[rows.row[p]]
+        d0 += rows.value[p, 0] * value
+        d1 += rows.value[p, 1] * value
+        d2 += rows.value[p, 2] * value
+    return d0, d1, d2
+
+
+@part()
+def _add_product(rows: _Rows, x: Vector, c: int, sign: float, result: FloatArray) -> None:
+    """result += sign A x of one cone."""
+    for p in range(rows.first[c], rows.first[c + 1]):
+        result[rows.row[p]] += sign * _inner(_vector(rows.value, p), x)
+
+
+@compiled(nogil=True)
+def _correct(
+    rows: _Rows,
+    x: FloatArray,
+    s: FloatArray,
+    w: FloatArray,
+    square: FloatArray,
+    dx: FloatArray,
+    ds: FloatArray,
+    mu: float,
+    missed: FloatArray,
+    h: FloatArray,
+    left: FloatArray,
+) -> None:
+    """h of the step to the central path at ``mu``, and left = A h − missed.
+
+    With ``mu`` below zero it is Mehrotra's, after his predictor (dx, ds).
+    """
+    corrects = mu < 0.0
+    if corrects:
+        a, b = min(_reach(x, dx), 1.0), min(_reach(s, ds), 1.0)
+        gap, ahead = 0.0, 0.0
+        for c in range(x.shape[0]):
+            for k in range(3):
+                gap += x[c, k] * s[c, k]
+                ahead += (x[c, k] + a * dx[c, k]) * (s[c, k] + b * ds[c, k])
+        mu = gap / x.shape[0] * min(max(ahead / gap, 0.0), 1.0) ** 3
+    for i in range(missed.size):
+        left[i] = -missed[i]
+    for c in range(x.shape[0]):
+        around, root = _vector(w, c), math.sqrt(square[c])
+        turned = _scaled(around, root, _vector(s, c))  # λ = W s = W⁻¹ x
+        aim0, aim1, aim2 = _product(turned, turned)
+        if corrects:  # W⁻¹ = J W J / square
+            primal = _scaled(around, 1.0 / root, (dx[c, 0], -dx[c, 1], -dx[c, 2]))
+            back = (primal[0], -primal[1], -primal[2])
+            second = _product(back, _scaled(around, root, _vector(ds, c)))
+            aim0, aim1, aim2 = aim0 + second[0], aim1 + second[1], aim2 + second[2]
+        aim0 -= mu
+        head = -(turned[0] * aim0 - turned[1] * aim1 - turned[2] * aim2) / _determinant(turned)
+        z1 = (-aim1 - head * turned[1]) / turned[0]
+        z2 = (-aim2 - head * turned[2]) / turned[0]  # λ∘z = μ e − λ∘λ − W⁻¹dx∘W ds
+        h[c, 0], h[c, 1], h[c, 2] = _scaled(around, root, (head, z1, z2))
+        _add_product(rows, _vector(h, c), c, 1.0, left)
+
+
+@compiled(nogil=True)
+def _moved(
+    rows: _Rows,
+    b: FloatArray,
+    cost: FloatArray,
+    x: FloatArray,
+    s: FloatArray,
+    y: FloatArray,
+    dx: FloatArray,
+    ds: FloatArray,
+    dy: FloatArray,
+    missed: FloatArray,
+) -> tuple[float, float]:
+    """Move along (dx, dy) while inside the cones; xᵀs and the largest entry of missed = b − A x."""
+    primal, dual = min(_TO_BOUNDARY * _reach(x, dx), 1.0), min(_TO_BOUNDARY * _reach(s, ds), 1.0)
+    for i in range(y.size):
+        y[i] += dual * dy[i]
+        missed[i] = b[i]
+    gap, most = 0.0, 0.0
+    for c in range(x.shape[0]):
+        d0, d1, d2 = _transposed(rows, y, c)
+        s[c, 0], s[c, 1], s[c, 2] = cost[c, 0] + d0, cost[c, 1] + d1, cost[c, 2] + d2
+        for k in range(3):
+            x[c, k] += primal * dx[c, k]
+        _add_product(rows, _vector(x, c), c, -1.0, missed)
+        gap += _inner(_vector(x, c), _vector(s, c))
+    for i in range(y.size):
+        most = max(most, abs(missed[i]))
+    return gap, most
+
+
+@compiled(nogil=True)
+def _off_centre(x: FloatArray, s: FloatArray, mu: float) -> float:
+    """The largest entry of x∘s/μ − e."""
+    most = 0.0
+    for c in range(x.shape[0]):
+        head, one, two = _product(_vector(x, c), _vector(s, c))
+        most = max(most, abs(head / mu - 1.0), abs(one) / mu, abs(two) / mu)
+    return most

@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.deadline import Deadline
+from cdopt.backends.threads import threads_for
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.cone_programs import ConePrograms
@@ -40,7 +41,6 @@ RANK = 1e-9  # share of the largest singular value below which others are zero
 _ROUNDS = 8  # of facial reduction
 _MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
 _SHARP = 3e-7  # which bounds further from attained forces are left to
-_CHUNK = 8  # contacts bounded at once
 
 
 class ForceSet:
@@ -188,84 +188,72 @@ class ForceSet:
         for table in (lower, upper, residual):
             table[self.size == 0] = 0.0
         asked = asked[self.size[asked] > 0]
-        programs, done = self.programs, 0
-        parts = np.array_split(asked, max(-(-asked.size // _CHUNK), 1))
-        with ThreadPoolExecutor(jobs if programs is not None else 1) as pool:
-            ends = pool.map(lambda part: None if deadline.passed else self._ends(part), parts)
-            for part, result in zip(parts, ends, strict=True):
+        _ = self.programs, self.direction  # computed before threads ask for them
+        with threads_for(asked.size), ThreadPoolExecutor(jobs) as pool:
+            ends = pool.map(lambda i: None if deadline.passed else self._ends(i), asked.tolist())
+            for done, (i, result) in enumerate(zip(asked, ends, strict=True), 1):
                 if result is not None:
-                    lower[part], upper[part], residual[part] = result
-                done += part.size
+                    (lower[i], upper[i]), residual[i] = result
                 update(done, asked.size)
         return lower, upper, residual
 
-    def _ends(self, part: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same (contacts, d) of some closed contacts."""
-        d = self.faces.ray.shape[1]
-        ends, errors = np.zeros((2, part.size, d)), np.zeros((part.size, d))
-        wanted = []
-        for at, i in enumerate(part.tolist()):
-            unbounded = self.direction[i, 0] > 0.0
-            for k in range(min(int(self.size[i]), d)):
-                for side, sign in enumerate((1.0, -1.0)):
-                    if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
-                        ends[side, at, k] = -sign * np.inf
-                    else:
-                        wanted.append((side, at, k, sign, int(self.first[i]) + k))
-        signs = np.array([sign for *_, sign, _ in wanted])
-        columns = np.array([column for *_, column in wanted], dtype=np.int64)
-        bounds = self._least_of(columns, signs)
-        for (side, at, k, sign, column), (bound, error) in zip(wanted, bounds, strict=True):
-            ends[side, at, k] = sign * bound * self.units[column] * self.stretch[column]
-            errors[at, k] = max(errors[at, k], error)
-        rays = self.size[part] == 1  # sliding contacts
-        along = np.repeat(self.faces.ray[part[rays]][None], 2, axis=0)
-        normal = np.broadcast_to(ends[:, rays, :1], along.shape)  # may be infinite
-        ends[:, rays] = np.sort(np.multiply(normal, along, where=along != 0.0, out=along), axis=0)
-        return np.maximum(ends[0], [0.0, *[-np.inf] * (d - 1)]), ends[1], errors
+    def _ends(self, i: int) -> tuple[FloatArray, FloatArray]:
+        """Bounds (2, d) of one closed contact, and residuals (d,)."""
+        d, first = self.faces.ray.shape[1], int(self.first[i])
+        ends, errors = np.zeros((2, d)), np.zeros(d)
+        unbounded = self.direction[i, 0] > 0.0
+        for k in range(int(self.size[i])):
+            unit = self.units[first + k] * self.stretch[first + k]
+            for side, sign in enumerate((1.0, -1.0)):
+                if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
+                    ends[side, k] = -sign * np.inf
+                    continue
+                bound, error = self._least_of(first + k, sign)
+                ends[side, k] = sign * bound * unit
+                errors[k] = max(errors[k], error)
+        if self.size[i] == 1:  # it slides
+            along = self.faces.ray[i]
+            normal = np.broadcast_to(ends[:, :1], ends.shape)  # may be infinite
+            ends = np.multiply(normal, along, where=along != 0.0, out=np.zeros_like(ends))
+            ends.sort(axis=0)
+        ends[0, 0] = max(ends[0, 0], 0.0)
+        return ends, errors
 
-    def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
-        """Certified lower bounds of sign · x at some columns, with distances as in ``_least``."""
-        costs = sp.csc_array(
-            (signs, (columns, np.arange(columns.size))), shape=(self.columns, columns.size)
-        )
-        if self.programs is None:
-            return [self._least(costs[:, [p]].toarray().ravel()) for p in range(columns.size)]
-        d, nc = self.faces.ray.shape[1], self.closed.size
-        x, y = self.programs.solve((self._padding.T @ costs).toarray().reshape(d, nc, -1))
-        points, results = self._padding @ x.reshape(d * nc, -1), []
-        for p in range(columns.size):
-            cost = np.zeros(self.columns)
-            cost[columns[p]] = signs[p]
-            bound, error = self._certified(cost, points[:, p], y[:, p])
-            if not error <= _SHARP:
-                with self._lock:
-                    bound, error = min((bound, error), self._least(cost), key=lambda pair: pair[1])
-            results.append((bound, error))
-        return results
+    def _least_of(self, column: int, sign: float) -> tuple[float, float]:
+        """A certified lower bound of sign · x at a column, with its distance as in ``_least``."""
+        cost, programs, result = np.zeros(self.columns), self.programs, (np.nan, np.inf)
+        cost[column] = sign
+        if programs is not None:
+            x, y = programs.solve(self._padded(cost))
+            result = self._certified(cost, x.ravel()[self._places], y)
+        if not result[1] <= _SHARP:
+            with self._lock:
+                result = min(result, self._least(cost), key=lambda pair: pair[1])
+        return result
 
     @cached_property
-    def _padding(self) -> sp.csr_array:
-        """The map to x from (d · closed), first components first."""
-        nc, position = self.closed.size, np.zeros(self.columns, dtype=np.int64)
-        for k in range(self.faces.ray.shape[1]):
-            wide = np.flatnonzero(self.size[self.closed] > k)
-            position[self.heads[wide] + k] = k * nc + wide
-        ones = np.ones(self.columns)
-        shape = (self.columns, self.faces.ray.shape[1] * nc)
-        return sp.csr_array((ones, (np.arange(self.columns), position)), shape=shape)
+    def _places(self) -> IntArray:
+        """(columns,) where the coordinates are in a table (closed, 3) of cones."""
+        cone = np.repeat(np.arange(self.closed.size), self.size[self.closed])
+        return np.asarray(3 * cone + np.arange(cone.size) - self.heads[cone])
+
+    def _padded(self, x: FloatArray) -> FloatArray:
+        """Coordinates as a table (closed, 3)."""
+        table = np.zeros((self.closed.size, 3))
+        table.flat[self._places] = x
+        return table
 
     @cached_property
     def programs(self) -> ConePrograms | None:
         """Of bounded sets with many columns, the programs of all bounds."""
         if self.columns < _MANY or self._interior is None:
             return None
-        x = self._inside(self.b)[0]
-        shape = (self.faces.ray.shape[1], self.closed.size)
-        start = (self._padding.T @ x).reshape(shape)
-        if not (start[0] > np.linalg.norm(start[1:], axis=0)).all():
+        start = self._padded(self._inside(self.b)[0])
+        if not (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all():
             return None
-        return ConePrograms(sp.csr_array(self.A @ self._padding), self.b, start, self._interior)
+        A = (self.A.data, self._places[self.A.indices], self.A.indptr)
+        shape = (self.b.size, start.size)
+        return ConePrograms(sp.csr_array(A, shape=shape), self.b, start, self._interior)
 
     def region(self, i: int, angles: FloatArray) -> FloatArray:
         """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
