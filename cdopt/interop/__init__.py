@@ -2,12 +2,12 @@
 
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
 ``quadratic_programs`` reads and writes QPS files; ``mujoco`` takes the present contacts of a
-MuJoCo model; ``siconos`` calls Siconos' solvers.
+MuJoCo model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
 """
 
 from cdopt._util.arguments import guard
-from cdopt.interop import fclib, mujoco, quadratic_programs, siconos
+from cdopt.interop import fclib, mujoco, petsc, quadratic_programs, siconos
 
-__all__ = ["fclib", "mujoco", "quadratic_programs", "siconos"]
+__all__ = ["fclib", "mujoco", "petsc", "quadratic_programs", "siconos"]
 
 guard(globals())

@@ -24,7 +24,7 @@ ROOMS = [
     "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
     "cdopt.dynamics.spheres",
     "cdopt.hyperstatic",
-    "cdopt.interop.fclib", "cdopt.interop.mujoco",
+    "cdopt.interop.fclib", "cdopt.interop.mujoco", "cdopt.interop.petsc",
     "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
     "cdopt.scene", "cdopt.study",
     "cdopt.study.results", "cdopt.study.tables",

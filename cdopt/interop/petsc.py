@@ -1,0 +1,248 @@
+"""PETSc on several processes: no-tension trusses whose networks outgrow one machine.
+
+``PETSc(processes=2)`` is a backend of ``NoTensionTruss`` and of the second step of
+``CompatibleCD``. On Debian ``apt-get install python3-petsc4py openmpi-bin`` brings PETSc for the
+system's Python; elsewhere ``pip install petsc4py`` builds it. Neither is imported here: the
+solution is that of ``petsc_process.py``, which ``mpiexec`` runs, here or on a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import clock
+from cdopt._util.errors import BackendUnavailable
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.native import NativeBackend, Outcome, Report, check_count
+from cdopt.formulations import NoTensionTruss
+from cdopt.problem import TrussData
+from cdopt.problem.solution import Iterate
+from cdopt.problem.warm_start import WarmStart
+
+PROGRAM = Path(__file__).with_name("petsc_process.py")
+_PYTHONS = (sys.executable, "/usr/bin/python3")
+_OPEN_MPI = {  # else it refuses more processes than cores, and most containers, and waits busily
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+_INSTALL = "on Debian: apt-get install python3-petsc4py openmpi-bin"
+
+
+@cache
+def python() -> str | None:
+    """A Python that has PETSc; None if there is none."""
+    for candidate in _PYTHONS:
+        command = [candidate, str(PROGRAM)]
+        try:
+            done = subprocess.run(command, env=_environment(), capture_output=True, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return candidate
+    return None
+
+
+def why_unavailable() -> str | None:
+    """Why trusses cannot be solved by PETSc here; None when they can."""
+    if python() is None:
+        return f"PETSc is not installed; {_INSTALL}"
+    return None if shutil.which("mpiexec") else f"mpiexec is not installed; {_INSTALL}"
+
+
+def _environment() -> dict[str, str]:
+    """Of the processes: where Debian keeps PETSc, and one thread each."""
+    installed = {}
+    for home in sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real")):
+        installed = {"PETSC_DIR": str(home), "PYTHONPATH": str(home / "lib/python3/dist-packages")}
+    return {**installed, **os.environ, **_OPEN_MPI, "OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a truss was ordered in a folder.
+
+    Attributes
+    ----------
+    dof : (m,) for each dof in the folder its number among the dofs in play.
+    contact : (nc,) for each contact in the folder its number in the truss.
+    """
+
+    dof: IntArray
+    contact: IntArray
+
+
+def write(
+    truss: NoTensionTruss, folder: str | Path, accuracy: float = 1e-10, max_steps: int = 200
+) -> Written:
+    """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
+
+    Bodies are put in an order in which neighbours are near (reverse Cuthill–McKee), and contacts
+    in that of their first body: each process takes a range of both.
+
+    Parameters
+    ----------
+    truss : its ``dof_body`` gives the blocks, where all bodies have as many dofs in a row.
+    folder : an existing one. accuracy : of the scaled equilibrium. max_steps : of Newton's method.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    OSError : the folder cannot be written.
+    """
+    checks.scalar("accuracy", accuracy, above=0.0, at_most=1.0)
+    check_count("max_steps", max_steps)
+    return _write(truss.data, Path(folder), accuracy, max_steps)
+
+
+def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Written:
+    scaled = data.scaled()
+    block = _block(None if data.dof_body is None else data.dof_body[scaled.used])
+    entries = sp.coo_array(scaled.B)
+    of_body = sp.csr_array(
+        (np.ones(entries.nnz), (entries.row, entries.col // block)),
+        shape=(data.nc, entries.shape[1] // block),
+    )
+    bodies = reverse_cuthill_mckee(sp.csr_matrix(of_body.T @ of_body), symmetric_mode=True)
+    dof = (bodies[:, None] * block + np.arange(block)).ravel()
+    place = np.empty_like(bodies)
+    place[bodies] = np.arange(bodies.size)
+    first = np.full(data.nc, bodies.size)
+    np.minimum.at(first, entries.row, place[entries.col // block])
+    contact = np.argsort(first, kind="stable")
+    B = sp.csr_array(scaled.B[contact][:, dof])
+    B.sort_indices()
+    arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": scaled.load[dof]}
+    arrays |= {"opening": scaled.opening[contact], "stiffness": scaled.law.stiffness[contact]}
+    for name, values in arrays.items():
+        np.save(folder / f"{name}.npy", values)
+    stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": scaled.law.power}
+    stated |= {"accuracy": accuracy, "max_steps": max_steps}
+    (folder / "truss.json").write_text(json.dumps(stated))
+    return Written(dof, contact)
+
+
+def _block(body: IntArray | None) -> int:
+    """Dofs of every body where all have as many, in a row; else one."""
+    if body is None or body.size == 0:
+        return 1
+    size = int(np.count_nonzero(body == body[0]))
+    rows = body.size % size == 0 and not np.ptp(body.reshape(-1, size), axis=1).any()
+    return size if rows and np.unique(body[::size]).size * size == body.size else 1
+
+
+@dataclass(frozen=True)
+class PETSc(NativeBackend):
+    """Settings of the truss solver on PETSc.
+
+    ``StepSolution.provenance["how"]`` has PETSc's version, steps and iterations, and the largest
+    residual of the certificate that the processes have computed in parallel.
+
+    Parameters
+    ----------
+    processes : that share the bodies.
+    accuracy : of the scaled equilibrium.
+    max_steps : of Newton's method.
+
+    Raises
+    ------
+    InvalidInput : a number out of range.
+    BackendUnavailable : PETSc or ``mpiexec`` is not installed.
+    """
+
+    name: ClassVar[str] = "petsc"
+    kinds: ClassVar[frozenset[str]] = frozenset({"truss"})
+    limit: ClassVar[str] = "max_steps"
+    warm_starts: ClassVar[bool] = False
+
+    processes: int = 2
+    accuracy: float = 1e-10
+    max_steps: int = 200
+
+    def __post_init__(self) -> None:
+        checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
+        check_count("max_steps", self.max_steps)
+        check_count("processes", self.processes)
+        missing = why_unavailable()
+        if missing is not None:
+            raise BackendUnavailable("petsc", missing)
+
+    def _solve(
+        self, data: TrussData, start: WarmStart | None, report: Report, deadline: Deadline
+    ) -> Outcome:
+        with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
+            folder = Path(name)
+            order = _write(data, folder, self.accuracy, self.max_steps)
+            prepared = clock()
+            status = solve_folder(folder, self.processes, deadline.left)
+            solved = clock()
+            if status is not None:
+                nothing = Iterate(data.free_motion, np.zeros(data.nc))
+                return Outcome(nothing, False, 0, prepared, solved, status=status, claim="failed")
+            answer = json.loads((folder / "answer.json").read_text())
+            scaled, f, u = data.scaled(), np.zeros(data.nc), np.zeros(order.dof.size)
+            f[order.contact] = np.load(folder / "f.npy")
+            u[order.dof] = np.load(folder / "u.npy")
+        motion: FloatArray = np.array(data.prescribed_u)
+        motion[scaled.used] += u / scaled.unit
+        largest = max(answer["residuals"].values())
+        how = (
+            f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
+            f"steps, {answer['iterations']} iterations, residuals computed there {largest:.1e}"
+        )
+        report(how)
+        forces = data.part_force[data.parts.contact] * f
+        iterate = Iterate(motion, forces)
+        return Outcome(
+            iterate, bool(answer["met"]), int(answer["steps"]), prepared, solved, how=how
+        )
+
+
+def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:
+    """Solve a truss that ``write`` has written; the answer is in its folder.
+
+    Parameters
+    ----------
+    folder : of the truss. processes : as in ``PETSc``. time_limit : s.
+
+    Returns
+    -------
+    Why there is no answer, or None.
+
+    Raises
+    ------
+    BackendUnavailable : PETSc or ``mpiexec`` is not installed.
+    """
+    missing = why_unavailable()
+    if missing is not None:
+        raise BackendUnavailable("petsc", missing)
+    command: list[Any] = ["mpiexec", "-n", str(processes), python(), str(PROGRAM), str(folder)]
+    seconds = None if np.isinf(time_limit) else time_limit
+    try:
+        done = subprocess.run(
+            command, env=_environment(), capture_output=True, text=True, check=False,
+            timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "time limit"
+    if done.returncode or not (Path(folder) / "answer.json").is_file():
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if "Error" in line]
+        return ([*errors, *lines[-1:], f"code {done.returncode}"])[0].strip()[:200]
+    return None
