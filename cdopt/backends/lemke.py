@@ -5,7 +5,8 @@ C. E. Lemke, *Bimatrix equilibrium points and mathematical programming*, Managem
 algorithm 4.4.5 with the covering vector of ones and lexicographic ratio tests, which keep it
 from cycling on the degenerate steps that piles at rest are. N is positive semidefinite, so the
 method ends at a solution or on a ray; the ray is a proof that (21) has no solution: g ≥ 0 with
-N g = 0 and pᵀg < 0 (section 4.4). It is an exact method for small problems: dense, (2n)² numbers.
+N g = 0 and pᵀg < 0 (section 4.4). It is an exact method for small problems: dense, n² numbers, of
+which a pivot changes one row and one column; the rest is multiplied out panel by panel.
 
 On ``beam-uniform``, whose forces are unique only up to multiples of (1, −2, 1), it ends at a
 vertex of the solutions, 0, 10 and 0 N.
@@ -14,9 +15,11 @@ vertex of the solutions, 0, 10 and 0 N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dgemm
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
@@ -32,6 +35,7 @@ from cdopt.backends.native import (
     natural_residual,
     scaled_step,
 )
+from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
@@ -39,7 +43,8 @@ from cdopt.problem.warm_start import WarmStart
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
 _RAY = 1e-7  # N g of a ray, beside pᵀg
-_PIVOTS = 100  # between two looks at the clock
+_PANEL = 32  # pivots between two products with the whole table, and two looks at the clock
+_MATH = {"contract", "reassoc", "nsz"}
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
 _INACCURATE: Claim = "inaccurate"
 _INFEASIBLE: Claim = "infeasible"
@@ -92,7 +97,8 @@ class LCP(NativeBackend):
         N = np.asarray((step.rows @ step.spread.T).todense())
         N = 0.5 * (N + N.T)
         prepared = clock()
-        outcome, pivots, forces = self._pivot(N, step.p, acting, deadline)
+        with threads_for(data.nc, data.nc):
+            outcome, pivots, forces = self._pivot(N, step.p, acting, deadline)
         residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
         met = outcome == "complementary basis" and residual <= self.accuracy
         status, claim = outcome, _INACCURATE
@@ -134,7 +140,10 @@ class LCP(NativeBackend):
             return TIME_LIMIT if late else "pivot limit", int(pivots), forces
         loaded = np.sort(basis[(basis >= q.size) & (basis < 2 * q.size)] - q.size)
         block = small[np.ix_(loaded, loaded)]
-        exact = np.linalg.lstsq(block, -q[loaded], rcond=None)[0]
+        try:
+            exact = cho_solve(cho_factor(block), -q[loaded]) if loaded.size else np.zeros(0)
+        except np.linalg.LinAlgError:  # singular to working accuracy
+            exact = np.linalg.lstsq(block, -q[loaded], rcond=None)[0]
         forces[acting[loaded]] = np.maximum(exact, 0.0)  # below zero only by round-off: tested
         return "complementary basis", int(pivots), forces
 
@@ -148,111 +157,174 @@ def lemke(
     pivots, the basis (n,) and the z part of the ray (n,).
     """
     n = q.size
-    table, basis, ray = np.zeros((n, 2 * n + 2)), np.arange(n), np.zeros(n)
-    position = np.array([_first_row(N, q, table), 2 * n])
-    if position[0] < 0:
+    basis, ray = np.arange(n), np.zeros(n)
+    if n == 0 or q.min() >= 0.0:
         return _SOLVED, 0, basis, ray
-    scale, pivots, tied = max(1.0, float(np.abs(N).max())), 0, np.empty(n, dtype=np.int64)
-    while pivots < max_pivots:
-        most = max_pivots - pivots if deadline == NEVER else min(_PIVOTS, max_pivots - pivots)
-        outcome, done = _pivoted(table, basis, ray, tied, position, scale, most)
+    columns = np.full((n, n + 1), -1.0)
+    np.negative(N, out=columns[:, :n])
+    slot = np.concatenate([np.full(n, -1), np.arange(n + 1)])
+    table = _Table(columns, np.zeros((n, _PANEL)), np.zeros((_PANEL, n + 1)), q.copy(), basis, slot)
+    column, ratios, tied = -np.ones(n), np.empty(n), np.empty(n, dtype=np.int64)
+    least = n - 1 - int(np.argmin(q[::-1]))  # the last of equals is the lexicographic least
+    position, scale, pivots = np.array([least, 2 * n]), max(1.0, float(np.abs(N).max())), 0
+    while pivots < max_pivots and not deadline.passed:
+        most = min(_PANEL, max_pivots - pivots)
+        outcome, done = _pivoted(table, column, ray, tied, ratios, position, scale, most)
         pivots += done
-        if outcome != _LIMIT or deadline.passed:
+        if outcome != _LIMIT:
             return outcome, pivots, basis, ray
-    return _LIMIT, max_pivots, basis, ray
+        columns = dgemm(1.0, table.V.T, table.U.T, 1.0, table.columns.T, overwrite_c=1).T
+        table = table._replace(columns=columns)
+        table.U[:], table.V[:] = 0.0, 0.0
+    return _LIMIT, pivots, basis, ray
 
 
-@compiled()
-def _first_row(N: FloatArray, q: FloatArray, table: FloatArray) -> int:
-    """Fill the table; the row that z₀ enters, or −1 where q ≥ 0 already."""
-    n = q.shape[0]
-    row = 0
-    for i in range(n):
-        table[i, i], table[i, 2 * n], table[i, 2 * n + 1] = 1.0, -1.0, q[i]
-        for j in range(n):
-            table[i, n + j] = -N[i, j]
-        if q[i] <= q[row]:  # the last of equals is the lexicographic least
-            row = i
-    return -1 if n == 0 or q[row] >= 0.0 else row
+class _Table(NamedTuple):
+    """The table of the variables outside the basis, its last pivots not yet multiplied out.
+
+    Attributes
+    ----------
+    columns : (n, n + 1) to which U V (n, _PANEL) (_PANEL, n + 1) is to be added.
+    U, V : one column and one row for each pivot since.
+    q : (n,) the values of the basis.
+    basis : (n,) the variable of each row.
+    slot : (2n + 1,) the column of each variable, −1 in the basis.
+    """
+
+    columns: FloatArray
+    U: FloatArray
+    V: FloatArray
+    q: FloatArray
+    basis: IntArray
+    slot: IntArray
 
 
-@compiled()
+@compiled(fastmath=_MATH)
 def _pivoted(
-    table: FloatArray,
-    basis: IntArray,
+    table: _Table,
+    column: FloatArray,
     ray: FloatArray,
     tied: IntArray,
+    ratios: FloatArray,
     position: IntArray,
     scale: float,
     most: int,
 ) -> tuple[int, int]:
-    """At most so many pivots from ``position``, row and column; the outcome and their number."""
-    n = table.shape[0]
+    """At most so many pivots from ``position``, row and entering variable, of this ``column``.
+
+    The outcome and their number.
+    """
+    basis, slot, n = table.basis, table.slot, column.size
     row, entering = position[0], position[1]
-    for pivots in range(1, most + 1):
-        pivot(table, row, entering)
-        leaving = basis[row]
-        basis[row] = entering
+    for k in range(most):
+        leaving, place = basis[row], slot[entering]
+        pivot(table, column, row, place, k)
+        basis[row], slot[leaving], slot[entering] = entering, place, -1
         if leaving == 2 * n:
-            return _SOLVED, pivots
+            return _SOLVED, k + 1
         entering = leaving + n if leaving < n else leaving - n
-        row = leaving_row(table, basis, tied, entering, scale)
+        for i in range(n):
+            column[i] = entry(table, i, slot[entering], k + 1)
+        row = leaving_row(table, column, tied, ratios, scale, k + 1)
         if row < 0:
             for i in range(n):
                 if basis[i] >= n and basis[i] < 2 * n:
-                    ray[basis[i] - n] = -table[i, entering]
+                    ray[basis[i] - n] = -column[i]
             if entering >= n:
                 ray[entering - n] = 1.0
-            return _ON_A_RAY, pivots
+            return _ON_A_RAY, k + 1
     position[0], position[1] = row, entering
     return _LIMIT, most
 
 
-@part()
-def pivot(table: FloatArray, row: int, column: int) -> None:
-    """Make a column of the table the unit vector of a row."""
-    scale = table[row, column]
-    for j in range(table.shape[1]):
-        table[row, j] /= scale
-    for i in range(table.shape[0]):
-        factor = table[i, column]
-        if i != row and factor != 0.0:
-            for j in range(table.shape[1]):
-                table[i, j] -= factor * table[row, j]
-            table[i, column] = 0.0
+@part(fastmath=_MATH)
+def entry(table: _Table, i: int, j: int, k: int) -> float:
+    """The entry of row i and column j after the first k pivots of U and V."""
+    value = table.columns[i, j]
+    for m in range(k):
+        value += table.U[i, m] * table.V[m, j]
+    return value
+
+
+@part(fastmath=_MATH)
+def pivot(table: _Table, column: FloatArray, row: int, place: int, k: int) -> None:
+    """The k-th pivot: ``column``, at this ``place``, enters by ``row``, what leaves takes it."""
+    columns, U, V, q, _, _ = table
+    scale = column[row]
+    for j in range(columns.shape[1]):
+        V[k, j] = columns[row, j]
+        columns[row, j] = 0.0
+    for m in range(k):
+        factor, U[row, m] = U[row, m], 0.0
+        for j in range(columns.shape[1]):
+            V[k, j] += factor * V[m, j]
+        V[m, place] = 0.0
+    V[k, place] = 1.0
+    value = q[row] / scale
+    for i in range(q.size):
+        columns[i, place] = 0.0
+        U[i, k] = -column[i] / scale
+        q[i] -= column[i] * value
+    q[row], U[row, k] = value, 1.0 / scale
 
 
 @part()
 def leaving_row(
-    table: FloatArray, basis: IntArray, tied: IntArray, entering: int, scale: float
+    table: _Table, column: FloatArray, tied: IntArray, ratios: FloatArray, scale: float, k: int
 ) -> int:
     """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray.
 
-    ``tied`` (n,) is room for rows.
+    ``tied`` and ``ratios`` (n,) are room for rows; k pivots stand in U and V.
     """
-    n = table.shape[0]
+    n = column.size
     count = 0
     for i in range(n):
-        if table[i, entering] > _PIVOT * scale:
+        if column[i] > _PIVOT * scale:
             tied[count] = i
             count += 1
     if count == 0:
         return -1
-    for k in range(-1, n):
-        column = 2 * n + 1 if k < 0 else k
-        least, largest = np.inf, 1.0
-        for m in range(count):
-            ratio = table[tied[m], column] / table[tied[m], entering]
-            least, largest = min(least, ratio), max(largest, abs(ratio))
-        remaining = 0
-        for m in range(count):
-            i = tied[m]
-            if table[i, column] / table[i, entering] <= least + _TIE * largest:
-                if k < 0 and basis[i] == 2 * n:
-                    return i
-                tied[remaining] = i
-                remaining += 1
-        count = remaining
+    for variable in range(-1, n):
+        if variable >= 0 and table.slot[variable] < 0:  # a unit vector
+            remaining = 0
+            for m in range(count):
+                if table.basis[tied[m]] != variable:
+                    tied[remaining] = tied[m]
+                    remaining += 1
+            count = remaining
+        else:
+            count = _least_of(table, column, tied[:count], ratios, variable, k)
+            if variable < 0:
+                for m in range(count):
+                    if table.basis[tied[m]] == 2 * n:
+                        return tied[m]
         if count == 1:
             break
     return tied[0]
+
+
+@part()
+def _least_of(
+    table: _Table,
+    column: FloatArray,
+    tied: IntArray,
+    ratios: FloatArray,
+    variable: int,
+    k: int,
+) -> int:
+    """Those of the ``tied`` rows moved together whose ratio is the least; their number.
+
+    Of the values of the rows, for a ``variable`` below zero, or of its entries.
+    """
+    least, largest = np.inf, 1.0
+    for m in range(tied.size):
+        i = tied[m]
+        value = table.q[i] if variable < 0 else entry(table, i, table.slot[variable], k)
+        ratios[m] = value / column[i]
+        least, largest = min(least, ratios[m]), max(largest, abs(ratios[m]))
+    remaining = 0
+    for m in range(tied.size):
+        if ratios[m] <= least + _TIE * largest:
+            tied[remaining] = tied[m]
+            remaining += 1
+    return remaining
