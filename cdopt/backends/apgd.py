@@ -38,7 +38,7 @@ from cdopt._util.compiled import clock, compiled, part, side_by_side
 from cdopt.backends.cone_descent import descend
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
+from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, multiply_rows
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
@@ -56,7 +56,6 @@ from cdopt.problem import (
     FrictionalStepData,
     RigidStepData,
 )
-from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -138,10 +137,10 @@ class APGD(NativeBackend):
         self, step: ConeStep, start: WarmStart | None, report: Report, deadline: Deadline
     ) -> Outcome:
         """One run on the cones of friction."""
-        f, product = step.start(start), _cone_product(step)
+        f = step.start(start)
         limits, prepared = (self.accuracy, self.max_iterations, deadline), clock()
         with threads_for(step.data.nc):
-            f, steps, residuals = descend(step, product, f, *limits)
+            f, steps, residuals = descend(step, f, *limits)
         least = min(residuals, default=0.0)
         report(f"{steps} steps, natural map {least:.1e}")
         return step.outcome(f, least <= self.accuracy, steps, prepared, residuals)
@@ -251,7 +250,7 @@ class ProximalGradient:
         if self._threads:
             side_by_side(_multiply, edges, rows, x, out)
         else:
-            _multiply_chunk(edges[0], edges[-1], rows, x, out)
+            multiply_rows(edges[0], edges[-1], rows, x, out)
 
     def _call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         return side_by_side(loop, *arguments) if self._threads else loop(*arguments)
@@ -274,37 +273,11 @@ def chunks(n: int) -> Indices:
     return (np.arange(count + 1) * n // count).astype(np.uint32)
 
 
-@compiled()
-def _multiply_chunk(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
-    pointers, columns, values = rows
-    for i in range(first, last):
-        total = 0.0
-        for k in range(pointers[i], pointers[i + 1]):
-            total += values[k] * x[columns[k]]
-        out[i] = total
-
-
-def _cone_product(step: ConeStep) -> Callable[[FloatArray], FloatArray]:
-    """Products with N of a step with friction over the roots of w on both sides."""
-    factor = 1.0 / np.sqrt(np.repeat(step.w, step.data.d))
-    rows = csr_parts(scaled(step.step.rows, factor))
-    transposed = csr_parts(sp.csr_array(scaled(step.step.spread, factor).T))
-    y = np.empty(transposed[0].size - 1)
-
-    def product(x: FloatArray) -> FloatArray:
-        out = np.empty(x.size)
-        _multiply_chunk(0, y.size, transposed, x.ravel(), y)
-        _multiply_chunk(0, out.size, rows, y, out)
-        return out.reshape(x.shape)
-
-    return product
-
-
 @compiled(parallel=True)
 def _multiply(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
     for c in prange(edges.shape[0] - 1):
-        _multiply_chunk(edges[c], edges[c + 1], rows, x, out)
+        multiply_rows(edges[c], edges[c + 1], rows, x, out)
 
 
 @part()
@@ -485,7 +458,7 @@ def _accelerate(
             if ends:  # the last step is taken over; what follows it is left aside
                 return taken
             if threads is None:
-                _multiply_chunk(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
                     _judge_chunk(first, last, terms, state, trial, y, sums[c])

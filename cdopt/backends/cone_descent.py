@@ -1,83 +1,186 @@
 """Accelerated projected gradient descent on the forces of a step with friction.
 
-    minimise over f ∈ K_μ    ½ fᵀ N f + pᵀf
+    minimise over f ∈ K_μ    ½ fᵀ N f + pᵀf + sᵀf_n
 
 H. Mazhar, T. Heyn, D. Negrut, A. Tasora, ACM Trans. Graph. 34 (2015) 32, algorithm 1, on forces
 times √w, so that a step is equally long at light and at heavy bodies; cones do not change by such
-factors. For the law of Coulomb p has the shift μ‖g_T‖ of the last iterate, and nothing guarantees
-that it converges.
+factors. For the law of Coulomb the shift s = μ‖g_T‖ is first that of the last iterate. Where this
+swings, s stays, so that the problem is convex, until its natural map is below a share of that of
+the law; then it is renewed (V. Acary & F. Cadoux 2013). Nothing guarantees that it converges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.problem import friction_cone as cone
+from cdopt.backends.linalg.sparse_rows import Rows, csr_parts, multiply_rows
+from cdopt.problem.friction_cone import project_contact
+from cdopt.problem.scaling import scaled
 
 _CHECKS = 20  # steps between two looks at the natural map and the clock
 _FRESH = 5  # looks between two fresh products, which keep round-off from gathering
 _DOUBLINGS = 100  # of L in one step
 _RELAXATION = 0.9  # of L after each step
 _LEAST = 1e-3  # L never falls below it: the diagonal of the scaled N is about one
+_SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave of its own
+_SWINGS = 10  # looks without a better natural map, after which the shift stays
+_MARGIN = 0.9  # aimed at, of what the certificate seems to need
+_LENGTH, _THETA = 0, 1  # places in the scalars
+_X, _Z, _PRODUCT_X, _PRODUCT_Z, _TRIAL, _CHANGE, _PRODUCT = range(7)  # places in the state
 
 
 def descend(
-    step: ConeStep,
-    product: Callable[[FloatArray], FloatArray],
-    f: FloatArray,
-    accuracy: float,
-    most: int,
-    deadline: Deadline,
+    step: ConeStep, f: FloatArray, accuracy: float, most: int, deadline: Deadline
 ) -> tuple[FloatArray, int, list[float]]:
     """The best forces (contacts, d), steps, and the natural map at each look.
 
-    ``product`` multiplies by W^(−1/2) N W^(−1/2).
+    It ends when both the natural map and the certificate are at most ``accuracy``.
     """
-    root = np.sqrt(step.w)[:, None]
-    p = step.p / root
+    descent = _Descent(step, f)
+    best, best_forces, residuals, target = np.inf, f, list[float](), accuracy
+    best_at, moving, frozen = 0, step.coulomb, False
+    for look in range(most // _CHECKS + 2):
+        done = min(look * _CHECKS, most)
+        if look % _FRESH == 0:
+            descent.refresh()
+        forces, rates = descent.forces, descent.rates
+        error = step.natural_map(forces, rates)
+        residuals.append(error)
+        if error < best:
+            best, best_forces, best_at = error, forces, look
+        if error <= target:
+            worst = step.worst(forces)
+            if worst <= accuracy:
+                return forces, done, residuals
+            target = error * max(_MARGIN * accuracy / worst, 0.5)
+        if deadline.passed or done == most or not np.isfinite(error):
+            break
+        if moving and look - best_at >= _SWINGS:
+            moving, frozen, rates = False, True, descent.start_from(best_forces)
+            descent.renew(step.shift(rates))
+        elif frozen and step.natural_map(forces, rates, descent.shift) <= _SETTLED * error:
+            descent.renew(step.shift(rates))
+        descent.advance(min(_CHECKS, most - done), moving)
+    return best_forces, done, residuals
 
-    def error() -> float:
-        return step.natural_map(x / root, root * (product_x + p))
 
-    x = z = root * f
-    best, best_forces, residuals = np.inf, f, list[float]()
-    length, theta = 1.0, 1.0
-    for k in range(most + 1):
-        if k % (_FRESH * _CHECKS) == 0:
-            product_x, product_z = product(x), product(z)
-        if k % _CHECKS == 0 or k == most:
-            residuals.append(error())
-            if residuals[-1] <= accuracy:
-                product_x = product(x)
-                residuals[-1] = error()
-            if residuals[-1] < best:
-                best, best_forces = residuals[-1], x / root
-            if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
-                break
-        gradient = product_z + p
-        if step.coulomb:
-            rates = root * (product_x + p)
-            gradient += (step.shifted(rates) - rates) / root
+class _Descent:
+    """The iteration on W^(−1/2) N W^(−1/2).
+
+    Attributes
+    ----------
+    shift : (contacts,) of the normal rates.
+    """
+
+    def __init__(self, step: ConeStep, f: FloatArray) -> None:
+        self._root, self._mu = np.sqrt(step.w)[:, None], step.mu
+        factor = np.repeat(1.0 / self._root, f.shape[1])
+        self._rows = csr_parts(scaled(step.step.rows, factor))
+        self._spread = csr_parts(sp.csr_array(scaled(step.step.spread, factor).T))
+        self._effect = np.zeros(self._spread[0].size - 1)
+        self._p, self.shift = step.p / self._root, np.zeros(step.mu.size)
+        self._state, self._scalars = np.zeros((7, *f.shape)), np.ones(2)
+        self.start_from(f)
+
+    @property
+    def forces(self) -> FloatArray:
+        """The iterate (contacts, d)."""
+        return np.asarray(self._state[_X] / self._root)
+
+    @property
+    def rates(self) -> FloatArray:
+        """The rates at it (contacts, d)."""
+        return np.asarray(self._root * (self._state[_PRODUCT_X] + self._p))
+
+    def start_from(self, f: FloatArray) -> FloatArray:
+        """Go on from forces f, without momentum; their rates."""
+        self._state[_X] = self._state[_Z] = self._root * f
+        self._scalars[_THETA] = 1.0
+        self.refresh()
+        return self.rates
+
+    def refresh(self) -> None:
+        """Compute the products anew."""
+        for source, product in ((_X, _PRODUCT_X), (_Z, _PRODUCT_Z)):
+            flat = self._state[source].ravel(), self._state[product].ravel()
+            multiply_rows(0, self._effect.size, self._spread, flat[0], self._effect)
+            multiply_rows(0, flat[1].size, self._rows, self._effect, flat[1])
+
+    def renew(self, shift: FloatArray) -> None:
+        """Pose the convex problem with another shift, without momentum."""
+        self.shift = shift
+        self._state[_Z], self._state[_PRODUCT_Z] = self._state[_X], self._state[_PRODUCT_X]
+        self._scalars[_THETA] = 1.0
+
+    def advance(self, steps: int, moving: bool) -> None:
+        """Take so many steps; where the shift is ``moving``, each with that of the last iterate."""
+        shift = self.shift / self._root[:, 0]
+        _accelerate(
+            *(self._rows, self._spread, self._p, self._mu, shift, moving),
+            *(self._state, self._scalars, self._effect, steps),
+        )
+
+
+@compiled()
+def _accelerate(
+    rows: Rows,
+    spread: Rows,
+    p: FloatArray,
+    mu: FloatArray,
+    shift: FloatArray,
+    moving: bool,
+    state: FloatArray,
+    scalars: FloatArray,
+    effect: FloatArray,
+    steps: int,
+) -> None:
+    """Algorithm 1 for so many steps; ``p`` (contacts, d) is the gradient without forces."""
+    x, z, trial, change = state[_X], state[_Z], state[_TRIAL], state[_CHANGE]
+    product_x, product_z, product = state[_PRODUCT_X], state[_PRODUCT_Z], state[_PRODUCT]
+    flat_change, flat_product = change.reshape(change.size), product.reshape(product.size)
+    length, theta = scalars[_LENGTH], scalars[_THETA]
+    for _ in range(steps):
+        if moving:
+            for i in range(mu.size):
+                square = 0.0
+                for k in range(1, x.shape[1]):
+                    square += (product_x[i, k] + p[i, k]) ** 2
+                shift[i] = mu[i] * np.sqrt(square)
         for _ in range(_DOUBLINGS):
-            trial = cone.project(z - gradient / length, step.mu)
-            change = trial - z
-            product_change = product(change)
-            if np.vdot(change, product_change) <= length * np.vdot(change, change) * (1.0 + 1e-12):
+            square = 0.0
+            for i in range(mu.size):
+                trial[i, 0] = z[i, 0] - (product_z[i, 0] + p[i, 0] + shift[i]) / length
+                for k in range(1, x.shape[1]):
+                    trial[i, k] = z[i, k] - (product_z[i, k] + p[i, k]) / length
+                project_contact(trial[i], mu[i])
+                for k in range(x.shape[1]):
+                    change[i, k] = trial[i, k] - z[i, k]
+                    square += change[i, k] * change[i, k]
+            multiply_rows(0, effect.size, spread, flat_change, effect)
+            multiply_rows(0, flat_product.size, rows, effect, flat_product)
+            curvature = 0.0
+            for i in range(flat_product.size):
+                curvature += flat_change[i] * flat_product[i]
+            if curvature <= length * square * (1.0 + 1e-12):
                 break
             length *= 2.0
         following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
-        beta = theta * (1.0 - theta) / (theta * theta + following)
-        moved = trial - x
-        if np.vdot(change, moved) < 0.0:  # the momentum points uphill: start it anew
+        beta, along = theta * (1.0 - theta) / (theta * theta + following), 0.0
+        for i in range(mu.size):
+            for k in range(x.shape[1]):
+                along += change[i, k] * (trial[i, k] - x[i, k])
+        if along < 0.0:  # the momentum points uphill: start it anew
             following, beta = 1.0, 0.0
-        product_trial = product_z + product_change
-        z = trial + beta * moved
-        product_z = product_trial + beta * (product_trial - product_x)
-        x, product_x, theta = trial, product_trial, following
-        length = max(_RELAXATION * length, _LEAST)
-    return best_forces, k, residuals
+        for i in range(mu.size):
+            for k in range(x.shape[1]):
+                reached = product_z[i, k] + product[i, k]
+                z[i, k] = trial[i, k] + beta * (trial[i, k] - x[i, k])
+                product_z[i, k] = reached + beta * (reached - product_x[i, k])
+                x[i, k], product_x[i, k] = trial[i, k], reached
+        theta, length = following, max(_RELAXATION * length, _LEAST)
+    scalars[_LENGTH], scalars[_THETA] = length, theta

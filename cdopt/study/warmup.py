@@ -101,7 +101,7 @@ def _steps() -> None:
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
-    for name in ("nsgs", "newton"):
+    for name in ("nsgs", "apgd", "newton"):
         cdopt.FrictionalCD(rough).solve(name)
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
     cdopt.ensemble(beam, draws=4)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import part
+from cdopt._util.compiled import compiled, part
 
 Indices = NDArray[np.uint32]  # a signed index is tested for being negative each time
 Rows = tuple[Indices, Indices, FloatArray]  # row pointers, column indices, values
@@ -50,3 +50,14 @@ class SparseOperator:
 def larger(worst: float, error: float) -> float:
     """The larger of the two; not-a-number once it has come."""
     return worst if error <= worst or worst != worst else error
+
+
+@compiled()
+def multiply_rows(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    """Rows ``first`` to ``last`` of out = R x."""
+    pointers, columns, values = rows
+    for i in range(first, last):
+        total = 0.0
+        for k in range(pointers[i], pointers[i + 1]):
+            total += values[k] * x[columns[k]]
+        out[i] = total
