@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
+from typer import testing
 from typer.testing import CliRunner
 
 from cdopt.cli.main import app
+
+testing._get_command = cache(testing._get_command)  # every call would build all commands
 
 
 def run(*words: object, width: int = 120):

@@ -39,6 +39,16 @@ def pytest_configure(config) -> None:
     config.cache.set(KEY, newest)
 
 
+MANIFESTS = {name: cdopt.bank.manifest(name) for name in cdopt.bank.names()}
+FEASIBLE_STEPS = [name for name, its in MANIFESTS.items() if its.kind == "step" and its.feasible]
+QUICK_STEPS = {  # one of each kind
+    "beam-uniform", "beam-stiff-middle", "free-flying", "impact", "rank-deficient",
+    "pyramid-species", "pyramid-falling", "supports-delassus", "ten-orders", "fclib-boxes",
+}  # fmt: skip
+STEPS = [  # the feasible steps of the bank, most of them as long tests
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK_STEPS))
+    for name in FEASIBLE_STEPS
+]
 WEIGHT = 10.0
 DT = 1e-3
 

@@ -54,6 +54,12 @@ def what_if(number: int, *changes: str) -> dict[str, Any]:
     return names
 
 
+@cache
+def lesson(number: int) -> SimpleNamespace:
+    """The lesson's names, without its picture."""
+    return SimpleNamespace(**what_if(number))
+
+
 @contextlib.contextmanager
 def _errors_into(path: Path) -> Iterator[None]:
     """All that goes to stderr, from Python and from compiled solvers alike."""

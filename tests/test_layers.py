@@ -27,8 +27,14 @@ class Reader(ast.NodeVisitor):
         self.wrong: list[str] = []
 
     def visit_If(self, node: ast.If) -> None:
-        if ast.unparse(node.test) != "TYPE_CHECKING":
+        if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
             self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        """What is inside, but not expressions: they have no statements."""
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.expr):
+                self.visit(child)
 
     def visit_Import(self, node: ast.Import) -> None:
         self._imports(node, [alias.name for alias in node.names])

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import MANIFESTS, STEPS
 
 import cdopt
 from cdopt.problem import rigid_data
 
-FEASIBLE_STEPS = [
-    name
-    for name in cdopt.bank.names()
-    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
-]
-QUICK = {  # one of each kind; the others are long tests
-    "beam-uniform", "beam-stiff-middle", "free-flying", "impact", "rank-deficient",
-    "pyramid-species", "pyramid-falling", "supports-delassus", "ten-orders",
-}  # fmt: skip
-QUICK_AND_SLOW = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in FEASIBLE_STEPS
-]
 KNOWN_TO_DIFFER = {"beam-uniform", "beam-stiff-middle", "pyramid-hooke", "pyramid-species"}
 STEPPERS = [
     name
@@ -46,7 +35,7 @@ def spread(values: list[np.ndarray], scale: np.ndarray) -> float:
     return float(np.ptp(table, axis=0).max(initial=0.0))
 
 
-@pytest.mark.parametrize("name", QUICK_AND_SLOW)
+@pytest.mark.parametrize("name", STEPS)
 def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: str) -> None:
     """v⁺ and Bᵀf are unique; f is where the manifest says so, and differs where it is known to.
 
@@ -72,7 +61,7 @@ def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: s
         assert forces > 0.1
 
 
-@pytest.mark.parametrize("name", QUICK_AND_SLOW)
+@pytest.mark.parametrize("name", STEPS)
 def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
     problem = cdopt.bank.load(name)
     formulation = cdopt.CompatibleCD(problem.step, problem.power)
@@ -95,7 +84,12 @@ def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in cdopt.bank.names() if cdopt.bank.manifest(n).kind != "frictional"]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "fclib-capsules"))
+        for name, its in MANIFESTS.items()
+        if its.kind != "frictional"
+    ],
 )
 def test_feasible_problems_are_solved_and_the_others_proven_so(name: str) -> None:
     problem = cdopt.bank.load(name)

@@ -226,7 +226,7 @@ def home(name: str) -> Path:
     ------
     InvalidInput : no problem has this name.
     """
-    known = names()
-    if name not in known:
-        raise InvalidInput("name", checks.describe(name), one_of_these(name, known))
-    return problems_folder() / name
+    folder = next((path for path in problems_folder().iterdir() if path.name == name), None)
+    if folder is None or not (folder / _FILE).exists():
+        raise InvalidInput("name", checks.describe(name), one_of_these(name, names()))
+    return folder

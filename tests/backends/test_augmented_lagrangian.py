@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pytest
+from conftest import STEPS
 
 import cdopt
 from cdopt._util.errors import SolveFailed
@@ -11,11 +12,6 @@ from cdopt.bank.generators import fan_forces
 
 NAME = "augmented-lagrangian"
 POWERS = [1.7, 2.0, 2.5, 4.0]
-STEPS = [
-    name
-    for name in cdopt.bank.names()
-    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
-]
 
 
 def sharp(problem) -> cdopt.NoTensionTruss:

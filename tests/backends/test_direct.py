@@ -38,7 +38,14 @@ def test_compatible_forces_are_those_of_the_bank(name: str) -> None:
     assert problem.error("f_compatible", found) < 1e-6
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if "SOCP" in Direct(n).capability.classes])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "scs"))
+        for name in NAMES
+        if "SOCP" in Direct(name).capability.classes
+    ],
+)
 def test_cones_go_to_those_that_take_them(name: str) -> None:
     step = bank.load("pyramid-hertz:n=3").step
     posed = cdopt.CompatibleCD(step, 2.5)

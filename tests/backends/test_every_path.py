@@ -40,7 +40,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.parametrize(
-    "material", ["hooke", "hertz", pytest.param("species", marks=pytest.mark.slow)]
+    "material", ["hertz", *(pytest.param(m, marks=pytest.mark.slow) for m in ("hooke", "species"))]
 )
 def test_the_forces_of_the_settled_pyramid(path: str, material: str) -> None:
     problem = cdopt.bank.load(f"pyramid-{material}", n=10)

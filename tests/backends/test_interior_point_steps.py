@@ -51,7 +51,7 @@ def test_piles_with_few_gaps_open_and_with_all(opened: float) -> None:
 
 @pytest.mark.parametrize(("nc", "nv"), [(8, 5), (300, 20), (100, 250), (280, 260)])
 def test_a_mass_that_couples_all(nc: int, nv: int) -> None:
-    for seed in range(3):
+    for seed in range(3 if nv < 260 else 1):
         certified(random_step(seed, nc=nc, nv=nv))
 
 
@@ -99,8 +99,7 @@ def test_a_body_far_away_beside_a_pile() -> None:
     certified(step.replace(phi=phi))
 
 
-@pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("mass", [1e-6, 1e6])
+@pytest.mark.parametrize(("mass", "length"), [(1e-6, 1e-6), (1e6, 1.0), (1e-6, 1e6)])
 def test_units(mass: float, length: float) -> None:
     """Time stays in seconds."""
     step = pile()

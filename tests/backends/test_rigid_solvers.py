@@ -7,16 +7,11 @@ import logging
 
 import numpy as np
 import pytest
-from conftest import beam, random_step
+from conftest import FEASIBLE_STEPS, QUICK_STEPS, beam, random_step
 
 import cdopt
 from cdopt._util.errors import InvalidInput, SolveFailed
 
-STEPS = [
-    name
-    for name in cdopt.bank.names()
-    if cdopt.bank.manifest(name).kind == "step" and cdopt.bank.manifest(name).feasible
-]
 CRAWLS = {"fclib-capsules", "fclib-spheres"}  # singular values of N over nine orders and more
 SOLVERS = {"pgs": {}, "pgs, coloured": {"order": "coloured"}, "apgd": {}, "lcp": {}}
 ITERATIVE = [name for name in SOLVERS if name != "lcp"]
@@ -48,7 +43,12 @@ def reference(name: str) -> cdopt.StepSolution:
 
 @pytest.mark.parametrize(
     ("name", "solver"),
-    [(n, s) for n in STEPS for s in SOLVERS if not (n in CRAWLS and s.startswith("pgs"))],
+    [
+        pytest.param(n, s, marks=[pytest.mark.slow] * (n not in QUICK_STEPS))
+        for n in FEASIBLE_STEPS
+        for s in SOLVERS
+        if not (n in CRAWLS and s.startswith("pgs"))
+    ],
 )
 def test_the_bank_is_solved_with_the_motion_and_load_of_an_interior_point(
     name: str, solver: str
@@ -67,7 +67,7 @@ def test_the_bank_is_solved_with_the_motion_and_load_of_an_interior_point(
         np.testing.assert_allclose(*loads, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(CRAWLS & set(STEPS)))
+@pytest.mark.parametrize("name", sorted(CRAWLS & set(FEASIBLE_STEPS)))
 def test_where_it_crawls_it_says_so(name: str) -> None:
     crawled = cdopt.ClassicCD(cdopt.bank.load(name).step).solve("pgs", max_sweeps=20_000)
     assert not crawled.claimed

@@ -6,27 +6,25 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+from conftest import MANIFESTS
 
 import cdopt
 from cdopt import bank
 
-FEASIBLE = [
-    name
-    for name in bank.names()
-    if bank.manifest(name).feasible and bank.manifest(name).kind != "frictional"
-]
+FEASIBLE = [name for name, its in MANIFESTS.items() if its.feasible and its.kind != "frictional"]
 SLOW = {"fclib-capsules-friction", "fclib-spheres-friction", "siconos-capsules-i103-990",
         "siconos-fc2d-granularflowonwall-00667-00000", "siconos-capsules-i100-1090",
         "siconos-capsules-i100-889", "siconos-confeti-ex13-fc3d-sbm"}  # fmt: skip
 FRICTIONAL = [
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
-    for name in bank.names()
-    if bank.manifest(name).kind == "frictional"
+    for name, its in MANIFESTS.items()
+    if its.kind == "frictional"
 ]
 VARIANTS = [
     "supports:n=2", "supports:n=10", "supports-delassus:n=5",
     "stiffness-ratio:middle_stiffness=98.2", "impact:restitution=1,speed=2",
-    "pyramid-hooke:n=10", "pyramid-hertz:n=10", "pyramid-species:n=10",
+    "pyramid-hooke:n=10", *(pytest.param(f"pyramid-{kind}:n=10", marks=pytest.mark.slow)
+                            for kind in ("hertz", "species")),
 ]  # fmt: skip
 SHARP = cdopt.backends.resolve("clarabel", accuracy=1e-12)
 PYRAMIDS = ["pyramid-hooke:n=10", "pyramid-hertz:n=5", "pyramid-species:n=5"]

@@ -53,7 +53,7 @@ def test_energies_and_momenta_are_those_of_the_diagnostics(tumbling) -> None:
     np.testing.assert_allclose(analysis.centre_of_mass(tumbling), 0.8 * q[:, 0] + 0.2 * q[:, 1])
 
 
-@pytest.mark.parametrize("e", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("e", [0.0, pytest.param(0.4, marks=pytest.mark.slow), 1.0])
 def test_restitution_is_newtons(e: float) -> None:
     scene = cdopt.scene.collision(e, masses=(1.0, 3.0), speeds=(2.0, -1.0), dim=3)
     run = cdopt.simulate(scene, 1e-3, 0.03, "classic-cd")

@@ -135,5 +135,5 @@ def test_coarse_steps_are_warned_of(steps: float, warned: bool, caplog: Any) -> 
 def test_a_sphere_that_rolls_on_a_wall_is_not_slowed_down(settings: dict[str, Any]) -> None:
     """Levers |r|/2 would end at half the speed of rolling."""
     scene = on_a_floor([0.0, 0.0], [1.0, 0.0], -1.0 / HIGH)
-    run = cdopt.simulate(scene, 1e-4, 5e-3, "variational", **settings)
+    run = cdopt.simulate(scene, 1e-4, 2e-3, "variational", **settings)
     np.testing.assert_allclose(run.v[-1, 1], [1.0, 0.0, -1.0 / HIGH], rtol=1e-6, atol=1e-6)

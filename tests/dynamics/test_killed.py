@@ -54,7 +54,7 @@ def test_kills_leave_no_trace(tmp_path: Path, kills: int, warm: bool) -> None:
     ],
 )
 def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
-    scene = cdopt.scene.pyramid(3)
+    scene = cdopt.scene.pyramid(2)
 
     def stop(done: int, total: int, text: str) -> None:
         if done in (3, 4, 7):

@@ -26,7 +26,7 @@ FIRST = {
     [
         ("apgd", "hooke"),
         ("newton", "hertz"),
-        ("clarabel", "species"),
+        pytest.param("clarabel", "species", marks=pytest.mark.slow),
         *(pytest.param(first, "hooke", marks=pytest.mark.slow) for first in ("pgs", "osqp")),
     ],
 )

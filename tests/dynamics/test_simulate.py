@@ -112,10 +112,10 @@ def test_fast_bodies_without_contacts_fly_on() -> None:
 
 
 def test_a_file_holds_what_memory_holds(tmp_path) -> None:
-    scene = cdopt.scene.pyramid(3)
-    kept = cdopt.simulate(scene, DT, 0.01)
+    scene = cdopt.scene.pyramid(2)
+    kept = cdopt.simulate(scene, DT, 0.005)
     path = tmp_path / "run.vtkhdf"
-    streamed = cdopt.simulate(scene, DT, 0.01, out=path)
+    streamed = cdopt.simulate(scene, DT, 0.005, out=path)
     assert streamed.path == path
     check_same(streamed, kept)
     check_same(cdopt.Trajectory.load(path), kept)
@@ -137,25 +137,22 @@ def test_an_existing_file_is_not_touched(tmp_path, beam) -> None:
     assert path.read_text() == "precious"
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"scene": cdopt.scene.beam(2.0)}, "scene"),
-        ({"dt": 2e-3}, "dt"),
-        ({"method": "classic-cd"}, "method"),
-        ({"every": 2}, "every"),
-        ({"classic_backend": cdopt.backends.APGD(accuracy=1e-9)}, "classic_backend"),
-    ],
-)
-def test_another_run_is_not_resumed(tmp_path, beam, change: dict, name: str) -> None:
+def test_another_run_is_not_resumed(tmp_path, beam) -> None:
     path = tmp_path / "run.vtkhdf"
     cdopt.simulate(beam, DT, 3e-3, out=path)
     before = path.read_bytes()
-    wanted = {"scene": beam, "dt": DT, "duration": 6e-3, **change}
-    with pytest.raises(cdopt.InvalidInput) as caught:
-        cdopt.simulate(**wanted, out=path, resume=True)
-    assert caught.value.argument == name
-    assert path.read_bytes() == before
+    for change in (
+        {"scene": cdopt.scene.beam(2.0)},
+        {"dt": 2e-3},
+        {"method": "classic-cd"},
+        {"every": 2},
+        {"classic_backend": cdopt.backends.APGD(accuracy=1e-9)},
+    ):
+        wanted = {"scene": beam, "dt": DT, "duration": 6e-3, **change}
+        with pytest.raises(cdopt.InvalidInput) as caught:
+            cdopt.simulate(**wanted, out=path, resume=True)
+        assert caught.value.argument == next(iter(change))
+        assert path.read_bytes() == before
 
 
 def test_damaged_files_are_named(tmp_path, beam) -> None:

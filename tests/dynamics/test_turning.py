@@ -167,7 +167,7 @@ def test_a_turned_scene_has_the_turned_answer(turning: str) -> None:
     R = rotation(by)
     own = floating(box(ANYHOW, orientation=begun, torque=torque))
     other = floating(box(R @ ANYHOW, orientation=times(by, begun), torque=R @ torque))
-    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in (own, other))
+    one, two = (free_flight(scene, 2e-2, 10, turning)[0] for scene in (own, other))
     np.testing.assert_allclose(two.angular_velocity[0], R @ one.angular_velocity[0], atol=1e-12)
     np.testing.assert_allclose(
         rotation(two.orientation[0]), R @ rotation(one.orientation[0]), atol=1e-12
@@ -237,7 +237,7 @@ def test_a_box_drawn_aslant_turns_like_the_box(turning: str) -> None:
         M = collision.mass_matrix(scene, scene.initial).toarray()[3:, 3:]
         R = rotation(begun)
         np.testing.assert_allclose(M, R @ np.diag(INERTIA) @ R.T, atol=1e-15)
-    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in scenes)
+    one, two = (free_flight(scene, 2e-2, 10, turning)[0] for scene in scenes)
     np.testing.assert_allclose(two.angular_velocity, one.angular_velocity, atol=1e-12)
     np.testing.assert_allclose(
         rotation(two.orientation[0]) @ rotation(aslant), rotation(one.orientation[0]), atol=1e-12
@@ -389,7 +389,9 @@ def test_capsules_in_a_row_slide_on_until_they_meet() -> None:
 # --- a setting -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
+@pytest.mark.parametrize(
+    "method", ["compatible-cd", pytest.param("classic-cd", marks=pytest.mark.slow)]
+)
 def test_the_update_is_a_setting_of_both_methods(method: str, tmp_path) -> None:
     scene, out = floating(box(ANYHOW)), tmp_path / "run.vtkhdf"
     assert cdopt.dynamics.METHODS[method]().settings()["turning"] == "momentum"

@@ -47,7 +47,7 @@ def test_order_one_with_alpha_zero(gamma: float) -> None:
 
 
 @pytest.mark.parametrize("split", ["paper", "forced"])
-@pytest.mark.parametrize("gamma", [0.0, 30.0, 100.0, 300.0])
+@pytest.mark.parametrize("gamma", [0.0, 100.0])
 def test_kinetic_energy_of_an_impact(gamma: float, split: str) -> None:
     h = T_C / 160
     run = cdopt.simulate(impact(gamma), h, T_C, "variational", damping=split)

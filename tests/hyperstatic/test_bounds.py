@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import STEPS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judges import networks, rays, step_of, step_on, vertices
@@ -14,8 +15,6 @@ from cdopt.bank.quantities import nullity
 from cdopt.hyperstatic import exact_bounds
 from cdopt.hyperstatic.bounds import CERTIFIED
 
-MANIFESTS = {name: cdopt.bank.manifest(name) for name in cdopt.bank.names()}
-FEASIBLE = [name for name, its in MANIFESTS.items() if its.kind == "step" and its.feasible]
 EXACT = ("beam-uniform", "supports", "table", "tripod", "rank-deficient", "duplicated-contacts",
          "beam-middle-open", "zero-contacts")  # fmt: skip
 
@@ -79,7 +78,7 @@ def test_closed_loaded_and_loadable_are_three_things():
 # --- the bank ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FEASIBLE)
+@pytest.mark.parametrize("name", STEPS)
 def test_every_bound_of_the_bank_is_certified(name):
     report = report_of(name, jobs=2)
     assert report.ok, report.failures

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from lessons import check_picture, ran, what_if
+from lessons import check_picture, lesson, what_if
 
 import cdopt
 from cdopt.hyperstatic import UnboundedForces
 
 
-def lesson(number: int) -> SimpleNamespace:
-    return ran(number).names
-
-
-@pytest.mark.parametrize("number", [0, 12, 13, 14])
+@pytest.mark.parametrize(
+    "number", [12, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 13, 14))]
+)
 def test_it_draws_its_picture(number: int) -> None:
     check_picture(number)
 

@@ -13,7 +13,7 @@ import cdopt
 from cdopt.hyperstatic import rank, self_stress
 
 NAMES = ("beam-uniform", "supports", "table", "rank-deficient", "duplicated-contacts",
-         "ten-orders", "crystal-2d", "pyramid-falling", "fclib-boxes")  # fmt: skip
+         "ten-orders", "pyramid-falling", "fclib-boxes")  # fmt: skip
 
 
 def require_states(report):
@@ -30,7 +30,7 @@ def require_states(report):
     assert left <= 1e-8 * abs(gradient).max()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, pytest.param("crystal-2d", marks=pytest.mark.slow)])
 def test_states_load_nothing_and_are_independent(name):
     require_states(cdopt.indeterminacy(cdopt.bank.load(name).step, contacts=[]))
 

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import MANIFESTS
 from scipy.optimize import nnls
 from typer.testing import CliRunner
 
@@ -22,9 +23,7 @@ from cdopt.problem import rigid_data
 
 SCHEMES = ("rows", "columns", "triplets")
 PUBLISHED = [
-    name
-    for name in cdopt.bank.names()
-    if name.startswith("fclib-") and cdopt.bank.manifest(name).kind == "step"
+    name for name, its in MANIFESTS.items() if name.startswith("fclib-") and its.kind == "step"
 ]
 
 

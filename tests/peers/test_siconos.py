@@ -144,7 +144,6 @@ def test_a_solver_that_fails_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     [
         ("incline", "NSGS", "coulomb"),
         ("siconos-rover1039", "NSN_AC", "coulomb"),
-        ("rough-pile:n=3", "NSGS", "coulomb"),
         ("rough-pile:n=3", "ADMM", "coulomb"),
         ("rough-pile:n=3", "SOCLCP", "associated"),
     ],

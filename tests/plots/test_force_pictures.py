@@ -247,7 +247,9 @@ def test_what_cannot_be_drawn_is_refused(beam: Comparison) -> None:
             draw()
 
 
-@pytest.mark.parametrize("problem", ["beam", "crystal", "pyramid"])
+@pytest.mark.parametrize(
+    "problem", ["beam", "pyramid", pytest.param("crystal", marks=pytest.mark.slow)]
+)
 def test_no_text_is_cut_or_covered_by_another(problem: str, request) -> None:
     comparison = request.getfixturevalue(problem)
     legible(plots.story(comparison.step, comparison))

@@ -181,7 +181,7 @@ def test_a_step_of_bricks_side_by_side_has_lines_of_a_sensible_length() -> None:
 # --- on paper --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [shapes.flat, shapes.stack])
+@pytest.mark.parametrize("make", [shapes.flat, pytest.param(shapes.stack, marks=pytest.mark.slow)])
 def test_an_overview_of_solids_is_legible(make) -> None:
     legible(run_overview(ran(make)))
 

@@ -12,7 +12,7 @@ import cdopt
 STRESS = 500.0  # Pa
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 2), (4, 5)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 2)])
 def test_a_square_lattice(rows, columns):
     """Rows and columns are springs that do not see each other; areas are those of the box."""
     run = biaxial(lattice(rows, columns), STRESS, 0.02, 3)
@@ -34,8 +34,8 @@ def test_a_square_lattice(rows, columns):
 
 @pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
 def test_stress_is_held_while_a_random_packing_yields(power):
-    scene = disc_box(25, seed=1, stiffness=1e6 if power == 2.0 else 1e8, power=power)
-    run = biaxial(scene, 5e3, 0.05, 5)
+    scene = disc_box(9, seed=1, stiffness=1e6 if power == 2.0 else 1e8, power=power)
+    run = biaxial(scene, 5e3, 0.05, 3)
     assert run.ok
     np.testing.assert_allclose(run.lateral_stress, 5e3, rtol=1e-8)
     assert run.axial_stress[0] == pytest.approx(5e3, rel=1e-8)

@@ -27,7 +27,7 @@ def test_one_ball_between_two_walls(power, dim):
     assert list(run.contacts) == [0, 2, 2, 2, 2]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 2, pytest.param(7, marks=pytest.mark.slow)])
 def test_a_column_is_springs_in_series(rows):
     run = compress(lattice(rows, 1), "top", 0.01, 2)
     np.testing.assert_allclose(

@@ -76,7 +76,7 @@ def test_the_closed_form_begins_and_ends_as_it_must() -> None:
 # --- high-order solution ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gamma", [0.0, 30.0, 300.0])
+@pytest.mark.parametrize("gamma", [0.0, 300.0])
 def test_the_ode_meets_the_closed_form(gamma: float) -> None:
     theory = HeadOn(PAPER.mass, PAPER.stiffness, gamma)
     gap = 3e-4

@@ -62,7 +62,9 @@ def random_problem(seed: int) -> dict:
     return problem(B, B.T @ carried, k, power, rng.permutation(nc))
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(k, marks=[pytest.mark.slow] * (k >= 8)) for k in range(16)]
+)
 def test_random_problems_have_the_forces_that_cdopt_finds(view, seed) -> None:
     given = random_problem(seed)
     result = answer(view, **given)
