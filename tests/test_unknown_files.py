@@ -203,7 +203,7 @@ def test_readers_write_nothing(run: Path, tmp_path: Path) -> None:
     assert [place.name for place in tmp_path.iterdir() if place != link] == [run.name]
 
 
-@pytest.mark.parametrize("ending", [".lock", ".draft", ""])
+@pytest.mark.parametrize("ending", [".lock", ".draft", pytest.param("", marks=pytest.mark.slow)])
 def test_links_are_not_written_through(run: Path, tmp_path: Path, ending: str) -> None:
     victim, place = tmp_path / "victim", run.with_name(run.name + ending)
     victim.write_bytes(b"precious")

@@ -355,7 +355,7 @@ def test_loads_out_of_reach(nb: int, power: float) -> None:
 # --- starts --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nb", [4, 90])
+@pytest.mark.parametrize("nb", [4, pytest.param(90, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["rigid", "elastic"])
 def test_every_start_ends_in_the_same_place(kind: str, nb: int) -> None:
     nc = 4 * nb

@@ -59,7 +59,7 @@ def test_classic_forces_are_the_same_on_one_thread_and_on_two(
 
 
 @two_threads
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
 def test_compatible_forces_are_the_same_on_one_thread_and_on_two(
     power: float, on: Callable, crystal: cdopt.ClassicCD
 ) -> None:

@@ -22,11 +22,11 @@ from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
 
 ELASTIC = ("variational", "velocity-verlet", "quasi-static")
 # methods and paths that step over a scene of spheres
-STEPPERS: list[tuple[str, dict[str, Any]]] = [
+STEPPERS = [
     ("variational", {}),
     ("variational", {"alpha": 0.0}),
     ("variational", {"path": "cvxpy"}),
-    ("variational", {"path": "cvxpy", "alpha": 0.0}),
+    pytest.param("variational", {"path": "cvxpy", "alpha": 0.0}, marks=pytest.mark.slow),
     ("velocity-verlet", {}),
 ]
 

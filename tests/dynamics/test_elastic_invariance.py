@@ -93,7 +93,11 @@ def test_paths_agree_where_partners_move_and_where_they_do_not(
 
 @pytest.mark.parametrize(
     ("path", "settings"),
-    [("native", FORCED_SPLIT), ("native", PAPER_SPLIT), ("cvxpy", PAPER_SPLIT)],
+    [
+        ("native", FORCED_SPLIT),
+        ("native", PAPER_SPLIT),
+        pytest.param("cvxpy", PAPER_SPLIT, marks=pytest.mark.slow),
+    ],
 )
 def test_steady_motion_of_everything_changes_nothing(path: str, settings: dict[str, Any]) -> None:
     """A sphere that slides past a fixed one, seen by who moves along and by who does not."""

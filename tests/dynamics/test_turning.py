@@ -183,7 +183,7 @@ def test_a_planar_spin_is_the_same_in_the_plane_and_in_space(turning: str) -> No
     solid = floating(
         box(np.array([0.0, 0.0, 2.0]), orientation=turn(0.0, 0.0, 0.3), torque=[0.0, 0.0, 0.05])
     )
-    one, two = (free_flight(scene, 2e-2, 20, turning)[0] for scene in (flat, solid))
+    one, two = (free_flight(scene, 2e-2, 10, turning)[0] for scene in (flat, solid))
     angle = float(one.orientation[0])
     np.testing.assert_allclose(two.orientation[0], turn(0.0, 0.0, angle), atol=1e-13)
     np.testing.assert_allclose(two.angular_velocity[0], [0.0, 0.0, *one.v[0, 2:]], atol=1e-13)

@@ -118,7 +118,8 @@ def frusta(power: float) -> Scene:
     return Scene([floor, *stones], dim=3, power=power, materials=BRICKS)
 
 
-@pytest.mark.parametrize("power", [2.0, pytest.param(2.5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("power", [2.0, 2.5])
 def test_polyhedra_that_came_to_rest_tend_to_compatible_forces(power: float) -> None:
     made = frusta(power)
     state = cdopt.simulate(made, 1e-3, 0.04, "classic-cd", backend="newton").final.state

@@ -99,12 +99,8 @@ def test_convergence_needs_a_history() -> None:
         plots.convergence(compared("table", *SOLVERS))
 
 
-LARGER = ("table", "crystal-2d", "pyramid-hooke")
-
-
-@pytest.mark.parametrize(
-    "name", ["beam-stiff-middle", *(pytest.param(name, marks=pytest.mark.slow) for name in LARGER)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["beam-stiff-middle", "table", "crystal-2d", "pyramid-hooke"])
 def test_every_picture_can_be_read(name: str) -> None:
     comparison, report = compared(name, "clarabel", "pgs", "apgd"), bounded(name)
     step, compatible = comparison.step, comparison.compatible

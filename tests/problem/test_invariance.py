@@ -91,7 +91,10 @@ def test_a_step_seen_in_the_plane_or_in_space_is_the_same() -> None:
     np.testing.assert_allclose(flat, deep, atol=1e-9)
 
 
-NUMBERED = ("beam-stiff-middle", "rank-deficient", "stiffness-ratio", "ten-orders", "crystal-2d")
+NUMBERED = (
+    "beam-stiff-middle", "rank-deficient", "stiffness-ratio", "ten-orders",
+    pytest.param("crystal-2d", marks=pytest.mark.slow),
+)  # fmt: skip
 
 
 def renumbered(step: cdopt.ContactStep, order: np.ndarray, dofs: np.ndarray) -> cdopt.ContactStep:

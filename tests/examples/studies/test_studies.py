@@ -16,7 +16,7 @@ MODULE = sys.modules[plans.__module__]
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in ("bank", "sizes"))) for name in PLANS],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "standard")) for name in PLANS],
 )
 def test_every_plan_can_be_made(name: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(MODULE, "LAYERS", {100: 4})
