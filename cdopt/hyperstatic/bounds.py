@@ -13,9 +13,10 @@ tolerances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import highspy
@@ -29,6 +30,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.hyperstatic.admissible import Block, Verdict
 from cdopt.hyperstatic.rank import states
+from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import column_scale, network_parts
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
@@ -66,6 +68,36 @@ class FreeNetwork(Frozen):
     load: FloatArray
     force: FloatArray
     unit: FloatArray
+
+
+class Intervals(Frozen):
+    """Bounds of the contact forces of a step, with friction or without."""
+
+    step: Step
+    lower: FloatArray
+    upper: FloatArray
+    failures: Mapping[int, str]
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.step.nc
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The contacts' names, as ``step.contact_names``."""
+        return self.step.contact_names
+
+    @property
+    def width(self) -> FloatArray:
+        """(nc,) or (nc, d) N, upper minus lower."""
+        with np.errstate(invalid="ignore"):
+            return self.upper - self.lower
+
+    @property
+    def ok(self) -> bool:
+        """Whether every bound that was asked for is certified."""
+        return not self.failures
 
 
 @dataclass(frozen=True, eq=False)

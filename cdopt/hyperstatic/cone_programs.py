@@ -58,6 +58,30 @@ class _Rows(NamedTuple):
     value: FloatArray
 
 
+class _Arrays(NamedTuple):
+    """A point of one program, the step from it, and room for its linear system.
+
+    Attributes
+    ----------
+    x, s, dx, ds : (cones, 3). y, dy : (rows,). missed : (rows,) b − A x.
+    h, left : (cones, 3) and (rows,), right sides. w, square : (cones, 3) and (cones,), the scaling.
+    band : (rows, width + 1) lower triangle of A H Aᵀ, column by column, or its factor.
+    """
+
+    x: FloatArray
+    s: FloatArray
+    dx: FloatArray
+    ds: FloatArray
+    h: FloatArray
+    w: FloatArray
+    square: FloatArray
+    y: FloatArray
+    dy: FloatArray
+    missed: FloatArray
+    left: FloatArray
+    band: FloatArray
+
+
 class ConePrograms:
     """Programs min cᵀx subject to A x = b and x in Lorentz cones, with one A and b.
 
@@ -89,92 +113,75 @@ class ConePrograms:
         c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
         allows, which the caller has to judge.
         """
-        centre = self.centre
-        room = centre.s[:, 0] - np.sqrt((centre.s[:, 1:] ** 2).sum(axis=1))
+        x, s, y = self.centre
+        room = s[:, 0] - np.sqrt((s[:, 1:] ** 2).sum(axis=1))
         t = float((np.sqrt((cost**2).sum(axis=1)) / room).max(initial=0.0)) / _NEAR
-        point = _Program(self.rows, self.b, self.width, cost, centre.x, t * centre.y)
-        best, least, stalls = (centre.x, point.y), np.inf, 0
+        point = _Program(self, cost, x, t * y)
+        best, least, stalls = (x, t * y), np.inf, 0
         for _ in range(_STEPS):
             error = point.gap + point.off
             stalls = 0 if error < 0.95 * least else stalls + 1
             if error < least:
-                best, least = (point.x.copy(), point.y.copy()), error
-            enough = _GAP * max(abs(float((cost * point.x).sum())), 1.0)
+                best, least = (point.at.x.copy(), point.at.y.copy()), error
+            enough = _GAP * max(abs(float((cost * point.at.x).sum())), 1.0)
             if not (enough < point.gap < np.inf) or stalls >= _STALLS or not point.step():
                 break
         return best[0], best[1][self.order]
 
-    def _centred(self, x: FloatArray, y: FloatArray) -> _Program:
-        """The analytic centre, scaled to x∘s = e."""
-        point = _Program(self.rows, self.b, self.width, np.zeros(x.shape), x, y)
+    def _centred(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """x, s and y of the analytic centre, scaled to x∘s = e."""
+        point = _Program(self, np.zeros(x.shape), x, y)
         for _ in range(_STEPS):
-            mu = point.gap / len(x)
-            if _off_centre(point.x, point.s, mu) <= _CENTRED or not point.step(mu):
+            (x, s), mu = point.at[:2], point.gap / len(x)
+            off = np.abs(x[:, :1] * s[:, 1:] + s[:, :1] * x[:, 1:]).max(initial=0.0)
+            off = max(off, np.abs((x * s).sum(axis=1) - mu).max(initial=0.0))
+            if off <= _CENTRED * mu or not point.step(mu):
                 break
-        return _Program(self.rows, self.b, self.width, point.cost, point.x, point.y / mu)
+        mu = point.gap / len(x)
+        return point.at.x, point.at.s / mu, point.at.y / mu
 
 
 class _Program:
-    """A point of one program, and its steps.
-
-    Attributes
-    ----------
-    x, s : (cones, 3). y : (rows,). gap : xᵀs. off : the largest entry of b − A x.
-    """
+    """A point of one program and its steps; ``gap`` is xᵀs, ``off`` the largest of b − A x."""
 
     def __init__(
-        self,
-        rows: _Rows,
-        b: FloatArray,
-        width: int,
-        cost: FloatArray,
-        x: FloatArray,
-        y: FloatArray,
+        self, programs: ConePrograms, cost: FloatArray, x: FloatArray, y: FloatArray
     ) -> None:
-        self.rows, self.b, self.cost, self.x, self.y = rows, b, cost, x.copy(), y.copy()
-        self.s, self.dx, self.ds, self.h, self.w = np.zeros((5, *x.shape))
-        self.square = np.empty(len(x))
-        self.dy, self.left, self.missed = np.zeros((3, b.size))
-        self.band = np.empty((b.size, width + 1))
-        self._sizes = [ctypes.byref(ctypes.c_int(k)) for k in (b.size, width, width + 1)]
-        self._factor, self._right = self.band.ctypes.data, self.left.ctypes.data
-        self._advance()
-
-    def _advance(self) -> None:
-        """Along (dx, dy) as far as the cones let."""
-        point, change = (self.x, self.s, self.y), (self.dx, self.ds, self.dy)
-        self.gap, self.off = _moved(self.rows, self.b, self.cost, *point, *change, self.missed)
+        self.rows, self.b, self.cost, height = programs.rows, programs.b, cost, programs.width + 1
+        s, dx, ds, h, w = np.zeros((5, *x.shape))
+        (dy, missed, left), square = np.zeros((3, y.size)), np.empty(len(x))
+        band = np.empty((y.size, height))
+        self.at = _Arrays(x.copy(), s, dx, ds, h, w, square, y.copy(), dy, missed, left, band)
+        self._sizes = [ctypes.byref(ctypes.c_int(k)) for k in (y.size, height - 1, height)]
+        self._factor, self._right = band.ctypes.data, left.ctypes.data
+        self.gap, self.off = _moved(self.rows, self.b, cost, self.at)
 
     def step(self, mu: float = -1.0) -> bool:
         """One step of predictor and corrector, or to the central path at a stated ``mu``.
 
         False where the matrix has no Cholesky factor to working accuracy.
         """
-        scaling, failed = (self.w, self.square), ctypes.c_int()
-        _assemble(self.rows, self.x, self.s, *scaling, self.band)
-        n, below, height = self._sizes
+        (n, below, height), failed = self._sizes, ctypes.c_int()
+        _assemble(self.rows, self.at)
         _FACTORISE(b"L", n, below, self._factor, height, ctypes.byref(failed))
         if failed.value:
             return False
         if mu < 0.0:
-            np.negative(self.x, out=self.h)
-            np.negative(self.b, out=self.left)
+            np.negative(self.at.x, out=self.at.h)
+            np.negative(self.b, out=self.at.left)
             self._solve(1)
-        change = (self.dx, self.ds)
-        _correct(self.rows, self.x, self.s, *scaling, *change, mu, self.missed, self.h, self.left)
+        _correct(self.rows, self.at, mu)
         self._solve(_PASSES)
-        self._advance()
+        self.gap, self.off = _moved(self.rows, self.b, self.cost, self.at)
         return True
 
     def _solve(self, passes: int) -> None:
         """dx, ds = Aᵀdy and dy with dx + H ds = h, A dx = missed, from left = A h − missed."""
         (n, below, height), failed = self._sizes, ctypes.byref(ctypes.c_int())
-        system = (self.w, self.square, self.h, self.missed)
-        self.dy[:] = 0.0
+        self.at.dy[:] = 0.0
         for _ in range(passes):
             _SOLVE(b"L", n, below, _ONE, self._factor, height, self._right, n, failed)
-            self.dy += self.left
-            _follow(self.rows, *system, self.dy, self.dx, self.ds, self.left)
+            _follow(self.rows, self.at)
 
 
 # --- loops over the cones ------------------------------------------------------------------
@@ -228,10 +235,9 @@ def _reach(x: FloatArray, change: FloatArray) -> float:
 
 
 @compiled(nogil=True)
-def _assemble(
-    rows: _Rows, x: FloatArray, s: FloatArray, w: FloatArray, square: FloatArray, band: FloatArray
-) -> None:
+def _assemble(rows: _Rows, at: _Arrays) -> None:
     """The scaling H = square (2 w wᵀ − J) with H s = x, and the band of A H Aᵀ."""
+    x, s, w, square, band = at.x, at.s, at.w, at.square, at.band
     for i in range(band.shape[0]):
         for j in range(band.shape[1]):
             band[i, j] = 0.0
@@ -260,20 +266,12 @@ def _assemble(
 
 
 @compiled(nogil=True)
-def _follow(
-    rows: _Rows,
-    w: FloatArray,
-    square: FloatArray,
-    h: FloatArray,
-    missed: FloatArray,
-    dy: FloatArray,
-    dx: FloatArray,
-    ds: FloatArray,
-    left: FloatArray,
-) -> None:
-    """ds = Aᵀdy, dx = h − H ds and left = A dx − missed."""
-    for i in range(missed.size):
-        left[i] = -missed[i]
+def _follow(rows: _Rows, at: _Arrays) -> None:
+    """Add left to dy; then ds = Aᵀdy, dx = h − H ds and left = A dx − missed."""
+    w, square, h, dx, ds, dy, left = at.w, at.square, at.h, at.dx, at.ds, at.dy, at.left
+    for i in range(dy.size):
+        dy[i] += left[i]
+        left[i] = -at.missed[i]
     for c in range(h.shape[0]):
         d0, d1, d2 = _transposed(rows, dy, c)
         ds[c, 0], ds[c, 1], ds[c, 2] = d0, d1, d2
@@ -304,23 +302,12 @@ def _add_product(rows: _Rows, x: Vector, c: int, sign: float, result: FloatArray
 
 
 @compiled(nogil=True)
-def _correct(
-    rows: _Rows,
-    x: FloatArray,
-    s: FloatArray,
-    w: FloatArray,
-    square: FloatArray,
-    dx: FloatArray,
-    ds: FloatArray,
-    mu: float,
-    missed: FloatArray,
-    h: FloatArray,
-    left: FloatArray,
-) -> None:
+def _correct(rows: _Rows, at: _Arrays, mu: float) -> None:
     """h of the step to the central path at ``mu``, and left = A h − missed.
 
     With ``mu`` below zero it is Mehrotra's, after his predictor (dx, ds).
     """
+    x, s, w, square, dx, ds, h, left = at.x, at.s, at.w, at.square, at.dx, at.ds, at.h, at.left
     corrects = mu < 0.0
     if corrects:
         a, b = min(_reach(x, dx), 1.0), min(_reach(s, ds), 1.0)
@@ -330,8 +317,8 @@ def _correct(
                 gap += x[c, k] * s[c, k]
                 ahead += (x[c, k] + a * dx[c, k]) * (s[c, k] + b * ds[c, k])
         mu = gap / x.shape[0] * min(max(ahead / gap, 0.0), 1.0) ** 3
-    for i in range(missed.size):
-        left[i] = -missed[i]
+    for i in range(left.size):
+        left[i] = -at.missed[i]
     for c in range(x.shape[0]):
         around, root = _vector(w, c), math.sqrt(square[c])
         turned = _scaled(around, root, _vector(s, c))  # λ = W s = W⁻¹ x
@@ -350,22 +337,12 @@ def _correct(
 
 
 @compiled(nogil=True)
-def _moved(
-    rows: _Rows,
-    b: FloatArray,
-    cost: FloatArray,
-    x: FloatArray,
-    s: FloatArray,
-    y: FloatArray,
-    dx: FloatArray,
-    ds: FloatArray,
-    dy: FloatArray,
-    missed: FloatArray,
-) -> tuple[float, float]:
+def _moved(rows: _Rows, b: FloatArray, cost: FloatArray, at: _Arrays) -> tuple[float, float]:
     """Move along (dx, dy) while inside the cones; xᵀs and the largest entry of missed = b − A x."""
-    primal, dual = min(_TO_BOUNDARY * _reach(x, dx), 1.0), min(_TO_BOUNDARY * _reach(s, ds), 1.0)
+    x, s, y, dx, missed = at.x, at.s, at.y, at.dx, at.missed
+    primal, dual = min(_TO_BOUNDARY * _reach(x, dx), 1.0), min(_TO_BOUNDARY * _reach(s, at.ds), 1.0)
     for i in range(y.size):
-        y[i] += dual * dy[i]
+        y[i] += dual * at.dy[i]
         missed[i] = b[i]
     gap, most = 0.0, 0.0
     for c in range(x.shape[0]):
@@ -378,13 +355,3 @@ def _moved(
     for i in range(y.size):
         most = max(most, abs(missed[i]))
     return gap, most
-
-
-@compiled(nogil=True)
-def _off_centre(x: FloatArray, s: FloatArray, mu: float) -> float:
-    """The largest entry of x∘s/μ − e."""
-    most = 0.0
-    for c in range(x.shape[0]):
-        head, one, two = _product(_vector(x, c), _vector(s, c))
-        most = max(most, abs(head / mu - 1.0), abs(one) / mu, abs(two) / mu)
-    return most

@@ -289,18 +289,19 @@ class ForceSet:
                 raise InvalidInput("contact", f"{i}, which is open", "a closed contact")
             full = float(self.faces.mu[i] > 0.0)
             return full, full
-        d, n = self.faces.ray.shape[1], self.columns + 1
-        pick = sp.csr_array(([1.0], ([0], [int(self.first[i])])), shape=(1, n))
-        rows = sp.csr_array(sp.vstack([sp.hstack([self.A, -self.b[:, None]]), pick]))
-        right = np.append(0.0 * self.b, 1.0)
-        scale = sp.csr_array(([-1.0], ([0], [n - 1])), shape=(1, n))
-        positive = (scale, np.zeros(1), [clarabel.NonnegativeConeT(1)])
-        at = self.first[i] + 1 + np.arange(d - 1)
+        d, n = self.faces.ray.shape[1], self.columns + 2  # x, its scale, and t from ‖x_T‖ to 1
+        at = int(self.first[i]) + np.arange(d)
+        pick = sp.csr_array(([1.0], ([0], [at[0]])), shape=(1, n))
+        balance = sp.hstack([self.A, -self.b[:, None], sp.csr_array((self.b.size, 1))])
+        rows, right = sp.csr_array(sp.vstack([balance, pick])), np.append(0.0 * self.b, 1.0)
+        values, columns = np.append([-1.0, 1.0], -np.ones(d)), [n - 2, n - 1, n - 1, *at[1:]]
+        limits = sp.csr_array((values, (np.arange(d + 2), columns)), shape=(d + 2, n))
+        kinds = [clarabel.NonnegativeConeT(2), clarabel.SecondOrderConeT(d)]
 
-        def extreme(direction: FloatArray) -> float:
+        def most(*push: float) -> float:  # of push · (t, x_T)
             cost = np.zeros(n)
-            cost[at] = -direction
-            answer = self._solver(cost, rows, right, positive).solve()
+            cost[[n - 1, *at[1:]]] = np.negative(push)
+            answer = self._solver(cost, rows, right, (limits, np.eye(d + 2)[1], kinds)).solve()
             if "Solved" not in str(answer.status):
                 raise SolveFailed(
                     f"mobilised friction of contact {i}: {answer.status}",
@@ -310,25 +311,11 @@ class ForceSet:
             return float(-(cost @ np.array(answer.x)))
 
         if d == 2:
-            one = np.ones(1)
-            return max(-extreme(-one), -1.0), min(extreme(one), 1.0)
-        angles = np.arange(8) * np.pi / 4.0
-        most = max(extreme(np.array([np.cos(a), np.sin(a)])) for a in angles.tolist())
-        most = 1.0 if most >= 1.0 - _POSITIVE else min(most / np.cos(np.pi / 8.0), 1.0)
-        return self._least_mobilised(rows, right, positive, at), most
-
-    def _least_mobilised(self, rows: Any, right: FloatArray, positive: Any, at: IntArray) -> float:
-        """min ‖x_T‖ of a contact at f_n = 1."""
-        n = self.columns + 2
-        widen = sp.csr_array((rows.shape[0], 1))
-        picked = sp.csr_array((-np.ones(3), ([0, 1, 2], [n - 1, *at.tolist()])), shape=(3, n))
-        extra = sp.vstack([sp.hstack([positive[0], sp.csr_array((1, 1))]), picked])
-        kinds = [*positive[2], clarabel.SecondOrderConeT(3)]
-        cost = np.zeros(n)
-        cost[-1] = 1.0
-        wide = sp.hstack([rows, widen])
-        answer = self._solver(cost, wide, right, (extra, np.zeros(4), kinds)).solve()
-        return max(float(np.array(answer.x)[-1]), 0.0)
+            return max(-most(0.0, -1.0), -1.0), min(most(0.0, 1.0), 1.0)
+        angles = (np.arange(8) * np.pi / 4.0).tolist()
+        largest = max(most(0.0, np.cos(angle), np.sin(angle)) for angle in angles)
+        largest = 1.0 if largest >= 1.0 - _POSITIVE else min(largest / np.cos(np.pi / 8.0), 1.0)
+        return max(-most(-1.0, 0.0, 0.0), 0.0), largest
 
     # --- facial reduction ------------------------------------------------------------------
 
@@ -385,26 +372,26 @@ class ForceSet:
 
     def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
         """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""
-        n, many = self.columns, left.size + idle.size
-        blocks, kinds = [], []
-        for j, c in enumerate(left.tolist()):
-            size = int(self.size[self.closed[c]])
-            rows = np.append(np.arange(size), 0)
-            columns = np.append(self.heads[c] + np.arange(size), n + j)
-            values = np.append(-np.ones(size), 1.0)
-            blocks.append(sp.csr_array((values, (rows, columns)), shape=(size, n + many)))
-            kinds.append(_cone(size))
-        number = np.arange(idle.size)
-        ties = (np.append(number, number), np.append(self.heads[idle], n + left.size + number))
-        values = np.append(-np.ones(idle.size), np.ones(idle.size))
-        blocks.append(sp.csr_array((values, ties), shape=(idle.size, n + many)))
-        above = sum(block.shape[0] for block in blocks)
-        blocks.append(sp.hstack([sp.csr_array((many, n)), sp.eye_array(many)]))
-        right = np.concatenate([np.zeros(above), np.full(many, _CAP)])
+        n, many, size = self.columns, left.size + idle.size, self.size[self.closed]
+        columns = np.flatnonzero(np.isin(np.repeat(np.arange(size.size), size), left))
+        heads = np.append(
+            np.searchsorted(columns, self.heads[left]), columns.size + np.arange(idle.size)
+        )
+        picked = np.append(columns, self.heads[idle])
+        slack = (np.ones(many), (heads, np.arange(many)))
+        blocks = [
+            [
+                -sp.eye_array(n, format="csr")[picked],
+                sp.csr_array(slack, shape=(picked.size, many)),
+            ],
+            [sp.csr_array((many, n)), sp.eye_array(many)],
+        ]
+        rows, right = sp.block_array(blocks), np.repeat([0.0, _CAP], [picked.size, many])
+        kinds = [_cone(k) for k in size[left].tolist()]
         kinds += [clarabel.NonnegativeConeT(k) for k in (idle.size, many) if k]
         cost = np.concatenate([np.zeros(n), -np.ones(many)])
         wide = sp.hstack([self.A, sp.csr_array((self.A.shape[0], many))])
-        answer = self._solver(cost, wide, b, (sp.vstack(blocks), right, kinds)).solve()
+        answer = self._solver(cost, wide, b, (rows, right, kinds)).solve()
         return np.array(answer.x)[:n]
 
 

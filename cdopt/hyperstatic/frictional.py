@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,12 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count, short
-from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import FrictionalCD
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.hyperstatic.bounds import Intervals
 from cdopt.hyperstatic.force_set import ForceSet
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -32,7 +31,7 @@ _WIDE = 1e-7  # a narrower interval, over the largest force, is one force
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionalIndeterminacy(Frozen):
+class FrictionalIndeterminacy(Intervals):
     """Which forces with friction are determined, given the motion, and the range of the others.
 
     Attributes
@@ -73,11 +72,6 @@ class FrictionalIndeterminacy(Frozen):
     seconds: Mapping[str, float]
 
     @property
-    def nc(self) -> int:
-        """Number of contacts."""
-        return self.step.nc
-
-    @property
     def d(self) -> int:
         """Components of a force: 2 in the plane, 3 in space."""
         return int(self.lower.shape[1])
@@ -103,12 +97,6 @@ class FrictionalIndeterminacy(Frozen):
         return np.asarray(self.faces.status != OPEN)
 
     @property
-    def width(self) -> FloatArray:
-        """(nc, d) N, upper minus lower."""
-        with np.errstate(invalid="ignore"):
-            return self.upper - self.lower
-
-    @property
     def unique(self) -> BoolArray:
         """(nc,) all components known to be within 1e-7 of the largest force."""
         return np.asarray((self.width <= _WIDE * self.unit).all(axis=1))
@@ -117,11 +105,6 @@ class FrictionalIndeterminacy(Frozen):
     def unbounded(self) -> BoolArray:
         """(nc,) forces without an upper bound: those that ``direction`` loads."""
         return np.asarray(self.direction[:, 0] > 0.0)
-
-    @property
-    def ok(self) -> bool:
-        """Whether every bound that was asked for is certified."""
-        return not self.failures
 
     def outside(self, f: Any, f_t: Any) -> FloatArray:
         """(nc, d) N, how far forces f (nc,) and f_t (nc, d − 1) are outside; NaN if unknown."""
@@ -182,11 +165,6 @@ class FrictionalIndeterminacy(Frozen):
         if self.unbounded.any():
             raise InvalidInput("contact", "forces without upper bound", "bounded ones")
         return self.force_set().region(number, angles)
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The contacts' names."""
-        return self.step.contact_names
 
     @property
     def summary(self) -> str:

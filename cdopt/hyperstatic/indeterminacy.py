@@ -21,7 +21,7 @@ from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
-from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, bounds_of, free_networks
+from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, Intervals, bounds_of, free_networks
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_indeterminacy
 from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem import RigidStepData
@@ -41,7 +41,7 @@ _ROWS = 12  # contacts that printing a report shows
 
 
 @dataclass(frozen=True, eq=False)
-class Indeterminacy(Verdict, Bounds):
+class Indeterminacy(Verdict, Bounds, Intervals):
     """Which contact forces of a step are determined, and the exact range of the others.
 
     The admissible forces are {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}, the set of all answers
@@ -93,21 +93,11 @@ class Indeterminacy(Verdict, Bounds):
     # --- counting ----------------------------------------------------------------------
 
     @property
-    def nc(self) -> int:
-        """Number of contacts."""
-        return self.step.nc
-
-    @property
     def closed_count(self) -> int:
         """Number of closed contacts: rank + nullity."""
         return int(np.count_nonzero(self.closed))
 
     # --- contact by contact ------------------------------------------------------------
-
-    @property
-    def names(self) -> list[str]:
-        """The contacts' names, as ``step.contact_names``."""
-        return self.step.contact_names
 
     @property
     def loaded(self) -> BoolArray:
@@ -143,19 +133,9 @@ class Indeterminacy(Verdict, Bounds):
         return along if not self.rays else along | (np.max(self.rays, axis=0) > 1e-3)
 
     @property
-    def width(self) -> FloatArray:
-        """(nc,) N, upper minus lower."""
-        return self.upper - self.lower
-
-    @property
     def bounded(self) -> BoolArray:
         """(nc,) whether both bounds are known; the upper one may be infinite."""
         return ~np.isnan(self.lower)
-
-    @property
-    def ok(self) -> bool:
-        """Whether every bound that was asked for is certified."""
-        return not self.failures
 
     # --- answers against the bounds ----------------------------------------------------
 

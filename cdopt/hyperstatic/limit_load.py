@@ -240,7 +240,8 @@ class _ConeProgram:
         forces, conditions = self._forces(self.dead / self.length / self.force, load)
         status, velocity = self._run(cp.Maximize(load), conditions)
         if status == "infeasible_or_unbounded":
-            status = "unbounded" if self._balances() else "infeasible"
+            some = self._run(cp.Maximize(cp.Constant(0.0)), conditions)[0]
+            status = "unbounded" if some == "optimal" else "infeasible"
         if status == "infeasible":
             raise self._proof()
         unbounded = status == "unbounded"
@@ -300,12 +301,6 @@ class _ConeProgram:
                 problem=self.data,
             )
         return status, np.asarray(multipliers, dtype=float)
-
-    def _balances(self) -> bool:
-        """Whether some multiple of the live load is balanced."""
-        load = cp.Variable(name="λ")
-        _, conditions = self._forces(self.dead / self.length / self.force, load)
-        return self._run(cp.Maximize(cp.Constant(0.0)), conditions)[0] == "optimal"
 
     def _residuals(
         self, value: float, bound: float, f: FloatArray, motion: FloatArray | None
@@ -396,8 +391,8 @@ def touching_step(scene: Scene) -> ContactStep:
 def _live_of(scene: Scene, live: Any, dofs: Dofs) -> FloatArray:
     """A live load of a scene as (nv,)."""
     b, dim = scene.bodies, scene.dim
+    table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
     if isinstance(live, Mapping):
-        table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
         for body, load in live.items():
             number = b.names.index(body) if body in b.names else body
             if isinstance(number, str | bool):
@@ -408,11 +403,9 @@ def _live_of(scene: Scene, live: Any, dofs: Dofs) -> FloatArray:
                 expected = f"{dim} entries, or {table.shape[1]} with torques"
                 raise InvalidInput("live", f"{size} entries for {body!r}", expected)
             table[number, :size] += checks.vector("live", load, size, "N")
-        return dofs.gather(table)
-    if np.size(live) == dim:
-        direction = checks.vector("live", live, dim)
+    elif np.size(live) == dim:
         weight = np.where(b.fixed, 0.0, b.mass) * float(np.linalg.norm(scene.gravity))
-        table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
-        table[:, :dim] = weight[:, None] * direction
-        return dofs.gather(table)
-    return checks.vector("live", live, dofs.nv, "N")
+        table[:, :dim] = weight[:, None] * checks.vector("live", live, dim)
+    else:
+        return checks.vector("live", live, dofs.nv, "N")
+    return dofs.gather(table)

@@ -17,10 +17,10 @@ from scipy.optimize import least_squares
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution
+from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution, certified
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
@@ -221,16 +221,7 @@ class _Model:
         nc, nv = self.B.shape
         free, fixed_at = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
         truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, fixed_at))
-        solution = truss.solve("newton")
-        if not solution.ok:
-            raise SolveFailed(
-                "intermediate compatible forces are not certified",
-                backend="newton",
-                status=solution.status,
-                problem=truss.data,
-                raw=solution.raw,
-            )
-        return at_solution(truss, solution, np.arange(nc), nc)
+        return at_solution(truss, certified(truss.solve("newton")), np.arange(nc), nc)
 
 
 def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:

@@ -328,33 +328,22 @@ def sensitivity(
     if law is not None or isinstance(problem, FrictionNetwork):
         if power not in (None, HOOKE):
             raise InvalidInput("power", checks.describe(power), "2 with friction")
-        return _with_friction(problem, backend, near, law, flow)
+        if isinstance(problem, NoTensionTruss):
+            raise InvalidInput("law", repr(law), "none: a truss has no friction")
+        if not isinstance(problem, FrictionNetwork):
+            problem = CompatibleFriction(problem, law or "", flow).network(backend)
+        return at_forces(problem, problem.solve(), near)
     if isinstance(problem, NoTensionTruss):
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         nc = problem.data.nc
-        return at_solution(problem, _certified(problem.solve(backend)), np.arange(nc), nc, near)
+        return at_solution(problem, certified(problem.solve(backend)), np.arange(nc), nc, near)
     compatible = CompatibleCD(problem, power)
-    network = compatible.network(_certified(compatible.classic_cd.solve(backend)))
+    network = compatible.network(certified(compatible.classic_cd.solve(backend)))
     truss = compatible.truss(network)
-    solution = _certified(truss.solve(backend))
+    solution = certified(truss.solve(backend))
     known_load = isinstance(problem, ContactStep)
     return at_solution(truss, solution, network.contacts, problem.nc, near, known_load)
-
-
-def _with_friction(
-    problem: Step | NoTensionTruss | FrictionNetwork,
-    backend: str | Backend,
-    tol: float,
-    law: str | None,
-    flow: str,
-) -> FrictionalSensitivity:
-    """The derivatives of a network with friction, or of that of a step under a law."""
-    if isinstance(problem, NoTensionTruss):
-        raise InvalidInput("law", repr(law), "none: a truss has no friction")
-    if not isinstance(problem, FrictionNetwork):
-        problem = CompatibleFriction(problem, law or "", flow).network(backend)
-    return at_forces(problem, problem.solve(), tol)
 
 
 def at_solution(
@@ -375,7 +364,13 @@ def at_solution(
     return Sensitivity(truss, solution, read_only(contacts), nc, tangent, known_load)
 
 
-def _certified(solution: StepSolution) -> StepSolution:
+def certified(solution: StepSolution) -> StepSolution:
+    """The same solution.
+
+    Raises
+    ------
+    SolveFailed : it is not certified.
+    """
     if solution.ok:
         return solution
     worst = solution.certificate.shown if solution.certificate else "nan"
