@@ -201,6 +201,7 @@ def _with_friction(
             ]
             shown.add_row(one_line(report.names[i], 16), report.status_of(i), *intervals)
         output.console().print(shown)
+        output.say("forces in N", "dim")
     if not report.ok:
         raise typer.Exit(output.NO_ANSWER)
 

@@ -122,7 +122,6 @@ def compare(
         sources = [replace(p, frictionless=frictionless) for p in sources]
         forms = {formulations: sources} if formulations else _by_friction(sources, law)
         settings: dict[str, Any] = {
-            "backends": split(solver) or cdopt.study.choose_backends(0)[0],
             "tolerances": _numbers("--tolerances", tolerances, float),
             "modes": split([modes]),
             "calls": split([calls]),
@@ -133,10 +132,13 @@ def compare(
             "time_limit": time_limit,
             "memory_limit": memory_limit,
         }
-        plans = [
-            cdopt.study.Plan(problems=listed, formulations=split([names]), **settings)
-            for names, listed in forms.items()
-        ]
+        plans = []
+        for names, listed in forms.items():
+            laws = set(split([names])) <= set(cdopt.problem.LAWS)
+            suited = ("SOCP", ("frictional step",)) if laws else ()
+            chosen = split(solver) or cdopt.study.choose_backends(0, *suited)[0]
+            stated: dict[str, Any] = {"formulations": split([names]), "backends": chosen}
+            plans.append(cdopt.study.Plan(problems=listed, **stated, **settings))
         run_and_show(plans, out, dask, as_json, quiet)
 
 

@@ -53,8 +53,12 @@ def explore(
             pages.check_page(out)
         with output.solvers_kept_quiet():
             if scene in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(scene):
+                opened = cdopt.scene.open_scene(scene)
                 posed: Exploration | FrictionalExploration
-                posed = pages.of_scene(cdopt.scene.open_scene(scene))
+                if opened.has_friction and not frictionless:
+                    posed = _posed(output.open_with_friction(scene, False)[0])
+                else:
+                    posed = pages.of_scene(opened.with_friction(0.0))
             else:
                 named = cdopt.open_problem(scene)
                 posed = _posed(named.without_friction() if frictionless else named)

@@ -18,6 +18,7 @@ corners.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,27 +63,32 @@ class UnboundedForces(Unsupported):
         friction (nc, d), in the friction cones.
     contacts : indices of the contacts that it loads.
     residual : largest entry of Bᵀ ray, the rows of B being of unit length.
+    names : the contacts' names for the message, or None for their numbers.
 
     Raises
     ------
     InvalidInput : a ray of another shape.
     """
 
-    def __init__(self, ray: FloatArray, residual: float) -> None:
+    def __init__(
+        self, ray: FloatArray, residual: float, names: Sequence[str] | None = None
+    ) -> None:
         self.ray, self.residual = read_only(np.array(ray)), residual
         if self.ray.ndim not in (1, 2) or 0 in self.ray.shape[1:]:
             raise InvalidInput("ray", checks.describe(ray), "a vector, or a row for each contact")
         normal = self.ray if self.ray.ndim == 1 else self.ray[:, 0]
         self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
-        names = ", ".join(map(str, self.contacts[:6].tolist()))
-        names += ", …" if self.contacts.size > 6 else ""
-        who = f"the forces of contacts {names} grow together"
+        self.names = names
+        first = self.contacts[:6].tolist()
+        shown = ", ".join(str(i) if names is None else names[i] for i in first)
+        shown += ", …" if self.contacts.size > 6 else ""
+        who = f"the forces of contacts {shown} grow together"
         if self.contacts.size == 1:
-            who = f"the force of contact {names} grows"
+            who = f"the force of contact {shown} grows"
         super().__init__("the force network ensemble", f"{who} without end, loading nothing")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.ray, self.residual)
+        return type(self), (self.ray, self.residual, self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +204,7 @@ def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
     force_set, what = report.force_set(), "the force network ensemble"
     if report.unbounded.any():
         ray = report.direction / np.abs(report.direction).max()
-        raise UnboundedForces(ray, force_set.off_balance(ray))
+        raise UnboundedForces(ray, force_set.off_balance(ray), report.names)
     B, length = rank.equilibrated(sp.csr_array(force_set.A.T))
     basis = rank.states(B, RANK)
     if basis is None:
@@ -282,7 +288,7 @@ def centred(
 
 def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
     B, length = rank.equilibrated(network.B)
-    _require_bounded(network, report.nc, B, length)
+    _require_bounded(network, report.names, B, length)
     basis = rank.states(B, report.rank_tol)
     if basis is None:
         size = network.contacts.size
@@ -297,7 +303,9 @@ def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
     return ForcePolytope(network.contacts, network.unit, states, centre, rounding, None, size, left)
 
 
-def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: FloatArray) -> None:
+def _require_bounded(
+    network: FreeNetwork, names: Sequence[str], B: sp.csr_array, length: FloatArray
+) -> None:
     """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero.
 
     Raises
@@ -310,9 +318,9 @@ def _require_bounded(network: FreeNetwork, nc: int, B: sp.csr_array, length: Flo
     ray = np.maximum(ray, 0.0)
     if ray.max(initial=0.0) > _RAY:
         left = float(np.abs(B.T @ ray).max(initial=0.0)) / float(ray.max())
-        everywhere = np.zeros(nc)
+        everywhere = np.zeros(len(names))
         everywhere[network.contacts] = ray / length * network.unit
-        raise UnboundedForces(everywhere / everywhere.max(), left)
+        raise UnboundedForces(everywhere / everywhere.max(), left, names)
 
 
 def _require_inside(states: FloatArray, force: FloatArray) -> None:

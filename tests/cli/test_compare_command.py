@@ -35,6 +35,18 @@ def test_bad_words_leave_no_file(words: list[str], said: str, tmp_path: Path) ->
     assert not out.exists()
 
 
+def test_friction_is_compared_by_solvers_that_take_it(monkeypatch, tmp_path: Path) -> None:
+    plans = []
+    monkeypatch.setattr(
+        "cdopt.cli.compare.run_and_show", lambda chosen, *more: plans.extend(chosen)
+    )
+    assert run("compare", "incline", "beam-uniform", "--out", tmp_path).exit_code == 0
+    rough, smooth = [set(plan.backends) for plan in plans]
+    assert {"nsgs", "admm", "clarabel"} <= rough
+    assert not {"pgs", "osqp"} & rough
+    assert {"pgs", "osqp"} <= smooth - {"nsgs", "admm"}
+
+
 def test_a_study_is_shown_kept_continued_and_reported(tmp_path: Path) -> None:
     words = ["beam-uniform", "supports-delassus", "--solvers", "highs", "--repeat", "1"]
     out, text, page = tmp_path / "study", tmp_path / "text.md", tmp_path / "page"

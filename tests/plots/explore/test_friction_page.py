@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from browser import browser
 from chromium import evaluate, needs_browser
-from command_line import refuses
+from command_line import refuses, run
 
 import cdopt
 from cdopt.plots import explore
@@ -40,6 +40,11 @@ def test_what_has_no_slider() -> None:
         with pytest.raises(cdopt.InvalidInput):
             explore.of_friction(cdopt.open_problem(name))
     refuses("has friction", "explore", "rough-pile:n=3")
+
+
+def test_a_scene_that_states_friction_has_the_slider(tmp_path: Path) -> None:
+    result = run("explore", "house-of-cards:storeys=1", "--out", tmp_path / "cards.html")
+    assert "values of μ" in result.stdout, result.output
 
 
 @pytest.mark.slow
