@@ -140,12 +140,16 @@ def _dashpots(
 
 def _acting_points(scene: Scene, state: State, contacts: Contacts, index: IntArray) -> FloatArray:
     """(n, dim) where the dashpots of contacts act, m."""
-    pairs, phi = contacts.bodies[index], contacts.phi[index]
-    sphere = scene.bodies.kind[pairs] == SHAPES.index(Sphere)
-    fixed = scene.bodies.fixed[pairs] & ~sphere
-    # from halfway across the gap to the surface of a fixed body beside a sphere
+    pairs = contacts.bodies[index]
+    both = (scene.bodies.kind[pairs] == SHAPES.index(Sphere)).all(axis=1)
+    between = state.position[pairs].mean(axis=1)
+    return np.where(both[:, None], between, surface_points(scene, contacts)[index])
+
+
+def surface_points(scene: Scene, contacts: Contacts) -> FloatArray:
+    """(nc, dim) ``Contacts.points``, of spheres with fixed bodies on the surface of these, m."""
+    sphere = scene.bodies.kind[contacts.bodies] == SHAPES.index(Sphere)
+    fixed = scene.bodies.fixed[contacts.bodies] & ~sphere
     shift = np.where(fixed[:, 1] & sphere[:, 0], 0.5, 0.0)
     shift -= np.where(fixed[:, 0] & sphere[:, 1], 0.5, 0.0)
-    points = contacts.points[index] + (shift * phi)[:, None] * contacts.normals[index]
-    between = state.position[pairs].mean(axis=1)
-    return np.where(sphere.all(axis=1)[:, None], between, points)
+    return contacts.points + (shift * contacts.phi)[:, None] * contacts.normals

@@ -10,7 +10,6 @@ from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
 from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
 from cdopt.dynamics.elastic import (
-    FrictionalVerletSteps,
     QuasiStaticSteps,
     VariationalSteps,
     VelocityVerletSteps,
@@ -36,7 +35,6 @@ __all__ = [
     "Equilibrium",
     "Frame",
     "FrictionalSteps",
-    "FrictionalVerletSteps",
     "Integrator",
     "Interrupted",
     "Measures",

@@ -8,9 +8,10 @@ has neither inertia nor damping.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass, field, fields
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.elastic_energy import contact_state
 from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
+from cdopt.dynamics.frictional_rest import FrictionalIncrements
 from cdopt.dynamics.frozen_friction import SlidingSprings
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.dynamics.records import ContactState
@@ -70,17 +72,84 @@ _WHY = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class _ElasticSteps:
-    """Forces, solves and measures of a step, common to the methods with elastic contacts."""
+    """What the methods with elastic contacts have in common: friction, forces, solves, measures."""
 
-    forces: ClassVar[tuple[str, ...]] = ("f",)
+    stiffness_ratio: float | None = None
+    rough: bool = field(default=False, init=False, repr=False)
+
+    frictional: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = ("step",)
-    measures: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
+    energies: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
+
+    def __post_init__(self) -> None:
+        if self.stiffness_ratio is not None:
+            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Names of the forces of a step."""
+        return ("f", "f_t") if self.rough else ("f",)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the energies of a step."""
+        return (*self.energies, "friction", "tangential") if self.rough else self.energies
+
+    def with_friction(self) -> Self:
+        """The same settings for a run with friction."""
+        rough = copy(self)
+        object.__setattr__(rough, "rough", True)
+        return rough
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values; friction's alone with friction."""
+        return {"stiffness_ratio": self.stiffness_ratio} if self.rough else {}
+
+    def _require_sliding_alone(self, scene: Scene) -> None:
+        """Refuse materials with rolling or spinning friction.
+
+        Raises
+        ------
+        Unsupported : some material has it.
+        """
+        if self.rough and any(m.rolling_friction or m.spinning_friction for m in scene.materials):
+            why = "this method has sliding friction alone"
+            raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
+
+    def _law(self, run: StepContext) -> FrictionLaw | None:
+        """Friction of the run."""
+        if not self.rough:
+            return None
+        return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
+
+    def _stepper(self, run: StepContext) -> SphereStepper:
+        """The run's compiled steps, made when first asked for, from the springs in its memory."""
+        work, memory = run.workspace, run.memory
+        if "stepper" not in work:
+            require_elastic(run.scene)
+            work["stepper"] = SphereStepper(run.scene, self._law(run))
+        stepper: SphereStepper = work["stepper"]
+        if "springs" in memory and memory["springs"] is not work.get("springs"):
+            stepper.memory = Memory(memory["spring_ids"], memory["springs"])
+            work["springs"] = memory["springs"]
+        return stepper
+
+    def _remember(self, run: StepContext) -> None:
+        """Put the springs of friction into the run's memory."""
+        if self.rough:
+            springs = self._stepper(run).memory
+            run.memory["spring_ids"], run.memory["springs"] = springs.ids, springs.values
+            run.workspace["springs"] = springs.values
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariationalSteps(_ElasticSteps):
-    """The variational integrator.
+    """The variational integrator, with friction too.
+
+    With friction each step is convex: the normal forces in the caps μ f_n, and k_t, are those of
+    the predictor q + α h v. The springs are as with velocity-Verlet.
 
     Parameters
     ----------
@@ -88,8 +157,7 @@ class VariationalSteps(_ElasticSteps):
         but for damping, of first order.
     damping : "forced", of second order with damping too, or "paper", which is of first order.
     path : "native", compiled, for spheres and half-spaces; "cvxpy", ``cdopt.VariationalStep``
-        linearised again until R(q⁺) = 0, for all shapes and for friction; or "auto", the first that
-        takes the run.
+        linearised again until R(q⁺) = 0, for all shapes; or "auto", the first that takes the run.
     backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
         native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
@@ -126,12 +194,11 @@ class VariationalSteps(_ElasticSteps):
     solver: str | None = None
     tol: float = 1e-12
     allow_long_steps: bool = False
-    stiffness_ratio: float | None = None
 
     name: ClassVar[str] = "variational"
-    frictional: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         alpha = checks.scalar("alpha", self.alpha, at_least=0.0)
         if not alpha < 1.0 or 0.0 < alpha < LEAST_ALPHA:
             expected = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
@@ -139,8 +206,6 @@ class VariationalSteps(_ElasticSteps):
         checks.choice("damping", self.damping, SPLITS)
         checks.choice("path", self.path, PATHS)
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
-        if self.stiffness_ratio is not None:
-            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
         if not isinstance(self.allow_long_steps, bool):
             found = checks.describe(self.allow_long_steps)
             raise InvalidInput("allow_long_steps", found, "True or False")
@@ -159,21 +224,17 @@ class VariationalSteps(_ElasticSteps):
         if self.path != "native":
             object.__setattr__(self, "backend", resolved("backend", self.backend or "newton"))
 
-    def with_friction(self) -> FrictionalVariationalSteps:
-        """The same settings for a run with friction, which takes the CVXPY path.
+    def with_friction(self) -> Self:
+        """The same settings for a run with friction.
 
         Raises
         ------
-        Unsupported : α = 0, or the native path.
+        Unsupported : α = 0.
         """
-        if self.path == "native":
-            why = "the native path has none yet"
-            raise Unsupported("friction", why, ("path='cvxpy'", "method='velocity-verlet'"))
         if self.alpha == 0.0:
             why = "forces at the start of the step know nothing of its slip"
             raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
-        known = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        return FrictionalVariationalSteps(**{**known, "path": "cvxpy", "solver": None})
+        return super().with_friction()
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -182,7 +243,7 @@ class VariationalSteps(_ElasticSteps):
             shown["solver"] = self.solver
         if self.backend is not None:
             shown["backend"] = repr(self.backend)
-        return shown
+        return shown | super().settings()
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
@@ -191,9 +252,10 @@ class VariationalSteps(_ElasticSteps):
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution; a time step that
             does not resolve its collisions.
-        Unsupported : shapes that the path does not know.
+        Unsupported : shapes that the path does not know; rolling or spinning friction.
         """
         require_elastic(run.scene)
+        self._require_sliding_alone(run.scene)
         longest = _longest(run.scene, self._law(run))
         if run.dt >= longest and not self.allow_long_steps:
             expected = (
@@ -205,28 +267,18 @@ class VariationalSteps(_ElasticSteps):
             best = 0.5 * np.pi * longest / _ADVISED
             LOG.warning(_TOO_COARSE, run.dt, best)
         if self._posed(run):
-            contacts = self._contacts(run, state, self._linearised(run)[1])
-        else:
-            contacts = stepper(run).contacts(state)
+            if self.rough:
+                run.memory |= SlidingSprings.none(run.scene.dim).stored()
+            return _started(run, state, self._contacts(run, state))
+        contacts = self._stepper(run).contacts(state)
+        self._remember(run)
         return _started(run, state, contacts)
-
-    def _law(self, run: StepContext) -> FrictionLaw | None:
-        """Friction of the run."""
-        return None
-
-    def _springs(self, run: StepContext) -> SlidingSprings | None:
-        """Springs of friction in the run's memory."""
-        return None
-
-    def _contacts(self, run: StepContext, state: State, near: VerletList) -> ContactState:
-        """Contacts of a state."""
-        return contact_state(run.scene, state, near)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
         if self._posed(run):
             return self._linearise(run, state, steps)
-        spheres, accept = stepper(run), max(self.tol, TOLERANCE)
+        spheres, accept = self._stepper(run), max(self.tol, TOLERANCE)
         started = clock()
         direct, split = self.solver == "direct", SPLITS[self.damping]
         scheme = Scheme(run.dt, self.alpha, split, self.tol, _LIMIT, direct, accept, run.strict)
@@ -235,7 +287,13 @@ class VariationalSteps(_ElasticSteps):
         stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
         contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
         energy = _account(run, ended.energy)
+        self._remember(run)
         return _taken(ended.state, contacts, stage, ended.done, failure, energy=energy)
+
+    def _contacts(self, run: StepContext, state: State) -> ContactState:
+        """Contacts of a state of the CVXPY path, with the forces of friction."""
+        contacts = contact_state(run.scene, state, self._linearised(run)[1])
+        return sliding_springs(run).shown(contacts) if self.rough else contacts
 
     def _posed(self, run: StepContext) -> bool:
         """Whether this run takes the CVXPY path."""
@@ -243,9 +301,9 @@ class VariationalSteps(_ElasticSteps):
 
     def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""
-        work, neighbours = self._linearised(run)
+        work, _ = self._linearised(run)
         started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        springs = self._springs(run)
+        springs = sliding_springs(run) if self.rough else None
         energy = np.zeros(3 if springs is None else 4)
         ok = claimed = True
         evidence: object = None
@@ -269,8 +327,8 @@ class VariationalSteps(_ElasticSteps):
             worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
         stage = Stage(worst, ok, claimed, passes, clock() - started, "")
         if springs is not None:
-            run.memory = {**run.memory, **springs.stored()}
-        contacts, energy = self._contacts(run, state, neighbours), _account(run, energy)
+            run.memory |= springs.stored()
+        contacts, energy = self._contacts(run, state), _account(run, energy)
         evidence = evidence if failure else None
         return _taken(state, contacts, stage, done, failure, evidence, energy)
 
@@ -286,65 +344,14 @@ class VariationalSteps(_ElasticSteps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrictionalVariationalSteps(VariationalSteps):
-    """The variational integrator with friction, each step convex.
-
-    The normal forces in the caps μ f_n, and k_t, are those of the predictor q + α h v; the
-    springs and their measures are as with velocity-Verlet. Its parameters are those of
-    VariationalSteps; the path is "cvxpy".
-
-    Raises
-    ------
-    InvalidInput : a setting out of range.
-    """
-
-    forces: ClassVar[tuple[str, ...]] = ("f", "f_t")
-    measures: ClassVar[tuple[str, ...]] = (*_ElasticSteps.measures, "friction", "tangential")
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return {**super().settings(), "stiffness_ratio": self.stiffness_ratio}
-
-    def begin(self, run: StepContext, state: State) -> StepTaken:
-        """As without friction.
-
-        Raises
-        ------
-        Unsupported : materials with rolling or spinning friction.
-        """
-        if any(m.rolling_friction or m.spinning_friction for m in run.scene.materials):
-            why = "this method has sliding friction alone"
-            raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
-        run.memory = {**run.memory, **SlidingSprings.none(run.scene.dim).stored()}
-        return super().begin(run, state)
-
-    def _law(self, run: StepContext) -> FrictionLaw | None:
-        """Friction of the run."""
-        return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
-
-    def _springs(self, run: StepContext) -> SlidingSprings | None:
-        """Springs of friction in the run's memory.
-
-        Raises
-        ------
-        InvalidInput : the run goes on from a copy, which holds none.
-        """
-        if "spring_ids" not in run.memory:
-            raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
-        names = [field.name for field in fields(SlidingSprings)]
-        return SlidingSprings(*(run.memory[f"spring_{name}"] for name in names))
-
-    def _contacts(self, run: StepContext, state: State, near: VerletList) -> ContactState:
-        """Contacts of a state, with the forces of friction."""
-        contacts, springs = super()._contacts(run, state, near), self._springs(run)
-        return contacts if springs is None else springs.shown(contacts)
-
-
-@dataclass(frozen=True, kw_only=True)
 class VelocityVerletSteps(_ElasticSteps):
     """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
 
-    Damping sees the velocities of the half step, as in LAMMPS.
+    Damping sees the velocities of the half step, as in LAMMPS. Friction is that of tangential
+    springs with a memory, cut to μ f_n: Cundall & Strack (1979), as
+    ``cdopt.dynamics.spheres.friction`` has it. The springs are saved with the run. Measures with
+    friction: ``friction``, the part of ``dissipated`` that friction took, with its dashpots, and
+    ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
     ----------
@@ -356,23 +363,8 @@ class VelocityVerletSteps(_ElasticSteps):
     InvalidInput : a ratio that is not positive.
     """
 
-    stiffness_ratio: float | None = None
-
     name: ClassVar[str] = "velocity-verlet"
     stages: ClassVar[tuple[str, ...]] = ()
-    frictional: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.stiffness_ratio is not None:
-            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
-
-    def with_friction(self) -> FrictionalVerletSteps:
-        """The same settings for a run with friction."""
-        return FrictionalVerletSteps(stiffness_ratio=self.stiffness_ratio)
-
-    def settings(self) -> dict[str, Any]:
-        """It has none without friction."""
-        return {}
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
@@ -409,57 +401,14 @@ class VelocityVerletSteps(_ElasticSteps):
         self._remember(run)
         return _taken(ended.state, contacts, None, ended.done, failure, energy=energy)
 
-    def _stepper(self, run: StepContext) -> SphereStepper:
-        """The run's compiled steps."""
-        return stepper(run)
-
-    def _remember(self, run: StepContext) -> None:
-        """Put what the next step needs, but for forces and energies, into the run's memory."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrictionalVerletSteps(VelocityVerletSteps):
-    """Velocity-Verlet with friction: tangential springs with a memory, cut to μ f_n.
-
-    Cundall & Strack (1979), as ``cdopt.dynamics.spheres.friction`` has it. The springs are saved
-    with the run. Measures: ``friction``, the part of ``dissipated`` that friction took, with its
-    dashpots, and ``tangential``, the part of ``elastic`` in springs of friction, J.
-
-    Parameters
-    ----------
-    stiffness_ratio : as in VelocityVerletSteps.
-
-    Raises
-    ------
-    InvalidInput : a ratio that is not positive.
-    """
-
-    forces: ClassVar[tuple[str, ...]] = ("f", "f_t")
-    measures: ClassVar[tuple[str, ...]] = (*_ElasticSteps.measures, "friction", "tangential")
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return {"stiffness_ratio": self.stiffness_ratio}
-
-    def _stepper(self, run: StepContext) -> SphereStepper:
-        """The run's compiled steps, from the springs in its memory."""
-        mu = True if run.friction is None else run.friction
-        spheres = stepper(run, FrictionLaw(mu, self.stiffness_ratio))
-        if "springs" in run.memory and run.memory["springs"] is not run.workspace.get("springs"):
-            spheres.memory = Memory(run.memory["spring_ids"], run.memory["springs"])
-            run.workspace["springs"] = run.memory["springs"]
-        return spheres
-
-    def _remember(self, run: StepContext) -> None:
-        """The springs."""
-        memory = stepper(run).memory
-        run.memory["spring_ids"], run.memory["springs"] = memory.ids, memory.values
-        run.workspace["springs"] = memory.values
-
 
 @dataclass(frozen=True, kw_only=True)
 class QuasiStaticSteps(_ElasticSteps):
     """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
+
+    With friction contacts have tangential springs with a memory, cut to μ f_n; a step is an
+    increment, ``cdopt.dynamics.frictional_rest``. Measures with friction: ``friction``, what it
+    took, and ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
     ----------
@@ -467,6 +416,8 @@ class QuasiStaticSteps(_ElasticSteps):
     tol : of the unbalanced force, as a share of the largest.
     limit : times that a step linearises gaps, at most.
     travel : how far a body may go in a step, in its own sizes; beyond that the step fails.
+    stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
+        2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
 
     Raises
     ------
@@ -479,9 +430,10 @@ class QuasiStaticSteps(_ElasticSteps):
     travel: float = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
-    measures: ClassVar[tuple[str, ...]] = ("elastic",)
+    energies: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "backend", resolved("backend", self.backend))
         checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
@@ -491,7 +443,8 @@ class QuasiStaticSteps(_ElasticSteps):
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
         names = ("tol", "limit", "travel")
-        return {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
+        shown = {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
+        return shown | super().settings()
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
@@ -499,41 +452,66 @@ class QuasiStaticSteps(_ElasticSteps):
         Raises
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution.
+        Unsupported : rolling or spinning friction.
         """
         require_elastic(run.scene)
-        return _taken(state, contact_state(run.scene, state, self._neighbours(run)))
+        self._require_sliding_alone(run.scene)
+        if self.rough:
+            run.memory |= SlidingSprings.none(run.scene.dim).stored()
+        contacts, energy = self._shown(run, state, 0.0)
+        return _taken(state, contacts, energy=energy)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many equilibria."""
-        scene, neighbours, accept = run.scene, self._neighbours(run), max(self.tol, TOLERANCE)
+        accept = max(self.tol, TOLERANCE)
         started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
         cause: SolveFailed | None = None
+        taken_by_friction = 0.0
         while done < steps:
-            prescribed = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
-            moved = State(state.t + run.dt, move(state, prescribed, run.dt), prescribed)
             try:
-                rest = equilibrium(
-                    scene,
-                    moved,
-                    backend=self.backend,
-                    tol=self.tol,
-                    limit=self.limit,
-                    travel=self.travel,
-                    neighbours=neighbours,
-                )
+                rested, residual, count, lost = self._rest(run, state)
             except SolveFailed as error:
                 failure, cause = str(error), error
                 break
-            residual = unbalanced(scene, rest)
             if run.strict and residual > accept:
                 failure = _WHY[NOT_CERTIFIED].format(residual=residual)
                 break
-            state, done = rest.state, done + 1
-            worst, passes = max(worst, residual), passes + rest.passes
-        seconds = clock() - started
-        stage = Stage(worst, worst <= accept, True, passes, seconds, "")
-        contacts = contact_state(scene, state, neighbours)
-        return _taken(state, contacts, stage, done, failure, cause)
+            state, done, taken_by_friction = rested, done + 1, taken_by_friction + lost
+            worst, passes = max(worst, residual), passes + count
+        stage = Stage(worst, worst <= accept, True, passes, clock() - started, "")
+        contacts, energy = self._shown(run, state, taken_by_friction)
+        return _taken(state, contacts, stage, done, failure, cause, energy)
+
+    def _rest(self, run: StepContext, state: State) -> tuple[State, float, int, float]:
+        """The next equilibrium, its residual, passes, and what friction took, J."""
+        scene, near = run.scene, self._neighbours(run)
+        prescribed = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
+        law, backend = self._law(run), resolved("backend", self.backend)
+        if law is not None:
+            settings = law, backend, self.tol, self.limit, self.travel, near
+            increments = FrictionalIncrements(scene, *settings)
+            rough = increments.rest(state, run.dt, sliding_springs(run))
+            run.memory |= rough.springs.stored()
+            return rough.state, rough.residual, rough.passes, rough.lost
+        moved = State(state.t + run.dt, move(state, prescribed, run.dt), prescribed)
+        rest = equilibrium(
+            scene,
+            moved,
+            backend=backend,
+            tol=self.tol,
+            limit=self.limit,
+            travel=self.travel,
+            neighbours=near,
+        )
+        return rest.state, unbalanced(scene, rest), rest.passes, 0.0
+
+    def _shown(self, run: StepContext, state: State, lost: float) -> tuple[Any, FloatArray | None]:
+        """Contacts, and with friction energies, after steps in which friction took ``lost`` J."""
+        contacts = contact_state(run.scene, state, self._neighbours(run))
+        if not self.rough:
+            return contacts, None
+        run.memory["energy"] = run.memory.get("energy", np.zeros(4)) + lost
+        return sliding_springs(run).shown(contacts), run.memory["energy"]
 
     @staticmethod
     def _neighbours(run: StepContext) -> VerletList:
@@ -541,13 +519,17 @@ class QuasiStaticSteps(_ElasticSteps):
         return neighbours
 
 
-def stepper(run: StepContext, law: FrictionLaw | None = None) -> SphereStepper:
-    """The run's compiled steps, made when first asked for, then with this ``law`` of friction."""
-    if "stepper" not in run.workspace:
-        require_elastic(run.scene)
-        run.workspace["stepper"] = SphereStepper(run.scene, law)
-    prepared: SphereStepper = run.workspace["stepper"]
-    return prepared
+def sliding_springs(run: StepContext) -> SlidingSprings:
+    """The springs in the memory of a run whose steps are posed.
+
+    Raises
+    ------
+    InvalidInput : the run goes on from a copy, which holds none.
+    """
+    if "spring_ids" not in run.memory:
+        raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
+    names = [part.name for part in fields(SlidingSprings)]
+    return SlidingSprings(*(run.memory[f"spring_{name}"] for name in names))
 
 
 def require_elastic(scene: Scene) -> None:

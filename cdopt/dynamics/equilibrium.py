@@ -36,11 +36,11 @@ LOG = logging.getLogger("cdopt.dynamics")
 
 TRAVEL = 2.0  # of its own reach: a body that goes further was not held
 
-_MARGIN = 0.5  # of the smallest half-width: gaps that a pass may close
-_STRIDE = 0.2  # of the same: a longer pass does not trust its linear gaps
+MARGIN = 0.5  # of the smallest half-width: gaps that a pass may close
+STRIDE = 0.2  # of the same: a longer pass does not trust its linear gaps
 _INERTIA = 1e-6, 1e6  # least and most, of the stiffest contact, where passes need inertia
 _TRIFLE = 1e-6  # of the smallest half-width: forces at smaller overlaps are measured by its
-_ROUND_OFF = 64.0 * np.finfo(float).eps
+ROUND_OFF = 64.0 * np.finfo(float).eps
 _NEWTON = 12  # steps at most; six are many
 _KICKS = 1e-3, 1e-5  # of the smallest half-width: ways off an unstable balance
 _GENTLE = 1e-2, 1e-4, 0.0  # inertia of passes that open what a kick closed
@@ -183,7 +183,7 @@ class _Work:
         dofs = self.scene.dofs
         still = State(state.t, state.q, dofs.scatter(np.zeros(dofs.nv), state.v))
         if margin is None:
-            return Configuration.of(self.unknowns, still, _MARGIN * self._core, self.near)
+            return Configuration.of(self.unknowns, still, MARGIN * self._core, self.near)
         return Configuration.of(self.unknowns, still, margin)
 
     def _equilibrium(self, here: Configuration, passes: int) -> Equilibrium:
@@ -206,7 +206,7 @@ class _Work:
         """Residual that round-off of positions makes."""
         place = float(np.abs(rest.state.position).max())
         steepest = float(slope(rest.contacts, self.scene.power).max(initial=0.0))
-        return _ROUND_OFF * place * steepest / (self._largest(rest.contacts, rest.forces) or 1.0)
+        return ROUND_OFF * place * steepest / (self._largest(rest.contacts, rest.forces) or 1.0)
 
     def _largest(self, contacts: Contacts, forces: FloatArray) -> float:
         """The largest load or force, or that at a trifling overlap, N."""
@@ -227,7 +227,7 @@ class _Work:
         least, most = _INERTIA
         while True:
             u = self._solve(here, inertia)
-            if u is not None and self._size(u) <= _STRIDE * self._core:
+            if u is not None and self._size(u) <= STRIDE * self._core:
                 there = self._at(self.unknowns.moved(here.state, u))
                 if self._gained(here, there, u) >= 0.0 or self._residual(there) < rest.residual:
                     further = self._further(here, there, u)
@@ -239,9 +239,9 @@ class _Work:
     def _further(self, here: Configuration, there: Configuration, u: FloatArray) -> Configuration:
         """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
         place = float(np.abs(here.state.position).max(initial=0.0))
-        noise = _ROUND_OFF * (here.energy + place * float(np.abs(here.forces).sum()))
+        noise = ROUND_OFF * (here.energy + place * float(np.abs(here.forces).sum()))
         gained = self._gained(here, there, u)
-        while self._size(2.0 * u) <= _STRIDE * self._core:
+        while self._size(2.0 * u) <= STRIDE * self._core:
             u = 2.0 * u
             beyond = self._at(self.unknowns.moved(here.state, u))
             more = self._gained(here, beyond, u)
@@ -313,13 +313,13 @@ class _Work:
                 break
             bent = now.curvature()
             u = None if bent is None else bent.step(now.B.T @ now.forces + self.load)
-            if u is None or not self._size(way + u) <= _STRIDE * self._core:
+            if u is None or not self._size(way + u) <= STRIDE * self._core:
                 return here
             now, way = self._at(self.unknowns.moved(now.state, u)), way + u
             before, residual = residual, self._residual(now)
             if residual > 0.5 * before:
                 break
-        noise = _ROUND_OFF * (here.energy + float(np.abs(self.load * way).sum()))
+        noise = ROUND_OFF * (here.energy + float(np.abs(self.load * way).sum()))
         down = self._gained(here, now, way) >= -noise
         return now if down and residual < self._residual(here) else here
 
@@ -349,10 +349,10 @@ class _Work:
         there = self._at(self.unknowns.moved(here.state, kick))
         if self._gained(here, there, kick) > 0.25 * promised:
             return there
-        least = 1e-3 * promised + _ROUND_OFF * here.energy
+        least = 1e-3 * promised + ROUND_OFF * here.energy
         for inertia in _GENTLE:
             u = self._solve(there, inertia)
-            if u is not None and self._size(u) <= _STRIDE * self._core:
+            if u is not None and self._size(u) <= STRIDE * self._core:
                 beyond = self._at(self.unknowns.moved(there.state, u))
                 if self._gained(here, beyond, kick + u) > least:
                     return beyond
@@ -415,7 +415,7 @@ def unbalanced(scene: Scene, rest: Equilibrium) -> float:
     lever = np.where(dofs.column >= scene.dim, b.reach[dofs.body], 1.0)
     B = gap_gradient(scene, rest.state, contacts)
     place = float(np.abs(rest.state.position).max())
-    noise = abs(B).T @ (_ROUND_OFF * place * slope(contacts, scene.power)) / lever
+    noise = abs(B).T @ (ROUND_OFF * place * slope(contacts, scene.power)) / lever
     off = np.abs(B.T @ rest.forces + rest.load) / lever - noise
     acts = np.maximum(abs(B).T @ np.abs(rest.forces), np.abs(rest.load)) / lever
     trifle = np.full(contacts.nc, _TRIFLE * float(b.core[np.isfinite(b.core)].min()))

@@ -9,12 +9,13 @@ falls a spring keeps its length, where k_t grows its force: both lose energy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.collision import Contacts, effective_mass, friction, gap_gradient, tangents
+from cdopt.collision.dissipation import surface_points
 from cdopt.dynamics.elastic_energy import elastic_forces, slope
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres.springs import FrictionLaw
@@ -62,16 +63,8 @@ class SlidingSprings:
         _, here, there = np.intersect1d(contacts.contact_ids, self.ids, return_indices=True)
         tangential[here] = self.acting[there]
         energy = float(self.energy.sum())
-        return ContactState(
-            contact_ids=contacts.contact_ids,
-            phi=contacts.phi,
-            normals=contacts.normals,
-            points=contacts.points,
-            forces=contacts.forces,
-            energy=contacts.energy + energy,
-            tangential=tangential,
-            energy_t=energy,
-        )
+        whole = contacts.energy + energy
+        return replace(contacts, energy=whole, tangential=tangential, energy_t=energy)
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,8 @@ class FrozenForces:
     def sliders(self, scene: Scene, state: State, contacts: Contacts, dofs: Dofs) -> Sliders:
         """The sliders of all ``contacts`` at ``state``; those without friction have no cap."""
         nc, dim = contacts.nc, scene.dim
-        rows = friction(scene, state, contacts, 0.0, dofs)
+        acting = replace(contacts, points=surface_points(scene, contacts))
+        rows = friction(scene, state, acting, 0.0, dofs)
         cap, stiffness, damping = np.zeros(nc), np.ones(nc), np.zeros(nc)
         force = np.zeros((nc, dim))
         _, here, mine = np.intersect1d(contacts.contact_ids, self.ids, return_indices=True)
@@ -130,17 +124,18 @@ def frozen(
     moment: tuple[State, State, float],
     contacts: Contacts,
     springs: SlidingSprings,
+    damped: bool = True,
 ) -> FrozenForces:
     """Of the step from a state; ``moment`` is that state, its predictor and h.
 
-    ``contacts`` are those of the predictor.
+    ``contacts`` are those of the predictor; without ``damped`` dashpots do not count.
     """
     state, there, h = moment
     push, _ = elastic_forces(contacts, scene.power, np.arange(contacts.nc))
     mass = effective_mass(scene, contacts.bodies)
     dofs = scene.full_dofs
     rate = gap_gradient(scene, there, contacts, dofs) @ dofs.gather(state.v) + contacts.gap_rate
-    push = np.maximum(push - scene.damping * mass * rate, 0.0)
+    push = np.maximum(push - damped * scene.damping * mass * rate, 0.0)
     mu, ratio = law.of_pairs(scene, contacts.bodies)
     stiffness = ratio * slope(contacts, scene.power)
     used = np.flatnonzero((contacts.phi < 0.0) & ~contacts.bonded & (mu * push > 0.0))
@@ -154,7 +149,7 @@ def frozen(
         moved = turned_about(moved, normals[here], angle)
     force[here] = np.minimum(1.0, k[here] / springs.stiffness[mine])[:, None] * moved
     lost = springs.energy.sum() - ((force * force).sum(axis=1) / (2.0 * k)).sum()
-    damping = scene.gamma_t * mass[used]
+    damping = damped * scene.gamma_t * mass[used]
     return FrozenForces(ids, force, normals, mu[used] * push[used], k, damping, float(lost))
 
 

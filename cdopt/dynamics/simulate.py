@@ -94,8 +94,8 @@ def simulate(
         ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
         Those with friction have ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
         warm starts by default, and ``substeps``.
-        "variational" and "velocity-verlet" have ``stiffness_ratio``, k_t/k_n of the springs of
-        friction, by default Mindlin's.
+        Those with elastic contacts have ``stiffness_ratio``, k_t/k_n of the springs of friction, by
+        default Mindlin's.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def _suited(method: Method | Integrator, friction: float | bool | None) -> Metho
         why = "this method has no friction, which the run has"
         instead = (*map("method={!r}".format, known), "frictionless=True")
         raise Unsupported(method.name, why, instead)
-    if isinstance(method, VelocityVerletSteps | VariationalSteps):
+    if isinstance(method, VelocityVerletSteps | VariationalSteps | QuasiStaticSteps):
         return method.with_friction()
     return method
 

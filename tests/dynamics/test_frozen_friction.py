@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from test_friction_springs import MU, G, K, R, on_a_floor, pressed, stored
+from test_friction_springs import MU, G, K, R, in_a_box, on_a_floor, pressed, stored
 
 import cdopt
 from cdopt.dynamics import VariationalSteps
@@ -15,7 +16,6 @@ from cdopt.scene import Body, Box, HalfSpace, Material, Scene
 METHOD = "variational"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "share"), [(2, 2.0 / 3.0), (3, 5.0 / 7.0)])
 def test_a_ball_that_slides_then_rolls(dim: int, share: float) -> None:
     """The tangential spring still swings a little when the ball begins to roll."""
@@ -77,14 +77,47 @@ def test_a_tilted_box_in_space_falls_lands_and_loses_energy() -> None:
     assert energy[-1] == pytest.approx(energy[0] - seen["dissipated"][-1], rel=1e-3)
 
 
-@pytest.mark.slow
-def test_it_tends_to_velocity_verlet_with_second_order() -> None:
+@pytest.mark.parametrize(
+    ("case", "settings"),
+    [
+        ("floor", {}),
+        ("pair", {}),
+        ("pair", {"alpha": 0.7, "damping": "paper"}),
+        ("pair", {"solver": "direct"}),
+        ("hertz", {"stiffness_ratio": 0.5}),
+        pytest.param("box", {}, marks=pytest.mark.slow),
+    ],
+)
+def test_compiled_steps_are_the_convex_problems(case: str, settings: dict[str, Any]) -> None:
+    """Balls that slide, stick, part and turn, by the compiled loop and through CVXPY."""
+    scene, dt, steps = {
+        "floor": (on_a_floor(1.0, 0.0, 3), 5e-4, 12),
+        "pair": (pressed(0.2, damping=3.0, tangential_damping=5.0), 1e-3, 8),
+        "hertz": (pressed(0.2, power=2.5), 1e-3, 8),
+        "box": (in_a_box(3), 2e-4, 600),
+    }[case]
+    ours = cdopt.simulate(scene, dt, steps * dt, METHOD, every=4, path="native", **settings)
+    more = {name: value for name, value in settings.items() if name != "solver"}
+    posed = cdopt.simulate(scene, dt, steps * dt, METHOD, every=4, path="cvxpy", **more)
+    for name in ("q", "v"):
+        exact = getattr(posed, name)
+        np.testing.assert_allclose(getattr(ours, name), exact, atol=1e-9 * np.abs(exact).max())
+    for one, two in zip(ours, posed, strict=True):
+        np.testing.assert_allclose(one.f_t, two.f_t, rtol=0.0, atol=1e-9 * max(two.f, default=1.0))
+    seen, exact = ours.diagnostics, posed.diagnostics
+    assert exact["friction"][-1] > 1e-6
+    for name in ("friction", "tangential", "dissipated", "work", "balance"):
+        np.testing.assert_allclose(seen[name], exact[name], rtol=0.0, atol=1e-9 * stored(ours)[0])
+
+
+@pytest.mark.parametrize("path", ["native", pytest.param("cvxpy", marks=pytest.mark.slow)])
+def test_it_tends_to_velocity_verlet_with_second_order(path: str) -> None:
     """Two spheres that slide, stick and turn about each other."""
     scene = pressed(0.2)
     fine = cdopt.simulate(scene, 0.03 / 6000, 0.03, "velocity-verlet", every=6000).final.v
     steps, errors = np.array([12, 24, 48]), []
     for n in steps:
-        run = cdopt.simulate(scene, 0.03 / n, 0.03, METHOD, every=int(n))
+        run = cdopt.simulate(scene, 0.03 / n, 0.03, METHOD, every=int(n), path=path)
         errors.append(float(np.abs(run.final.v - fine).max()))
     assert -np.polyfit(np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.8, abs=0.3)
     assert errors[-1] < 1e-2 * np.abs(fine - scene.initial.v).max()
@@ -94,25 +127,26 @@ def test_it_tends_to_velocity_verlet_with_second_order() -> None:
     assert np.abs(seen["momentum"][-1] - seen["momentum"][0]).max() < 1e-14
 
 
-def test_resumed_runs_have_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("route", ["native", "cvxpy"])
+def test_resumed_runs_have_the_same_bits(tmp_path: Path, route: str) -> None:
     scene, path = on_a_floor(1.0, 0.0, 3), tmp_path / "ball.vtkhdf"
-    whole = cdopt.simulate(scene, 1e-3, 0.004, METHOD, every=2)
+    more = {"every": 2, "path": route}
+    whole = cdopt.simulate(scene, 1e-3, 0.004, METHOD, **more)
     for part in (0.002, 0.004):
-        again = cdopt.simulate(scene, 1e-3, part, METHOD, every=2, out=path, resume=True)
+        again = cdopt.simulate(scene, 1e-3, part, METHOD, out=path, resume=True, **more)
     np.testing.assert_array_equal(again.final.v, whole.final.v)
     np.testing.assert_array_equal(again[-1].f_t, whole[-1].f_t)
     for name in ("friction", "tangential", "balance"):
         assert again.diagnostics[name][-1] == whole.diagnostics[name][-1]
     with pytest.raises(cdopt.InvalidInput, match="stiffness_ratio"):
-        cdopt.simulate(scene, 1e-3, 0.01, METHOD, every=2, out=path, resume=True,
-                       stiffness_ratio=0.5)  # fmt: skip
+        cdopt.simulate(scene, 1e-3, 0.01, METHOD, out=path, resume=True, stiffness_ratio=0.5,
+                       **more)  # fmt: skip
 
 
 def test_what_it_does_not_have_is_refused() -> None:
     scene = on_a_floor(1.0, 0.0, 3)
-    for settings in (VariationalSteps(path="native"), VariationalSteps(alpha=0.0)):
-        with pytest.raises(cdopt.Unsupported, match="friction"):
-            cdopt.simulate(scene, 1e-3, 1e-3, settings)
+    with pytest.raises(cdopt.Unsupported, match="friction with alpha 0"):
+        cdopt.simulate(scene, 1e-3, 1e-3, VariationalSteps(alpha=0.0))
     with pytest.raises(cdopt.Unsupported, match="rolling"):
         cdopt.simulate(on_a_floor(1.0, 0.0, 3, rolling_friction=0.1), 1e-3, 1e-3, METHOD)
     with pytest.raises(cdopt.InvalidInput, match="dt"):

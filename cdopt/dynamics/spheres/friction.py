@@ -18,6 +18,10 @@ energy and none is made.
 Rolling and spinning resistance are such springs too, on the displacements R (θ_i − θ_j) × n and
 R (θ_i − θ_j)·n with 1/R = 1/r_i + 1/r_j, of stiffness k_t, with torques of at most μ_r R f_n and
 μ_s R f_n.
+
+The variational integrator takes μ f_n, k_t and T₀ = k_t ξ from its predictor q + α h v: ``freeze``.
+T is the derivative of a convex function of the step's displacement, Huber's, as
+``cdopt.formulations.Sliders`` states it: ``grip`` has its second derivative for Newton's method.
 """
 
 from __future__ import annotations
@@ -27,20 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
-from cdopt._util.compiled import compiled, part
-from cdopt.dynamics.spheres.contacts import add_elastic, add_products, find_damped
-from cdopt.dynamics.spheres.integrate import (
-    DONE,
-    STALE,
-    TOO_DEEP,
-    accelerate,
-    account,
-    kick_work,
-    move,
-    outdated,
-    too_deep,
-)
-from cdopt.dynamics.spheres.newton import combine, copy
+from cdopt._util.compiled import part
 from cdopt.dynamics.spheres.system import SphereArrays, Springs
 
 Vector = tuple[float, float, float]
@@ -104,6 +95,67 @@ def unit(x: float, y: float, z: float) -> Vector:
     return (x / size, y / size, z / size)
 
 
+@part()
+def levers(arrays: SphereArrays, s: int, distance: float) -> tuple[float, float]:
+    """From both centres of active pair ``s`` to the contact point, m; 0 of a wall."""
+    c, radius = arrays.active.pair[s], arrays.system.radius
+    if arrays.neighbors.wall[c]:
+        return distance, 0.0
+    first = 0.5 * (distance + radius[arrays.neighbors.i[c]] - radius[arrays.neighbors.j[c]])
+    return first, distance - first
+
+
+@part()
+def sliding(n: Vector, arms: tuple[float, float], i: int, j: int, z: FloatArray) -> Vector:
+    """How far the surface of body i goes past that of j, by the displacements z (nb, 6)."""
+    first, second = arms
+    turn = cross(
+        n,
+        (
+            first * z[i, 3] + second * z[j, 3],
+            first * z[i, 4] + second * z[j, 4],
+            first * z[i, 5] + second * z[j, 5],
+        ),
+    )
+    ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
+    along = ux * n[0] + uy * n[1] + uz * n[2]
+    return (
+        turn[0] + (ux - along * n[0]),
+        turn[1] + (uy - along * n[1]),
+        turn[2] + (uz - along * n[2]),
+    )
+
+
+@part()
+def drag(
+    n: Vector, arms: tuple[float, float], i: int, j: int, force: Vector, out: FloatArray
+) -> None:
+    """Add a tangential force on body j at the contact point, and its opposite, to out (nb, 6)."""
+    torque = cross(n, force)
+    for axis in range(3):
+        out[i, axis] -= force[axis]
+        out[j, axis] += force[axis]
+        out[i, 3 + axis] += arms[0] * torque[axis]
+        out[j, 3 + axis] += arms[1] * torque[axis]
+
+
+@part()
+def normal_of(arrays: SphereArrays, s: int) -> Vector:
+    """The unit normal of active pair ``s``."""
+    n = arrays.active.n
+    return (n[s, 0], n[s, 1], n[s, 2])
+
+
+@part()
+def normal_push(arrays: SphereArrays, s: int) -> float:
+    """f_n of active pair ``s``, N: the elastic force and that of the dashpot, never a pull."""
+    active, neighbors, v = arrays.active, arrays.neighbors, arrays.motion.v
+    c, rate = active.pair[s], 0.0
+    for axis in range(3):
+        rate += active.n[s, axis] * (v[neighbors.i[c], axis] - v[neighbors.j[c], axis])
+    return max(0.0, active.force[s] - neighbors.c_n[c] * rate)
+
+
 class PairMotion(NamedTuple):
     """A pair in a step: unit normals at its start, middle and end, and the law of its springs.
 
@@ -133,7 +185,7 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
     m, neighbors, springs = arrays.motion, arrays.neighbors, arrays.springs
     active, d, c = arrays.active, arrays.work.d, arrays.active.pair[s]
     i, j = neighbors.i[c], neighbors.j[c]
-    n = (active.n[s, 0], active.n[s, 1], active.n[s, 2])
+    n = normal_of(arrays, s)
     before, distance = n, active.distance[s]
     if not neighbors.wall[c] and share > 0.0:
         rx = (m.x[i, 0] - m.x[j, 0]) - (d[i, 0] - d[j, 0])
@@ -146,13 +198,10 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
     if not neighbors.wall[c]:
         b = (d[j, 3], d[j, 4], d[j, 5])
     mean = (a[0] + b[0]) * middle[0] + (a[1] + b[1]) * middle[1] + (a[2] + b[2]) * middle[2]
-    rate = 0.0
-    for axis in range(3):
-        rate += active.n[s, axis] * (m.v[i, axis] - m.v[j, axis])
-    push = max(0.0, active.force[s] - neighbors.c_n[c] * rate)
+    push = normal_push(arrays, s)
     k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
     shrink = old / k if k > old > 0.0 else 1.0
-    damping = neighbors.c_t[c] / arrays.scheme.h
+    damping = springs.damping[c] / arrays.scheme.h
     return PairMotion(
         before, middle, n, distance, 0.5 * mean * share, a, b, k, damping, share, push, old, shrink
     )
@@ -179,36 +228,13 @@ def stretched(
 @part()
 def add_tangential(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) -> float:
     """Add the tangential force of active pair ``s`` to ``out``; returns the energy lost."""
-    neighbors, springs, active = arrays.neighbors, arrays.springs, arrays.active
-    radius, d, c = arrays.system.radius, arrays.work.d, arrays.active.pair[s]
-    i, j, wall, n = neighbors.i[c], neighbors.j[c], neighbors.wall[c], p.middle
-    unequal = 0.5 * (radius[i] - radius[j])
-    first = p.distance if wall else 0.5 * p.distance + unequal
-    second = p.distance - first
-    w = (
-        first * p.a[0] + second * p.b[0],
-        first * p.a[1] + second * p.b[1],
-        first * p.a[2] + second * p.b[2],
-    )
-    slip = cross(n, w)
-    ux, uy, uz = d[i, 0] - d[j, 0], d[i, 1] - d[j, 1], d[i, 2] - d[j, 2]
-    along = ux * n[0] + uy * n[1] + uz * n[2]
-    slip = (
-        slip[0] + (ux - along * n[0]),
-        slip[1] + (uy - along * n[1]),
-        slip[2] + (uz - along * n[2]),
-    )
+    springs, c = arrays.springs, arrays.active.pair[s]
+    i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
+    slip = sliding(p.middle, levers(arrays, s, p.distance), i, j, arrays.work.d)
     moved, lost = stretched(p, springs.xi, c, springs.mu[c] * p.push, slip)
-    force = turned(moved.force, n, p.after)
-    torque = cross(p.after, force)
-    first = active.distance[s] if wall else 0.5 * active.distance[s] + unequal
-    second = active.distance[s] - first
+    force = turned(moved.force, p.middle, p.after)
+    drag(p.after, levers(arrays, s, arrays.active.distance[s]), i, j, force, out)
     for axis in range(3):
-        out[i, axis] -= force[axis]
-        out[j, axis] += force[axis]
-        out[i, 3 + axis] += first * torque[axis]
-        if not wall:
-            out[j, 3 + axis] += second * torque[axis]
         springs.force[c, axis] = force[axis]
     return lost
 
@@ -245,6 +271,28 @@ def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) ->
 
 
 @part()
+def add_friction(arrays: SphereArrays, count: int, share: float, out: FloatArray) -> float:
+    """Add the friction of velocity-Verlet to ``out`` (nb, 6); returns the energy it took, J.
+
+    The bodies are at the end of the step whose displacements are in ``work.d``, and ``share`` is 1;
+    0 is for a first look that takes ``work.d`` as h v and stretches no spring.
+    """
+    springs = arrays.springs
+    lost = forget(springs, arrays.work.damped)
+    for s in range(count):
+        c = arrays.active.pair[s]
+        if arrays.neighbors.bonded[c]:
+            continue
+        pair = motion_of_pair(arrays, s, share)
+        lost += add_tangential(arrays, s, pair, out)
+        if springs.rolling[c] > 0.0 or springs.spinning[c] > 0.0:
+            lost += add_rolling(arrays, s, pair, out)
+        if share > 0.0:
+            springs.stiffness[c] = pair.k
+    return lost
+
+
+@part()
 def forget(springs: Springs, touching: BoolArray) -> float:
     """Springs of pairs that have parted are gone; returns the energy that was in them."""
     lost = 0.0
@@ -260,63 +308,142 @@ def forget(springs: Springs, touching: BoolArray) -> float:
     return lost
 
 
-@compiled()
-def frictional_forces(arrays: SphereArrays, share: float, out: FloatArray) -> tuple[int, float]:
-    """Loads, elastic, damping and frictional forces, in ``out`` (nb, 6); pairs, and energy lost.
+# --- the variational integrator ----------------------------------------------------------
 
-    The bodies are at the end of the step whose displacements are in ``work.d``, and ``share`` is 1;
-    0 is for a first look that takes ``work.d`` as h v and stretches no spring. Bonds have dashpots
-    and no friction. The forces of dashpots alone are in ``work.y``, those of friction not among
-    them; all others in ``work.r``. The energy lost, J, is that of friction.
-    """
-    w, active, neighbors, springs = arrays.work, arrays.active, arrays.neighbors, arrays.springs
-    count = find_damped(arrays, w.trial, 0.0)
-    lost = forget(springs, w.damped)
-    copy(arrays.system.load, w.r)
-    add_elastic(arrays, count, 1.0, w.r)
+
+@part()
+def freeze(arrays: SphereArrays, count: int) -> None:
+    """Take caps, k_t and forces of the springs from the pairs that act at q + α h v."""
+    springs, neighbors, active, v = arrays.springs, arrays.neighbors, arrays.active, arrays.motion.v
+    springs.cap.fill(0.0)
     for s in range(count):
         c = active.pair[s]
-        if neighbors.bonded[c]:
+        cap = springs.mu[c] * normal_push(arrays, s)
+        if neighbors.bonded[c] or not active.overlap[s] > 0.0 or not cap > 0.0:
             continue
-        pair = motion_of_pair(arrays, s, share)
-        lost += add_tangential(arrays, s, pair, w.r)
-        if springs.rolling[c] > 0.0 or springs.spinning[c] > 0.0:
-            lost += add_rolling(arrays, s, pair, w.r)
-        if share > 0.0:
-            springs.stiffness[c] = pair.k
-        active.damping[s, 2] = 0.0
-    w.y.fill(0.0)
-    add_products(arrays, count, active.damping, -1.0, arrays.motion.v, w.y)
-    combine(1.0, w.r, 1.0, w.y, out)
-    return count, lost
+        n, i, j = normal_of(arrays, s), neighbors.i[c], neighbors.j[c]
+        k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
+        spring = (0.0, 0.0, 0.0)
+        if old > 0.0:
+            x, before, least = springs.xi[c], springs.normal[c], min(k, old)
+            stretch = (least * x[0], least * x[1], least * x[2])
+            spring = turned(stretch, (before[0], before[1], before[2]), n)
+            twist = 0.0
+            for axis in range(3):
+                twist += 0.5 * (v[i, 3 + axis] + v[j, 3 + axis]) * n[axis]
+            if not arrays.system.plane:
+                spring = turned_about(spring, n, arrays.scheme.h * twist)
+        springs.cap[c], springs.frozen[c] = cap, k
+        for axis in range(3):
+            springs.trial[c, axis], springs.at[c, axis] = spring[axis], n[axis]
 
 
-@compiled()
-def frictional_verlet(
-    arrays: SphereArrays, force: FloatArray, steps: int, ledger: FloatArray
-) -> tuple[int, int]:
-    """As ``integrate.velocity_verlet``, with friction; ``ledger`` (4,) ends with its loss, J.
+@part()
+def add_grips(
+    arrays: SphereArrays, count: int, d: FloatArray, factor: float, out: FloatArray
+) -> None:
+    """Add ``factor`` times the frictional forces of a step d to out; sets ``acting`` and ``grip``.
 
-    That loss is also part of the first entry.
+    The active pairs are those at q_α.
     """
-    g, m, w, h = arrays.system, arrays.motion, arrays.work, arrays.scheme.h
-    for s in range(steps):
-        accelerate(g, m.v, force, 0.5 * h, w.trial)
-        combine(h, w.trial, 0.0, w.trial, w.d)
-        if outdated(arrays.neighbors, m.x, w.d):
-            return STALE, s
-        ledger[2] += kick_work(g, m.v, w.trial, force, 0.5 * h)
-        copy(w.trial, m.v)
-        move(g, m, w.d)
-        count, lost = frictional_forces(arrays, 1.0, force)
-        if too_deep(arrays, count):
-            return TOO_DEEP, s
-        combine(h, w.r, 0.0, w.r, w.r)
-        combine(h, w.y, 0.0, w.y, w.y)
-        account(g, m.v, w.d, w.r, w.y, ledger)
-        for entry in (0, 2, 3):
-            ledger[entry] += lost
-        copy(m.v, w.y)
-        accelerate(g, m.v, force, 0.5 * h, m.v)
-        ledger[2] += kick_work(g, w.y, m.v, force, 0.5 * h)
-    return DONE, steps
+    springs, neighbors, active, scheme = (
+        arrays.springs,
+        arrays.neighbors,
+        arrays.active,
+        arrays.scheme,
+    )
+    for s in range(count):
+        c, grip = active.pair[s], active.grip[s]
+        cap = springs.cap[c]
+        grip.fill(0.0)
+        if not cap > 0.0:
+            continue
+        i, j, n = neighbors.i[c], neighbors.j[c], normal_of(arrays, s)
+        arms = levers(arrays, s, active.distance[s])
+        t, slip = trial_at(springs, c, n), sliding(n, arms, i, j, d)
+        growth = scheme.alpha * springs.frozen[c] + springs.damping[c] / scheme.h
+        fx, fy, fz = t[0] + growth * slip[0], t[1] + growth * slip[1], t[2] + growth * slip[2]
+        size = np.sqrt(fx * fx + fy * fy + fz * fz)
+        grip[0] = abs(factor) * growth
+        if size > cap:
+            grip[0] *= cap / size
+            grip[1], grip[2], grip[3] = fx / size, fy / size, fz / size
+            fx, fy, fz = cap * grip[1], cap * grip[2], cap * grip[3]
+        springs.acting[c, 0], springs.acting[c, 1], springs.acting[c, 2] = fx, fy, fz
+        drag_pair(arrays, s, factor, out)
+
+
+@part()
+def drag_pair(arrays: SphereArrays, s: int, factor: float, out: FloatArray) -> None:
+    """Add ``factor`` times the frictional force of active pair ``s`` to out."""
+    c, acting = arrays.active.pair[s], arrays.springs.acting
+    force = (factor * acting[c, 0], factor * acting[c, 1], factor * acting[c, 2])
+    i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
+    arms = levers(arrays, s, arrays.active.distance[s])
+    drag(normal_of(arrays, s), arms, i, j, force, out)
+
+
+@part()
+def trial_at(springs: Springs, c: int, n: Vector) -> Vector:
+    """The force of a spring at the start of the step, turned to the normal n."""
+    t, at = springs.trial[c], springs.at[c]
+    return turned((t[0], t[1], t[2]), (at[0], at[1], at[2]), n)
+
+
+@part()
+def add_grip_product(arrays: SphereArrays, s: int, z: FloatArray, out: FloatArray) -> None:
+    """Add the matrix of the friction of active pair ``s`` times z to out."""
+    g, c = arrays.active.grip[s], arrays.active.pair[s]
+    if g[0] == 0.0:
+        return
+    i, j, n = arrays.neighbors.i[c], arrays.neighbors.j[c], normal_of(arrays, s)
+    arms = levers(arrays, s, arrays.active.distance[s])
+    x, y, u = sliding(n, arms, i, j, z)
+    along = g[1] * x + g[2] * y + g[3] * u
+    force = (g[0] * (along * g[1] - x), g[0] * (along * g[2] - y), g[0] * (along * g[3] - u))
+    drag(n, arms, i, j, force, out)
+
+
+@part()
+def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
+    """The springs' forces after a step d, in ``trial``; returns what slip and dashpots took.
+
+    The active pairs are those at q_α. Springs that end beyond their cap slip back to it. The
+    energy, J, is less that in the springs before they were stretched.
+    """
+    springs, neighbors, scheme, lost = arrays.springs, arrays.neighbors, arrays.scheme, 0.0
+    for s in range(count):
+        c = arrays.active.pair[s]
+        cap, k, dashpot = springs.cap[c], springs.frozen[c], springs.damping[c] / scheme.h
+        if not cap > 0.0:
+            continue
+        n, growth, size = normal_of(arrays, s), scheme.alpha * k + dashpot, 0.0
+        arms = levers(arrays, s, arrays.active.distance[s])
+        t, slip = trial_at(springs, c, n), sliding(n, arms, neighbors.i[c], neighbors.j[c], d)
+        for axis in range(3):
+            f = springs.acting[c, axis]
+            stretch = (f - t[axis]) / growth
+            lost += f * (slip[axis] - stretch) + dashpot * stretch * stretch
+            lost -= 0.5 * t[axis] ** 2 / k
+            springs.trial[c, axis], springs.at[c, axis] = t[axis] + k * stretch, n[axis]
+            size += (t[axis] + k * stretch) ** 2
+        if size > cap * cap:
+            lost += 0.5 * (size - cap * cap) / k
+            for axis in range(3):
+                springs.trial[c, axis] *= cap / np.sqrt(size)
+    return lost
+
+
+@part()
+def keep_springs(springs: Springs) -> float:
+    """Take over the springs that ``slide_back`` left; returns the energy in those before, J."""
+    lost = 0.0
+    for c in range(springs.cap.size):
+        old, k, kept = springs.stiffness[c], springs.frozen[c], springs.cap[c] > 0.0
+        springs.stiffness[c] = k if kept else 0.0
+        for axis in range(3):
+            lost += 0.5 * old * springs.xi[c, axis] ** 2
+            springs.xi[c, axis] = springs.trial[c, axis] / k if kept else 0.0
+            springs.normal[c, axis] = springs.at[c, axis] if kept else 0.0
+            springs.force[c, axis] = springs.acting[c, axis] if kept else 0.0
+    return lost

@@ -7,6 +7,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
 from cdopt.dynamics.spheres.contacts import add_elastic, add_products, find_active, find_damped
+from cdopt.dynamics.spheres.friction import add_friction, drag_pair, keep_springs, slide_back
 from cdopt.dynamics.spheres.newton import CONVERGED, SOLVE, combine, copy, newton, predict
 from cdopt.dynamics.spheres.system import (
     FORCED,
@@ -110,13 +111,14 @@ def account(
     damping: FloatArray,
     ledger: FloatArray,
 ) -> None:
-    """Add to ``ledger`` (3,) what damping took from free bodies in a step, and external work, J.
+    """Add to ``ledger`` (4,) what damping took from free bodies in a step, and external work, J.
 
     v (nb, 6) mean velocities, d (nb, 6) displacements; impulses ``damping`` and ``elastic``
     (nb, 6), the latter with those of loads. Loads do work on free bodies, and moving walls through
     elastic contacts. The third number is the error of the scheme but for the change of elastic
     energy: with the kinetic energy that impulses gave (``kick_work``, added by the caller), what
-    was dissipated and what gravity stored, less the external work.
+    was dissipated and what gravity stored, less the external work. The fourth is what friction
+    took (``slid``), which the first has too.
     """
     lost, work, fallen = 0.0, 0.0, 0.0
     for b in range(g.free.size):
@@ -130,6 +132,13 @@ def account(
     ledger[0] += lost
     ledger[1] += work
     ledger[2] += lost - work - fallen
+
+
+@part()
+def slid(lost: float, ledger: FloatArray) -> None:
+    """Add to ``ledger`` (4,) what friction took, J."""
+    for entry in (0, 2, 3):
+        ledger[entry] += lost
 
 
 @part()
@@ -149,6 +158,12 @@ def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
     combine(scheme.h, g.load, 0.0, g.load, impulse)
     add_elastic(arrays, count, scheme.h, impulse)
     add_products(arrays, count, damping, -0.5, w.d, damped)
+    lost = 0.0
+    if arrays.springs.mu.size:
+        for s in range(count):
+            if arrays.springs.cap[arrays.active.pair[s]] > 0.0:
+                drag_pair(arrays, s, scheme.h, impulse)
+        lost = slide_back(arrays, count, w.d)
     if scheme.split == FORCED:
         if scheme.alpha != 0.5:
             count = find_active(arrays, w.d, 1.0 - scheme.alpha)
@@ -162,6 +177,7 @@ def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
     ledger[2] += kick_work(g, mean, m.v, w.r, 1.0)
     combine(0.5, m.v, 0.5, mean, mean)
     account(g, mean, w.d, impulse, damped, ledger)
+    slid(lost + keep_springs(arrays.springs), ledger)
     move(g, m, w.d)
     return DONE
 
@@ -203,19 +219,23 @@ def variational(
 
 
 @compiled()
-def all_forces(arrays: SphereArrays, out: FloatArray) -> int:
-    """Loads, elastic and damping forces at x and v (in ``out``, (nb, 6)); number of pairs.
+def all_forces(arrays: SphereArrays, share: float, out: FloatArray) -> tuple[int, float]:
+    """Loads, elastic, damping and frictional forces at x and v, in ``out`` (nb, 6).
 
-    The damping forces alone are in ``work.y``, the others in ``work.r``.
+    Returns the number of pairs and what friction took, J; ``share`` as in ``add_friction``. The
+    forces of dashpots alone, but for those of friction, are in ``work.y``, the others in
+    ``work.r``.
     """
-    w = arrays.work
+    w, lost = arrays.work, 0.0
     count = find_damped(arrays, w.d, 0.0)
     copy(arrays.system.load, w.r)
     add_elastic(arrays, count, 1.0, w.r)
+    if arrays.springs.mu.size:
+        lost = add_friction(arrays, count, share, w.r)
     w.y.fill(0.0)
     add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, w.y)
     combine(1.0, w.r, 1.0, w.y, out)
-    return count
+    return count, lost
 
 
 @compiled()
@@ -236,12 +256,13 @@ def velocity_verlet(
         ledger[2] += kick_work(g, m.v, w.trial, force, 0.5 * h)
         copy(w.trial, m.v)
         move(g, m, w.d)
-        count = all_forces(arrays, force)
+        count, lost = all_forces(arrays, 1.0, force)
         if too_deep(arrays, count):
             return TOO_DEEP, s
         combine(h, w.r, 0.0, w.r, w.r)
         combine(h, w.y, 0.0, w.y, w.y)
         account(g, m.v, w.d, w.r, w.y, ledger)
+        slid(lost, ledger)
         accelerate(g, m.v, force, 0.5 * h, m.v)
         ledger[2] += kick_work(g, w.trial, m.v, force, 0.5 * h)
     return DONE, steps

@@ -2,7 +2,7 @@
 
 De Klerk et al. (2021), Algorithm 1, with the corrections of sign and Hessian: with Δq = q⁺ − q,
 
-    R(Δq) = mom − M Δq/h − h (1−α) (∇V − F_ext)(q_α) − ½ C(q_α) Δq + Qᵖ = 0
+    R(Δq) = mom − M Δq/h − h (1−α) (∇V − F_ext − f_t)(q_α) − ½ C(q_α) Δq + Qᵖ = 0
 
 Qᵖ = −(h/2) C(q) v in the paper's split and 0 in the forced one. The pairs that damp are those that
 touch in q + α h v, for the whole step. The matrix of Newton's method is −∂R/∂q⁺ without the change
@@ -26,6 +26,7 @@ from cdopt.dynamics.spheres.contacts import (
     find_active,
     find_damped,
 )
+from cdopt.dynamics.spheres.friction import add_grip_product, add_grips, drag_pair, freeze
 from cdopt.dynamics.spheres.system import PAPER, SphereArrays, SphereSystem
 
 _CG_SHARE = 1e-3  # accuracy of the linear systems, of the residual
@@ -83,7 +84,9 @@ def predict(arrays: SphereArrays) -> None:
     """Predict Δq = h v, choose the pairs that damp, and set Qᵖ (in ``start_damping``)."""
     m, w, scheme = arrays.motion, arrays.work, arrays.scheme
     combine(scheme.h, m.v, 0.0, m.v, w.d)
-    find_damped(arrays, w.d, scheme.alpha)
+    count = find_damped(arrays, w.d, scheme.alpha)
+    if arrays.springs.mu.size:
+        freeze(arrays, count)
     w.start_damping.fill(0.0)
     if scheme.split == PAPER:
         count = find_active(arrays, w.d, 0.0)
@@ -102,6 +105,8 @@ def residual(arrays: SphereArrays, d: FloatArray, R: FloatArray) -> int:
             R[b, k] = momentum + share * g.load[b, k] + w.start_damping[b, k]
     add_elastic(arrays, count, share, R)
     add_products(arrays, count, arrays.active.damping, -0.5, d, R)
+    if arrays.springs.mu.size:
+        add_grips(arrays, count, d, share, R)
     clear_fixed(g.free, R)
     return count
 
@@ -177,6 +182,8 @@ def certificate(arrays: SphereArrays, count: int) -> float:
             pair[i, k] = pair[j, k] = 0.0
         factors = (0.5 * active.damping[s, 0], 0.0, 0.5 * active.damping[s, 2])
         add_pair_product(active.n, s, lever, wall, g.turning, i, j, factors, w.d, pair)
+        if arrays.springs.mu.size and arrays.springs.cap[c] > 0.0:
+            drag_pair(arrays, s, share, pair)
         blur = _ROUND_OFF * share * active.slope[s] * magnitude(arrays, s)
         for k in range(6):
             push = share * abs(active.force[s] * active.n[s, k]) if k < 3 else 0.0
@@ -223,6 +230,9 @@ def matrix_product(arrays: SphereArrays, count: int, z: FloatArray, out: FloatAr
         for k in range(6):
             out[b, k] = g.weight[b, k] / h * z[b, k]
     add_products(arrays, count, arrays.active.matrix, 1.0, z, out)
+    if arrays.springs.mu.size:
+        for s in range(count):
+            add_grip_product(arrays, s, z, out)
     clear_fixed(g.free, out)
 
 
@@ -241,6 +251,8 @@ def fill_blocks(arrays: SphereArrays, blocks: FloatArray) -> None:
             z[i if column < 6 else j, column % 6] = 1.0
             factors = (matrix[s, 0], matrix[s, 1], matrix[s, 2])
             add_pair_product(active.n, s, lever, wall, turning, i, j, factors, z, out)
+            if arrays.springs.mu.size:
+                add_grip_product(arrays, s, z, out)
             for row in range(12):
                 blocks[s, row, column] = out[i if row < 6 else j, row % 6]
 
@@ -253,11 +265,8 @@ def fill_diagonal(arrays: SphereArrays, count: int) -> None:
     combine(1.0 / arrays.scheme.h, g.weight, 0.0, g.weight, diagonal)
     for s in range(count):
         i, j = neighbors.i[active.pair[s]], neighbors.j[active.pair[s]]
-        wall, along, slide = (
-            neighbors.wall[active.pair[s]],
-            active.matrix[s, 0],
-            active.matrix[s, 2],
-        )
+        wall, along = neighbors.wall[active.pair[s]], active.matrix[s, 0]
+        slide = active.matrix[s, 2] + active.grip[s, 0]
         lever = active.distance[s] * (1.0 if wall else 0.5)
         for k in range(3):
             square = active.n[s, k] * active.n[s, k]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt.collision import effective_mass
 from cdopt.collision.contacts import tangential_ratio
 from cdopt.dynamics.spheres.system import NeighborList, Springs
 from cdopt.scene import Scene
 
-_STORED = 11  # numbers of a spring: ξ, rolling, spinning, k_t and the tangential force
+_STORED = 14  # numbers of a spring: ξ, rolling, spinning, k_t, the tangential force and the normal
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Memory:
 
     Attributes
     ----------
-    ids : (n,) ascending numbers i nb + j of pairs i < j. values : (n, 11).
+    ids : (n,) ascending numbers i nb + j of pairs i < j. values : (n, 14).
     """
 
     ids: IntArray
@@ -73,20 +74,34 @@ def springs_of(
     scene: Scene, law: FrictionLaw | None, neighbors: NeighborList, memory: Memory
 ) -> Springs:
     """The springs of a neighbour list with what is known of them; without a law no rows."""
-    if law is None:
-        none, vectors = np.zeros(0), np.zeros((0, 3))
-        return Springs(none, none, none, none, vectors, vectors, none, none, vectors)
     pairs = np.sort(np.column_stack([neighbors.i, neighbors.j]), axis=1)
+    numbers = pair_numbers(neighbors, scene.nb)
+    if law is None:
+        law, pairs, numbers = FrictionLaw(0.0, 1.0), pairs[:0], numbers[:0]
     mu, ratio = law.of_pairs(scene, pairs)
     stored = np.zeros((len(pairs), _STORED))
-    _, here, there = np.intersect1d(
-        pair_numbers(neighbors, scene.nb), memory.ids, assume_unique=True, return_indices=True
-    )
+    _, here, there = np.intersect1d(numbers, memory.ids, assume_unique=True, return_indices=True)
     stored[here] = memory.values[there]
-    xi, roll, force = (np.ascontiguousarray(stored[:, k : k + 3]) for k in (0, 3, 8))
+    xi, roll, force, normal = (stored[:, k : k + 3].copy() for k in (0, 3, 8, 11))
     rolling, spinning = scene.contact_resistance(pairs).copy()  # writable: one type, one loop
-    twist, stiffness = stored[:, 6].copy(), stored[:, 7].copy()
-    return Springs(mu, rolling, spinning, ratio, xi, roll, twist, stiffness, force)
+    return Springs(
+        mu=mu,
+        rolling=rolling,
+        spinning=spinning,
+        ratio=ratio,
+        damping=scene.gamma_t * effective_mass(scene, pairs),
+        xi=xi,
+        roll=roll,
+        twist=stored[:, 6].copy(),
+        stiffness=stored[:, 7].copy(),
+        force=force,
+        normal=normal,
+        cap=np.zeros(len(pairs)),
+        frozen=np.zeros(len(pairs)),
+        trial=np.zeros_like(xi),
+        acting=np.zeros_like(xi),
+        at=np.zeros_like(xi),
+    )
 
 
 def memory_of(springs: Springs, neighbors: NeighborList, nb: int) -> Memory:
@@ -94,6 +109,6 @@ def memory_of(springs: Springs, neighbors: NeighborList, nb: int) -> Memory:
     touching = np.flatnonzero(springs.stiffness > 0.0)
     ids = pair_numbers(neighbors, nb)[touching]
     columns = (springs.xi, springs.roll, springs.twist[:, None], springs.stiffness[:, None])
-    values = np.hstack([*columns, springs.force])[touching]
+    values = np.hstack([*columns, springs.force, springs.normal])[touching]
     order = np.argsort(ids)
     return Memory(ids[order], values[order])

@@ -15,7 +15,6 @@ from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import integrate
 from cdopt.dynamics.spheres.contacts import find_active
-from cdopt.dynamics.spheres.friction import frictional_forces, frictional_verlet
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
 from cdopt.dynamics.spheres.newton import fill_blocks
 from cdopt.dynamics.spheres.springs import FrictionLaw, Memory, memory_of, springs_of
@@ -110,7 +109,7 @@ class SphereStepper:
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
-        iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(3)
+        iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(4)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps; linear systems that the compiled loop asks for are solved here."""
@@ -132,20 +131,23 @@ class SphereStepper:
             missed=missed,
             newton=newton,
             linear=linear,
-            energy=tuple(ledger.tolist()),
+            energy=self._counted(ledger),
         )
+
+    def _counted(self, ledger: FloatArray) -> tuple[float, ...]:
+        """``Integration.energy`` of a ledger."""
+        return tuple(ledger[: 3 if self.law is None else 4].tolist())
 
     def velocity_verlet(
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Integration, FloatArray]:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
         start, force, ledger = force, force.copy(), np.zeros(4)
-        steps_of = integrate.velocity_verlet if self.law is None else frictional_verlet
         springs = self.memory
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps, which carry ``force`` on."""
-            outcome: tuple[int, int] = steps_of(arrays, force, n, ledger)
+            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n, ledger)
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
@@ -153,18 +155,14 @@ class SphereStepper:
             force[:], ledger[:], self.memory = start, 0.0, springs
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
-        counted = ledger[: 3 if self.law is None else 4]
-        return replace(ended, energy=tuple(counted.tolist())), force
+        return replace(ended, energy=self._counted(ledger)), force
 
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic, damping and frictional forces (nb, 6) in a state, N and N·m."""
         m, out = motion_of(state), np.zeros((state.nb, 6))
         arrays = self._arrays(m, self._list(m, self.skin), Scheme(1.0))
-        if self.law is None:
-            integrate.all_forces(arrays, out)
-        else:
-            arrays.work.d[:] = m.v
-            frictional_forces(arrays, 0.0, out)
+        arrays.work.d[:] = m.v
+        integrate.all_forces(arrays, 0.0, out)
         return out
 
     def contacts(self, state: State) -> ContactState:
@@ -247,7 +245,9 @@ class SphereStepper:
         """Make a neighbour list, and arrays of its size."""
         if self.law is not None:
             self._memory, self._springs = self.memory, None
-        self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin)
+        self._neighbors = neighbor_list(
+            self.scene, m.x, self.system.normal, skin, self.law is not None
+        )
         self._active, self._work = work_arrays(self.scene.nb, self._neighbors.i.size)
         return self._neighbors
 

@@ -123,6 +123,8 @@ class ActiveContacts(NamedTuple):
     distance : |r|, m. overlap : δ, m. force : w′(δ), N. slope : w″(δ), N/m.
     damping, matrix : (np, 3) each, of C and of Newton's matrix: along the normal, across it, and
         of the sliding of the surfaces.
+    grip : (np, 4) growth of the frictional force with sliding in Newton's matrix, kg/s, and the
+        unit vector along which it does not grow, or zeros.
     """
 
     pair: IntArray
@@ -133,6 +135,7 @@ class ActiveContacts(NamedTuple):
     slope: FloatArray
     damping: FloatArray
     matrix: FloatArray
+    grip: FloatArray
 
 
 class Workspace(NamedTuple):
@@ -161,21 +164,33 @@ class Springs(NamedTuple):
 
     Attributes
     ----------
-    mu, rolling, spinning : (np,) coefficients; ratio : (np,) k_t/k_n.
+    mu, rolling, spinning : (np,) coefficients; ratio : (np,) k_t/k_n. damping : (np,) γ_t m_eff of
+        the dashpots beside the springs, kg/s; ``NeighborList.c_t`` is then of bonds alone.
     xi, roll : (np, 3) tangential and rolling springs, m. twist : (np,) spinning ones, m.
     stiffness : (np,) k_t at the last step, N/m; 0 where there is no contact.
     force : (np, 3) tangential force on body j, N.
+    normal : (np, 3) of each spring; of the variational integrator alone, as all that follows.
+    cap, frozen : (np,) μ f_n and k_t of the predictor, N and N/m; a cap of 0 is no friction.
+    trial, acting : (np, 3) force of the spring at the start and at the end of the step, and that of
+        spring and dashpot, on body j, N. at : (np, 3) normals of ``trial``.
     """
 
     mu: FloatArray
     rolling: FloatArray
     spinning: FloatArray
     ratio: FloatArray
+    damping: FloatArray
     xi: FloatArray
     roll: FloatArray
     twist: FloatArray
     stiffness: FloatArray
     force: FloatArray
+    normal: FloatArray
+    cap: FloatArray
+    frozen: FloatArray
+    trial: FloatArray
+    acting: FloatArray
+    at: FloatArray
 
 
 class SphereArrays(NamedTuple):
@@ -201,6 +216,7 @@ def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
         slope=np.zeros(pairs),
         damping=np.zeros((pairs, 3)),
         matrix=np.zeros((pairs, 3)),
+        grip=np.zeros((pairs, 4)),
     )
     damped, pending = np.zeros(pairs, dtype=np.bool_), np.zeros(4, dtype=np.int64)
     return active, Workspace(damped, pending, *(np.zeros((nb, 6)) for _ in range(10)))
@@ -299,13 +315,16 @@ def _in_space(spin: FloatArray, dim: int) -> FloatArray:
     return np.column_stack([np.zeros((spin.size, 2)), spin])
 
 
-def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) -> NeighborList:
+def neighbor_list(
+    scene: Scene, x: FloatArray, normal: FloatArray, skin: float, rough: bool = False
+) -> NeighborList:
     """All pairs of a scene with gaps up to ``skin`` m.
 
     Parameters
     ----------
     x : (nb, 3) positions of centres, or of a point of a wall, m.
     normal : (nb, 3) out of each wall, zero for spheres.
+    rough : whether contacts have friction, and with it their tangential dashpots.
     """
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
@@ -317,7 +336,7 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
     pairs = np.unique(np.concatenate([near, walls, scene.bonds]), axis=0)
     mass = effective_mass(scene, pairs)
     i, j = _sphere_first(pairs, is_wall)
-    wall = is_wall[j]
+    wall, bonded = is_wall[j], is_among(pairs, scene.bonds)
     return NeighborList(
         i=i,
         j=j,
@@ -325,9 +344,9 @@ def neighbor_list(scene: Scene, x: FloatArray, normal: FloatArray, skin: float) 
         normal=np.ascontiguousarray(normal[j]),
         reach=b.reach[i] + np.where(wall, 0.0, b.reach[j]),
         k=np.ascontiguousarray(contact_stiffness(scene, pairs), dtype=np.float64),
-        bonded=is_among(pairs, scene.bonds),
+        bonded=bonded,
         c_n=scene.damping * mass,
-        c_t=scene.gamma_t * mass,
+        c_t=np.where(bonded | (not rough), scene.gamma_t * mass, 0.0),
         listed=x.copy(),
         skin=skin,
     )
