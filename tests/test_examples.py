@@ -90,6 +90,7 @@ def test_order_of_gauss_seidel() -> None:
     assert all(answer.ok for answer in it.others.values())
 
 
+@pytest.mark.slow
 def test_order_of_gauss_seidel_what_if() -> None:
     longer = what_if(2, "LENGTH = 1.0", "LENGTH = 2.0")
     near(longer["by_order"][0, 2, 1].f, [5, 0, 5])
@@ -176,6 +177,7 @@ def test_mixed_stiffness_what_if() -> None:
 # --- 5: six solvers, six answers -------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_six_solvers_six_answers() -> None:
     it = lesson(5)
     assert len(it.result) == len(it.result.certified) == 6
@@ -285,6 +287,7 @@ def test_cannonball_pyramid_what_if() -> None:
 # --- 8: Hooke against Hertz ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_hooke_against_hertz() -> None:
     it = lesson(8)
     near(it.hooke.f.max() / it.ball, 1.277647)
@@ -464,6 +467,7 @@ def test_ladder() -> None:
 # --- 17: the grasp ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_grasp() -> None:
     """μ = 0.5, 10 N a finger, 30 mm: friction of 5 N a finger, and its moments."""
     it = lesson(17)

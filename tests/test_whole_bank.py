@@ -83,13 +83,9 @@ def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
     assert spread([answer.f for answer in answers], data.force) < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "fclib-capsules"))
-        for name, its in MANIFESTS.items()
-        if its.kind != "frictional"
-    ],
+    "name", [name for name, its in MANIFESTS.items() if its.kind != "frictional"]
 )
 def test_feasible_problems_are_solved_and_the_others_proven_so(name: str) -> None:
     problem = cdopt.bank.load(name)

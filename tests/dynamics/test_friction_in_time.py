@@ -94,6 +94,7 @@ def order(steps: list[float], errors: list[float]) -> float:
     return float(np.polyfit(np.log(steps), np.log(np.abs(errors)), 1)[0])
 
 
+@pytest.mark.slow
 def test_a_sliding_block_stops_after_its_way_with_an_error_of_first_order() -> None:
     mu, speed = 0.3, 1.0
     exact, steps, errors = speed**2 / (2.0 * mu * G), [0.04, 0.02, 0.01], []

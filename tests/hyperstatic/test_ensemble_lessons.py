@@ -81,6 +81,7 @@ def test_intervals_what_if() -> None:
 # --- 13: the ensemble ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_ensemble_lesson() -> None:
     it = lesson(13)
     assert it.beam.converged
@@ -97,6 +98,7 @@ def test_the_ensemble_lesson() -> None:
     assert all(place.outside < 1e-6 for place in it.places.values())
 
 
+@pytest.mark.slow
 def test_the_ensemble_lesson_what_if() -> None:
     many = cdopt.ensemble(cdopt.bank.generators.supports(22))
     assert 6 <= int(np.argmax(many.mean)) <= 15

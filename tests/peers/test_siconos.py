@@ -12,12 +12,19 @@ import cdopt
 from cdopt.interop import siconos
 from cdopt.interop.siconos import FRICTION_SOLVERS, SOLVERS, Siconos, SiconosFriction
 
-MISSING = siconos.why_unavailable()
-needed = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+needed = pytest.mark.usefixtures("installed")
 PIVOTING = ("LEMKE", "PIVOT", "PIVOT_LUMOD", "PATHSEARCH", "BARD", "MURTY", "AVI_CAOFERRIS", "ENUM")
 ITERATING = ("PGS", "RPGS", "PSOR", "CPG", "CONVEXQP_PG", "LATIN", "NEWTON_FB_FBLSA")
 QUICK = ("LEMKE", "ENUM", "PGS", "LATIN")  # each starts a process; the others are slow tests
 ABSENT = ("NSGS_SBM", "NSQP", "QP", "GAMS")  # in Debian's build, or for dense matrices
+
+
+@pytest.fixture
+def installed() -> None:
+    """Asked when a test runs: it takes processes."""
+    missing = siconos.why_unavailable()
+    if missing is not None:
+        pytest.skip(missing)
 
 
 def pretending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) -> None:

@@ -56,6 +56,7 @@ def test_a_pile_and_its_collapse():
     assert not any(axes.get_title(loc="left") == "Network" for axes in figure.axes)  # no change
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_table_and_a_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(main.__globals__, "disc_pile", lambda rows: disc_pile(2))  # a smaller one
     main(["pile", "--out", str(tmp_path / "made")])

@@ -198,7 +198,7 @@ def test_gaps_that_close_are_left_out() -> None:
         assert line.slope == pytest.approx(-1.0, abs=0.01)
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("power", [2.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_the_notch_in_closed_form(power: float) -> None:
     """Two equal forces along lines that turn as the disc sinks."""
     kappas = np.array([1e4, 1e5, 1e6])
@@ -224,6 +224,7 @@ def test_nothing_to_fit_where_forces_do_not_depend_on_stiffness() -> None:
     assert not result.lines[0].used.any()
 
 
+@pytest.mark.slow
 def test_failed_points_are_named() -> None:
     result = bridge(crystal(), [1e-3, *KAPPAS[2.0]], methods=STILL)
     line = result.lines[0]
@@ -247,6 +248,7 @@ def test_bodies_at_rest_in_a_state() -> None:
         bridge(lifted)
 
 
+@pytest.mark.slow
 def test_boxes_have_an_equilibrium_too() -> None:
     scene = cdopt.scene.beam(3.0, drop=0.0)
     result = bridge(scene, [1e3, 1e4], methods=STILL)
