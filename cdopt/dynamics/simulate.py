@@ -120,14 +120,9 @@ def simulate(
     """
     if isinstance(scene, str | Path):
         scene = load(scene, overlaps=overlaps)
-    elif not isinstance(scene, Scene):
-        expected = "a Scene, the path of a scene file, or the name of a scene"
-        raise InvalidInput("scene", checks.describe(scene), expected)
     elif overlaps is not None:
         scene = scene.with_overlaps(overlaps)
     rough = _friction(scene, friction, frictionless)
-    if out is not None and not isinstance(out, str | Path):
-        raise InvalidInput("out", checks.describe(out), "the path of a file")
     if out is not None and Path(out).suffix not in _SUFFIXES:
         expected = "a name ending in .vtkhdf, which cdopt show and ParaView open"
         raise InvalidInput("out", repr(str(out)), expected)
@@ -136,12 +131,9 @@ def simulate(
     if method is None:
         method = "compatible-cd" if rough is None else "contact-dynamics"
     chosen = _suited(method_of(method, **options), rough)
-    if not isinstance(resume, bool):
-        raise InvalidInput("resume", checks.describe(resume), "True or False")
     if resume and out is None:
         raise InvalidInput("resume", "True without a file", "out, the file of the run")
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise InvalidInput("every", checks.describe(every), "a whole number of at least 1")
+    every = checks.whole("every", every, 1)
     strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
         _require_room(scene, chosen, steps, every)

@@ -388,10 +388,8 @@ def intervals_of(report: Indeterminacy, nc: int) -> tuple[FloatArray, FloatArray
 
     Raises
     ------
-    InvalidInput : not a report, or one of a step with another number of contacts.
+    InvalidInput : a report of a step with another number of contacts.
     """
-    if not isinstance(report, Indeterminacy):
-        raise InvalidInput("report", checks.describe(report), "what indeterminacy() returned")
     if report.nc != nc:
         raise InvalidInput("report", f"{report.nc} contacts", f"{nc}, as in the solutions")
     return report.lower, np.where(report.unbounded, np.inf, report.upper)
@@ -407,8 +405,6 @@ def check_path(path: str | Path) -> Path:
     ------
     InvalidInput : unknown extension, or no such folder.
     """
-    if not isinstance(path, str | Path):
-        raise InvalidInput("path", checks.describe(path), "a path")
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidInput("path", repr(str(path)), "a name ending in " + ", ".join(FORMATS))

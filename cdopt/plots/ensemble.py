@@ -50,10 +50,8 @@ def force_ensemble(
 
     Raises
     ------
-    InvalidInput : not an ensemble, every force is determined, or an answer of another size.
+    InvalidInput : every force is determined, or an answer of another size.
     """
-    if not isinstance(ensemble, Ensemble):
-        raise InvalidInput("ensemble", checks.describe(ensemble), "what ensemble() returned")
     if not ensemble.parts:
         raise InvalidInput("ensemble", "an ensemble of one point", "forces that can differ")
     answers = dict(answers or {})
@@ -149,12 +147,9 @@ def stiffness_influence(
 
     Raises
     ------
-    InvalidInput : not a sensitivity, or another number of names.
+    InvalidInput : another number of names.
     Unsupported : derivatives are one-sided.
     """
-    if not isinstance(sensitivity, Sensitivity):
-        expected = "what sensitivity() returned"
-        raise InvalidInput("sensitivity", checks.describe(sensitivity), expected)
     labels = [str(name) for name in (range(sensitivity.nc) if names is None else names)]
     if len(labels) != sensitivity.nc:
         raise InvalidInput("names", f"{len(labels)}", f"{sensitivity.nc}, one per contact")

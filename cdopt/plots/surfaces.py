@@ -13,7 +13,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
@@ -32,8 +31,6 @@ def save_surfaces(trajectory: Trajectory, path: str | Path) -> Path:
     InvalidInput : only spheres, a name that does not end in .vtkhdf, or a file that exists or
         cannot be written.
     """
-    if not isinstance(path, str | Path):
-        raise InvalidInput("path", checks.describe(path), "a path")
     target = Path(path)
     if target.suffix.lower() != ".vtkhdf":
         raise InvalidInput("path", repr(str(path)), "a name ending in .vtkhdf")

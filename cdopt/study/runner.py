@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.study import plugins
@@ -60,12 +59,10 @@ def run(
 
     Raises
     ------
-    InvalidInput : not a plan, or a file that cannot be used, or is not a study's; or a plugin that
+    InvalidInput : a file that cannot be used, or is not a study's; or a plugin that
         does not work.
     KeyboardInterrupt : all finished runs are on the disk; the same call continues.
     """
-    if not isinstance(plan, Plan):
-        raise InvalidInput("plan", checks.describe(plan), "a Plan")
     plugins.check(plan.plugins, plan.backends, plan.tolerances)
     with contextlib.ExitStack() as stack:
         records_by_id: dict[str, Record] = {}
