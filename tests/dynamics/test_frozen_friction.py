@@ -151,3 +151,5 @@ def test_what_it_does_not_have_is_refused() -> None:
         cdopt.simulate(on_a_floor(1.0, 0.0, 3, rolling_friction=0.1), 1e-3, 1e-3, METHOD)
     with pytest.raises(cdopt.InvalidInput, match="dt"):
         cdopt.simulate(pressed(0.2), 0.0098, 0.01, METHOD)
+    with pytest.raises(cdopt.Unsupported, match=r"neither a sphere nor.*method='variational'"):
+        cdopt.simulate(brick_on_a_belt(0.0), 1e-3, 1e-3, "velocity-verlet")

@@ -236,9 +236,8 @@ def system_of(scene: Scene) -> SphereSystem:
     known = _known(scene)
     if not known.all():
         first = int(np.argmin(known))
-        raise Unsupported(
-            "the compiled integrators", f"{b.label(first)} is neither a sphere nor a half-space"
-        )
+        why = f"{b.label(first)} is neither a sphere nor a half-space"
+        raise Unsupported("the compiled integrators", why, ("method='variational'",))
     normal = _normals(scene)
     spin = b.angular_velocity.reshape(scene.nb, -1).any(axis=1)
     turning_wall = np.flatnonzero(spin & normal.any(axis=1))
