@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,17 +156,12 @@ class Plan:
     def __post_init__(self) -> None:
         lists = ("problems", "backends", "formulations", "tolerances", "modes", "calls", "seeds")
         for name in (*lists, "plugins"):
-            entries = getattr(self, name)
-            if isinstance(entries, str) or not isinstance(entries, Iterable):
-                raise InvalidInput(name, checks.describe(entries), "a list")
-            values = tuple(dict.fromkeys(entries))
+            values = tuple(dict.fromkeys(getattr(self, name)))
             if not values and name != "plugins":
                 raise InvalidInput(name, "an empty list", "at least one entry")
             object.__setattr__(self, name, values)
-        for name in ("backends", "plugins"):
-            for value in getattr(self, name):
-                if not isinstance(value, str) or not value:
-                    raise InvalidInput(name, checks.describe(value), "a list of names")
+        if "" in (*self.backends, *self.plugins):
+            raise InvalidInput("backends or plugins", "an empty text", "lists of names")
         if not self.plugins:
             for name in self.backends:
                 checks.choice("backends", name, known_names())
