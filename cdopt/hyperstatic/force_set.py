@@ -142,11 +142,10 @@ class ForceSet:
     def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> tuple[float, float]:
         """The same of an answer x and its multipliers y."""
         error = self._violation(cost + self.A.T @ y)
-        bound = -float(self.b @ y)
+        total = float(np.abs(self.x[self.heads]).sum())
         if self._interior is not None:
-            bound -= error * float(self.b @ self._interior)
-        else:
-            bound -= error * float(np.abs(self.x[self.heads]).sum())
+            total = float(self.b @ self._interior)
+        bound = -float(self.b @ y) - error * total
         missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
         return bound, abs(float(cost @ x) - bound) + missed
 
@@ -364,11 +363,7 @@ class ForceSet:
 
     def _sideways(self, x: FloatArray) -> FloatArray:
         """(closed,) ‖x_T‖."""
-        square = np.zeros(self.closed.size)
-        for k in range(1, self.faces.ray.shape[1]):
-            wide = self.size[self.closed] > k
-            square[wide] += x[self.heads[wide] + k] ** 2
-        return np.sqrt(square)
+        return np.asarray(np.linalg.norm(self._padded(x)[:, 1:], axis=1))
 
     def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
         """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""
@@ -378,15 +373,10 @@ class ForceSet:
             np.searchsorted(columns, self.heads[left]), columns.size + np.arange(idle.size)
         )
         picked = np.append(columns, self.heads[idle])
-        slack = (np.ones(many), (heads, np.arange(many)))
-        blocks = [
-            [
-                -sp.eye_array(n, format="csr")[picked],
-                sp.csr_array(slack, shape=(picked.size, many)),
-            ],
-            [sp.csr_array((many, n)), sp.eye_array(many)],
-        ]
-        rows, right = sp.block_array(blocks), np.repeat([0.0, _CAP], [picked.size, many])
+        ones = (np.ones(many), (heads, np.arange(many)))
+        above = [-sp.eye_array(n, format="csr")[picked], sp.csr_array(ones, (picked.size, many))]
+        rows = sp.block_array([above, [None, sp.eye_array(many)]])
+        right = np.repeat([0.0, _CAP], [picked.size, many])
         kinds = [_cone(k) for k in size[left].tolist()]
         kinds += [clarabel.NonnegativeConeT(k) for k in (idle.size, many) if k]
         cost = np.concatenate([np.zeros(n), -np.ones(many)])

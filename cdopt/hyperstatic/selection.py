@@ -97,11 +97,21 @@ def analytic_centre(report: Report) -> Centre | None:
     Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F. With
     friction the barrier is that of the cones, and None also means too many contacts.
     """
+    worst = 0.0
     if isinstance(report, FrictionalIndeterminacy):
-        return _centre_of_cones(report)
+        try:
+            parts = polytopes(report)
+        except Unsupported:
+            return None
+        forces = np.array(report.faces.forces)
+        for part in parts:
+            forces.ravel()[part.rows] = part.unit * part.centre
+            worst = max(worst, part.residual)
+        forces = read_only(forces)
+        return Centre("analytic centre", forces[:, 0], worst, forces[:, 1:])
     if report.rays:
         return None
-    f, worst = np.array(report.force), 0.0
+    f = np.array(report.force)
     for network in report.free:
         forces, residual = analytic_centre_of(network)
         if not residual <= TOL:  # the barrier runs away along unbounded forces
@@ -109,19 +119,6 @@ def analytic_centre(report: Report) -> Centre | None:
         f[network.contacts] = forces * network.unit
         worst = max(worst, residual)
     return Centre("analytic centre", read_only(f), worst)
-
-
-def _centre_of_cones(report: FrictionalIndeterminacy) -> Centre | None:
-    try:
-        parts = polytopes(report)
-    except Unsupported:
-        return None
-    forces, worst = np.array(report.faces.forces), 0.0
-    for part in parts:
-        forces.ravel()[part.rows] = part.unit * part.centre
-        worst = max(worst, part.residual)
-    forces = read_only(forces)
-    return Centre("analytic centre", forces[:, 0], worst, forces[:, 1:])
 
 
 # --- solutions among the admissible forces ---------------------------------------------------

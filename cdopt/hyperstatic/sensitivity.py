@@ -177,10 +177,13 @@ class Sensitivity(Frozen):
         scaled = np.zeros(self.tangent.truss.load.size)
         if load is not None:
             self._require_load()
-            nv = self.truss.data.B.shape[1]
-            change_of_load = checks.vector("load", load, nv, "N")
+            data = self.truss.data
+            change_of_load = checks.vector("load", load, data.B.shape[1], "N")
             scaled = change_of_load[self.tangent.truss.used] / self._load_unit
-            self._require_reached(change_of_load)
+            lost = np.flatnonzero(data.free & ~data.in_play & (change_of_load != 0.0))
+            if lost.size:
+                where = f"a load on dof {int(lost[0])}"
+                raise InvalidInput("load", where, "none on dofs that no contact acts on")
         kappa = self._kappa(change, checks.scalar("power", power))
         changed = one_sided(self.tangent, kappa, scaled, self.contacts)
         return self._on_all(changed * self.truss.data.force)
@@ -239,13 +242,6 @@ class Sensitivity(Frozen):
     def _require_load(self) -> None:
         if not self.known_load:
             raise Unsupported("the derivative by load", "the step is known by N and p alone")
-
-    def _require_reached(self, load: FloatArray) -> None:
-        data = self.truss.data
-        lost = data.free & ~data.in_play & (load != 0.0)
-        if np.any(lost):
-            where = f"a load on dof {int(np.flatnonzero(lost)[0])}"
-            raise InvalidInput("load", where, "none on dofs that no contact acts on")
 
     def __repr__(self) -> str:
         kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size} contacts"
