@@ -421,18 +421,16 @@ def solve_step(
 def _solve(proximal: Proximal, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
     """The best forces, and the natural map after each proximal step."""
     iteration = proximal.iteration
+    iteration.lagged = iteration.coulomb
+    best, worst, history = proximal.run(f, max_steps)
     if not iteration.coulomb:
-        return proximal.run(f, max_steps)
-    iteration.lagged = True
-    best, history = proximal.run(f, max_steps)
-    iteration.lagged = False
-    worst, solved = proximal.worst(best), max(proximal.accuracy, _REACHABLE)
+        return best, history
+    iteration.lagged, solved = False, max(proximal.accuracy, _REACHABLE)
     for start in (best, f):  # the second time from where the first phase began
         if worst <= solved or len(history) >= max_steps or iteration.deadline.passed:
             break
-        forces, more = proximal.run(start, max_steps - len(history))
+        forces, worst_now, more = proximal.run(start, max_steps - len(history))
         history += more
-        worst_now = proximal.worst(forces)
         if worst_now < worst:
             worst, best = worst_now, forces
     return best, history
@@ -516,15 +514,15 @@ class Proximal:
         sizes = np.linalg.norm(cone.natural_map(f, rates, mu, self.w), axis=1)
         return float(sizes.max(initial=0.0))
 
-    def run(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
-        """The best forces from f (contacts, d), and the natural map after each step."""
+    def run(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
+        """The best forces from f (contacts, d), their ``worst``, the natural map of each step."""
         iteration, system = self.iteration, self.iteration.system
         x = system.caused_by(f)
         free = system.rates(np.zeros_like(x)) / self.w[:, None]
         impulse = system.size(system.residual(np.zeros_like(x), free)) or 1.0
         best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
         if error <= self.accuracy:
-            return f, [error]
+            return f, self.worst(f), [error]
         penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
             tol = impulse * max(inner, EPS * penalty.value)
@@ -541,7 +539,7 @@ class Proximal:
             if not penalty.after(error):
                 break
             inner = max(min(0.1 * inner, _SHARE * error), EPS)
-        return best, history
+        return best, least_worst if least_worst < np.inf else self.worst(best), history
 
 
 def _unsettled(history: list[float]) -> bool:

@@ -400,7 +400,8 @@ class ContactStep(Step):
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
-        self.mass = MassMatrix(checks.matrix("M", M, nv, nv))
+        shared = isinstance(M, MassMatrix) and M.diagonal.size == nv  # of another step, checked
+        self.mass = M if shared else MassMatrix(checks.matrix("M", M, nv, nv))
         self.M: sp.csr_array = self.mass.M
         self.B: sp.csr_array = gap_gradient
         self.phi = checks.vector("phi", phi, nc, "m")

@@ -382,7 +382,7 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
     zero, ids = np.zeros(friction.rate.shape), row_ids(step.contact_ids, friction.d)
     return FrictionalStepData(
         ContactStep(
-            step.M,
+            step.mass,
             interleaved(step.B, friction),
             _rows(step.phi, zero),
             step.v,
