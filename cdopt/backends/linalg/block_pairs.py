@@ -35,7 +35,7 @@ _OMEGA = 1.4  # relaxation, the best or nearly so on pyramids, packings, crystal
 _LEAST_PIVOT = 1e-15  # of a body's block, beside its diagonal
 _IN_TWO = 512  # bodies from which there are two chunks: more make the preconditioner worse
 _SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
-_MATH = {"contract", "reassoc", "nsz"}
+_MATH = {"contract", "nsz"}  # with "reassoc" a loop just compiled and one from disk would differ
 
 Indices = NDArray[np.unsignedinteger[Any]]
 Shape = tuple[int, ...]
@@ -97,7 +97,7 @@ class PairSystem:
             self.root = mass_blocks + shift * unit
         else:
             self.root = (mass_diagonal.reshape(count, size) + shift)[:, :, None] * unit
-        factors = np.sqrt(D) if D.ndim == 1 else D
+        factors = np.sqrt(D)[:, None, None] if D.ndim == 1 else D
         arguments = pairs, factors, self.active, self.root, self.shape
         if self._threads is None:
             _prepare_alone(*arguments)
@@ -109,15 +109,15 @@ class PairSystem:
         most = 20 * rhs.size if limit is None else limit
         count, size = self.root.shape[:2]
         x, room = np.zeros((count, size)), np.zeros((4, count + 1, size))
-        room[0, :count] = rhs.reshape(count, size)
-        arguments = (self._threads, self.active, self.root, x, room, self._sums, tol, most)
+        room[0, :count] = _OMEGA * np.einsum("aij,aj->ai", self.root, rhs.reshape(count, size))
+        arguments = self._threads, self.active, x, room, self._sums, tol, most, self.shape
         if self._threads is None:
-            spent = _conjugate_gradients(*arguments, self.shape)
+            spent = _conjugate_gradients(*arguments)
         else:
-            spent = side_by_side(_conjugate_gradients, *arguments, self.shape)
+            spent = side_by_side(_conjugate_gradients, *arguments)
         self.statistics.iterations += spent
         self.gave_up = spent == most
-        return x.ravel()
+        return np.einsum("aji,aj->ai", self.root, x).ravel()
 
 
 class UnsymmetricPairSystem:
@@ -247,31 +247,6 @@ def _total(sums: FloatArray) -> float:
     for c in range(sums.size):
         total += sums[c]
     return total
-
-
-@part()
-def _scale_chunk(
-    c: Any, pairs: BlockPairs, root: FloatArray, out: BlockPairs, shape: Shape
-) -> None:
-    """The entries with ``root`` > 0 moved together, their rows times ``root``."""
-    size = len(shape)
-    start, begin, middle, end, second, rows, contact = pairs
-    _, begin_out, middle_out, end_out, second_out, rows_out, _ = out
-    at = begin[start[c]]
-    for a in range(start[c], start[c + 1]):
-        begin_out[a] = at
-        for k in range(begin[a], end[a]):
-            if k == middle[a]:
-                middle_out[a] = at
-            factor = root[contact[k]]
-            if factor > 0.0:
-                second_out[at] = second[k]
-                for j in range(2 * size):
-                    rows_out[at, j] = factor * rows[k, j]
-                at += np.uint64(1)
-        if middle[a] == end[a]:
-            middle_out[a] = at
-        end_out[a] = at
 
 
 @part()
@@ -481,10 +456,7 @@ def _prepare_alone(
 ) -> None:
     """The active rows in the units of each body, and these; ``factors`` as in a PairSystem."""
     for c in range(pairs.start.size - 1):
-        if factors.ndim == 1:  # decided while compiling
-            _scale_chunk(c, pairs, factors, out, shape)
-        else:
-            _mix_chunk(c, pairs, factors, out, shape)
+        _mix_chunk(c, pairs, factors, out, shape)
         _root_chunk(c, out, root, shape)
     for c in range(pairs.start.size - 1):
         _normalise_chunk(c, out, root, shape)
@@ -496,10 +468,7 @@ def _prepare(
 ) -> None:
     """The same in threads."""
     for c in prange(pairs.start.size - 1):
-        if factors.ndim == 1:
-            _scale_chunk(np.int64(c), pairs, factors, out, shape)
-        else:
-            _mix_chunk(np.int64(c), pairs, factors, out, shape)
+        _mix_chunk(np.int64(c), pairs, factors, out, shape)
         _root_chunk(np.int64(c), out, root, shape)
     _normalise(out, root, shape)
 
@@ -575,7 +544,6 @@ def _advance(
 def _conjugate_gradients(
     threads: bool | None,
     pairs: BlockPairs,
-    root: FloatArray,
     x: FloatArray,
     room: FloatArray,
     sums: FloatArray,
@@ -583,34 +551,13 @@ def _conjugate_gradients(
     limit: int,
     shape: Shape,
 ) -> int:
-    """Solve H x = room[0] from x = 0; the iterations spent. ``threads`` is None for one thread.
+    """Solve ω H x = room[0] from x = 0 in the units of each body; the iterations spent.
 
     Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
     to round-off. ``room`` (4, blocks + 1, size) is zero beyond the right-hand side; its last block
-    stands for the fixed world. ``sums`` (chunks,) is room too.
+    stands for the fixed world. ``sums`` (chunks,) is room too. ``threads`` is None for one thread.
     """
     p, r, t, image = room[0], room[1], room[2], room[3]
-    _times_root(root, p, shape)
-    spent = _iterate(threads, pairs, x, p, r, t, image, sums, tol, limit, shape)
-    _times_transposed_root(root, x, shape)
-    return spent
-
-
-@part()
-def _iterate(
-    threads: bool | None,
-    pairs: BlockPairs,
-    x: FloatArray,
-    p: FloatArray,
-    r: FloatArray,
-    t: FloatArray,
-    image: FloatArray,
-    sums: FloatArray,
-    tol: float,
-    limit: int,
-    shape: Shape,
-) -> int:
-    """The iterations, in the units of each body, p holding the right-hand side times ω."""
     square, target = 0.0, 0.0
     for iteration in range(limit + 1):
         if threads is None:  # decided while compiling, and so is the size of blocks
@@ -639,28 +586,6 @@ def _iterate(
         else:
             _back(sums, beta, pairs, r, p, t, image, shape)
     return limit
-
-
-@part(fastmath=_MATH)
-def _times_root(root: FloatArray, x: FloatArray, shape: Shape) -> None:
-    """ω R⁻¹ x in the place of x, block by block."""
-    for a in range(root.shape[0]):
-        for i in range(len(shape) - 1, -1, -1):
-            value = 0.0
-            for j in range(i + 1):
-                value += root[a, i, j] * x[a, j]
-            x[a, i] = _OMEGA * value
-
-
-@part(fastmath=_MATH)
-def _times_transposed_root(root: FloatArray, x: FloatArray, shape: Shape) -> None:
-    """R⁻ᵀ x in the place of x, block by block."""
-    for a in range(root.shape[0]):
-        for i in range(len(shape)):
-            value = 0.0
-            for j in range(i, len(shape)):
-                value += root[a, j, i] * x[a, j]
-            x[a, i] = value
 
 
 @part(fastmath=_MATH)

@@ -101,6 +101,16 @@ class DenseSystem:
 def upper_products(B: sp.csr_array) -> sp.csc_array:
     """(m², nc) for D to the upper triangle of Bᵀ D B (m, m), read row by row."""
     nc, m = B.shape
+    slot, products, pointers = _products(B)
+    return sp.csc_array((products, slot.astype(np.int32), pointers.astype(np.int32)), (m * m, nc))
+
+
+def _products(B: sp.csr_array) -> tuple[IntArray, FloatArray, IntArray]:
+    """Products of each row of B with itself: column times m plus column, value, where rows begin.
+
+    Those of the upper triangle.
+    """
+    nc, m = B.shape
     lengths = np.diff(B.indptr)
     contact = np.repeat(np.arange(nc), lengths)  # of each entry of B
     partners = lengths[contact]
@@ -110,9 +120,8 @@ def upper_products(B: sp.csr_array) -> sp.csc_array:
     upper = B.indices[left] <= B.indices[right]
     left, right = left[upper], right[upper]
     pointers = np.concatenate([[0], np.cumsum(np.bincount(contact[left], minlength=nc))])
-    slot = B.indices[left].astype(np.int32) * m + B.indices[right]
-    products = B.data[left] * B.data[right]
-    return sp.csc_array((products, slot.astype(np.int32), pointers.astype(np.int32)), (m * m, nc))
+    slot = B.indices[left].astype(np.int64) * m + B.indices[right]
+    return slot, B.data[left] * B.data[right], pointers
 
 
 # --- sparse ------------------------------------------------------------------------------
@@ -346,22 +355,17 @@ class UpperPattern:
     """
 
     def __init__(self, B: sp.csr_array, mass: sp.csr_array | None) -> None:
-        m = B.shape[1]
-        B = sp.csr_array(B)
-        B.sort_indices()
-        lengths = np.diff(B.indptr)
-        products = lengths * (lengths + 1) // 2
-        first = np.concatenate([[0], np.cumsum(products)])
-        keys = np.empty(first[-1], dtype=np.int64)
-        _pair_keys(B.indptr, B.indices, first, m, keys)
+        nc, m = B.shape
+        keys, products, rows = _products(B)
         inertia = sp.coo_array((m, m)) if mass is None else sp.coo_array(sp.triu(mass))
         inertia_keys = inertia.row.astype(np.int64) * m + inertia.col
         diagonal = np.arange(m, dtype=np.int64) * (m + 1)
         known, position = np.unique(
             np.concatenate([keys, inertia_keys, diagonal]), return_inverse=True
         )
-        self.slot, others = position[: keys.size], position[keys.size :]
-        self.B, self.first, self.diagonal = B, first, others[inertia_keys.size :]
+        slot, others = position[: keys.size], position[keys.size :]
+        self.products = sp.csc_array((products, slot, rows), (known.size, nc))
+        self.diagonal = others[inertia_keys.size :]
         self.inertia = np.zeros(known.size)
         np.add.at(self.inertia, others[: inertia_keys.size], inertia.data)
         pointers = np.searchsorted(known, np.arange(m + 1, dtype=np.int64) * m)
@@ -373,40 +377,6 @@ class UpperPattern:
     def filled(self, D: FloatArray, shift: float) -> Any:
         """The upper triangle for this D; the one given before is overwritten."""
         values = self.upper.data
-        values[:] = self.inertia
+        values[:] = self.inertia + self.products @ D
         values[self.diagonal] += shift
-        _add_products(self.B.indptr, self.B.data, self.first, self.slot, D, values)
         return self.upper
-
-
-@compiled()
-def _pair_keys(
-    pointers: IntArray, columns: IntArray, first: IntArray, m: int, keys: IntArray
-) -> None:
-    """Row times m plus column of each product of a row of B with itself."""
-    for i in range(pointers.size - 1):
-        at = first[i]
-        for k in range(pointers[i], pointers[i + 1]):
-            for j in range(k, pointers[i + 1]):
-                keys[at] = np.int64(columns[k]) * m + columns[j]
-                at += 1
-
-
-@compiled()
-def _add_products(
-    pointers: IntArray,
-    data: FloatArray,
-    first: IntArray,
-    slot: IntArray,
-    D: FloatArray,
-    values: FloatArray,
-) -> None:
-    """values += the products of each row with itself, times its D."""
-    for i in range(pointers.size - 1):
-        if D[i] != 0.0:
-            at = first[i]
-            for k in range(pointers[i], pointers[i + 1]):
-                scaled = D[i] * data[k]
-                for j in range(k, pointers[i + 1]):
-                    values[slot[at]] += scaled * data[j]
-                    at += 1
