@@ -380,7 +380,7 @@ def analytic_centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
 # --- hit-and-run -----------------------------------------------------------------------------
 
 
-@compiled(allocates=True, fastmath={"nnan", "nsz", "reassoc"})
+@compiled(allocates=True, fastmath={"nnan", "nsz"})
 def walk(
     centre: FloatArray,
     columns: FloatArray,
