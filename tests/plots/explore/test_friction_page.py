@@ -62,5 +62,6 @@ def test_the_slider_moves_the_bands(posed: explore.FrictionalExploration, tmp_pa
             evaluate(view, f"({slider}.value = {near}, {slider}.dispatchEvent(new Event('input')))")
             texts[mu] = evaluate(view, "[...document.querySelectorAll('output')].map(o => o.value)")
             low, high = (posed.states[near]["rows"][0][side][0] for side in ("lower", "upper"))
-            assert texts[mu][1] == f"{low:.4g} to {high:.4g} N"
+            low, high = (float(f"{force:.4g}") for force in (low, high))
+            assert texts[mu][1] == f"{low:,g} to {high:,g} N"
     assert texts[0.3] != texts[0.8]
