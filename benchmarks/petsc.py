@@ -6,7 +6,6 @@ process of its own; what is timed is PETSc's set-up and solve. cdopt certifies t
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import tempfile
@@ -21,6 +20,7 @@ from benchmarks.direct import ACCURACY
 from benchmarks.record import Row
 from cdopt.backends.native import scaled_step
 from cdopt.formulations.base import Formulation
+from cdopt.interop import petsc
 from cdopt.problem import TrussData
 
 ON_TRUSSES = {"SNES newtonls": "snes", "TAO nls": "nls", "TAO lmvm": "lmvm"}
@@ -28,7 +28,6 @@ ON_STEPS = {"TAO tron": "tron", "TAO bnls": "bnls", "TAO blmvm": "blmvm"}
 SOLVERS = ON_TRUSSES | ON_STEPS
 
 _PROGRAM = Path(__file__).with_name("petsc_process.py")
-_PYTHON = "/usr/bin/python3"
 _PATIENCE = 2.0  # budgets until a solution that does not end is stopped
 
 
@@ -53,7 +52,7 @@ def measure(
                 "opening": scaled.opening,
                 "stiffness": scaled.law.stiffness,
                 "power": scaled.law.power,
-                "block": _block(data.dof_body),
+                "block": petsc.block_size(data.dof_body),
             },
         )
     else:
@@ -81,41 +80,29 @@ def measure(
     }
 
 
-def _block(body: Any) -> int:
-    """Dofs of every body where all have as many, in a row; else one."""
-    if body is None:
-        return 1
-    size = int(np.count_nonzero(body == body[0]))
-    rows = body.size % size == 0 and np.all(np.ptp(body.reshape(-1, size), axis=1) == 0)
-    return size if rows else 1
-
-
 def _run(A: sp.csr_array, given: dict[str, Any]) -> dict[str, Any] | str:
     """What the process answers, or why it does not."""
     matrix = {"indptr": A.indptr, "indices": A.indices, "data": A.data, "shape": A.shape}
-    home = os.environ.get("PETSC_DIR") or next(
-        map(str, sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real"))), ""
-    )
+    python = petsc.python()
+    if python is None:
+        return "not installed"
     with tempfile.TemporaryDirectory(prefix="petsc-") as folder:
         question, answer = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(question, **matrix, **given)
         limit = _PATIENCE * given["budget"]
         try:
             done = subprocess.run(
-                [_PYTHON, str(_PROGRAM), str(question), str(answer)],
-                env={**os.environ, "PETSC_DIR": home},
+                [python, str(_PROGRAM), str(question), str(answer)],
+                env=petsc.environment(),
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=limit,
             )
-        except FileNotFoundError:
-            return "not installed"
         except subprocess.TimeoutExpired:
             return f"stopped after {limit:g} s"
         if not answer.is_file():
             lines = done.stderr.strip().splitlines() or ["no message"]
-            missing = "No module named 'petsc4py'" in lines[-1]
-            return "not installed" if missing else lines[-1][:200]
+            return lines[-1][:200]
         with np.load(answer, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}

@@ -127,5 +127,5 @@ def test_petsc_is_measured_where_it_is_installed(monkeypatch: pytest.MonkeyPatch
     if row.get("failed") != "not installed":
         assert row["worst"] < 1e-7
         assert row["iterations"] > 0
-    monkeypatch.setattr(petsc, "_PYTHON", "/no/such/python")
+    monkeypatch.setattr("cdopt.interop.petsc.python", lambda: None)
     assert petsc.measure(posed, "TAO tron", 1e-9, 1, 10.0) == {"failed": "not installed"}

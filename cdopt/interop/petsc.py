@@ -27,7 +27,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable
-from cdopt.backends.deadline import Deadline
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import NativeBackend, Outcome, Report, check_count
 from cdopt.formulations import NoTensionTruss
 from cdopt.problem import TrussData
@@ -36,7 +36,7 @@ from cdopt.problem.warm_start import WarmStart
 
 PROGRAM = Path(__file__).with_name("petsc_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
-_OPEN_MPI = {  # else it refuses more processes than cores, and most containers, and waits busily
+_OPEN_MPI = {  # more processes than cores, in containers, and no busy waiting
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -51,7 +51,7 @@ def python() -> str | None:
     for candidate in _PYTHONS:
         command = [candidate, str(PROGRAM)]
         try:
-            done = subprocess.run(command, env=_environment(), capture_output=True, check=False)
+            done = subprocess.run(command, env=environment(), capture_output=True, check=False)
         except OSError:
             continue
         if done.returncode == 0:
@@ -66,8 +66,8 @@ def why_unavailable() -> str | None:
     return None if shutil.which("mpiexec") else f"mpiexec is not installed; {_INSTALL}"
 
 
-def _environment() -> dict[str, str]:
-    """Of the processes: where Debian keeps PETSc, and one thread each."""
+def environment() -> dict[str, str]:
+    """Variables of the processes: where Debian keeps PETSc, and one thread each."""
     installed = {}
     for home in sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real")):
         installed = {"PETSC_DIR": str(home), "PYTHONPATH": str(home / "lib/python3/dist-packages")}
@@ -75,8 +75,8 @@ def _environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Written:
-    """How a truss was ordered in a folder.
+class Ordering:
+    """The order of a truss in its folder.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Written:
 
 def write(
     truss: NoTensionTruss, folder: str | Path, accuracy: float = 1e-10, max_steps: int = 200
-) -> Written:
+) -> Ordering:
     """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
 
     Bodies are put in an order in which neighbours are near (reverse Cuthill–McKee), and contacts
@@ -111,9 +111,9 @@ def write(
     return _write(truss.data, Path(folder), accuracy, max_steps)
 
 
-def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Written:
+def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Ordering:
     scaled = data.scaled()
-    block = _block(None if data.dof_body is None else data.dof_body[scaled.used])
+    block = block_size(None if data.dof_body is None else data.dof_body[scaled.used])
     entries = sp.coo_array(scaled.B)
     of_body = sp.csr_array(
         (np.ones(entries.nnz), (entries.row, entries.col // block)),
@@ -135,16 +135,17 @@ def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Wr
     stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": scaled.law.power}
     stated |= {"accuracy": accuracy, "max_steps": max_steps}
     (folder / "truss.json").write_text(json.dumps(stated))
-    return Written(dof, contact)
+    return Ordering(dof, contact)
 
 
-def _block(body: IntArray | None) -> int:
+def block_size(body: IntArray | None) -> int:
     """Dofs of every body where all have as many, in a row; else one."""
-    if body is None or body.size == 0:
+    label = np.ravel([] if body is None else body)
+    if label.size == 0:
         return 1
-    size = int(np.count_nonzero(body == body[0]))
-    rows = body.size % size == 0 and not np.ptp(body.reshape(-1, size), axis=1).any()
-    return size if rows and np.unique(body[::size]).size * size == body.size else 1
+    size = int(np.count_nonzero(label == label[0]))
+    rows = label.size % size == 0 and not np.ptp(label.reshape(-1, size), axis=1).any()
+    return size if rows and np.unique(label[::size]).size * size == label.size else 1
 
 
 @dataclass(frozen=True)
@@ -236,11 +237,11 @@ def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf)
     seconds = None if np.isinf(time_limit) else time_limit
     try:
         done = subprocess.run(
-            command, env=_environment(), capture_output=True, text=True, check=False,
+            command, env=environment(), capture_output=True, text=True, check=False,
             timeout=seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "time limit"
+        return TIME_LIMIT
     if done.returncode or not (Path(folder) / "answer.json").is_file():
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line]
