@@ -7,27 +7,11 @@ its answer and why, and the reference values with their sources.
 >>> import cdopt
 >>> cdopt.bank.load("beam-stiff-middle").references["f_compatible"]
 array([2., 6., 2.])
+
+Public names are listed in ``__init__.pyi`` and imported when they are first used: manifests are
+read without what solves problems.
 """
 
-from cdopt._util.arguments import guard
-from cdopt._util.files import problems_folder
-from cdopt.bank import frictional, generators, quantities
-from cdopt.bank.family import Family, families
-from cdopt.bank.manifests import Manifest, manifest, names
-from cdopt.bank.problem import BankProblem, load
+import lazy_loader
 
-__all__ = [
-    "BankProblem",
-    "Family",
-    "Manifest",
-    "families",
-    "frictional",
-    "generators",
-    "load",
-    "manifest",
-    "names",
-    "problems_folder",
-    "quantities",
-]
-
-guard(globals())
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

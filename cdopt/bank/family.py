@@ -7,32 +7,19 @@ ContactStep(5 contacts, 2 degrees of freedom, dt=0.001 s)
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+import cdopt
+from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
-from cdopt._util.files import problems_folder
-from cdopt.bank.generators import (
-    brick_pyramid,
-    chain,
-    crystal_2d,
-    heavy_and_light,
-    legs,
-    nearly_parallel,
-    packing,
-    pyramid,
-    pyramid_falling,
-    stack,
-    supports,
-    uneven,
-)
-from cdopt.bank.manifests import manifest, names
-from cdopt.interop import fclib
-from cdopt.problem.contact_law import HERTZ
-from cdopt.problem.contact_step import ContactStep, Step
 
+if TYPE_CHECKING:
+    from cdopt.problem import Step
+
+HERTZ = 2.5  # as cdopt.problem.contact_law.HERTZ, which is slow to import
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
 _SEED = 1805
 
@@ -61,93 +48,130 @@ class Family:
         return f"Family({self.name!r}: {self.about})"
 
 
-@functools.cache
 def families() -> Mapping[str, Family]:
     """All families by name."""
-    return MappingProxyType({family.name: family for family in (*_FAMILIES, _published())})
+    return _FAMILIES
 
 
-def _published() -> Family:
-    """The FCLib files of the bank."""
-    published = [
-        name for name in names() if name.startswith("fclib-") and manifest(name).kind == "step"
-    ]
-    paths = [problems_folder() / name / str(manifest(name).fclib) for name in published]
-    steps = {step.nc: step for step in map(fclib.load_step, paths)}
-
-    def build(size: int) -> Step:
-        if size not in steps:
-            raise InvalidInput("size", repr(size), f"one of {sorted(steps)}")
-        return steps[size]
-
-    about = "frictional problems of FCLib, normal rows; size: contacts"
-    return Family("fclib", about, tuple(sorted(steps)), build)
-
-
-def _hertz(n: int) -> ContactStep:
-    """A pyramid of n spheres along the base, with Hertz contacts."""
-    return pyramid(n).replace(power=HERTZ)
+def _published(size: int) -> Step:
+    """The FCLib file of the bank with so many contacts."""
+    if size not in _PUBLISHED:
+        raise InvalidInput("size", repr(size), f"one of {sorted(_PUBLISHED)}")
+    step = cdopt.bank.load(_PUBLISHED[size]).step
+    if step is None:
+        raise InvalidInput("size", repr(size), "a contact step")
+    return step
 
 
 _LADDER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _PILES = (3, 5, 7, 10, 14, 20, 28)
-_FAMILIES = (
-    Family("beams", "a platform on n supports", _LADDER, supports),
-    Family("tables", "a round top on n legs", _LADDER, legs),
+_ROWS = (4, 8, 16, 32)
+_PUBLISHED = {  # by their numbers of contacts
+    48: "fclib-boxes",
+    60: "fclib-periodic-box",
+    82: "fclib-box-stacks",
+    256: "fclib-spheres",
+    286: "fclib-capsules",
+}
+_ALL = (
     Family(
-        "pyramids-hooke", "cannonball pyramids of equal spheres, n along the base", _PILES, pyramid
+        "beams", "a platform on n supports", _LADDER, lambda n: cdopt.bank.generators.supports(n)
+    ),
+    Family("tables", "a round top on n legs", _LADDER, lambda n: cdopt.bank.generators.legs(n)),
+    Family(
+        "pyramids-hooke",
+        "cannonball pyramids of equal spheres, n along the base",
+        _PILES,
+        lambda n: cdopt.bank.generators.pyramid(n),
     ),
     Family(
-        "pyramids-species", "the same of two materials", _PILES, lambda n: pyramid(n, "species")
+        "pyramids-species",
+        "the same of two materials",
+        _PILES,
+        lambda n: cdopt.bank.generators.pyramid(n, "species"),
     ),
-    Family("pyramids-hertz", "the same with Hertz contacts", _PILES, _hertz, HERTZ),
+    Family(
+        "pyramids-hertz",
+        "the same with Hertz contacts",
+        _PILES,
+        lambda n: cdopt.bank.generators.pyramid(n).replace(power=HERTZ),
+        HERTZ,
+    ),
     Family(
         "falling",
         "pyramids in mid-fall: random gaps, which most contacts close",
         _PILES,
-        pyramid_falling,
+        lambda n: cdopt.bank.generators.pyramid_falling(n),
     ),
     Family(
         "crystals",
         "n rows of n discs between walls in the plane",
-        (4, 8, 16, 32, 64, 128),
-        lambda n: crystal_2d(n, n),
+        (*_ROWS, 64, 128),
+        lambda n: cdopt.bank.generators.crystal_2d(n, n),
     ),
     Family(
         "packings",
         "n spheres of several sizes at rest, disordered",
         (100, 200, 500, 1000),
-        lambda n: packing(n, layers=4),
+        lambda n: cdopt.bank.generators.packing(n, layers=4),
     ),
-    Family("chains", "a column of n balls; isostatic", _LADDER, chain),
-    Family("brick-walls", "stepped brick walls of n courses", _PILES, brick_pyramid),
-    Family("stacks", "n boxes one on another, on their corners", _LADDER, stack),
+    Family(
+        "chains",
+        "a column of n balls; isostatic",
+        _LADDER,
+        lambda n: cdopt.bank.generators.chain(n),
+    ),
+    Family(
+        "brick-walls",
+        "stepped brick walls of n courses",
+        _PILES,
+        lambda n: cdopt.bank.generators.brick_pyramid(n),
+    ),
+    Family(
+        "stacks",
+        "n boxes one on another, on their corners",
+        _LADDER,
+        lambda n: cdopt.bank.generators.stack(n),
+    ),
     Family(
         "nearly-parallel",
         "a disc in a groove of n facets within 1e-4 rad",
         _LADDER[:6],
-        nearly_parallel,
+        lambda n: cdopt.bank.generators.nearly_parallel(n),
         difficult=True,
     ),
     Family(
         "mass-ratio",
         "crystals of n rows, masses over six orders",
-        (4, 8, 16, 32),
-        lambda n: heavy_and_light(crystal_2d(n, n), RATIO, _SEED),
+        _ROWS,
+        lambda n: cdopt.bank.generators.heavy_and_light(
+            cdopt.bank.generators.crystal_2d(n, n), RATIO, _SEED
+        ),
         difficult=True,
     ),
     Family(
         "heavy-on-light",
         "a column of n balls, masses from 1 to 1e6 upwards",
         _LADDER,
-        lambda n: chain(n, RATIO),
+        lambda n: cdopt.bank.generators.chain(n, RATIO),
         difficult=True,
     ),
     Family(
         "stiffness-ratio",
         "crystals of n rows, stiffness over six orders",
-        (4, 8, 16, 32),
-        lambda n: uneven(crystal_2d(n, n), RATIO, _SEED),
+        _ROWS,
+        lambda n: cdopt.bank.generators.uneven(
+            cdopt.bank.generators.crystal_2d(n, n), RATIO, _SEED
+        ),
         difficult=True,
     ),
+    Family(
+        "fclib",
+        "frictional problems of FCLib, normal rows; size: contacts",
+        tuple(_PUBLISHED),
+        _published,
+    ),
 )
+_FAMILIES = MappingProxyType({family.name: family for family in _ALL})
+
+guard(globals())

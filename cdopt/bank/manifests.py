@@ -8,8 +8,9 @@ from typing import Literal
 import msgspec
 
 from cdopt._util import checks, files
+from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
-from cdopt._util.files import problems_folder
+from cdopt._util.files import problems_folder as problems_folder
 from cdopt._util.parameters import Value, one_of_these
 
 Quantity = Literal[
@@ -230,3 +231,6 @@ def home(name: str) -> Path:
     if folder is None or not (folder / _FILE).exists():
         raise InvalidInput("name", checks.describe(name), one_of_these(name, names()))
     return folder
+
+
+guard(globals())

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import archive, checks, parameters
+from cdopt._util.arguments import guard
 from cdopt._util.checks import FloatArray, describe, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
@@ -206,3 +207,6 @@ def _value(folder: Path, reference: ReferenceValue) -> FloatArray | float:
         return read_only(stored[str(reference.key)].astype(np.float64))
     except (ValueError, KeyError) as error:
         raise InvalidInput(str(path), str(error), f"an array {reference.key!r}") from error
+
+
+guard(globals())

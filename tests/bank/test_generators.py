@@ -9,6 +9,7 @@ import cdopt
 from cdopt import bank
 from cdopt.bank import generators
 from cdopt.bank.quantities import nullity
+from cdopt.problem.contact_law import HERTZ
 
 FAMILIES = bank.families()
 
@@ -280,6 +281,10 @@ def test_members_grow_with_their_size(name: str) -> None:
 
 
 def test_published_files_are_a_family() -> None:
-    assert FAMILIES["fclib"].build(48).nc == 48
+    sizes = [FAMILIES["fclib"].build(size).nc for size in FAMILIES["fclib"].sizes]
+    published = [name for name in bank.names() if name.startswith("fclib-")]
+    steps = [name for name in published if bank.manifest(name).kind == "step"]
+    assert sizes == sorted(bank.load(name).step.nc for name in steps)
+    assert FAMILIES["pyramids-hertz"].power == HERTZ
     with pytest.raises(cdopt.InvalidInput, match="size: found 5; expected one of"):
         FAMILIES["fclib"].build(5)
