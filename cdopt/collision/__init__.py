@@ -8,11 +8,19 @@ elastic contacts.
 
 from cdopt._util.arguments import guard
 from cdopt.collision.contact_step import applied_loads, external_forces, mass_matrix, step
-from cdopt.collision.contacts import Contacts, detect, effective_mass, gap_gradient
+from cdopt.collision.contacts import (
+    Contacts,
+    VerletList,
+    default_margin,
+    detect,
+    effective_mass,
+    gap_gradient,
+    safe_margin,
+    safe_margins,
+)
 from cdopt.collision.dissipation import damping_drive, damping_matrix
 from cdopt.collision.friction import friction, tangents
 from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
-from cdopt.collision.neighbours import VerletList, default_margin, safe_margin, safe_margins
 
 __all__ = [
     "TURNINGS",

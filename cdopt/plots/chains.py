@@ -10,9 +10,8 @@ import numpy as np
 from cdopt._util.checks import FloatArray, IntArray, choice
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
-from cdopt.plots.bodies import box_of, draw_bodies, draw_discs
 from cdopt.plots.palette import BAND, EDGE, RULE, force_colours
-from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies, draw_discs
 from cdopt.plots.segments import ContactSegments, contact_segments
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step

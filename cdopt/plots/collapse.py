@@ -11,9 +11,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt.collision import move
 from cdopt.hyperstatic import LimitLoad
 from cdopt.plots import canvas
-from cdopt.plots.bodies import box_of, draw_bodies
 from cdopt.plots.palette import INK
-from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import State

@@ -12,9 +12,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt.formulations import NetworkForces
 from cdopt.hyperstatic import FrictionalIndeterminacy
 from cdopt.plots import canvas
-from cdopt.plots.bodies import box_of, draw_bodies
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, force_colours, look
-from cdopt.plots.projection import VIEWS, Camera
+from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step
 from cdopt.problem.friction import Friction

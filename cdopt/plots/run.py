@@ -13,10 +13,9 @@ from cdopt._util.formatting import with_prefix
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.dynamics.records import is_tangential
 from cdopt.plots import canvas
-from cdopt.plots.bodies import box_of, draw_bodies
 from cdopt.plots.chains import Chains
 from cdopt.plots.palette import EDGE, FRICTION, INK, QUIET
-from cdopt.plots.projection import Camera
+from cdopt.plots.projection import Camera, box_of, draw_bodies
 from cdopt.plots.segments import ContactSegments
 from cdopt.plots.solids import Solids
 

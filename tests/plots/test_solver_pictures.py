@@ -11,7 +11,7 @@ from pictures import SOLVERS, bounded, by_gid, compared, legible, panels
 import cdopt
 from cdopt import bank, plots
 from cdopt.backends import APGD, PGS, Newton
-from cdopt.plots.study_lines import accuracy_against_time
+from cdopt.plots.report import accuracy_against_time
 from cdopt.problem import rigid_data
 
 # --- complementarity -------------------------------------------------------------------

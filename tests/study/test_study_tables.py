@@ -14,12 +14,11 @@ from made_records import MACHINE, record
 import cdopt
 from cdopt._util import documents
 from cdopt.study import ProblemSource, StudyRun
-from cdopt.study import limitations as limits
 from cdopt.study.record import Forces, Record, Stability
 from cdopt.study.results import Results
 from cdopt.study.results import family_of as family
 from cdopt.study.table import Table
-from cdopt.study.tables import tables
+from cdopt.study.tables import ALWAYS, facts, limitations, settings, tables
 
 
 def rows(table: Table) -> list[dict]:
@@ -116,7 +115,7 @@ def test_means_take_the_time_limit_for_what_is_unsolved() -> None:
     alone = (1.01 * 8.01 * (1e6 + 0.01)) ** (1.0 / 3.0) - 0.01
     assert found["scs"]["solver alone [s]"] == pytest.approx(alone)
     assert found["osqp"]["mean, shift 0.01 s [s]"] == pytest.approx(small)
-    said = limits.limitations(Results.of(made))
+    said = limitations(Results.of(made))
     assert any("classic-force at 1e-06: 1 of 3 problems were not asked" in line for line in said)
 
 
@@ -125,7 +124,7 @@ def test_a_solver_asked_little_does_not_shrink_what_the_others_are_compared_on()
     made += [record("supports:n=0", "siconos-pgs"), record("supports:n=0", "osqp", call="direct")]
     found = {row["solver"]: row["problems"] for row in table("means", made)}
     assert found == {"osqp": 4, "scs": 4}
-    said = limits.limitations(Results.of(made))
+    said = limitations(Results.of(made))
     assert any(line.endswith("no profile: osqp (direct), siconos-pgs.") for line in said)
 
 
@@ -261,10 +260,10 @@ def test_failures_are_listed_with_their_reasons() -> None:
 
 
 def test_limitations_follow_from_the_runs() -> None:
-    one = limits.limitations(Results.of([record("table", "osqp")]))
-    assert one == limits.ALWAYS
+    one = limitations(Results.of([record("table", "osqp")]))
+    assert one == ALWAYS
     other = dataclasses.replace(MACHINE, host="elsewhere", versions={"cvxpy": "2"})
-    said = " ".join(limits.limitations(Results.of([
+    said = " ".join(limitations(Results.of([
         record("table", "osqp", repeats=1),
         record("table", "scs", "timeout", machine=other),
         record("table", "piqp", "missing"),
@@ -277,11 +276,11 @@ def test_limitations_follow_from_the_runs() -> None:
 
 
 def test_facts_name_machine_versions_and_seeds() -> None:
-    known = limits.facts(Results.of([record("table", "osqp", seed=7), record("table", "scs")]))
+    known = facts(Results.of([record("table", "osqp", seed=7), record("table", "scs")]))
     assert known["seeds"] == "7"
     assert known["processor"] == "a processor, 2 cores"
     assert known["cvxpy"] == MACHINE.versions["cvxpy"]
-    (row,) = rows(limits.settings(Results.of([record("table", "osqp")])))
+    (row,) = rows(settings(Results.of([record("table", "osqp")])))
     assert row["settings"] == "eps = 1e-06"
 
 
