@@ -44,7 +44,7 @@ def _head(record: dict[str, Any]) -> list[str]:
         f"- {own['processor']}, {own['cores']} cores, {own['memory_gb']} GB; {own['system']}; "
         f"Python {own['python']}; {own['date']}",
         f"- {packages}" + (f"; not installed: {missing}" if missing else ""),
-        f"- Medians of {settings['repeats']} runs, compiled code warmed; fewer where they would "
+        f"- Medians of {settings['repeats']:,} runs, compiled code warmed; fewer where they would "
         "not fit into a minute or two fifths of the time limit. Every row is a process of its "
         "own with a hard limit; where it was reached, the row says after how many seconds.",
         f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "

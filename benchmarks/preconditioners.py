@@ -158,5 +158,5 @@ def preconditioners(problem: str) -> list[Row]:
 def _row(name: str, count: int, products: float) -> Row:
     row: Row = {"preconditioner": name, "products": products}
     if count >= MOST:
-        return row | {"failed": f"not within {MOST} iterations: not positive definite"}
+        return row | {"failed": f"not within {MOST:,} iterations: not positive definite"}
     return row | {"iterations": count}

@@ -18,7 +18,9 @@ from cdopt.backends import APGD, LCP, PGS, Modelled
 
 n = 5  # balls along a side of the base
 pile = bank.generators.pyramid(n)
-print(f"{pile.nc} contacts, {pile.nv} ways to move ({pile.nv // 3} free balls, 3 directions each)")
+print(
+    f"{pile.nc:,} contacts, {pile.nv} ways to move ({pile.nv // 3:,} free balls, 3 directions each)"
+)
 
 # %% [markdown]
 # ## Ask six solvers
@@ -68,7 +70,7 @@ answers = np.array([answer.f for answer in result])
 spread = answers.max(axis=0) - answers.min(axis=0)  # N
 worst = int(np.argmax(spread))
 
-print(f"\n{pile.nc} forces - {report.rank} equations = nullity {report.nullity}")
+print(f"\n{pile.nc:,} forces - {report.rank} equations = nullity {report.nullity}")
 print(f"forces that balance determines: {np.count_nonzero(report.unique)} of {pile.nc}")
 first, second = pile.bodies[worst]
 print(f"contact {worst}, between balls {first} and {second}:")

@@ -49,7 +49,7 @@ def two_halves(law):
 scene = two_halves(HOOKE)
 weight = 9.81  # N, of a disc
 found = rigid_limit.bridge(scene)
-print(f"{found.step.nc} contacts, {found.nullity} numbers that balance leaves free")
+print(f"{found.step.nc:,} contacts, {found.nullity:,} numbers that balance leaves free")
 print(f"largest compatible force: {found.forces.max() / weight:.3f} weights of a disc")
 
 # %% [markdown]
@@ -155,8 +155,8 @@ def draw():
     return rigid_limit.bridge_lines(
         found,
         title="Elastic contacts tend to compatible forces",
-        subtitle=f"{rows} rows of discs between walls, the left half {ratio:g} times as stiff: "
-        f"{found.step.nc} contacts, {found.nullity} free numbers.",
+        subtitle=f"{rows:,} rows of discs between walls, the left half {ratio:g} times as stiff: "
+        f"{found.step.nc:,} contacts, {found.nullity:,} free numbers.",
     )
 
 

@@ -59,7 +59,7 @@ def collapse(half, rows=rows, density=2000.0):
 
 pile = collapse(stiffness)
 held = pile.collapse[0]  # N
-print(f"a pile of {rows} rows: held {held:.0f} N, a {limit / held:.0f}th of the notch alone")
+print(f"a pile of {rows:,} rows: held {held:.0f} N, a {limit / held:.0f}th of the notch alone")
 print(pile.failure)
 
 # %% [markdown]
@@ -100,7 +100,7 @@ off = np.abs(test.lateral_stress / stress - 1).max()
 print(f"\nthe side stress is held to {off:.0e} of itself")
 for j in range(0, 33, 8):
     print(f"axial strain {test.axial_strain[j]:.1%}: deviator {test.deviator[j]:6.0f} Pa, "
-          f"{test.contacts[j]} contacts, {test.born[:j + 1].sum():2} born and "
+          f"{test.contacts[j]:,} contacts, {test.born[:j + 1].sum():2} born and "
           f"{test.lost[:j + 1].sum():2} lost so far")  # fmt: skip
 
 # %% [markdown]

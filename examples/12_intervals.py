@@ -56,7 +56,7 @@ found = cdopt.indeterminacy(wall)
 weight = float(-wall.F_ext[1::3].sum())  # N
 certain = found.unique
 needed = found.lower > found.floor  # contacts that carry, whatever the answer is
-print(f"\n{wall.nc} contacts, {found.nullity} numbers free, the wall weighs {weight:.0f} N")
+print(f"\n{wall.nc:,} contacts, {found.nullity:,} numbers free, the wall weighs {weight:.0f} N")
 print(f"determined: {np.count_nonzero(certain)}, all of them {found.upper[certain].max():.0f} N")
 print(f"carry in every answer: {np.count_nonzero(needed)} of {np.count_nonzero(~certain)} others")
 print(f"widest interval: {found.lower[found.width.argmax()]:.0f} to "
@@ -131,7 +131,7 @@ def draw():
         chosen,
         chosen.compatible,
         title="What a wall's joints may carry",
-        subtitle=f"{wall.nc} contacts of {courses} courses of bricks. Bands hold every answer; "
+        subtitle=f"{wall.nc:,} contacts of {courses} courses of bricks. Bands hold every answer; "
         "dots are what two solvers report, lines what elastic bricks carry.",
     )
 

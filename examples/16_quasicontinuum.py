@@ -56,7 +56,7 @@ applied[1::2] -= load * overlap * under
 whole = cdopt.QuasiStatic(B, -pressed, applied, free_dofs=free,
                           dof_body=np.repeat(np.arange(len(x)), 2))  # fmt: skip
 truth = whole.solve("newton")
-print(f"{len(x)} discs, {len(pairs)} contacts, {free.sum()} unknowns: {truth.certificate.ok}")
+print(f"{len(x)} discs, {len(pairs):,} contacts, {free.sum():,} unknowns: {truth.certificate.ok}")
 
 # %% [markdown]
 # ## Few discs for all
@@ -106,7 +106,9 @@ while not adapted or adapted[-1][1] > 0.02:
     adapted.append((model.P.shape[1], missing(model, solution)))
     last, mesh = mesh, mesh.refined(model.unbalanced_energy(solution))
 unknowns, error = adapted[-1]
-print(f"\nadapted: {unknowns} unknowns, {free.sum() / unknowns:.0f} times fewer; error {error:.1%}")
+print(
+    f"\nadapted: {unknowns:,} unknowns, {free.sum() / unknowns:.0f} times fewer; error {error:.1%}"
+)
 print(f"contacts in the sum: {model.data.nc} of {len(pairs)}")
 
 # %% [markdown]

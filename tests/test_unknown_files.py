@@ -78,7 +78,7 @@ def test_texts_that_are_none(tmp_path: Path) -> None:
 
 
 def test_overlaps_are_counted_before_they_are_listed() -> None:
-    with pytest.raises(cdopt.InvalidInput, match=r"544483500 pairs .* these overlap"):
+    with pytest.raises(cdopt.InvalidInput, match=r"544,483,500 pairs .* these overlap"):
         loads(BALLS.format("[0, 0]," * 33_000), "told")
     grid = np.stack(np.meshgrid(*[np.arange(32) * 2e-3] * 3), -1).reshape(-1, 3)
     with pytest.raises(cdopt.InvalidInput, match="these overlap"):

@@ -96,7 +96,7 @@ class ADMM(NativeBackend):
             f, iterations, residuals = split.run(f, self.accuracy, self.max_iterations, deadline)
         least = min(residuals, default=0.0)
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
-        report(f"{iterations} iterations, {how}, natural map {least:.1e}")
+        report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
         return step.outcome(f, least <= self.accuracy, iterations, prepared, residuals, how)
 
 

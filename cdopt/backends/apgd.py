@@ -142,7 +142,7 @@ class APGD(NativeBackend):
         with threads_for(step.data.nc):
             f, steps, residuals = descend(step, f, *limits)
         least = min(residuals, default=0.0)
-        report(f"{steps} steps, natural map {least:.1e}")
+        report(f"{steps:,} steps, natural map {least:.1e}")
         return step.outcome(f, least <= self.accuracy, steps, prepared, residuals)
 
 

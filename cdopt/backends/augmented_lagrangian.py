@@ -137,7 +137,7 @@ class AugmentedLagrangian(NativeBackend):
             state.inner(1.0 / mu, omega, most, deadline)
             moved = state.u + state.excess / mu
             worst = state.test(moved)
-            report(f"outer {outer}, {state.steps} steps: mu {mu:.0e}, {worst:.2e}")
+            report(f"outer {outer}, {state.steps:,} steps: mu {mu:.0e}, {worst:.2e}")
             if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
                 state.u = moved
                 omega = max(omega * mu, _OMEGA_LEAST)

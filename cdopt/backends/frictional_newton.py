@@ -402,7 +402,7 @@ def solve_step(
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
     spent = iteration.spent
-    how = f"{len(residuals)} proximal steps, {spent.newton} Newton steps"
+    how = f"{len(residuals):,} proximal steps, {spent.newton:,} Newton steps"
     how += f", {spent.lagged} convex steps" if spent.lagged else ""
     report(f"{how}, natural map {least:.1e}")
     forces = data.force * f.ravel()

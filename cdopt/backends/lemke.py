@@ -88,7 +88,7 @@ class LCP(NativeBackend):
     ) -> Outcome:
         if data.nc > self.max_contacts:
             raise Unsupported(
-                f"lcp for {data.nc} contacts",
+                f"lcp for {data.nc:,} contacts",
                 f"dense pivoting is for at most {self.max_contacts} (its setting max_contacts)",
                 ("pgs", "apgd"),
             )

@@ -114,7 +114,7 @@ def solve_network(
     solved = clock()
     least = min(run.history, default=0.0)
     near_one = problem.law is not None and problem.law.power < NEAR_ONE
-    report(f"{run.steps} steps, {net.statistics}, residual {least:.1e}")
+    report(f"{run.steps:,} steps, {net.statistics}, residual {least:.1e}")
     return Outcome(
         problem.iterate(run.w, run.f),
         run.converged,

@@ -161,7 +161,7 @@ class PGS(NativeBackend):
             return np.random.default_rng(self.seed).permutation(count)
         if len(self.order) != count:
             raise InvalidInput(
-                "order", f"a permutation of {len(self.order)}", f"one of {count} contacts"
+                "order", f"a permutation of {len(self.order):,}", f"one of {count:,} contacts"
             )
         return np.array(self.order, dtype=np.intp)
 

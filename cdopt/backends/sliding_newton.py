@@ -115,7 +115,7 @@ def solve_step(
             break
         v = v + t * way
     solved, steps = clock(), max(len(history) - 1, 0)
-    how = f"Newton's method on elastic contacts with sliders, {steps} steps"
+    how = f"Newton's method on elastic contacts with sliders, {steps:,} steps"
     report(f"{how}, residual {min(history):.1e}")
     return Outcome(
         Iterate(v, potential.forces(v)),

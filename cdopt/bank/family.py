@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cdopt
 from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cdopt.problem import Step
+    from cdopt.problem import ContactStep, Step
 
 HERTZ = 2.5  # as cdopt.problem.contact_law.HERTZ, which is slow to import
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
@@ -63,6 +64,36 @@ def _published(size: int) -> Step:
     return step
 
 
+def _by(generator: str, **more: Any) -> Callable[[int], Step]:
+    """A generator of the bank as a function of the size alone."""
+    return partial(_call, generator, more)
+
+
+def _call(generator: str, more: dict[str, Any], size: int) -> Step:
+    step: Step = getattr(cdopt.bank.generators, generator)(size, **more)
+    return step
+
+
+def _hertz(n: int) -> Step:
+    """A pyramid of n spheres along the base, with Hertz contacts."""
+    return cdopt.bank.generators.pyramid(n).replace(power=HERTZ)
+
+
+def _crystal(n: int) -> ContactStep:
+    """A crystal of n rows of n discs."""
+    return cdopt.bank.generators.crystal_2d(n, n)
+
+
+def _heavy_and_light(n: int) -> Step:
+    """The same with masses over six orders."""
+    return cdopt.bank.generators.heavy_and_light(_crystal(n), RATIO, _SEED)
+
+
+def _uneven(n: int) -> Step:
+    """The same with stiffness over six orders."""
+    return cdopt.bank.generators.uneven(_crystal(n), RATIO, _SEED)
+
+
 _LADDER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _PILES = (3, 5, 7, 10, 14, 20, 28)
 _ROWS = (4, 8, 16, 32)
@@ -74,95 +105,89 @@ _PUBLISHED = {  # by their numbers of contacts
     286: "fclib-capsules",
 }
 _ALL = (
-    Family(
-        "beams", "a platform on n supports", _LADDER, lambda n: cdopt.bank.generators.supports(n)
-    ),
-    Family("tables", "a round top on n legs", _LADDER, lambda n: cdopt.bank.generators.legs(n)),
+    Family("beams", "a platform on n supports", _LADDER, _by("supports")),
+    Family("tables", "a round top on n legs", _LADDER, _by("legs")),
     Family(
         "pyramids-hooke",
         "cannonball pyramids of equal spheres, n along the base",
         _PILES,
-        lambda n: cdopt.bank.generators.pyramid(n),
+        _by("pyramid"),
     ),
     Family(
         "pyramids-species",
         "the same of two materials",
         _PILES,
-        lambda n: cdopt.bank.generators.pyramid(n, "species"),
+        _by("pyramid", material="species"),
     ),
     Family(
         "pyramids-hertz",
         "the same with Hertz contacts",
         _PILES,
-        lambda n: cdopt.bank.generators.pyramid(n).replace(power=HERTZ),
+        _hertz,
         HERTZ,
     ),
     Family(
         "falling",
         "pyramids in mid-fall: random gaps, which most contacts close",
         _PILES,
-        lambda n: cdopt.bank.generators.pyramid_falling(n),
+        _by("pyramid_falling"),
     ),
     Family(
         "crystals",
         "n rows of n discs between walls in the plane",
         (*_ROWS, 64, 128),
-        lambda n: cdopt.bank.generators.crystal_2d(n, n),
+        _crystal,
     ),
     Family(
         "packings",
         "n spheres of several sizes at rest, disordered",
         (100, 200, 500, 1000),
-        lambda n: cdopt.bank.generators.packing(n, layers=4),
+        _by("packing", layers=4),
     ),
     Family(
         "chains",
         "a column of n balls; isostatic",
         _LADDER,
-        lambda n: cdopt.bank.generators.chain(n),
+        _by("chain"),
     ),
     Family(
         "brick-walls",
         "stepped brick walls of n courses",
         _PILES,
-        lambda n: cdopt.bank.generators.brick_pyramid(n),
+        _by("brick_pyramid"),
     ),
     Family(
         "stacks",
         "n boxes one on another, on their corners",
         _LADDER,
-        lambda n: cdopt.bank.generators.stack(n),
+        _by("stack"),
     ),
     Family(
         "nearly-parallel",
         "a disc in a groove of n facets within 1e-4 rad",
         _LADDER[:6],
-        lambda n: cdopt.bank.generators.nearly_parallel(n),
+        _by("nearly_parallel"),
         difficult=True,
     ),
     Family(
         "mass-ratio",
         "crystals of n rows, masses over six orders",
         _ROWS,
-        lambda n: cdopt.bank.generators.heavy_and_light(
-            cdopt.bank.generators.crystal_2d(n, n), RATIO, _SEED
-        ),
+        _heavy_and_light,
         difficult=True,
     ),
     Family(
         "heavy-on-light",
         "a column of n balls, masses from 1 to 1e6 upwards",
         _LADDER,
-        lambda n: cdopt.bank.generators.chain(n, RATIO),
+        _by("chain", mass_ratio=RATIO),
         difficult=True,
     ),
     Family(
         "stiffness-ratio",
         "crystals of n rows, stiffness over six orders",
         _ROWS,
-        lambda n: cdopt.bank.generators.uneven(
-            cdopt.bank.generators.crystal_2d(n, n), RATIO, _SEED
-        ),
+        _uneven,
         difficult=True,
     ),
     Family(

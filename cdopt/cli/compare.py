@@ -233,7 +233,7 @@ def run_and_show(
         content = {"file": path, "made": made, "lost": lost}
         output.print_json({**content, "records": [record.as_dict() for record in records]})
     else:
-        output.say(f"{len(records)} of {sum(len(plan.runs) for plan in plans)} runs", "bold")
+        output.say(f"{len(records):,} of {sum(len(plan.runs) for plan in plans):,} runs", "bold")
         _print_table(records)
         output.say(f"made now: {made}; every run: {path}", "dim")
         _print_errors(records)

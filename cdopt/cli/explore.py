@@ -64,11 +64,11 @@ def explore(
                 posed = _posed(named.without_friction() if frictionless else named)
         if isinstance(posed, pages.FrictionalExploration):
             size = pages.save_friction_page(posed, out).stat().st_size
-            what = f"{len(posed.names)} contacts, {len(posed.states)} values of μ"
+            what = f"{len(posed.names):,} contacts, {len(posed.states):,} values of μ"
         else:
             size = pages.save_page(posed, out).stat().st_size
             nc, nv = posed.B.shape
-            what = f"{nc} contacts, {nv} degrees of freedom"
+            what = f"{nc:,} contacts, {nv:,} degrees of freedom"
         typer.echo(f"page: {out} ({what}, {size / 1e3:.0f} kB)")
         if show and not webbrowser.open(Path(out).resolve().as_uri()):
             typer.echo("no browser was found: open the page yourself", err=True)

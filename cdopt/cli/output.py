@@ -94,7 +94,7 @@ def force(value: float, largest: float) -> str:
     if abs(value) <= 0.5e-4 * largest:
         return "0"
     digits = 4 - math.floor(math.log10(0.999 * largest))
-    return f"{value:.{max(digits, 0)}f}" if -3 <= digits <= 9 else f"{value:.4e}"
+    return f"{value:,.{max(digits, 0)}f}" if -3 <= digits <= 9 else f"{value:.4e}"
 
 
 def largest_finite(values: Iterable[float]) -> float:
@@ -267,7 +267,7 @@ def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[...,
         now = time.monotonic()
         if done and (done == total or now - last >= pause):
             last = now
-            typer.echo(f"{noun} {done} of {total}: {note}", err=True)
+            typer.echo(f"{noun} {done:,} of {total:,}: {note}", err=True)
 
     return line
 

@@ -79,7 +79,7 @@ def _describe(problem: cdopt.bank.BankProblem, as_json: bool) -> None:
     for name, value in problem.references.items():
         values = [value] if isinstance(value, float) else value.ravel().tolist()
         few = len(values) <= _SHOWN
-        shown = " ".join(f"{x:.6g}" for x in values) if few else f"{len(values)} values"
+        shown = " ".join(f"{x:,.6g}" for x in values) if few else f"{len(values):,} values"
         table.add_row(name, shown, problem.stated[name].source)
     if problem.references:
         output.console().print(table)

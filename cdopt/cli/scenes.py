@@ -40,7 +40,7 @@ def scenes(
         return
     table = output.table("scene", "bodies", "title", wrap=["title"])
     for record in described:
-        bodies = f"{record['bodies']} in {record['dim']}D"
+        bodies = f"{record['bodies']:,} in {record['dim']}D"
         table.add_row(output.text(record["name"], "bold"), bodies, record["title"])
     output.console().print(table)
     output.say("")
@@ -67,7 +67,7 @@ def _describe(name: str, record: dict[str, Any]) -> None:
     """One scene, and the parameters of its generator if there is one."""
     output.say(f"{name}: {record['title'] or record['name']}", "bold")
     output.say(
-        f"{record['bodies']} bodies in {record['dim']}D, {record['free']} of them free, "
+        f"{record['bodies']:,} bodies in {record['dim']}D, {record['free']:,} of them free, "
         f"power {record['power']:g}"
     )
     key = name.partition(":")[0].replace("-", "_")

@@ -89,7 +89,7 @@ def _tell(
     for i in largest(abs(matrix).max(axis=1, initial=0.0)):
         row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
         by, gains = _strongest(row, i, names)
-        table.add_row(names[i], f"{forces[i]:.4g}", f"{row[i]:.4g}", by, f"{gains:.4g}")
+        table.add_row(names[i], f"{forces[i]:,.4g}", f"{row[i]:,.4g}", by, f"{gains:,.4g}")
     output.console().print(table)
     output.say(
         "forces in N; own: ∂f/∂log k by the contact's own stiffness: 1 % stiffer gains a "

@@ -104,7 +104,7 @@ def print_summary(run: Trajectory) -> None:
     name = ": ".join(filter(None, (scene.name, scene.title))) or "a scene"
     output.say(f"{name}, p = {scene.power:g}", "bold")
     free = sum(not fixed for fixed in scene.bodies.fixed)
-    parts = [f"{count(scene.nb, 'body')} in {scene.dim}D, {free} free"]
+    parts = [f"{count(scene.nb, 'body')} in {scene.dim}D, {free:,} free"]
     parts.append(f"{settings.pop('method')}, dt = {settings.pop('dt'):g} s")
     parts += [f"{word} {solver.partition('(')[0]}" for word, solver in _solvers(settings)]
     output.say("; ".join(parts), "dim")
@@ -123,7 +123,7 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
     certified = text(f"all {steps} certified", "green")
     if summary.not_ok:
         failed = count(summary.not_ok, "step")
-        certified = text(f"{failed} of {summary.steps} NOT certified", "bold red")
+        certified = text(f"{failed} of {summary.steps:,} NOT certified", "bold red")
     elif not summary.residual_of:
         certified = text("an explicit method solves nothing")
     yield "certificates", certified
@@ -170,7 +170,7 @@ def _print_table(run: Trajectory) -> None:
     energies = [data[name] for name in ("kinetic", "potential", "elastic") if name in data]
     rows = min(ROWS, steps)
     for k in sorted({round(i * (steps - 1) / max(rows - 1, 1)) for i in range(rows)}):
-        cells = [str(data["step"][k]), f"{data['time'][k]:.5g}", str(data["contacts"][k])]
+        cells = [f"{data['step'][k]:,}", f"{data['time'][k]:.5g}", f"{data['contacts'][k]:,}"]
         energy = float(sum(e[k] for e in energies))
         cells += [short(float(data["kinetic"][k]), 3), short(energy, 5)]
         cells.append(short(float(data["overlap"][k]), 3))
@@ -186,14 +186,14 @@ def _print_table(run: Trajectory) -> None:
 def _describe_frame(run: Trajectory, number: int) -> str:
     """One frame in a sentence or two."""
     frame, total = run[number], len(run)
-    text = f"frame {number % total} of 0 to {total - 1}: step {frame.step}, t = {frame.t:.6g} s, "
-    text += count(frame.nc, "contact")
+    text = f"frame {number % total:,} of 0 to {total - 1:,}: step {frame.step:,}, "
+    text += f"t = {frame.t:.6g} s, " + count(frame.nc, "contact")
     for name, largest in cdopt.dynamics.records.largest_forces(frame.forces).items():
         if largest > 0.0:
             forces = cdopt.dynamics.records.sizes(frame.forces[name]).tolist()
             i, j = frame.bodies[forces.index(largest)]
             carry = sum(force > CARRIES * largest for force in forces)
-            text += f"; {_kind(run, name)} forces: {carry} of them carry, "
+            text += f"; {_kind(run, name)} forces: {carry:,} of them carry, "
             text += f"the largest {short(largest)} N between {_body(run, i)} and {_body(run, j)}"
     return text
 

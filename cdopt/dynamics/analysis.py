@@ -187,7 +187,7 @@ def restitution(run: History, pair: tuple[int, int] = (0, 1)) -> float:
     n = motion.mass.size
     i, j = (int(k) for k in checks.integers("pair", pair, (2,), at_least=0))
     if i == j or max(i, j) >= n:
-        raise InvalidInput("pair", f"({i}, {j})", f"two of {n} free bodies")
+        raise InvalidInput("pair", f"({i}, {j})", f"two of {n:,} free bodies")
     arm, relative = motion.x[:, j] - motion.x[:, i], motion.v[:, j] - motion.v[:, i]
     closing = np.einsum("fi,fi->f", arm, relative)
     still = _STILL * abs(float(closing[0]))

@@ -463,7 +463,7 @@ class Measures(Frozen):
         }
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.bodies)} contacts of {int(self.free.sum())} free bodies"
+        sizes = f"{len(self.bodies):,} contacts of {int(self.free.sum()):,} free bodies"
         return f"Measures({sizes}; .summary() and .to_frame() have the numbers)"
 
 

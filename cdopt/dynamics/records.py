@@ -147,7 +147,7 @@ class Frame(Frozen):
         return pyvista.MultiBlock({"bodies": bodies, "contacts": contacts})
 
     def __repr__(self) -> str:
-        return f"Frame(step {self.step}, t={self.t:g} s, {self.nc} contacts)"
+        return f"Frame(step {self.step}, t={self.t:g} s, {self.nc:,} contacts)"
 
 
 def is_tangential(name: str) -> bool:

@@ -36,7 +36,7 @@ def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
     InvalidInput : bonds, or bodies that do not come to rest.
     """
     if scene.bonds.size:
-        raise InvalidInput("scene", f"{len(scene.bonds)} bonds, which pull", "contacts alone")
+        raise InvalidInput("scene", f"{len(scene.bonds):,} bonds, which pull", "contacts alone")
     for state, allowed in _states(scene):
         posed = step(scene, state, detect(scene, state), _DT)
         try:

@@ -186,7 +186,7 @@ class Simulation:
             frame = _frame(k, state, contacts, taken.forces) if recorded else None
             self._record(k, state, row, frame)
             worst = max((stage.residual for stage in taken.stages.values()), default=0.0)
-            text = f"t = {state.t:.6g} s, {contacts.nc} contacts, residual {worst:.0e}"
+            text = f"t = {state.t:.6g} s, {contacts.nc:,} contacts, residual {worst:.0e}"
             self.progress(k, self.steps, text)
             contacts = after
 
@@ -202,7 +202,7 @@ class Simulation:
                 contacts = _contacts(taken)
                 frame = _frame(k, state, contacts, taken.forces)
                 self._record(k, state, self._row_of_many(k, taken), frame)
-                self.progress(k, self.steps, f"t = {state.t:.6g} s, {contacts.nc} contacts")
+                self.progress(k, self.steps, f"t = {state.t:.6g} s, {contacts.nc:,} contacts")
             if taken.failure:
                 self._store.add(self._row(k + 1, state, None, None, 0, 0.0))
                 failure = self._failure(k + 1, taken.failure, taken.solution)

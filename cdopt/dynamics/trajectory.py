@@ -108,7 +108,7 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
         return str(self.to_frame()._repr_html_())
 
     def __repr__(self) -> str:
-        return f"Diagnostics({self._table.shape[0]} rows of {', '.join(self._names)})"
+        return f"Diagnostics({self._table.shape[0]:,} rows of {', '.join(self._names)})"
 
 
 class Trajectory:
@@ -241,14 +241,14 @@ class Trajectory:
         rows, final, name = self.diagnostics, self.final, self.scene.title or self.scene.name
         failed = int(np.count_nonzero(~rows["ok"]))
         forces = largest_forces(final.forces)
-        largest = ", ".join(f"{key} {value:.5g} N" for key, value in forces.items())
+        largest = ", ".join(f"{key} {value:,.5g} N" for key, value in forces.items())
         overlap = np.nan_to_num(rows["overlap"]).max(initial=0.0)
         lines = [
-            ("scene", f"{name or 'without a name'}, {self.scene.nb} bodies"),
+            ("scene", f"{name or 'without a name'}, {self.scene.nb:,} bodies"),
             ("method", f"{self.method}, Δt = {self.dt:g} s"),
-            ("frames", f"{len(self)}, of {rows['step'][-1]} steps to t = {rows['time'][-1]:g} s"),
-            ("certificates", "all hold" if not failed else f"{failed} steps NOT OK"),
-            ("last frame", f"{final.nc} contacts, largest force: {largest}"),
+            ("frames", f"{len(self):,}, of {rows['step'][-1]:,} steps to {rows['time'][-1]:g} s"),
+            ("certificates", "all hold" if not failed else f"{failed:,} steps NOT OK"),
+            ("last frame", f"{final.nc:,} contacts, largest force: {largest}"),
             ("deepest overlap", f"{overlap:.3g} m"),
             ("kinetic energy", f"{rows['kinetic'][-1]:.4g} J at the end"),
             ("file", self.path or "in memory"),
@@ -257,8 +257,8 @@ class Trajectory:
 
     def __repr__(self) -> str:
         done = self.diagnostics
-        verdict = "ok" if done["ok"].all() else f"{np.count_nonzero(~done['ok'])} steps not ok"
+        verdict = "ok" if done["ok"].all() else f"{np.count_nonzero(~done['ok']):,} steps not ok"
         return (
-            f"Trajectory({self.method}: {len(self)} frames, {done['step'][-1]} steps to "
+            f"Trajectory({self.method}: {len(self):,} frames, {done['step'][-1]:,} steps to "
             f"t={done['time'][-1]:g} s, {verdict})"
         )

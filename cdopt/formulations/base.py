@@ -354,7 +354,7 @@ class Formulation(ABC):
         return record
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.data.nc} contacts, {self.problem_class})"
+        return f"{self.name} ({self.data.nc:,} contacts, {self.problem_class})"
 
 
 @functools.cache

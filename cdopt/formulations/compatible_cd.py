@@ -322,7 +322,7 @@ class CompatibleCD:
         """
         data = self.classic_cd.data
         if classic.f is None or classic.f.shape != (data.nc,):
-            raise InvalidInput("classic", repr(classic), f"forces on {data.nc} contacts")
+            raise InvalidInput("classic", repr(classic), f"forces on {data.nc:,} contacts")
         motion = classic.v_next
         if (motion is None) == isinstance(data, RigidStepData):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
@@ -375,7 +375,7 @@ class CompatibleCD:
         )
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.step.nc} contacts)"
+        return f"{self.name} ({self.step.nc:,} contacts)"
 
 
 def _as_classic(first: StepSolution) -> dict[str, Certificate]:

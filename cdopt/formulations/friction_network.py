@@ -120,7 +120,7 @@ class FrictionNetwork:
         sliding = checks.matrix("B_t", B_t, None, nv)
         many = sliding.shape[0] // max(nc, 1)
         if many not in (1, 2) or sliding.shape[0] != nc * many:
-            raise InvalidInput("B_t", f"{sliding.shape[0]} rows", f"{nc} or {2 * nc}")
+            raise InvalidInput("B_t", f"{sliding.shape[0]:,} rows", f"{nc} or {2 * nc}")
         self.nc, self.d = nc, 1 + many
         self.flow = checks.choice("flow", flow, FLOWS)
         self.form = checks.choice("form", form, NETWORK_FORMS)

@@ -306,7 +306,7 @@ class FrictionalCD(Formulation):
         )
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.step.nc} contacts, {self.problem_class})"
+        return f"{self.name} ({self.step.nc:,} contacts, {self.problem_class})"
 
 
 def _worst(certificate: Certificate | None) -> float:

@@ -203,7 +203,7 @@ class Representatives:
         wanted = checks.scalar("share", share, at_least=0.0, at_most=1.0)
         error = checks.vector("energy", energy, None, "J")
         if error.size <= self.dofs.max():
-            raise InvalidInput("energy", f"{error.size} numbers", f"{self.dofs.max() + 1}")
+            raise InvalidInput("energy", f"{error.size:,} numbers", f"{self.dofs.max() + 1}")
         nodes = self.mesh.simplices
         of_element = np.bincount(self.element, error[self.dofs].sum(axis=1), minlength=len(nodes))
         order = np.argsort(-of_element, kind="stable")

@@ -105,7 +105,7 @@ def _require_few(
     overlap = radius[i] + radius[j] - float(np.linalg.norm(position[j] - position[i]))
     raise InvalidInput(
         f"bodies[{max(i, j)}].position",
-        f"{pairs} pairs of {count} bodies within {margin:.3g} m of each other's bounding spheres"
+        f"{pairs:,} pairs of {count:,} bodies, bounding spheres within {margin:.3g} m of each other"
         + (": these overlap" if overlap > 0.0 else "")
         + f", such as bodies[{min(i, j)}] and bodies[{max(i, j)}]",
         f"at most {limit} pairs: bodies that start apart, radii in the unit of the positions, "

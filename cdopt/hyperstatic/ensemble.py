@@ -324,8 +324,8 @@ class Ensemble(Frozen):
     def __repr__(self) -> str:
         chains, draws, nc = self.components.shape[:3]
         if not self.parts:
-            return f"Ensemble({nc} contacts, one point: {self.verdict})"
-        what = f"{chains} chains of {draws:,} draws, dimension {self.dimension}, {nc} contacts"
+            return f"Ensemble({nc:,} contacts, one point: {self.verdict})"
+        what = f"{chains} chains of {draws:,} draws, dimension {self.dimension}, {nc:,} contacts"
         return f"Ensemble({what}; {self.verdict})"
 
 

@@ -274,14 +274,14 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         shown = np.flatnonzero(self.bounded | ~self.unique)
         width = np.where(np.isnan(self.width[shown]), -1.0, self.width[shown])
         first = np.sort(shown[np.argsort(-width, kind="stable")[:_ROWS]])
-        more = f"and {shown.size - first.size} more" if shown.size > first.size else ""
+        more = f"and {shown.size - first.size:,} more" if shown.size > first.size else ""
         return first.tolist(), more
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         first, more = self._first()
         rows = [
-            (self.names[i], self.verdict_of(i), f"{self.lower[i]:.5g}", f"{self.upper[i]:.5g}")
+            (self.names[i], self.verdict_of(i), f"{self.lower[i]:,.5g}", f"{self.upper[i]:,.5g}")
             for i in first
         ]
         header = ("contact", "verdict", "lower [N]", "upper [N]")
@@ -291,7 +291,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         first, more = self._first()
         lines = [self.summary, "", f"{'contact':<14}{'lower':>12}{'upper':>12}  [N]"]
         for i in first:
-            ends = "".join(f"{x:>12.5g}" for x in (self.lower[i], self.upper[i]))
+            ends = "".join(f"{x:>12,.5g}" for x in (self.lower[i], self.upper[i]))
             lines.append(f"{self.names[i]:<14}{ends}  {self.verdict_of(i)}")
         return "\n".join([*lines, more] if more else lines)
 

@@ -401,7 +401,7 @@ def _live_of(scene: Scene, live: Any, dofs: Dofs) -> FloatArray:
             size = np.size(load)
             if size not in (dim, table.shape[1]):
                 expected = f"{dim} entries, or {table.shape[1]} with torques"
-                raise InvalidInput("live", f"{size} entries for {body!r}", expected)
+                raise InvalidInput("live", f"{size:,} entries for {body!r}", expected)
             table[number, :size] += checks.vector("live", load, size, "N")
     elif np.size(live) == dim:
         weight = np.where(b.fixed, 0.0, b.mass) * float(np.linalg.norm(scene.gravity))

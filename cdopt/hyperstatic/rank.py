@@ -54,7 +54,7 @@ def rank_of(B: sp.csr_array, tol: float) -> int:
         if min(B.shape) > _DENSE_LAST:
             raise Unsupported(
                 "the rank of this network",
-                f"a factorisation of its {B.shape[0]} contacts needs pivoting, and it is too "
+                f"a factorisation of its {B.shape[0]:,} contacts needs pivoting, and it is too "
                 "large for singular values",
             )
     values = np.linalg.svd(B.toarray(), compute_uv=False)

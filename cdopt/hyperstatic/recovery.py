@@ -96,7 +96,7 @@ class RecoveredStiffness(Frozen):
         nc = self.stiffness.size
         how = "" if self.converged else "NOT converged, "
         return (
-            f"RecoveredStiffness({how}{nc} contacts, {self.rank} of {nc - 1} ratios determined "
+            f"RecoveredStiffness({how}{nc:,} contacts, {self.rank} of {nc - 1} ratios determined "
             f"by {self.forces.shape[0]} loads; misfit {self.misfit:.2e} N)"
         )
 

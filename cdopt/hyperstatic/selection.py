@@ -233,7 +233,7 @@ class Selection:
         lines = [" " * width + "".join(f"{name:>11}" for name in headings)]
         for r in self.rows():
             distances = [r.to_compatible, r.to_minimum_norm, r.to_analytic_centre, r.to_haar_karman]
-            numbers = f"{r.largest:>11.4g}{r.mean_position:>11.3f}{r.at_lower:>11}{r.at_upper:>11}"
+            numbers = f"{r.largest:>11,.4g}{r.mean_position:>11.3f}{r.at_lower:>11}{r.at_upper:>11}"
             numbers += "".join(f"{d:>11.1e}" for d in distances[: len(names)])
             lines.append(f"{r.label:<{width}}{numbers}" + ("" if r.ok else "  not certified"))
         key = "largest force [N]; mean position in the interval; forces at its ends; distance from "
@@ -266,7 +266,7 @@ def which_force(
     answers = tuple(s for s in solutions if s.f is not None)
     for solution in answers:
         if solution.f is not None and solution.f.shape != (report.nc,):
-            raise InvalidInput("solutions", f"{solution.f.size} forces", f"{report.nc}")
+            raise InvalidInput("solutions", f"{solution.f.size:,} forces", f"{report.nc:,}")
     haar_karman = None
     if isinstance(report, FrictionalIndeterminacy):
         if power not in (None, HOOKE):

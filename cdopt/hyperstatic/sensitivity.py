@@ -244,10 +244,10 @@ class Sensitivity(Frozen):
             raise Unsupported("the derivative by load", "the step is known by N and p alone")
 
     def __repr__(self) -> str:
-        kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size} contacts"
+        kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size:,} contacts"
         loaded = int(np.count_nonzero(self.loaded))
         power = self.truss.data.law.power
-        return f"Sensitivity({self.nc} contacts, {loaded} loaded, p = {power:g}: {kind})"
+        return f"Sensitivity({self.nc:,} contacts, {loaded:,} loaded, p = {power:g}: {kind})"
 
 
 @overload

@@ -208,7 +208,7 @@ def one_sided(at: Tangent, kappa: FloatArray, load: FloatArray, contacts: IntArr
     if bears and (p > HOOKE or not at.touching.any()):
         return at.push(kappa, load)
     if at.f.size > _LARGEST:
-        raise Unsupported("this derivative", f"more than {_LARGEST} contacts, some just touching")
+        raise Unsupported("this derivative", f"more than {_LARGEST:,} contacts, some just touching")
     touching = at.touching if bears else _touching_under(at, load)
     rows = np.flatnonzero(touching)
     names = ", ".join(map(str, contacts[rows].tolist()))

@@ -205,7 +205,7 @@ class PETSc(NativeBackend):
         largest = max(answer["residuals"].values())
         how = (
             f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
-            f"steps, {answer['iterations']} iterations, residuals computed there {largest:.1e}"
+            f"steps, {answer['iterations']:,} iterations, residuals computed there {largest:.1e}"
         )
         report(how)
         forces = data.part_force[data.parts.contact] * f

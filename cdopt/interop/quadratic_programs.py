@@ -68,7 +68,7 @@ class QuadraticProgram(Frozen):
         return float(0.5 * x @ (self.P @ x) + self.q @ x + self.constant)
 
     def __repr__(self) -> str:
-        size = f"{self.n} unknowns, {self.b.size} equalities, {self.h.size} inequalities"
+        size = f"{self.n:,} unknowns, {self.b.size:,} equalities, {self.h.size:,} inequalities"
         return f"QuadraticProgram({self.name or 'unnamed'}: {size})"
 
 

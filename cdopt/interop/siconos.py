@@ -250,7 +250,7 @@ class Siconos:
         question = self._question(data)
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
         if data.nc > most:
-            raise Unsupported(f"{self.name} for {data.nc} rows", f"it takes at most {most}")
+            raise Unsupported(f"{self.name} for {data.nc:,} rows", f"it takes at most {most}")
         step = scaled_step(data)
         dense = np.asarray((step.rows @ step.spread.T).todense())
         question.update(M=0.5 * (dense + dense.T), q=step.p)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -48,9 +49,24 @@ _CHARACTERS_PER_INCH = 15.5  # of secondary text
 def _figure_class() -> type[Figure]:
     """A matplotlib figure that notebooks show without a magic command."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
+
+    class Thousands(ScalarFormatter):
+        """Numbers at ticks, thousands in groups: 1,000."""
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return re.sub(
+                r"(?<!\.)\b\d{4,}", lambda part: f"{int(part[0]):,}", super().__call__(x, pos)
+            )
 
     class Picture(Figure):
         """A figure; ``figure, axes = picture`` gives it and the list of its axes."""
+
+        def draw(self, renderer: Any) -> None:
+            for axis in (axis for axes in self.axes for axis in axes._axis_map.values()):
+                if type(axis.get_major_formatter()) is ScalarFormatter:
+                    axis.set_major_formatter(Thousands())
+            super().draw(renderer)
 
         def _repr_png_(self) -> bytes:
             stream = io.BytesIO()
@@ -374,7 +390,7 @@ def answers(
         raise InvalidInput("solutions", "no contacts", "at least one contact to draw")
     for _, f in with_forces:
         if f.shape != (size,):
-            raise InvalidInput("solutions", f"{f.shape[0]} forces", f"{size}, one per contact")
+            raise InvalidInput("solutions", f"{f.shape[0]:,} forces", f"{size:,}, one per contact")
     return with_forces
 
 
@@ -391,7 +407,7 @@ def intervals_of(report: Indeterminacy, nc: int) -> tuple[FloatArray, FloatArray
     InvalidInput : a report of a step with another number of contacts.
     """
     if report.nc != nc:
-        raise InvalidInput("report", f"{report.nc} contacts", f"{nc}, as in the solutions")
+        raise InvalidInput("report", f"{report.nc:,} contacts", f"{nc:,}, as in the solutions")
     return report.lower, np.where(report.unbounded, np.inf, report.upper)
 
 

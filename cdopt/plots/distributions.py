@@ -100,7 +100,7 @@ def force_histograms(
         if reference is not None:
             counts = np.histogram(reference[reference > canvas.IDLE * top], edges)[0]
             panel.stairs(counts, edges, color=COMPATIBLE.colour, linewidth=1.2, label="compatible")
-        note = f"{loaded.size} of {f.size} loaded"
+        note = f"{loaded.size:,} of {f.size:,} loaded"
         canvas.caption(panel, solution, solution is compatible, note)
     axes[0].set_xlim(0.0, 1.02 * top)
     if reference is not None:

@@ -147,7 +147,7 @@ def admissible_region(
     )
     for number, ((style, f, f_t), label) in enumerate(zip(points, labels, strict=True)):
         if f_t is None or f.shape != (report.nc,):
-            raise InvalidInput("solutions", "forces of other contacts", f"{report.nc} contacts")
+            raise InvalidInput("solutions", "forces of other contacts", f"{report.nc:,} contacts")
         hand = style.marker if style is not COMPATIBLE else "XP"[number % 2]
         panel.plot(
             f[contact],

@@ -77,7 +77,7 @@ def force_intervals(
         canvas.caption(panel, solution, False, _position(report, f))
         _dots(panel, solution, f[shown])
     if not solved:
-        note = f"{shown.size} of {report.nc} contacts"
+        note = f"{shown.size:,} of {report.nc:,} contacts"
         canvas.head(axes[0], "Admissible forces", "least to largest", note)
     if square_root:
         _square_root_scale(axes, top)

@@ -84,8 +84,8 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "frames": frames,
     }
     heading = title or scene.title or scene.name or "A run"
-    rows = f"{count} frames" + (f", {len(shown)} of them shown" if len(shown) < count else "")
-    subtitle = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb} bodies, {rows}"
+    rows = f"{count:,} frames" + (f", {len(shown):,} of them shown" if len(shown) < count else "")
+    subtitle = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb:,} bodies, {rows}"
     script = documents.render("run_script.js", content=content)
     library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], script))
     labels = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}

@@ -55,7 +55,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
         _chains(axes, solids, shown, name, top, 0.9 * _WIDE * 1.25 / (1.25 * count + 1.0))
         kind = trajectory.method.removesuffix("-cd") if name == "f" else "classic"
         kind = {"contact-dynamics": "with friction"}.get(kind, kind.removesuffix("-friction"))
-        note = f"max {float(f.max(initial=0.0)) / scale:.3g} {unit}"
+        note = f"max {float(f.max(initial=0.0)) / scale:,.3g} {unit}"
         canvas.head(axes, kind.capitalize(), _KINDS.get(kind, ""), note)
     label = f"contact force [{unit}], as colour and line width"
     if np.any(shown.f_t):
@@ -66,7 +66,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     overlap = figure.add_subplot(grid[1, -1], sharex=energies)
     _overlap(overlap, trajectory, shown.t, _FLOOR * solids.thick)
     subtitle = (
-        f"Forces of the step to t = {shown.t:.4g} s ({shown.nc} contacts detected); "
+        f"Forces of the step to t = {shown.t:.4g} s ({shown.nc:,} contacts detected); "
         f"{trajectory.method}, Δt = {trajectory.dt:g} s."
         if shown.step
         else "The start: no step has been taken, there are no forces yet."

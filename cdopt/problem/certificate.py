@@ -124,12 +124,12 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        rows = [(r.name, self._shown(r), f"{r.scale:.3g} {r.unit}") for r in self]
+        rows = [(r.name, self._shown(r), f"{r.scale:,.3g} {r.unit}") for r in self]
         return notebook.table(self._verdict, ("residual", "value", "of"), rows)
 
     def __str__(self) -> str:
         lines = [self._verdict]
-        lines += [f"  {r.name:<16}{self._shown(r):>9}  of {r.scale:.3g} {r.unit}" for r in self]
+        lines += [f"  {r.name:<16}{self._shown(r):>9}  of {r.scale:,.3g} {r.unit}" for r in self]
         lines += [] if self.slater is None else [f"  Slater number   {self.slater:9.1e}"]
         return "\n".join(lines)
 

@@ -473,7 +473,7 @@ class ContactStep(Step):
         return checks.freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
 
     def __repr__(self) -> str:
-        size = f"{self.nc} contacts, {self.nv} degrees of freedom"
+        size = f"{self.nc:,} contacts, {self.nv:,} degrees of freedom"
         return f"ContactStep({size}, dt={self.dt:g} s)"
 
 
@@ -559,7 +559,7 @@ class DelassusStep(Step):
         return {**super()._rows(index), "N": matrix, "p_vec": self.p_rows[rows]}
 
     def __repr__(self) -> str:
-        return f"DelassusStep({self.nc} contacts, dt={self.dt:g} s)"
+        return f"DelassusStep({self.nc:,} contacts, dt={self.dt:g} s)"
 
 
 def _friction(value: object) -> Friction:

@@ -133,7 +133,7 @@ class Friction:
 
     def __repr__(self) -> str:
         mu = np.atleast_1d(np.asarray(self.mu))
-        spread = f"{mu.min():g}" if mu.size and mu.min() == mu.max() else f"{mu.size} values"
+        spread = f"{mu.min():g}" if mu.size and mu.min() == mu.max() else f"{mu.size:,} values"
         return f"Friction(mu={spread})"
 
 

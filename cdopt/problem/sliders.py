@@ -65,7 +65,7 @@ class Sliders(Frozen):
         many = B_t.shape[0] // max(nc, 1)
         if B_t.shape[0] != nc * many or (nc and many not in (1, 2)):
             expected = f"{nc} in the plane or {2 * nc} in space"
-            raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
+            raise InvalidInput("B_t", f"{B_t.shape[0]:,} rows", expected)
         shape = (nc, many or 1)
         if not nc and np.shape(self.rate) == (0, 2):
             shape = (0, 2)

@@ -192,14 +192,14 @@ class StepSolution(Frozen):
                 name,
                 r.name,
                 formatting.beside(r.value, certificate.tol, 1),
-                f"{r.scale:.3g} {r.unit}",
+                f"{r.scale:,.3g} {r.unit}",
             )
             for name, certificate in self.certificates.items()
             for r in certificate
         ]
         title = f"{self.formulation} by {self.backend}: {'ok' if self.ok else 'NOT OK'}"
         if self.f is not None:
-            title += f", largest force {self.f.max(initial=0.0):.6g} N"
+            title += f", largest force {self.f.max(initial=0.0):,.6g} N"
         says = f"The solver says “{self.status}” after {formatting.seconds(self.seconds)}."
         return notebook.table(title, ("certificate", "residual", "value", "of"), rows, says, left=2)
 
@@ -287,7 +287,7 @@ class StepSolution(Frozen):
         if self.f is None or not largest:
             return repr(self)
         names = self.contact_names or list(map(str, range(self.f.size)))
-        lines = [f"{names[i]:<20}{self.f[i]:>14.6g}" for i in sorted(largest)]
+        lines = [f"{names[i]:<20}{self.f[i]:>14,.6g}" for i in sorted(largest)]
         more = self.f.size - len(lines)
         ending = [f"and {more:,} contacts with smaller forces"] if more else []
         return "\n".join([repr(self), "", f"{'contact':<20}{'f [N]':>14}", *lines, *ending])

@@ -42,7 +42,7 @@ class WarmStart(Frozen):
             count = self.forces.size
             if count != nc:
                 raise InvalidInput(
-                    "warm_start", f"{count} contacts without names", f"{nc} contacts"
+                    "warm_start", f"{count:,} contacts without names", f"{nc:,} contacts"
                 )
             return np.array(self.forces)
         earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}

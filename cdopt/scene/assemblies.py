@@ -147,7 +147,7 @@ def load_assembly(
         friction=coefficient if coefficient >= 0.0 else stated.friction,
         overlaps="touching",
         name=stated.name or place.stem,
-        title=stated.title or f"{len(bodies)} blocks of {place.name}",
+        title=stated.title or f"{len(bodies):,} blocks of {place.name}",
     )
 
 

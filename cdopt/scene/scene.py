@@ -468,8 +468,8 @@ class Scene(Frozen):
 
     def __repr__(self) -> str:
         free = int(np.count_nonzero(~self.bodies.fixed))
-        name = f"{self.name!r}: " if self.name else ""
-        return f"Scene({name}{self.nb} bodies in {self.dim}D, {free} free, power {self.power:g})"
+        name = f"Scene({self.name!r}: " if self.name else "Scene("
+        return f"{name}{self.nb:,} bodies in {self.dim}D, {free:,} free, power {self.power:g})"
 
 
 def _require_stiffness(bodies: Bodies, materials: Sequence[Material]) -> None:

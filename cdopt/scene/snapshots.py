@@ -273,7 +273,7 @@ def _dump(lines: list[str], frame: int) -> _Snapshot:
         raise _Fault(atoms, "names of columns")
     words = [lines[k].split() for k in range(atoms + 1, min(atoms + 1 + count, end))]
     if len(words) < count:
-        raise _Fault(end, f"{count} atoms")
+        raise _Fault(end, f"{count:,} atoms")
     numeric = [k for k, name in enumerate(names) if name not in ("element", "mol", "type")]
     table = np.empty((count, len(numeric)))
     for row, parts in enumerate(words):

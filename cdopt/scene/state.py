@@ -42,7 +42,7 @@ class State(Frozen):
         dim = 2 if q.shape[1] == WIDTH_Q[2] else 3
         v = _table("v", v, (WIDTH_V[dim],))
         if v.shape[0] != q.shape[0]:
-            raise InvalidInput("v", f"{v.shape[0]} rows", f"{q.shape[0]} rows, as in q")
+            raise InvalidInput("v", f"{v.shape[0]:,} rows", f"{q.shape[0]:,} rows, as in q")
         if dim == 3:
             length = np.sqrt((q[:, 3:] ** 2).sum(axis=1))
             if np.abs(length - 1.0).max(initial=0.0) > UNIT_TOL:
@@ -91,7 +91,7 @@ class State(Frozen):
         return self.v[:, 2] if self.dim == 2 else self.v[:, 3:]
 
     def __repr__(self) -> str:
-        return f"State(t={self.t:g} s, {self.nb} bodies in {self.dim}D)"
+        return f"State(t={self.t:g} s, {self.nb:,} bodies in {self.dim}D)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Dofs(Frozen):
             raise InvalidInput("v", f"shape {np.shape(table)}", f"shape {self.number.shape}")
 
     def __repr__(self) -> str:
-        return f"Dofs({self.nv} of {self.number.shape[0]} bodies)"
+        return f"Dofs({self.nv:,} of {self.number.shape[0]:,} bodies)"
 
 
 def _table(name: str, value: object, widths: tuple[int, ...]) -> FloatArray:

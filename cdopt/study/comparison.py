@@ -29,7 +29,6 @@ from cdopt.problem import (
     FrictionalStepData,
     RigidStepData,
     StepData,
-    frictional_data,
     rigid_data,
 )
 from cdopt.problem.certificate import TOLERANCE
@@ -76,6 +75,8 @@ class Comparison(SolutionSet):
     compatible : the compatible solution, or None when it failed or was not asked for.
     compatible_failure : why it failed, or None.
     failures, left_out : as in ``SolutionSet``.
+
+    Of ``data``, the problem that was solved, known scales are taken; by default they are computed.
     """
 
     def __init__(
@@ -90,9 +91,11 @@ class Comparison(SolutionSet):
         left_out: Mapping[str, str] = MappingProxyType({}),
         compatible: StepSolution | None = None,
         compatible_failure: CdoptError | None = None,
+        data: StepData | None = None,
     ) -> None:
         super().__init__(solutions, title=title, tol=tol, failures=failures, left_out=left_out)
         self.step = step
+        self._data = data or rigid_data(step)
         self.power = power
         self.compatible = compatible
         self.compatible_failure = compatible_failure
@@ -113,11 +116,6 @@ class Comparison(SolutionSet):
         if self.compatible is None:
             return self.compatible_failure is None and super().ok
         return self.compatible.ok
-
-    @property
-    def _data(self) -> StepData:
-        """The problem that was solved, as plain data."""
-        return rigid_data(self.step)
 
     @property
     def motion_spread(self) -> float:
@@ -155,7 +153,7 @@ class Comparison(SolutionSet):
     @property
     def _scale(self) -> FloatArray:
         """(nc,) N, the largest certified force of each contact's part."""
-        data = rigid_data(self.step)
+        data = self._data
         largest = data.parts.largest(data.parts.contact, self._stacked.max(axis=0))
         visible = self.tol * data.part_force / DISAGREE
         return np.asarray(np.maximum(largest, visible)[data.parts.contact])
@@ -275,13 +273,11 @@ class FrictionalComparison(Comparison):
     law : "coulomb" or "associated".
     """
 
+    _data: FrictionalStepData | FrictionalDelassusData
+
     def __init__(self, solutions: Iterable[StepSolution] = (), *, law: str, **fields: Any) -> None:
         super().__init__(solutions, **fields)
         self.law = law
-
-    @property
-    def _data(self) -> FrictionalStepData | FrictionalDelassusData:
-        return frictional_data(self.step, self.law)
 
     @property
     def force_spread(self) -> float:
@@ -427,6 +423,7 @@ def compare(
         left_out=left_out,
         compatible=compatible,
         compatible_failure=compatible_failure,
+        data=classic_cd.data,
     )
 
 
@@ -458,6 +455,7 @@ def _with_friction(
         tol=tol,
         failures=failures,
         left_out={**left_out, "compatible": NO_COMPATIBLE},
+        data=posed.data,
     )
 
 
@@ -465,7 +463,7 @@ def _size(step: Step) -> str:
     """Contacts and degrees of freedom, in words."""
     dofs = "N and p only"
     if isinstance(step, ContactStep):
-        dofs = f"{step.nv} {'degree' if step.nv == 1 else 'degrees'} of freedom"
+        dofs = f"{formatting.count(step.nv, 'degree')} of freedom"
     return f"{formatting.count(step.nc, 'contact')}, {dofs}"
 
 

@@ -46,7 +46,7 @@ def failure(error: CdoptError) -> str:
 def proof_text(proof: InfeasibilityProof) -> str:
     """A proof of infeasibility for a newcomer: what it shows, and which entries it uses."""
     used = np.flatnonzero(np.abs(proof.vector) > 1e-9 * np.abs(proof.vector).max(initial=0.0))
-    entries = ", ".join(f"{i}: {proof.vector[i]:.4g}" for i in used[:_LISTED])
+    entries = ", ".join(f"{i}: {proof.vector[i]:,.4g}" for i in used[:_LISTED])
     if used.size > _LISTED:
         entries += f" and {used.size - _LISTED} more"
     if proof.kind == "truss":

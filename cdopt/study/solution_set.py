@@ -412,5 +412,5 @@ def _too_large(solver: Solver, contacts: int, dofs: int) -> str:
     )
     for most, number, noun in sizes:
         if most is not None and number > most[0]:
-            return f"{most[1]}; {number} {noun} exceed {most[0]}"
+            return f"{most[1]}; {number:,} {noun} exceed {most[0]:,}"
     return ""

@@ -126,7 +126,7 @@ def settle(
     }
     run = process(_PROCESS, problem, _SECONDS)
     if not (run["residual"] <= problem["tolerance"] and run["speed"] <= problem["slow"]):
-        status = f"not at rest after {int(run['steps'])} steps: {float(run['residual']):.1e}"
+        status = f"not at rest after {int(run['steps']):,} steps: {float(run['residual']):.1e}"
         raise SolveFailed(f"LAMMPS: {status}", backend="lammps", status=status, raw=run)
     forces, elsewhere = _matched(run["pairs"], run["forces"], np.asarray(pairs))
     return Settled(

@@ -177,7 +177,7 @@ class Bridge(Frozen):
     def __str__(self) -> str:
         head = "".join(f" {line.name:>16}" for line in self.lines)
         rows = [
-            f"power {self.power:g}, {self.step.nc} contacts, nullity {self.nullity}; relative "
+            f"power {self.power:g}, {self.step.nc:,} contacts, nullity {self.nullity}; relative "
             "distance from the compatible forces",
             "",
             f"{'κ':>10} {'overlap':>9}{head}",

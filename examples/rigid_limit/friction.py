@@ -74,7 +74,7 @@ class FrictionBridge(Frozen):
 
     def __str__(self) -> str:
         rows = [
-            f"pile of n = {self.n}, μ = {self.mu:g}, {len(self.coulomb)} contacts; relative "
+            f"pile of n = {self.n}, μ = {self.mu:g}, {len(self.coulomb):,} contacts; relative "
             "distance of the discrete elements from the compatible forces",
             "",
             f"{'κ':>10} {'Coulomb':>12} {'Haar–Kármán':>14}",

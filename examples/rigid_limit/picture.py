@@ -125,7 +125,7 @@ def friction_lines(bridge: FrictionBridge) -> Figure:
     canvas.axis_labels(left, "stiffness κ", _ERROR)
     canvas.axis_labels(right, "compliance ε, falling", "")
     right.invert_xaxis()
-    text = f"Pile of n = {bridge.n}, μ = {bridge.mu:g}, {len(bridge.coulomb)} contacts"
+    text = f"Pile of n = {bridge.n}, μ = {bridge.mu:g}, {len(bridge.coulomb):,} contacts"
     canvas.headline(figure, "Discrete elements tend to Coulomb micro-slip", text)
     return figure
 

@@ -145,10 +145,10 @@ def integrated(
         if taken.failure:
             trouble = f"{FAILED}: {taken.failure}"
         elif steps >= limit:
-            trouble = f"{RESTLESS}: within {steps} steps"
+            trouble = f"{RESTLESS}: within {steps:,} steps"
         elif min(unrests[-_PATIENCE:]) > 0.5 * min(unrests[:-_PATIENCE], default=np.inf):
             reason = ROUND_OFF if unrests[-1] <= _STEP_NOISE * parts * noise else RESTLESS
-            trouble = f"{reason}: comes no nearer after {steps} steps"
+            trouble = f"{reason}: comes no nearer after {steps:,} steps"
     seconds = clock() - started
     unrest = max(unrests[-1], here.distance_to_rest())
     return _point(here, unrest, trouble, steps, seconds, reference)

@@ -98,7 +98,7 @@ class Collapse:
         iterations = float(np.mean(rows["iterations_friction"][1:]))
         speed = np.sqrt(rows["kinetic"][-1] / rows["kinetic"].max())
         return (
-            f"a = {self.aspect:.2f}: runout {self.runout:.2f}, {ok} of {steps} steps certified, "
+            f"a = {self.aspect:.2f}: runout {self.runout:.2f}, {ok} of {steps:,} steps certified, "
             f"{int(np.max(rows['substeps'][1:]))} parts at most, {iterations:.0f} iterations each, "
             f"last speed {speed:.1%} of the fastest, processor time {self.processor:.0f} s and "
             f"{self.settling:.0f} s to settle"

@@ -60,7 +60,7 @@ def test_one_stiffness_is_off_by_its_inverse(pile: Pile) -> None:
 @needs_lammps
 def test_a_run_that_is_not_at_rest_is_no_answer() -> None:
     centres, layers = pyramid_positions(N)
-    with pytest.raises(cdopt.SolveFailed, match="not at rest after 2000 steps"):
+    with pytest.raises(cdopt.SolveFailed, match="not at rest after 2,000 steps"):
         lammps.settle(
             centres, layers == 0, [[0, 25]], [[1.0]], np.zeros(layers.size, int), most=1,
             damping=0.01,

@@ -194,9 +194,9 @@ def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     chosen, left_out = choose_backends(2001, dofs=1000)
     assert set(left_out) == {"proxqp", "daqp", "lcp", "nsgs", "admm", "auto"} & everything
     assert set(chosen) == everything - set(left_out)
-    assert "3001 contacts and degrees of freedom exceed 3000" in left_out["daqp"]
+    assert "3,001 contacts and degrees of freedom exceed 3,000" in left_out["daqp"]
     assert "daqp" in choose_backends(2001)[0]
-    assert "2001 contacts exceed 500" in left_out["lcp"]
+    assert "2,001 contacts exceed 500" in left_out["lcp"]
 
     _, left_out = choose_backends(10, "SOCP")
     assert "second-order cones" in left_out["osqp"]

@@ -95,7 +95,7 @@ def check_size(nc: int, nv: int) -> None:
     if nc > MOST or nv > MOST:
         raise InvalidInput(
             "scene",
-            f"{nc} contacts and {nv} degrees of freedom",
+            f"{nc:,} contacts and {nv:,} degrees of freedom",
             f"at most {MOST} of each; for larger ones see cdopt show --page",
         )
 

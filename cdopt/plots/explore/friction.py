@@ -65,7 +65,7 @@ def of_friction(problem: NamedProblem) -> FrictionalExploration:
     if (friction := _friction(step)).d != 2:
         raise InvalidInput("problem", f"{problem.name}, in space", "a planar one")
     if not 0 < step.nc <= MOST:
-        raise InvalidInput("problem", f"{step.nc} contacts", f"1 to {MOST}")
+        raise InvalidInput("problem", f"{step.nc:,} contacts", f"1 to {MOST}")
     largest = float(friction.mu.max())
     grid = np.round(np.linspace(0.0, max(_LEAST_TOP, 2.0 * largest), _VALUES + 1), 4)
     grid = np.unique(np.append(grid, largest))

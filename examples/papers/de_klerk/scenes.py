@@ -114,7 +114,7 @@ def box(tangential: bool = True) -> Scene:
         tangential_damping=None if tangential else 0.0,
         overlap_tol=OVERLAP,
         name="box",
-        title=f"{len(spheres)} spheres fill a box",
+        title=f"{len(spheres):,} spheres fill a box",
     )
 
 

@@ -53,8 +53,8 @@ def _worst(f: np.ndarray, reference: np.ndarray) -> float:
 def _range(values: list[float], percent: bool = False) -> str:
     low, high = min(values), max(values)
     if percent:
-        return f"{100 * low:+.0f} % to {100 * high:+.0f} % over {len(values)} runs"
-    return f"{significant(low, 2)} to {significant(high, 2)} over {len(values)} runs"
+        return f"{100 * low:+.0f} % to {100 * high:+.0f} % over {len(values):,} runs"
+    return f"{significant(low, 2)} to {significant(high, 2)} over {len(values):,} runs"
 
 
 def _all_of(pile: Pile, solver: str) -> list[Answer]:
