@@ -41,32 +41,48 @@ class Potential:
         self.M, self.B, self.B_t = data.mass.M, data.B, data.B_t
         self.unit = data.mass.diagonal * data.dof_speed
 
+    def overlap(self, v: FloatArray) -> FloatArray:
+        """c (nc,) at v (nv,), m."""
+        return self.data.overlap(v, np.zeros(self.data.nc))
+
     def forces(self, v: FloatArray) -> FloatArray:
         """f (nc,) at v (nv,), N."""
-        return self.law.force(self.data.overlap(v, np.zeros(self.data.nc)))
+        return self.law.force(self.overlap(v))
 
-    def gradient(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(nv,) N s at v (nv,), and the sizes of its terms."""
-        data, jump, f = self.data, v - self.data.free_motion, self.forces(v)
-        load = data.slider_load(v)
-        terms = abs(self.M) @ (np.abs(v) + np.abs(data.free_motion))
-        terms += self.dt * (abs(self.B).T @ f + np.abs(load))
-        return self.M @ jump - self.dt * (self.B.T @ f + load), terms
+    def gradient(self, v: FloatArray) -> FloatArray:
+        """(nv,) N s at v (nv,)."""
+        load = self.B.T @ self.forces(v) + self.data.slider_load(v)
+        return np.asarray(self.M @ (v - self.data.free_motion) - self.dt * load)
+
+    def terms(self, v: FloatArray) -> FloatArray:
+        """(nv,) N s, sizes of the terms of the gradient; of forces before they cancel."""
+        data, dt, size = self.data, self.dt, np.abs(v)
+        gap = np.abs(data.step.bias) + abs(self.B) @ size
+        tried = np.abs(data.start).ravel()
+        tried = tried + np.repeat(data.growth, data.start.shape[1]) * (
+            data.duration * (abs(self.B_t) @ size)
+        )
+        forces = abs(self.B).T @ (self.stiffness(v) * dt * gap) + abs(self.B_t).T @ tried
+        return np.asarray(abs(self.M) @ (size + np.abs(data.free_motion)) + dt * forces)
 
     def slope(self, v: FloatArray, way: FloatArray) -> Callable[[float], float]:
         """The derivative along ``way`` (nv,) from v, of t."""
-        return lambda t: float(self.gradient(v + t * way)[0] @ way)
+        return lambda t: float(self.gradient(v + t * way) @ way)
 
-    def hessian(self, v: FloatArray) -> sp.csc_array:
-        """(nv, nv) kg and kg m² at v (nv,)."""
-        c = self.data.overlap(v, np.zeros(self.data.nc))
-        closed, k, p = c > 0.0, self.law.stiffness, self.law.power
+    def stiffness(self, v: FloatArray) -> FloatArray:
+        """w″ (nc,), N/m, at v (nv,)."""
+        c, k, p = self.overlap(v), self.law.stiffness, self.law.power
+        closed = c > 0.0
         D = np.where(closed, k, 0.0)
         if p != HOOKE:
             D = D * (p - 1.0) * np.where(closed, c, 1.0) ** (p - 2.0)
             if p < HOOKE and closed.any():
                 D = np.minimum(D, _STEEPEST * float(np.median(D[closed])))
-        H = self.M + self.B.T @ sp.csr_array(self.B * (self.dt**2 * D)[:, None])
+        return D
+
+    def hessian(self, v: FloatArray) -> sp.csc_array:
+        """(nv, nv) kg and kg m² at v (nv,)."""
+        H = self.M + self.B.T @ sp.csr_array(self.B * (self.dt**2 * self.stiffness(v))[:, None])
         if self.data.cap.size:
             H = H + self.B_t.T @ (self._slider_tangent(v) @ self.B_t)
         return sp.csc_array(H)
@@ -100,8 +116,8 @@ def solve_step(
         v = np.array(start.motion)
     prepared, history, met = clock(), list[float](), False
     for _ in range(max_steps + 1):
-        gradient, terms = potential.gradient(v)
-        error = np.abs(gradient)
+        gradient = potential.gradient(v)
+        error, terms = np.abs(gradient), potential.terms(v)
         history.append(float((error / potential.unit).max(initial=0.0)))
         met = bool(np.all(error <= np.maximum(accuracy * potential.unit, _ROUND_OFF * terms)))
         if met or deadline.passed or not np.isfinite(history[-1]):
