@@ -290,7 +290,10 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
         result = _sparse(name, value)
     else:
         array = real(name, value, expected, (None, None))
-        result = sp.csr_array(array.astype(np.float64))
+        row, column = np.nonzero(array)
+        ends = np.searchsorted(row, np.arange(array.shape[0] + 1)).astype(np.int32)
+        entries = array[row, column].astype(np.float64)
+        result = sp.csr_array((entries, column.astype(np.int32), ends), shape=array.shape)
     if (rows is not None and result.shape[0] != rows) or (
         cols is not None and result.shape[1] != cols
     ):
@@ -311,6 +314,8 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
     """The matrix with round-off asymmetry averaged away; refused beyond ``tol`` of its scale."""
     if value.shape[0] != value.shape[1]:
         raise InvalidInput(name, f"shape {value.shape}", "a square matrix")
+    if np.count_nonzero(value.diagonal()) == value.nnz:
+        return value
     scale = float(np.abs(value.data).max(initial=0.0))
     difference = (value - value.T).tocsr()
     worst = float(np.abs(difference.data).max(initial=0.0))

@@ -73,9 +73,8 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
         read_only(part)
         if isinstance(part.base, np.ndarray):  # what it was cut from
             read_only(part.base)
-    frozen = FrozenMatrix(parts, shape=result.shape, copy=False)
-    for part in (frozen.data, frozen.indices, frozen.indptr):
-        read_only(part)
+    frozen = FrozenMatrix.__new__(FrozenMatrix)  # the checks of a constructor take longer
+    frozen.__dict__.update(result.__dict__)
     frozen.has_canonical_format = True
     frozen.__dict__["_sealed"] = True
     return frozen

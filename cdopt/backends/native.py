@@ -25,6 +25,7 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
+from cdopt.problem.scaling import rows_of, scaled, total_by
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -271,25 +272,21 @@ def scaled_step(data: RigidStepData | DelassusStepData) -> ScaledStep:
     """The step of ``data`` in scaled units; N is not formed when B and M are there."""
     root = np.sqrt(data.force / data.speed)
     if isinstance(data, DelassusStepData):
-        rows = sp.csr_array(data.step.N * root[:, None] * root[None, :])
+        rows = scaled(data.step.N, root, root)
         spread = sp.csr_array(sp.eye_array(data.nc))
         diagonal = rows.diagonal()
     elif data.mass.is_diagonal:
         column = np.sqrt(data.dt / data.mass.diagonal)
-        rows = spread = sp.csr_array(data.B * root[:, None] * column[None, :])
-        diagonal = _row_products(rows, spread)
+        rows = spread = scaled(data.B, root, column)
+        diagonal = total_by(rows_of(rows), rows.data**2, data.nc)
     else:
-        rows = sp.csr_array(data.B * root[:, None])
+        rows = scaled(data.B, root)
         solved = data.mass.solve_sparse(sp.csr_array(data.B.T)).T
-        spread = sp.csr_array(sp.csr_array(solved) * (data.dt * root)[:, None])
-        diagonal = _row_products(rows, spread)
+        spread = scaled(sp.csr_array(solved), data.dt * root)
+        diagonal = np.asarray(rows.multiply(spread).sum(axis=1), dtype=np.float64).ravel()
     return ScaledStep(
         rows, spread, data.step.p_vec / data.speed, np.maximum(diagonal, 0.0), data.force
     )
-
-
-def _row_products(left: sp.csr_array, right: sp.csr_array) -> FloatArray:
-    return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
 
 
 def natural_residual(diagonal: FloatArray, gradient: FloatArray, f: FloatArray) -> float:

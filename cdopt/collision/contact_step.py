@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.errors import InvalidInput
 from cdopt.collision.contacts import Contacts, from_start, gap_gradient
 from cdopt.collision.friction import friction as friction_rows
@@ -155,8 +155,8 @@ def step(
     middle = halfway(scene, state, h, turning, chosen)
     keeps = turning == MOMENTUM
     return ContactStep(
-        M=mass_matrix(scene, middle, chosen),
-        B=gap_gradient(scene, state, contacts, chosen),
+        M=freeze(mass_matrix(scene, middle, chosen)),
+        B=freeze(gap_gradient(scene, state, contacts, chosen)),
         phi=contacts.phi,
         v=chosen.gather(middle.v),
         F_ext=applied_loads(scene, chosen) if keeps else external_forces(scene, state, chosen),

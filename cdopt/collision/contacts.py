@@ -28,6 +28,7 @@ from cdopt.scene.material import HERTZ
 from cdopt.scene.pairs import Gaps, gaps, is_among, ordered
 
 FEATURES = LABELS**2  # most contact points of a pair of bodies
+_NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 _RANK = 1e-6  # relative: points of one face differ in direction by less
 
 
@@ -313,6 +314,8 @@ def prescribed_rate(
         bounded = np.isfinite(scene.bodies.reach[pairs]).all(axis=1)
         rate += np.where(bounded, (box.velocities(arm, state.t) * normals).sum(axis=1), 0.0)
     moving = scene.bodies.fixed & state.v.any(axis=1)
+    if not moving.any():
+        return rate
     for side, sign in ((0, -1.0), (1, 1.0)):
         k = np.flatnonzero(moving[pairs[:, side]])
         body = pairs[k, side]
@@ -327,7 +330,7 @@ def _wrenches(forces: FloatArray, arm: FloatArray) -> FloatArray:
     if forces.shape[1] == 2:
         turn = (arm[:, 0] * forces[:, 1] - arm[:, 1] * forces[:, 0])[:, None]
     else:
-        turn = np.cross(arm, forces)
+        turn = arm[:, _NEXT] * forces[:, _LAST] - arm[:, _LAST] * forces[:, _NEXT]
     return np.hstack([forces, turn])
 
 

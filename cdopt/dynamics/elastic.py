@@ -297,7 +297,9 @@ class VariationalSteps(_ElasticSteps):
 
     def _posed(self, run: StepContext) -> bool:
         """Whether this run takes the CVXPY path."""
-        return self.path == "cvxpy" or (self.path == "auto" and not is_native(run.scene))
+        if self.path == "auto" and "posed" not in run.workspace:
+            run.workspace["posed"] = not is_native(run.scene)
+        return self.path == "cvxpy" or (self.path == "auto" and bool(run.workspace["posed"]))
 
     def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Steps through CVXPY, one after the other."""

@@ -193,10 +193,12 @@ def _in_turn(
 
 def _late(step: ContactStep, v: FloatArray, phi: FloatArray) -> BoolArray:
     """(nc,) contacts with e > 0 that only another impact can close."""
-    rate = step.B @ v + step.gap_rate
-    fastest = _fastest(step)
+    bouncing = step.restitution > 0.0
+    if not bouncing.any():
+        return bouncing
+    rate, fastest = step.B @ v + step.gap_rate, _fastest(step)
     apart = (phi > _APART * step.dt * fastest) | (rate > _APART * fastest)
-    return np.asarray((step.restitution > 0.0) & ~step.impacting & apart)
+    return np.asarray(bouncing & ~step.impacting & apart)
 
 
 def _acting(now: ContactStep, v: FloatArray, window: float) -> BoolArray:

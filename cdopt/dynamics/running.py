@@ -88,6 +88,7 @@ class Simulation:
         self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
         self._neighbours = VerletList(run.scene)
         self._bodies = FreeBodies(run.scene)
+        self._interrupts = _Interrupts()
         self._output = 0.0  # seconds that recording the last row took
 
     def in_memory(self) -> Trajectory:
@@ -154,6 +155,11 @@ class Simulation:
         """Take the steps that are left; save them however the run ends."""
         self.run.memory = dict(start.memory)
         self._last = start
+        with self._interrupts:
+            self._stepping(start, trajectory)
+
+    def _stepping(self, start: Checkpoint, trajectory: Trajectory) -> None:
+        """The steps themselves, and what the ways to end mean."""
         try:
             if isinstance(self.method, Integrator):
                 self._integrate(self.method, start)
@@ -170,7 +176,7 @@ class Simulation:
             error.add_note(f"in the step from t = {self._last.state.t:g} s")
             raise
         finally:
-            with _uninterrupted():
+            with self._interrupts.delayed():
                 self._store.commit(self._last, final=True)
 
     def _step_by_step(self, method: Method, start: Checkpoint) -> None:
@@ -212,7 +218,7 @@ class Simulation:
 
     def _record(self, k: int, state: State, row: list[float], frame: Frame | None) -> None:
         """Record a step, and save it if it is time to; a Ctrl-C waits."""
-        with _uninterrupted():
+        with self._interrupts.delayed():
             started = clock()
             self._store.add(row, frame)
             self._last = trusted(Checkpoint, k, state, dict(self.run.memory))
@@ -347,20 +353,38 @@ def _frame(k: int, state: State, contacts: Contacts | ContactState, forces: Any)
     )
 
 
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Delay a Ctrl-C to the end of the block, so that nothing is left half written.
+class _Interrupts:
+    """Ctrl-C during a run: it acts at once, but waits while something is being recorded.
 
     Only the main thread of a program receives Ctrl-C; elsewhere this does nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[tuple[Any, Any]] = []
-    before = signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if received and callable(before):
-        before(*received[0])
+
+    _waits = False
+    _before: Any = None
+    _received: tuple[Any, ...] = ()
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._receive)
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _receive(self, *arguments: Any) -> None:
+        if self._waits:
+            self._received = arguments
+        elif callable(self._before):
+            self._before(*arguments)
+
+    @contextlib.contextmanager
+    def delayed(self) -> Iterator[None]:
+        """A Ctrl-C in the block acts at its end, so that nothing is left half written."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+        received, self._received = self._received, ()
+        if received:
+            self._receive(*received)

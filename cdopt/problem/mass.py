@@ -40,8 +40,10 @@ class MassMatrix:
             raise InvalidInput(
                 "M", f"diagonal entry {self.diagonal[j]:.6g} at row {j}", "a positive definite M"
             )
-        _, label = connected_components(self.M, directed=False)
-        self._blocks = _blocks_by_size(label)
+        if self.is_diagonal:
+            self._blocks = [np.arange(self.diagonal.size)[:, None]]
+        else:
+            self._blocks = _blocks_by_size(connected_components(self.M, directed=False)[1])
         self._factor = None
         if max((rows.shape[1] for rows in self._blocks), default=0) > _LARGEST_BLOCK:
             self._factor = self._sparse_factor()
