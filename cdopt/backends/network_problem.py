@@ -22,7 +22,6 @@ from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.problem import (
     DelassusStepData,
     ElasticStepData,
-    RigidData,
     RigidStepData,
     TrussData,
     delassus,
@@ -119,9 +118,19 @@ def network_problem(data: object) -> NetworkProblem:
 
 
 @network_problem.register
-def _rigid_step(data: RigidStepData) -> NetworkProblem:
+def _step(data: RigidStepData | ElasticStepData) -> NetworkProblem:
     step = data.scaled()
-    return _rigid(data, network(step.B, data.step.dof_body, step.M), data.dof_speed)
+    net = network(step.B, data.step.dof_body, step.M)
+    return NetworkProblem(
+        net,
+        np.zeros(net.m),
+        step.p,
+        data.mobility * data.force / data.speed if step.law is None else np.ones(net.nc),
+        step.law,
+        force=data.force,
+        at_rest=data.free_motion,
+        unit=data.dof_speed,
+    )
 
 
 @network_problem.register
@@ -130,35 +139,9 @@ def _delassus_step(data: DelassusStepData) -> NetworkProblem:
     unit = np.sqrt(data.force / data.speed)
     root = delassus.root(data.step.N, _RANK_TOL)
     unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
-    return _rigid(data, network(sp.csr_array(root * unit[:, None]), None, unit_mass))
-
-
-def _rigid(data: RigidData, net: ContactNetwork, unit: FloatArray | float = 1.0) -> NetworkProblem:
-    return NetworkProblem(
-        net,
-        np.zeros(net.m),
-        data.step.p_vec / data.speed,
-        data.mobility * data.force / data.speed,
-        force=data.force,
-        at_rest=data.free_motion,
-        unit=unit,
-    )
-
-
-@network_problem.register
-def _elastic_step(data: ElasticStepData) -> NetworkProblem:
-    step = data.scaled()
-    net = network(step.B, data.step.dof_body, step.M)
-    return NetworkProblem(
-        net,
-        np.zeros(net.m),
-        step.p,
-        np.ones(net.nc),
-        step.law or data.law,
-        force=data.force,
-        at_rest=data.free_motion,
-        unit=data.dof_speed,
-    )
+    net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
+    p, mobility = data.step.p_vec / data.speed, data.mobility * data.force / data.speed
+    return NetworkProblem(net, np.zeros(net.m), p, mobility, force=data.force)
 
 
 @network_problem.register

@@ -29,7 +29,7 @@ _GROUND = 1e-8  # shift of the first system, of the typical stiffness
 _START = 1e-4  # relative accuracy of that system
 _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
-_SEARCHES = 60  # bisections of a line search
+_SEARCHES = 60  # secants of a line search
 _NEAR_ENOUGH, _MUCH_SHORTER = 0.5, 0.1  # slopes at which a line search ends, of its first
 _WINDOW, _NO_PROGRESS, _CLOSE = 6, 0.5, 1e4  # round-off reached: steps, gain, of the accuracy
 _HANDED_OVER = 1e-9  # residual at which the interior point hands over
@@ -297,23 +297,32 @@ def _slope(
     return lambda t: work + t * square + float(law.force(c + t * motion) @ motion)
 
 
-def line_search(slope: Callable[[float], float]) -> float:
-    """t > 0 where a nondecreasing ``slope`` has vanished, or nearly; 0 if there is none."""
+def line_search(
+    slope: Callable[[float], float], whole: float = _NEAR_ENOUGH, share: float = _MUCH_SHORTER
+) -> float:
+    """t > 0 where a nondecreasing ``slope`` has vanished, or nearly; 0 if there is none.
+
+    It ends at a ``share`` of the first slope, and at a step of 1, 4, 16 … at that of ``whole``:
+    the secant between two ends, one that stays put counted half (Illinois).
+    """
     initial = slope(0.0)
     if not initial < 0.0:
         return 0.0
-    low, high, at_high = 0.0, 1.0, slope(1.0)
-    if abs(at_high) <= _NEAR_ENOUGH * abs(initial):
-        return 1.0
-    while at_high < 0.0 and high < 1e6:
-        low, high = high, 4.0 * high
+    low, at_low, high, at_high = 0.0, initial, 1.0, slope(1.0)
+    while at_high < -whole * abs(initial) and high < 1e6:
+        low, at_low, high = high, at_high, 4.0 * high
         at_high = slope(high)
-        if abs(at_high) <= _NEAR_ENOUGH * abs(initial):
-            return high
+    if abs(at_high) <= whole * abs(initial):
+        return high
+    last = 0.0
     for _ in range(_SEARCHES):
-        middle = 0.5 * (low + high)
-        value = slope(middle)
-        if abs(value) <= _MUCH_SHORTER * abs(initial):
-            return middle
-        low, high = (middle, high) if value < 0.0 else (low, middle)
+        t = low - at_low * (high - low) / (at_high - at_low)  # exact where no contact switches
+        value = slope(t)
+        if abs(value) <= share * abs(initial):
+            return t
+        if value < 0.0:
+            low, at_low, at_high = t, value, at_high * (0.5 if last < 0.0 else 1.0)
+        else:
+            high, at_high, at_low = t, value, at_low * (0.5 if last > 0.0 else 1.0)
+        last = value
     return low

@@ -11,12 +11,14 @@ too stiff for conjugate gradients are factorised.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.potential_newton import line_search
 from cdopt.problem.scaling import column_scale
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -28,7 +30,7 @@ _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was 
 _EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
 _HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
 _INNER = 60  # Newton steps at most of one minimisation
-_SEARCHES = 60
+_WHOLE, _SHARE = 1e-6, 1e-3  # slopes at which a line search ends, of its first
 _DIRECT_FROM = 1e4  # σ from which systems are factorised
 
 
@@ -117,39 +119,18 @@ def _compliant(
         system = net.of_forces(D) if net.few else net.factored(D) if direct else net.system(D)
         d = system.solve(force, 1e-12 if direct else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
-        t = _search(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
+        slope = _slope(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
+        t = line_search(slope, _WHOLE, _SHARE)
         if t == 0.0 or deadline.passed:
             break
         w, gap, inertia = w + t * d, gap + t * rate, inertia + t * kinetic
     return w, gap, push, force, step
 
 
-def _search(
+def _slope(
     f: FloatArray, sigma: float, gap: FloatArray, rate: FloatArray, linear: float, square: float
-) -> float:
-    """The t at which the slope along the direction vanishes: piecewise linear, nondecreasing."""
-
-    def slope(t: float) -> float:
-        push = f - sigma * (gap + t * rate)
-        return linear + t * square - float(np.maximum(push, 0.0) @ rate)
-
-    initial = slope(0.0)
-    if not initial < 0.0:
-        return 0.0
-    low, at_low, high, at_high = 0.0, initial, 1.0, slope(1.0)
-    if abs(at_high) <= 1e-6 * abs(initial):
-        return 1.0
-    while at_high < 0.0 and high < 1e6:
-        low, at_low, high = high, at_high, 2.0 * high
-        at_high = slope(high)
-    for _ in range(_SEARCHES):
-        t = low - at_low * (high - low) / (at_high - at_low)  # exact where no contact switches
-        t = min(max(t, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-        value = slope(t)
-        if abs(value) <= 1e-3 * abs(initial):
-            return t
-        if value < 0.0:
-            low, at_low = t, value
-        else:
-            high, at_high = t, value
-    return low
+) -> Callable[[float], float]:
+    """The slope along the direction: piecewise linear, nondecreasing."""
+    return lambda t: (
+        linear + t * square - float(np.maximum(f - sigma * (gap + t * rate), 0.0) @ rate)
+    )
