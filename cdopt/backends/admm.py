@@ -122,7 +122,7 @@ class Splitting:
         """The best forces (contacts, d), iterations, and the natural map at each look."""
         step, w, mu, a = self.step, self.step.w[:, None], self.step.mu, self.relaxation
         rates = step.rates(step.effect(f))
-        z = step.shifted(rates)
+        z = step.data.shifted(rates)
         z = z + cone.project(-z, mu)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
@@ -133,7 +133,7 @@ class Splitting:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
-            shift = step.shifted(rates) - rates
+            shift = step.data.shifted(rates) - rates
             aim = f + self.penalty * (z - step.p - shift) / w
             rates = step.rates(self.solve(step.effect(aim)))
             reached = rates + shift

@@ -62,9 +62,9 @@ def descend(
             break
         if moving and look - best_at >= _SWINGS:
             moving, frozen, rates = False, True, descent.start_from(best_forces)
-            descent.renew(step.shift(rates))
+            descent.renew(step.data.shift(rates))
         elif frozen and step.natural_map(forces, rates, descent.shift) <= _SETTLED * error:
-            descent.renew(step.shift(rates))
+            descent.renew(step.data.shift(rates))
         descent.advance(min(_CHECKS, most - done), moving)
     return best_forces, done, residuals
 

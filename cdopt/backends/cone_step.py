@@ -51,19 +51,11 @@ class ConeStep:
         """The rates at forces with this ``effect``."""
         return self.p + self._rows.times(effect).reshape(self.p.shape)
 
-    def shift(self, rates: FloatArray) -> FloatArray:
-        """μ‖g_T‖ (contacts,), or zero for the associated law."""
-        return np.asarray(self.shifted(rates)[:, 0] - rates[:, 0])
-
-    def shifted(self, rates: FloatArray) -> FloatArray:
-        """g̃: the rates with de Saxcé's shift under the law of Coulomb."""
-        return cone.shifted(rates, self.mu) if self.coulomb else rates
-
     def natural_map(
         self, f: FloatArray, rates: FloatArray, shift: FloatArray | None = None
     ) -> float:
         """The largest natural map of forces f with these ``rates``, or with a ``shift`` instead."""
-        law = self.shifted(rates)
+        law = self.data.shifted(rates)
         if shift is not None:
             law = rates.copy()
             law[:, 0] += shift

@@ -18,6 +18,7 @@ from cdopt.backends.base import Backend
 from cdopt.formulations.friction_faces import SLIDING, Faces, solved_faces
 from cdopt.formulations.friction_network import FLOWS, FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
+from cdopt.problem import delassus
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -128,6 +129,4 @@ def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
     products = problem.data.products
     if problem.data.nv or products.shape[0] != faces.ray.size:
         return sp.csr_array(products.T)
-    values, vectors = np.linalg.eigh(products.toarray())
-    large = values > 1e-12 * values.max(initial=0.0)
-    return sp.csr_array(vectors[:, large] * np.sqrt(values[large]))
+    return delassus.root(products, 1e-12)

@@ -145,7 +145,7 @@ class FrictionNetwork:
         reach = column_scale(self.B)
         self.reach = np.where(reach > 0.0, reach, 1.0)
         self._unit = float(np.abs(self.load / self.reach).max(initial=0.0)) or 1.0
-        self._C = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
+        self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
         self._F = self.load / self.reach / self._unit
         self._root = np.sqrt(self.D / self.D.max())
         self._cone_mu = self.mu * self._root[:, 0] / self._root[:, 1]
@@ -170,7 +170,7 @@ class FrictionNetwork:
         if self.flow == "coulomb":
             u = self._newton(u, associated=False)
         forces, trial, _ = self._forces(u, self.flow == "associated")
-        residual = float(np.abs(self._F - self._C.T @ forces.ravel()).max(initial=0.0))
+        residual = float(np.abs(self._F - self.scaled_B.T @ forces.ravel()).max(initial=0.0))
         if not residual <= tolerance:
             raise SolveFailed(
                 f"the network with friction is off balance by {residual:.1e}",
@@ -187,7 +187,7 @@ class FrictionNetwork:
     def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """f (nc, d), the next trial forces, and ∂f/∂y (nc, d, d), scaled; y = t − D B u."""
         root, d = self._root, self.d
-        y = self.trial / self._unit - root**2 * (self._C @ u).reshape(-1, d)
+        y = self.trial / self._unit - root**2 * (self.scaled_B @ u).reshape(-1, d)
         if not associated:
             return self._coulomb(y)
         z = y / root
@@ -229,7 +229,7 @@ class FrictionNetwork:
         best, least = u, np.inf
         for _ in range(_STEPS):
             forces, _, slope = self._forces(u, associated)
-            missed = self._F - self._C.T @ forces.ravel()
+            missed = self._F - self.scaled_B.T @ forces.ravel()
             size = float(np.abs(missed).max(initial=0.0))
             if size < least:
                 best, least = u, size
@@ -237,7 +237,7 @@ class FrictionNetwork:
                 break
             weighted = slope * (self._root**2)[:, None, :]
             inner = sp.bsr_array((weighted, np.arange(self.nc), np.arange(self.nc + 1)))
-            K = sp.csc_array(self._C.T @ (inner @ self._C))
+            K = sp.csc_array(self.scaled_B.T @ (inner @ self.scaled_B))
             top = float(np.abs(K.diagonal()).max(initial=0.0)) or 1.0
             ridge = (_RIDGE + 1e-6 * min(size, 1.0) ** 2) * top
             step = -splu(sp.csc_matrix(K + ridge * sp.eye_array(u.size))).solve(missed)
@@ -259,7 +259,7 @@ class FrictionNetwork:
         forces, _, _ = self._forces(u, associated)
         if associated:
             return 0.5 * float(np.sum((forces / self._root) ** 2)) + float(self._F @ u)
-        error = self._F - self._C.T @ forces.ravel() if missed is None else missed
+        error = self._F - self.scaled_B.T @ forces.ravel() if missed is None else missed
         return float(np.linalg.norm(error))
 
     # --- derivatives ---------------------------------------------------------------------
@@ -295,7 +295,7 @@ class FrictionNetwork:
     def _stated(self) -> tuple[cp.Problem, cp.Expression]:
         """The problem, and its forces over √D."""
         z0, d = self.trial / self._unit / self._root, self.d
-        C = sp.csr_array(self._C * self._root.ravel()[:, None])
+        C = sp.csr_array(self.scaled_B * self._root.ravel()[:, None])
         rests = np.flatnonzero(self.closed & ~self.slides)
         slides, opened = np.flatnonzero(self.slides), np.flatnonzero(~self.closed)
         w = cp.Variable((self.nc, d), name="f")

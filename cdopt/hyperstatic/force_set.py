@@ -22,7 +22,6 @@ from typing import Any
 import clarabel
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed
@@ -31,7 +30,7 @@ from cdopt.backends.threads import threads_for
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
 from cdopt.hyperstatic import rank
 from cdopt.hyperstatic.cone_programs import ConePrograms
-from cdopt.problem.scaling import column_scale
+from cdopt.problem.scaling import column_scale, network_parts
 
 _ACCURACY = 1e-11  # asked of the cone programs
 _POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
@@ -86,11 +85,10 @@ class ForceSet:
             (np.ones(contact.size), (np.arange(contact.size), contact)),
             shape=(contact.size, self.size.size),
         )
-        touched = sp.csr_array(abs(full) @ of_contact)
-        count, part = connected_components(touched.T @ touched, directed=False)
-        largest = np.zeros(count)
-        np.maximum.at(largest, part, np.linalg.norm(self.faces.forces, axis=1))
-        return np.asarray(np.where(largest > 0.0, largest, self.unit)[part[contact]])
+        parts = network_parts(sp.csr_array((abs(full) @ of_contact).T))
+        size = np.linalg.norm(self.faces.forces, axis=1)
+        largest = parts.largest(parts.contact, size)[parts.contact[contact]]
+        return np.where(largest > 0.0, largest, self.unit)
 
     def _coordinates(self, forces: FloatArray | None = None) -> FloatArray:
         """Forces (nc, d) on the faces as x; by default those of the answer."""

@@ -189,7 +189,7 @@ class FrictionalSensitivity(Frozen):
         """
         factors = checks.numbers("weights", weights, (self.nc, self.d)).reshape(-1, 1)
         S, _, inverse = self._parts
-        motion = inverse.T @ (self._C.T @ (self._springs.ravel()[:, None] * (S.T @ factors)))
+        motion = inverse.T @ (self._C.T @ (self._springs * (S.T @ factors)))
         rows = (factors - self._C @ motion).reshape(self.nc, self.d)
         return FrictionalGradient(
             np.sum(rows * self._by_stiffness, axis=1),
@@ -200,15 +200,15 @@ class FrictionalSensitivity(Frozen):
 
     # --- pieces ------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _springs(self) -> FloatArray:
-        """D (nc, d) over its largest entry."""
-        return self.network.D / self.network.D.max()
+        """D (nc d, 1) over its largest entry."""
+        return (self.network.D / self.network.D.max()).reshape(-1, 1)
 
-    @cached_property
+    @property
     def _C(self) -> sp.csr_array:
         """B (nc d, nv), its columns in units of their levers."""
-        return sp.csr_array(self.network.B * (1.0 / self.network.reach)[None, :])
+        return self.network.scaled_B
 
     @cached_property
     def _state(self) -> tuple[FloatArray, FloatArray]:
@@ -231,7 +231,7 @@ class FrictionalSensitivity(Frozen):
             raise Unsupported("the derivative", f"a network of {self._C.shape[1]} dofs")
         places = (np.arange(self.nc), np.arange(self.nc + 1))
         S = sp.csr_array(sp.bsr_array((self._state[1], *places)))
-        bent = (S @ (self._C * self._springs.ravel()[:, None])).toarray()
+        bent = (S @ (self._C * self._springs)).toarray()
         return S, bent, np.linalg.pinv(self._C.T @ bent, rcond=_ZERO)
 
     def _changed(self, rows: FloatArray, load: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ of unit length, so that neither units nor long levers decide what counts as zero
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
@@ -104,8 +105,7 @@ def states(B: sp.csr_array, rank_tol: float) -> FloatArray | None:
     """Orthonormal basis (nc, k) of an equilibrated B's null(Bᵀ); None when B is too large."""
     if min(B.shape) > DENSE_LIMIT or max(B.shape) > _DENSE_LAST:
         return None
-    U, values, _ = np.linalg.svd(B.toarray(), full_matrices=True)
-    return U[:, int(np.count_nonzero(values > rank_tol * values.max(initial=0.0))) :]
+    return np.asarray(scipy.linalg.null_space(B.toarray().T, rcond=rank_tol))
 
 
 def _dense_looseness(B: sp.csr_array, rank_tol: float) -> FloatArray:
