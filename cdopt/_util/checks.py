@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -116,8 +117,24 @@ def power(name: str, value: object) -> float:
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
 
 
+def number(**limits: Any) -> Callable[[str, object], float]:
+    """For ``Annotated[float, …]``: one finite float within the limits of ``scalar``."""
+    return partial(scalar, **limits)
+
+
+def integer(at_least: int, at_most: int | None = None) -> Callable[[str, object], int]:
+    """For ``Annotated[int, …]``: one integer within these limits."""
+    return partial(whole, at_least=at_least, at_most=at_most)
+
+
+# types of arguments that ``cdopt._util.arguments.guard`` checks where they are handed in
 Dim = Annotated[int, dimension]
 Power = Annotated[float, power]
+Finite = Annotated[float, scalar]
+Positive = Annotated[float, number(above=0.0)]
+NotNegative = Annotated[float, number(at_least=0.0)]
+Share = Annotated[float, number(at_least=0.0, at_most=1.0)]
+Seed = Annotated[int, integer(0, 2**32 - 1)]
 
 
 # --- arrays ----------------------------------------------------------------------------

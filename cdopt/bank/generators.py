@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,16 @@ from scipy.spatial import cKDTree
 
 from cdopt._util import archive, checks
 from cdopt._util.arguments import guard
-from cdopt._util.checks import FloatArray, whole
+from cdopt._util.checks import (
+    Finite,
+    FloatArray,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    integer,
+    number,
+)
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt.bank.matrices import Truss, fan, fan_forces, rank_deficient, unreachable_load
@@ -31,6 +40,9 @@ from cdopt.scene.generators.paper import MATERIALS, pyramid_positions
 from cdopt.scene.generators.primitives import floor
 from cdopt.scene.scene import GRAVITY
 
+Many = Annotated[int, integer(1, 100_000)]  # bodies of a column
+Ratio = Annotated[float, number(at_least=1.0)]
+Layers = Annotated[int, integer(2, 150)]  # of a pyramid
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
 WEIGHT = 10.0  # N, of platforms
 _THIN = 1e-7  # thickness of platforms, m: their inertia is that of a rod or a plate
@@ -69,7 +81,7 @@ def beam_on(
     stiffness: object = 1.0,
     gaps: object = 0.0,
     contact_ids: object = None,
-    length: float = 1.0,
+    length: Positive = 1.0,
 ) -> ContactStep:
     """A rigid platform of 10 N at rest on fixed supports at x (nc,) in m, from its middle.
 
@@ -80,21 +92,20 @@ def beam_on(
 
     Raises
     ------
-    InvalidInput : a bad argument, or a support beyond the platform.
+    InvalidInput : a support beyond the platform.
 
     Notes
     -----
     Olsen & Kamrin (2018), section 8.1, without the drop that leads to rest.
     """
     places = checks.vector("x", x, None, "m")
-    long = checks.scalar("length", length, above=0.0)
-    if not 2.0 * np.abs(places).max(initial=0.0) <= long:
-        raise InvalidInput("x", f"{places.tolist()}", f"supports under a platform of {long:g} m")
+    if not 2.0 * np.abs(places).max(initial=0.0) <= length:
+        raise InvalidInput("x", f"{places.tolist()}", f"supports under a platform of {length:g} m")
     depth = checks.per_contact("gaps", gaps, places.size, at_least=0.0)
     supports = Spheres(
         centres=np.column_stack([places, -_SUPPORT - depth]), radius=_SUPPORT, fixed=True
     )
-    platform = Body(Box([long, _THIN]), [0.0, 0.5 * _THIN], mass=WEIGHT / GRAVITY)
+    platform = Body(Box([length, _THIN]), [0.0, 0.5 * _THIN], mass=WEIGHT / GRAVITY)
     step = _step(
         Scene([supports, platform], dim=2),
         float(depth.max(initial=0.0)) + _REACH,
@@ -104,77 +115,55 @@ def beam_on(
     return _with_dofs(step, [1, 2], 3)
 
 
-def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
+def beam(middle_stiffness: Positive = 1.0, middle_gap: NotNegative = 0.0) -> ContactStep:
     """A platform of 1 m and 10 N on three supports, the middle one stiffer or lower.
 
     ``middle_stiffness`` is relative to the others, ``middle_gap`` in m. Without a gap, Hooke
     contacts carry (1, k, 1) 10 N / (2 + k), since the platform sinks without turning; with a gap
     of more than the platform falls in a step, the outer supports carry 5 N each. nullity 1.
     Source: Olsen & Kamrin (2018), section 8.1.
-
-    Raises
-    ------
-    InvalidInput : a stiffness that is not positive, or a negative gap.
     """
-    k = checks.scalar("middle_stiffness", middle_stiffness, above=0.0)
-    gap = checks.scalar("middle_gap", middle_gap, at_least=0.0)
-    return beam_on([-0.5, 0.0, 0.5], [1.0, k, 1.0], [0.0, gap, 0.0], _BEAM_NAMES)
+    k, gaps = [1.0, middle_stiffness, 1.0], [0.0, middle_gap, 0.0]
+    return beam_on([-0.5, 0.0, 0.5], k, gaps, _BEAM_NAMES)
 
 
-def duplicated_contacts(copies: int = 2) -> ContactStep:
+def duplicated_contacts(copies: Annotated[int, integer(1, 1000)] = 2) -> ContactStep:
     """The uniform beam with each support listed ``copies`` times, as collision code may do.
 
     Each copy counts as a strut of its own: 10 N / (3 copies) each. nullity 3 copies − 2.
-
-    Raises
-    ------
-    InvalidInput : copies is not an integer from 1 to 1000.
     """
-    count = whole("copies", copies, 1, 1000)
-    ids = [f"{name} {i}" for name in _BEAM_NAMES for i in range(count)]
-    return beam_on(np.repeat([-0.5, 0.0, 0.5], count), contact_ids=ids)
+    ids = [f"{name} {i}" for name in _BEAM_NAMES for i in range(copies)]
+    return beam_on(np.repeat([-0.5, 0.0, 0.5], copies), contact_ids=ids)
 
 
-def supports(n: int = 5) -> ContactStep:
+def supports(n: Annotated[int, integer(2, 10_000)] = 5) -> ContactStep:
     """A platform of 1 m and 10 N on n evenly spaced supports of equal stiffness.
 
     nullity n − 2. By symmetry the platform sinks without turning, so that every support carries
     10 N / n, whatever the power of the contact law.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 10,000.
     """
-    x = np.linspace(-0.5, 0.5, whole("n", n, 2, 10_000))
+    x = np.linspace(-0.5, 0.5, n)
     return beam_on(0.5 * (x - x[::-1]))
 
 
-def supports_delassus(n: int = 5) -> DelassusStep:
+def supports_delassus(n: Annotated[int, integer(2, 3000)] = 5) -> DelassusStep:
     """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
 
     N has rank 2, so that the program (22) is bound-constrained with a singular Hessian.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 3000.
     """
-    full = supports(whole("n", n, 2, 3000))
+    full = supports(n)
     return DelassusStep(
         full.N, full.p_vec, full.dt, bodies=full.bodies, normals=full.normals, points=full.points
     )
 
 
-def table(mass: float = WEIGHT / GRAVITY) -> ContactStep:
+def table(mass: Positive = WEIGHT / GRAVITY) -> ContactStep:
     """A square table top of 1 m at rest on four legs at its corners, loaded in the middle.
 
     ``mass`` in kg. Degrees of freedom: height (m), turns about x and y (rad). nullity 1: the
     force that presses along one diagonal and lifts along the other does nothing.
-
-    Raises
-    ------
-    InvalidInput : the mass is not positive.
     """
-    return _tables(_CORNERS, [checks.scalar("mass", mass, above=0.0)])
+    return _tables(_CORNERS, [mass])
 
 
 def tripod() -> ContactStep:
@@ -182,32 +171,26 @@ def tripod() -> ContactStep:
     return _tables(_circle(3, 0.5 * np.pi), [WEIGHT / GRAVITY])
 
 
-def legs(n: int = 8) -> ContactStep:
+def legs(n: Annotated[int, integer(3, 10_000)] = 8) -> ContactStep:
     """A square top of 1 m and 10 N on n ≥ 3 legs, evenly on a circle of 1 m.
 
     nullity n − 3. By symmetry each leg carries 10 N / n, whatever the power of the contact law.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 3 to 10,000.
     """
-    return _tables(_circle(whole("n", n, 3, 10_000), 0.0), [WEIGHT / GRAVITY])
+    return _tables(_circle(n, 0.0), [WEIGHT / GRAVITY])
 
 
-def ten_orders(lightest: float = 1e-5, heaviest: float = 1e5, count: int = 11) -> ContactStep:
+def ten_orders(
+    lightest: Positive = 1e-5,
+    heaviest: Positive = 1e5,
+    count: Annotated[int, integer(1, 1000)] = 11,
+) -> ContactStep:
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
-    They go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries m_k g / 4 on each
+    The ``count`` masses go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries m_k g / 4 on each
     leg. A solver that measures its errors against the largest force sees nothing of the light
     tables.
-
-    Raises
-    ------
-    InvalidInput : masses not positive, or count not an integer from 1 to 1000.
     """
-    low = checks.scalar("lightest", lightest, above=0.0)
-    high = checks.scalar("heaviest", heaviest, above=0.0)
-    return _tables(_CORNERS, np.geomspace(low, high, whole("count", count, 1, 1000)))
+    return _tables(_CORNERS, np.geomspace(lightest, heaviest, count))
 
 
 def _circle(n: int, start: float) -> FloatArray:
@@ -233,20 +216,14 @@ def _tables(feet: FloatArray, masses: Sequence[float] | FloatArray) -> ContactSt
 # --- one or two bodies -----------------------------------------------------------------
 
 
-def ball(height: float = 0.0, speed: float = 0.0, floor_speed: float = 0.0) -> ContactStep:
+def ball(height: NotNegative = 0.0, speed: Finite = 0.0, floor_speed: Finite = 0.0) -> ContactStep:
     """A ball of 1 kg and radius 0.1 m above or on a floor, falling at ``speed``.
 
     ``height`` (m) is the gap, ``speed`` (m/s) counts downwards, ``floor_speed`` (m/s) upwards.
     Degrees of freedom: the three translations. Unique in every respect: nullity 0.
-
-    Raises
-    ------
-    InvalidInput : a number that is not finite, or a negative height.
     """
-    gap = checks.scalar("height", height, at_least=0.0)
-    rising = checks.scalar("floor_speed", floor_speed)
-    scene = sphere_on_floor(gap=gap, floor_speed=rising, dim=3)
-    return _step(scene, gap + _REACH, v=[0.0, 0.0, -checks.scalar("speed", speed)])
+    scene = sphere_on_floor(gap=height, floor_speed=floor_speed, dim=3)
+    return _step(scene, height + _REACH, v=[0.0, 0.0, -speed])
 
 
 def zero_contacts() -> ContactStep:
@@ -254,35 +231,24 @@ def zero_contacts() -> ContactStep:
     return _step(Scene([Body(Sphere(0.1), np.zeros(3), mass=1.0)], dim=3))
 
 
-def impact(restitution: float = 0.5, speed: float = 1.0) -> ContactStep:
+def impact(restitution: Share = 0.5, speed: Positive = 1.0) -> ContactStep:
     """Two discs of 1 kg and diameter 1 m that meet head-on, each at ``speed`` (m/s).
 
     The gap is 0.6 of the way they close in the step, so that they touch within it. Degrees of
     freedom: two translations each. They part at restitution × their approach: each keeps
     −restitution × speed, and the contact force is (1 + restitution) × 1 kg × speed / dt.
-
-    Raises
-    ------
-    InvalidInput : restitution not in [0, 1], or a speed that is not positive.
     """
-    e = checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0)
-    fast = checks.scalar("speed", speed, above=0.0)
-    gap = 0.6 * 2.0 * fast * DT
-    return _step(two_spheres(e, speeds=(fast, -fast), radius=0.5, gap=gap), gap + _REACH)
+    gap, speeds = 0.6 * 2.0 * speed * DT, (speed, -speed)
+    return _step(two_spheres(restitution, speeds=speeds, radius=0.5, gap=gap), gap + _REACH)
 
 
-def squeezed(overlap: float = 0.01) -> ContactStep:
-    """A disc of 1 kg between two fixed walls, in penetration (m) with both: jammed.
+def squeezed(overlap: Annotated[float, number(above=0.0, at_most=0.5)] = 0.01) -> ContactStep:
+    """A disc of 1 kg between two fixed walls, jammed: an ``overlap`` (m) with both.
 
     It cannot leave both walls at once: the multipliers g = (1, 1) have Bᵀg = 0 and gᵀΦ < 0, and
     no motion exists that (22) could choose. Degrees of freedom: two translations.
-
-    Raises
-    ------
-    InvalidInput : the overlap is not positive.
     """
-    depth = checks.scalar("overlap", overlap, above=0.0, at_most=0.5)
-    walls = walls_at(np.array([[depth - 0.5, 0.5 - depth]]), 2)
+    walls = walls_at(np.array([[overlap - 0.5, 0.5 - overlap]]), 2)
     disc = Body(Sphere(0.5), np.zeros(2), mass=1.0)
     return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
 
@@ -290,7 +256,7 @@ def squeezed(overlap: float = 0.01) -> ContactStep:
 # --- piles: units m = d = g = 1, mass, length and gravity of one body ---------------------
 
 
-def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -> ContactStep:
+def pyramid(n: Layers = 5, material: str = "uniform", modulus_ratio: Positive = 5.0) -> ContactStep:
     """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
 
     Degrees of freedom: the three translations of each free sphere, in order. Contacts in
@@ -307,16 +273,14 @@ def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -
 
     Raises
     ------
-    InvalidInput : n is not an integer from 2 to 150, an unknown material, or a ratio that is
-        not positive.
+    InvalidInput : an unknown material.
 
     Notes
     -----
     Olsen & Kamrin (2018), section 8.2.
     """
     checks.choice("material", material, MATERIALS)
-    ratio = checks.scalar("modulus_ratio", modulus_ratio, above=0.0)
-    centres, layers = pyramid_positions(whole("n", n, 2, 150))
+    centres, layers = pyramid_positions(n)
     names = ["soft", "hard"] if material == "species" else ["hard"]
     pile = Spheres(
         centres=centres,
@@ -325,12 +289,13 @@ def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -
         fixed=layers == 0,
         material=[names[k % len(names)] for k in range(len(centres))],
     )
-    materials = [Material(name="soft", stiffness=2.0 / ratio), Material(name="hard", stiffness=2.0)]
+    stiffness = {"soft": 2.0 / modulus_ratio, "hard": 2.0}
+    materials = [Material(name=name, stiffness=k) for name, k in stiffness.items()]
     return _step(Scene([pile], dim=3, gravity=[0.0, 0.0, -1.0], materials=materials))
 
 
-def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> ContactStep:
-    """A pyramid in mid-fall: not at rest, and with some of its gaps open.
+def pyramid_falling(n: Layers = 5, opened: Share = 0.3, seed: Seed = 1805) -> ContactStep:
+    """A pyramid of n layers in mid-fall: not at rest, and with some of its gaps open.
 
     A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
     step, g Δt²; the spheres move down at 0.25 to 0.75 of the speed that gravity gives them in
@@ -338,16 +303,10 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     single arrangement of spheres; the step is as sound for it. ``seed`` is of the draw. The bank
     holds the step that this gave once, with its defaults, so that it does not depend on the
     random numbers of another NumPy.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 150, or opened is not in [0, 1].
     """
-    share = checks.scalar("opened", opened, at_least=0.0, at_most=1.0)
-    settled = pyramid(n)
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    settled, random = pyramid(n), np.random.default_rng(seed)
     phi = np.zeros(settled.nc)
-    chosen = random.permutation(settled.nc)[: round(share * settled.nc)]
+    chosen = random.permutation(settled.nc)[: round(opened * settled.nc)]
     phi[chosen] = random.uniform(0.0, 0.3 * DT**2, chosen.size)
     free = settled.nv // 3
     sideways = random.uniform(-0.1 * DT, 0.1 * DT, (free, 2))
@@ -355,58 +314,45 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     return settled.replace(phi=phi, v=np.column_stack([sideways, down]).ravel())
 
 
-def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
+def crystal_2d(
+    rows: Annotated[int, integer(1, 1000)] = 8, columns: Annotated[int, integer(2, 1000)] = 10
+) -> ContactStep:
     """A hexagonal crystal of discs at rest on a floor, between two side walls, in the plane.
 
     Rows of ``columns`` discs, which reach both walls, alternate with rows of one disc less.
     Degrees of freedom: the two translations of each disc, in order; bodies are floor, left and
     right wall, then the discs by row and x.
-
-    Raises
-    ------
-    InvalidInput : rows is not an integer from 1 to 1000, or columns not one from 2 to 1000.
     """
-    height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
-    discs = Spheres(centres=crystal_positions(height, width), radius=0.5, mass=1.0)
-    walls = walls_at(np.array([[0.0, float(width)]]), 2)
+    discs = Spheres(centres=crystal_positions(rows, columns), radius=0.5, mass=1.0)
+    walls = walls_at(np.array([[0.0, float(columns)]]), 2)
     return _step(Scene([floor(2), *walls, discs], dim=2, gravity=[0.0, -1.0]))
 
 
-def chain(n: int = 10, mass_ratio: float = 1.0) -> ContactStep:
+def chain(n: Many = 10, mass_ratio: Positive = 1.0) -> ContactStep:
     """A column of n balls, one on another, on a floor.
 
     Degrees of freedom: the height of each. nullity 0: contact k carries all that lies above it.
     B's smallest singular value falls like 1/n. The balls' masses grow evenly in their logarithm
     from 1 at the bottom to ``mass_ratio`` at the top.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 1 to 100,000, or a ratio that is not positive.
     """
-    count = whole("n", n, 1, 100_000)
-    mass = np.geomspace(1.0, checks.scalar("mass_ratio", mass_ratio, above=0.0), count)
-    centres = np.column_stack([np.zeros(count), np.arange(count) + 0.5])
-    balls = Spheres(centres=centres, radius=0.5, mass=mass)
+    centres = np.column_stack([np.zeros(n), np.arange(n) + 0.5])
+    balls = Spheres(centres=centres, radius=0.5, mass=np.geomspace(1.0, mass_ratio, n))
     return _with_dofs(_step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0])), [1], 2)
 
 
-def stack(n: int = 10) -> ContactStep:
+def stack(n: Many = 10) -> ContactStep:
     """n cubes, one on another, on a floor; four contacts at the corners of each joint.
 
     Degrees of freedom of each cube: height, turns about x and y. nullity n. By symmetry the four
     corners of joint k share the weight above it evenly.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 1 to 100,000.
     """
     cube = Box([1.0, 1.0, 1.0])
-    cubes = [Body(cube, [0.0, 0.0, k + 0.5], mass=1.0) for k in range(whole("n", n, 1, 100_000))]
+    cubes = [Body(cube, [0.0, 0.0, k + 0.5], mass=1.0) for k in range(n)]
     scene = Scene([floor(3), *cubes], dim=3, gravity=[0.0, 0.0, -1.0])
     return _with_dofs(_step(scene), [2, 3, 4], 6)
 
 
-def brick_pyramid(courses: int = 4) -> ContactStep:
+def brick_pyramid(courses: Annotated[int, integer(1, 500)] = 4) -> ContactStep:
     """A stepped brick wall in the plane, in running bond: each course one brick shorter.
 
     Bricks are 1 long and 0.3 high. Each lies half on either brick below, with two contacts on
@@ -414,45 +360,41 @@ def brick_pyramid(courses: int = 4) -> ContactStep:
     nothing presses them. Degrees of freedom: the two translations and the turn of each brick, from
     the left, course by course; no contact moves a brick sideways. nullity courses (courses − 1):
     four contacts for the two equations of each brick above the first course.
-
-    Raises
-    ------
-    InvalidInput : courses is not an integer from 1 to 500.
     """
-    rows = whole("courses", courses, 1, 500)
     brick = Box([1.0, 0.3])
     bricks = [
         Body(brick, [k + 0.5 * j, 0.3 * (j + 0.5)], mass=1.0)
-        for j in range(rows)
-        for k in range(rows - j)
+        for j in range(courses)
+        for k in range(courses - j)
     ]
     step = _step(Scene([floor(2), *bricks], dim=2, gravity=[0.0, -1.0]))
     upright = np.asarray(step.normals)[:, 1] > 0.5
     return step.select(np.flatnonzero(upright))
 
 
-def nearly_parallel(n: int = 6, angle: float = 1e-4) -> ContactStep:
+def nearly_parallel(
+    n: Annotated[int, integer(2, 10_000)] = 6,
+    angle: Annotated[float, number(above=0.0, at_most=1.0)] = 1e-4,
+) -> ContactStep:
     """A disc in a groove of n facets whose normals all lie within ±angle of the vertical.
 
     Degrees of freedom: its two translations; the sideways one is held by angles alone, so that
     B's columns differ in size by about 1/angle. It rests under its weight, 1, and a sideways push
     of angle/4. nullity n − 2.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 10,000, or angle is not in (0, 1] rad.
     """
-    count = whole("n", n, 2, 10_000)
-    widest = checks.scalar("angle", angle, above=0.0, at_most=1.0)
-    tilt = np.linspace(-widest, widest, count)
+    tilt = np.linspace(-angle, angle, n)
     normals = np.column_stack([np.sin(tilt), np.cos(tilt)])
     facets = [Body(HalfSpace(normal), -0.5 * normal) for normal in normals]
-    disc = Body(Sphere(0.5), np.zeros(2), mass=1.0, force=[widest / 4.0, 0.0])
+    disc = Body(Sphere(0.5), np.zeros(2), mass=1.0, force=[angle / 4.0, 0.0])
     return _step(Scene([*facets, disc], dim=2, gravity=[0.0, -1.0]))
 
 
 def packing(
-    n: int = 300, tiles: int = 1, layers: int = 6, stiffness_ratio: float = 1.0, seed: int = 0
+    n: Annotated[int, integer(1, 10**6)] = 300,
+    tiles: Annotated[int, integer(1, 100)] = 1,
+    layers: Annotated[int, integer(1, 1000)] = 6,
+    stiffness_ratio: Ratio = 1.0,
+    seed: Seed = 0,
 ) -> ContactStep:
     """Spheres of several sizes at rest under gravity, disordered, on a rough floor.
 
@@ -475,22 +417,22 @@ def packing(
 
     Raises
     ------
-    InvalidInput : no such cell is kept, tiles not an integer from 1 to 100, or a ratio below one.
+    InvalidInput : no such cell is kept.
     """
-    along, folder = whole("tiles", tiles, 1, 100), problems_folder() / "packings"
-    path = folder / f"n{whole('n', n, 1, 10**6)}-layers{whole('layers', layers, 1, 1000)}.npz"
+    folder = problems_folder() / "packings"
+    path = folder / f"n{n}-layers{layers}.npz"
     if not path.is_file():
         cells = ", ".join(sorted(p.stem for p in folder.glob("*.npz")))
         raise InvalidInput("n", f"{n} in {layers} layers", f"one of the cells {cells}")
     cell = archive.read_arrays(path, "a settled cell")
     side = float(cell["side"])
-    shift = side * np.stack(np.divmod(np.arange(along**2), along), axis=-1)
-    centres = np.tile(cell["centres"], (along**2, 1))
+    shift = side * np.stack(np.divmod(np.arange(tiles**2), tiles), axis=-1)
+    centres = np.tile(cell["centres"], (tiles**2, 1))
     centres[:, :2] += np.repeat(shift, n, axis=0)
-    radii, fixed = (np.tile(cell[name], along**2) for name in ("radii", "fixed"))
+    radii, fixed = (np.tile(cell[name], tiles**2) for name in ("radii", "fixed"))
     spheres = Spheres(centres=centres, radius=radii, mass=(2.0 * radii) ** 3, fixed=fixed)
     scene = Scene([floor(3), spheres], dim=3, gravity=[0.0, 0.0, -1.0], overlap_tol=1.0)
-    contacts = _periodic_contacts(scene, radii, along * side)
+    contacts = _periodic_contacts(scene, radii, tiles * side)
     step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve")
     return uneven(step.replace(contact_ids=None), stiffness_ratio, seed)
 
@@ -526,23 +468,18 @@ def _periodic_contacts(scene: Scene, radii: FloatArray, side: float) -> Contacts
     )  # fmt: skip
 
 
-def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
+def uneven(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> ContactStep:
     """The same step with stiffness drawn at random, log-uniform, the most over the least ``ratio``.
 
     ``seed`` is of the draw.
-
-    Raises
-    ------
-    InvalidInput : the ratio is below one.
     """
-    most = checks.scalar("stiffness_ratio", ratio, at_least=1.0)
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-    if most == 1.0:
+    if ratio == 1.0:
         return step
-    return step.replace(stiffness=most ** random.uniform(-0.5, 0.5, step.nc))
+    random = np.random.default_rng(seed)
+    return step.replace(stiffness=ratio ** random.uniform(-0.5, 0.5, step.nc))
 
 
-def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
+def heavy_and_light(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> ContactStep:
     """The same step, its bodies' masses and loads multiplied at random over orders of magnitude.
 
     The factors are drawn log-uniform, the most over the least ``ratio``, one for each body that
@@ -550,14 +487,13 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
 
     Raises
     ------
-    InvalidInput : the ratio is below one, or the step has no ``dof_body``.
+    InvalidInput : the step has no ``dof_body``.
     """
-    most = checks.scalar("mass_ratio", ratio, at_least=1.0)
     if step.dof_body is None:
         raise InvalidInput("step", "no dof_body", "a step that names the body of each dof")
-    random = np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
+    random = np.random.default_rng(seed)
     bodies, body = np.unique(step.dof_body, return_inverse=True)
-    factor = (most ** random.uniform(-0.5, 0.5, bodies.size))[body]
+    factor = (ratio ** random.uniform(-0.5, 0.5, bodies.size))[body]
     root = sp.diags_array(np.sqrt(factor))
     return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
 
@@ -605,3 +541,4 @@ __all__ = [
 ]
 
 guard(globals())  # before families take these functions, which pickle finds by name
+GENERATORS = MappingProxyType({name: globals()[name] for name in GENERATORS})

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, read_only, whole
+from cdopt._util.checks import FloatArray, Positive, integer, read_only
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene.scene import GRAVITY
 
+Struts = Annotated[int, integer(2, 10_000)]
 _LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
 
 
@@ -74,34 +75,23 @@ class Truss(Frozen):
         )
 
 
-def fan(n: int = 7, weight: float = 10.0) -> Truss:
+def fan(n: Struts = 7, weight: Positive = 10.0) -> Truss:
     """A point body held from below by n struts, spread evenly over ±60° about the vertical.
 
     B (n, 2) for the body's x and y; contact_load (0, weight) in N. By symmetry the body sinks
     straight down by d, strut i closes by d cos θ_i, and f_i = W cos^{p−1} θ_i / Σ cos^p θ_j for
     every power p: the forces are known in closed form.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 10,000, or weight is not positive.
     """
-    angle = np.linspace(-np.pi / 3, np.pi / 3, whole("n", n, 2, 10_000))
+    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
     angle = 0.5 * (angle - angle[::-1])  # symmetric to the last digit
-    load = checks.scalar("weight", weight, above=0.0)
-    return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, load])
+    return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, weight])
 
 
-def fan_forces(n: int, weight: float, power: checks.Power) -> FloatArray:
-    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N.
-
-    Raises
-    ------
-    InvalidInput : as for ``fan``, or a power out of range.
-    """
-    angle = np.linspace(-np.pi / 3, np.pi / 3, whole("n", n, 2, 10_000))
-    share = np.cos(angle) ** (checks.power("power", power) - 1.0)
-    load = checks.scalar("weight", weight, above=0.0)
-    return read_only(load * share / (share @ np.cos(angle)))
+def fan_forces(n: Struts, weight: Positive, power: checks.Power) -> FloatArray:
+    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
+    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
+    share = np.cos(angle) ** (power - 1.0)
+    return read_only(weight * share / (share @ np.cos(angle)))
 
 
 def unreachable_load(load: str = "pull") -> Truss:

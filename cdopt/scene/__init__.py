@@ -124,3 +124,4 @@ __all__ = [
 ]
 
 guard(globals())
+GENERATORS.update((name, globals()[name]) for name in GENERATORS)  # checked, by name too

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from cdopt._util import checks
-from cdopt._util.checks import Dim, whole
+from cdopt._util.checks import (
+    Dim,
+    Finite,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    integer,
+    number,
+    whole,
+)
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators.masonry import arch, box_stack
-from cdopt.scene.generators.packings import loose, random_numbers, walls_at
+from cdopt.scene.generators.packings import Across, Spread, loose, walls_at
 from cdopt.scene.generators.primitives import floor, up
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Box, Capsule, Compound, HalfSpace, Part
 
 _DENSITY = 2500.0  # kg/m³
-_CARDS = 12  # storeys at most
 
 
-def incline(ratio: float = 0.9, mu: float = 0.5, dim: Dim = 2) -> Scene:
+def incline(
+    ratio: NotNegative = 0.9,
+    mu: Annotated[float, number(above=0.0, at_most=2.0)] = 0.5,
+    dim: Dim = 2,
+) -> Scene:
     """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
 
     ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space.
@@ -29,11 +43,9 @@ def incline(ratio: float = 0.9, mu: float = 0.5, dim: Dim = 2) -> Scene:
 
     Raises
     ------
-    InvalidInput : a number out of range.
+    InvalidInput : a slope so steep that the box tips.
     """
-    checks.dimension("dim", dim)
-    rough = checks.scalar("mu", mu, above=0.0, at_most=2.0)
-    angle = float(np.arctan(checks.scalar("ratio", ratio, at_least=0.0) * rough))
+    angle = float(np.arctan(ratio * mu))
     if np.tan(angle) > 2.0:
         raise InvalidInput("ratio", f"a slope of {np.tan(angle):g}", "at most 2: the box tips")
     normal = np.array([np.sin(angle), *[0.0] * (dim - 2), np.cos(angle)])
@@ -45,18 +57,18 @@ def incline(ratio: float = 0.9, mu: float = 0.5, dim: Dim = 2) -> Scene:
     return Scene(
         [Body(HalfSpace(normal), np.zeros(dim)), box],
         dim=dim,
-        friction=rough,
+        friction=mu,
         name="incline",
         title="A box on an incline",
     )
 
 
 def ladder(
-    angle: float = 60.0,
-    height: float = 0.5,
+    angle: Annotated[float, number(above=0.0, at_most=89.0)] = 60.0,
+    height: Share = 0.5,
     floor_friction: float = 0.4,
     wall_friction: float = 0.2,
-    climber: float = 80.0,
+    climber: NotNegative = 80.0,
 ) -> Scene:
     """A ladder of 5 m and 20 kg against a wall, and the weight of somebody on it.
 
@@ -64,19 +76,13 @@ def ladder(
     ``height`` of its length, 0 at the foot and 1 at the top, and counts as a load without inertia.
     ``floor_friction`` and ``wall_friction`` belong to pairs of materials: aluminium on concrete,
     aluminium on plaster.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
-    turn = np.radians(checks.scalar("angle", angle, above=0.0, at_most=89.0))
-    share = checks.scalar("height", height, at_least=0.0, at_most=1.0)
-    load = -GRAVITY * checks.scalar("climber", climber, at_least=0.0)
+    turn, load = np.radians(angle), -GRAVITY * climber
     long, thick = 5.0, 0.02
     along, across = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
     foot, top = -0.5 * long * along, 0.5 * long * along - 0.5 * thick * across
     foot = foot - 0.5 * thick * across
-    stands = (share - 0.5) * long * along + 0.5 * thick * across
+    stands = (height - 0.5) * long * along + 0.5 * thick * across
     materials = ("aluminium", "concrete", "plaster")
     pairs = (("concrete", floor_friction), ("plaster", wall_friction))
     return Scene(
@@ -102,7 +108,12 @@ def ladder(
     )
 
 
-def house_of_cards(storeys: int = 3, *, lean: float = 20.0, mu: float = 0.6) -> Scene:
+def house_of_cards(
+    storeys: Annotated[int, integer(1, 12)] = 3,
+    *,
+    lean: Annotated[float, number(above=0.0, at_most=60.0)] = 20.0,
+    mu: NotNegative = 0.6,
+) -> Scene:
     """A house of cards in the plane: pairs of leaning cards, and level cards between storeys.
 
     Leaning cards are 88 mm long and 1 mm thick, with round ends. A single pair stands where
@@ -113,22 +124,17 @@ def house_of_cards(storeys: int = 3, *, lean: float = 20.0, mu: float = 0.6) -> 
     ----------
     storeys : number of storeys, of which the highest is one pair.
     lean : of the leaning cards from the upright, degrees. mu : friction coefficient.
-
-    Raises
-    ------
-    InvalidInput : storeys is not an integer from 1 to 12, or a number out of range.
     """
-    levels = whole("storeys", storeys, 1, _CARDS)
-    turn = np.radians(checks.scalar("lean", lean, above=0.0, at_most=60.0))
+    turn = np.radians(lean)
     long, r = 0.087, 0.0005
     wide, tall = long * float(np.sin(turn)), long * float(np.cos(turn))
     pitch = 2.0 * wide + 5.0 * r  # of pairs; the feet of two pairs are r apart
     card = Capsule(r, long)
     flat = Box([pitch - 0.5 * r, 2.0 * r])
     bodies = [floor(2)]
-    for level in range(levels):
+    for level in range(storeys):
         ground = level * (tall + 4.0 * r)
-        tips = pitch * (np.arange(levels - level) - 0.5 * (levels - level - 1))
+        tips = pitch * (np.arange(storeys - level) - 0.5 * (storeys - level - 1))
         for tip in tips.tolist():
             for side in (-1.0, 1.0):
                 centre = [tip + side * (r + 0.5 * wide), ground + r + 0.5 * tall]
@@ -143,14 +149,19 @@ def house_of_cards(storeys: int = 3, *, lean: float = 20.0, mu: float = 0.6) -> 
     return Scene(
         bodies,
         dim=2,
-        friction=checks.scalar("mu", mu, at_least=0.0),
+        friction=mu,
         name="house-of-cards",
         title="A house of cards",
     )
 
 
 def pulled_brick(
-    n: int = 5, *, pulled: int = 2, ratio: float = 2.5, mu: float = 0.5, dim: Dim = 2
+    n: Annotated[int, integer(1, 1000)] = 5,
+    *,
+    pulled: int = 2,
+    ratio: Finite = 2.5,
+    mu: Positive = 0.5,
+    dim: Dim = 2,
 ) -> Scene:
     """A stack of equal boxes, one of which is pulled along x.
 
@@ -165,15 +176,12 @@ def pulled_brick(
 
     Raises
     ------
-    InvalidInput : n is not an integer from 1 to 1000, pulled not one below n, or a number out of
-        range.
+    InvalidInput : pulled is not a number below n.
     """
-    count = whole("n", n, 1, 1000)
-    which = whole("pulled", pulled, 0, count - 1)
-    rough = checks.scalar("mu", mu, above=0.0)
-    stack = box_stack(count, dim=dim)
+    which = whole("pulled", pulled, 0, n - 1)
+    stack = box_stack(n, dim=dim)
     weight = GRAVITY * float(stack.bodies.mass[-1])
-    pull = checks.scalar("ratio", ratio) * rough * weight * (count - which)
+    pull = ratio * mu * weight * (n - which)
     height = float(stack.bodies.position[1, -1])
     boxes = [
         Body(
@@ -183,19 +191,23 @@ def pulled_brick(
             force=up(dim, 0.0, pull) if k == which else None,
             name="pulled box" if k == which else f"box {k}",
         )
-        for k in range(count)
+        for k in range(n)
     ]
     return Scene(
         [floor(dim), *boxes],
         dim=dim,
-        friction=rough,
+        friction=mu,
         name="pulled-brick",
         title="A stack of boxes, one of which is pulled",
     )
 
 
 def arch_without_keystone(
-    voussoirs: int = 9, *, mu: float = 0.6, angle: float = 1.0, keystone: bool = False
+    voussoirs: Annotated[int, integer(3, 999)] = 9,
+    *,
+    mu: Positive = 0.6,
+    angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
+    keystone: bool = False,
 ) -> Scene:
     """An arch of stone with friction that has lost its keystone, and falls.
 
@@ -207,13 +219,11 @@ def arch_without_keystone(
 
     Raises
     ------
-    InvalidInput : voussoirs is not an odd integer from 3 to 999, or a number out of range.
+    InvalidInput : an even number of voussoirs.
     """
-    count = whole("voussoirs", voussoirs, 3, 999)
-    if count % 2 == 0:
-        raise InvalidInput("voussoirs", str(count), "an odd number: one is the keystone")
-    whole_arch = arch(count, angle=angle, density=_DENSITY)
-    b = whole_arch.bodies
+    if voussoirs % 2 == 0:
+        raise InvalidInput("voussoirs", str(voussoirs), "an odd number: one is the keystone")
+    b = arch(voussoirs, angle=angle, density=_DENSITY).bodies
     stones = [
         Body(
             b.shape(k),
@@ -223,27 +233,27 @@ def arch_without_keystone(
             name=b.names[k],
         )
         for k in range(b.nb)
-        if keystone or k != (count + 1) // 2
+        if keystone or k != (voussoirs + 1) // 2
     ]
     return Scene(
         stones,
         dim=2,
-        friction=checks.scalar("mu", mu, above=0.0),
+        friction=mu,
         name="arch-without-keystone",
         title="An arch of stone" if keystone else "An arch that has lost its keystone",
     )
 
 
 def grain_column(
-    n: int = 200,
+    n: Annotated[int, integer(1, 1_000_000)] = 200,
     *,
     dim: Dim = 2,
-    aspect: float = 2.0,
-    radius: float = 0.005,
-    spread: float = 0.2,
-    mu: float = 0.5,
+    aspect: Annotated[float, number(above=0.0, at_most=1e6)] = 2.0,
+    radius: Positive = 0.005,
+    spread: Spread = 0.2,
+    mu: NotNegative = 0.5,
     gate: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Scene:
     """A column of loose grains against a wall, about to collapse along x.
 
@@ -257,20 +267,13 @@ def grain_column(
     mu : friction coefficient. seed : of the random numbers.
     gate : a wall at the other side of the column too. In space there are walls in front and behind.
 
-    Raises
-    ------
-    InvalidInput : n is not an integer from 1 to 1,000,000, or a number out of range.
-
     Notes
     -----
     Lajeunesse, Monnier & Homsy, Phys. Fluids 17, 103302 (2005); Lube et al., Phys. Rev. E 72,
     041301 (2005).
     """
-    checks.dimension("dim", dim)
-    count = whole("n", n, 1, 1_000_000)
-    tall = checks.scalar("aspect", aspect, above=0.0, at_most=1e6)
-    across = max(1, round((count / tall) ** (1.0 / dim)))
-    grains = loose(count, dim, radius, spread, across, random_numbers(seed), most=1_000_000)
+    across = max(1, round((n / aspect) ** (1.0 / dim)))
+    grains = loose(n, dim, radius, spread, across, np.random.default_rng(seed))
     walls = walls_at(grains.sides, dim)
     return Scene(
         [
@@ -279,22 +282,22 @@ def grain_column(
             Spheres(centres=grains.centres, radius=grains.radii, density=_DENSITY),
         ],
         dim=dim,
-        friction=checks.scalar("mu", mu, at_least=0.0),
+        friction=mu,
         name="grain-column",
         title="A column of grains",
     )
 
 
 def silo(
-    n: int = 150,
+    n: Annotated[int, integer(1, 100_000)] = 150,
     *,
-    opening: float = 6.0,
-    angle: float = 45.0,
-    radius: float = 0.005,
-    spread: float = 0.2,
-    across: int = 12,
-    mu: float = 0.4,
-    seed: int = 0,
+    opening: Positive = 6.0,
+    angle: Annotated[float, number(above=0.0, at_most=85.0)] = 45.0,
+    radius: Positive = 0.005,
+    spread: Spread = 0.2,
+    across: Across = 12,
+    mu: NotNegative = 0.4,
+    seed: Seed = 0,
 ) -> Scene:
     """A silo in the plane: loose grains above a hopper, whose outlet is a slot over a floor.
 
@@ -308,13 +311,12 @@ def silo(
 
     Raises
     ------
-    InvalidInput : n is not an integer from 1 to 100,000, an opening as wide as the silo, or a
-        number out of range.
+    InvalidInput : an opening as wide as the silo.
     """
-    grains = loose(n, 2, radius, spread, across, random_numbers(seed), most=100_000)
-    turn = np.radians(checks.scalar("angle", angle, above=0.0, at_most=85.0))
+    grains = loose(n, 2, radius, spread, across, np.random.default_rng(seed))
+    turn = np.radians(angle)
     wide = float(grains.sides[0, 1])
-    slot = 2.0 * radius * checks.scalar("opening", opening, above=0.0)
+    slot = 2.0 * radius * opening
     if slot >= wide:
         raise InvalidInput("opening", f"{slot:g} m", f"less than the silo's width, {wide:g} m")
     run = 0.5 * (wide - slot)
@@ -337,21 +339,21 @@ def silo(
             Spheres(centres=lifted, radius=grains.radii, density=_DENSITY),
         ],
         dim=2,
-        friction=checks.scalar("mu", mu, at_least=0.0),
+        friction=mu,
         name="silo",
         title="A silo",
     )
 
 
 def rotating_drum(
-    n: int = 120,
+    n: Annotated[int, integer(1, 10_000)] = 120,
     *,
-    speed: float = 1.0,
-    radius: float = 0.005,
-    spread: float = 0.2,
-    size: float = 16.0,
-    mu: float = 0.5,
-    seed: int = 0,
+    speed: Finite = 1.0,
+    radius: Positive = 0.005,
+    spread: Spread = 0.2,
+    size: Annotated[float, number(above=1.0, at_most=1e4)] = 16.0,
+    mu: NotNegative = 0.5,
+    seed: Seed = 0,
 ) -> Scene:
     """A drum in the plane, partly filled with loose grains, that turns about its axis.
 
@@ -367,19 +369,16 @@ def rotating_drum(
 
     Raises
     ------
-    InvalidInput : n is not an integer from 1 to 10,000, grains that do not fit into the drum, or a
-        number out of range.
+    InvalidInput : grains that do not fit into the drum.
     """
-    mean = checks.scalar("radius", radius, above=0.0)
-    inner = 2.0 * mean * checks.scalar("size", size, above=1.0, at_most=1e4)
-    cell = 2.2 * mean * (1.0 + checks.scalar("spread", spread, at_least=0.0, at_most=0.95))
-    across = max(1, int(np.sqrt(2.0) * (inner - mean) / cell))  # a square in the drum
-    grains = loose(n, 2, mean, spread, across, random_numbers(seed), most=10_000)
+    inner, cell = 2.0 * radius * size, 2.2 * radius * (1.0 + spread)
+    across = max(1, int(np.sqrt(2.0) * (inner - radius) / cell))  # a square in the drum
+    grains = loose(n, 2, radius, spread, across, np.random.default_rng(seed))
     centres = grains.centres - 0.5 * across * cell
     if np.any(np.hypot(*centres.T) + grains.radii > inner):
         found = f"{n} grains in rows of {across}"
         raise InvalidInput("n", found, f"at most {across**2} in a drum of this size")
-    many, thick = 36, 2.0 * mean
+    many, thick = 36, 2.0 * radius
     turn = 2.0 * np.pi * np.arange(many) / many
     long = 2.0 * (inner + thick) * float(np.tan(np.pi / many))
     ring = [
@@ -390,12 +389,11 @@ def rotating_drum(
         )
         for angle in turn
     ]
-    spin = checks.scalar("speed", speed)
-    drum = Body(Compound(ring), [0.0, 0.0], fixed=True, angular_velocity=spin, name="drum")
+    drum = Body(Compound(ring), [0.0, 0.0], fixed=True, angular_velocity=speed, name="drum")
     return Scene(
         [drum, Spheres(centres=centres, radius=grains.radii, density=_DENSITY)],
         dim=2,
-        friction=checks.scalar("mu", mu, at_least=0.0),
+        friction=mu,
         name="rotating-drum",
         title="A drum that turns",
     )

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power, whole
+from cdopt._util.checks import (
+    Dim,
+    Finite,
+    FloatArray,
+    NotNegative,
+    Positive,
+    Power,
+    integer,
+    number,
+)
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.generators.packings import walls_at
@@ -19,17 +29,18 @@ from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Box, HalfSpace, Polygon, Polyhedron
 
 ENDS = ("half", "stepped")
+Count = Annotated[int, integer(1, 1000)]
 _BRICK = (0.2, 0.1, 0.06)  # length, depth and height, m
 _BOX = (0.4, 0.3, 0.2)
 
 
 def brick_wall(
-    courses: int = 5,
-    bricks: int = 4,
+    courses: Count = 5,
+    bricks: Count = 4,
     *,
     dim: Dim = 2,
     ends: str = "half",
-    head_joint: float = 0.0,
+    head_joint: NotNegative = 0.0,
     walls: bool = False,
     size: object = None,
     density: float = 2000.0,
@@ -61,19 +72,18 @@ def brick_wall(
 
     Raises
     ------
-    InvalidInput : courses or bricks is not an integer from 1 to 1000, more courses than bricks
-        in a stepped wall, a head joint of half a brick or more, or a number out of range.
+    InvalidInput : more courses than bricks in a stepped wall, or a head joint of half a brick or
+        more.
     """
-    rows, across = whole("courses", courses, 1, 1000), whole("bricks", bricks, 1, 1000)
     stepped = checks.choice("ends", ends, ENDS) == "stepped"
-    if stepped and rows > across:
-        raise InvalidInput("courses", str(rows), f"at most {across}, of a stepped wall")
+    if stepped and courses > bricks:
+        raise InvalidInput("courses", str(courses), f"at most {bricks}, of a stepped wall")
     edges = _edges(size, _BRICK, dim)
     length, height = float(edges[0]), float(edges[-1])
-    joint = checks.scalar("head_joint", head_joint, at_least=0.0)
-    if joint >= 0.5 * length:
-        raise InvalidInput("head_joint", f"{joint:g}", f"less than half a brick, {0.5 * length:g}")
-    far = across * (length + joint) - joint
+    if head_joint >= 0.5 * length:
+        expected = f"less than half a brick, {0.5 * length:g}"
+        raise InvalidInput("head_joint", f"{head_joint:g}", expected)
+    far = bricks * (length + head_joint) - head_joint
     names = cycled(materials)
     block = cache(lambda width: Box(np.append(width, edges[1:])))
     laid = [
@@ -84,7 +94,7 @@ def brick_wall(
             material=names[k % len(names)],
             name=f"brick {k}",
         )
-        for k, (j, x, width) in enumerate(_courses(rows, across, length, joint, stepped))
+        for k, (j, x, width) in enumerate(_courses(courses, bricks, length, head_joint, stepped))
     ]
     upright = walls_at(np.array([[0.0, far]]), dim) if walls else []
     return Scene(
@@ -99,10 +109,10 @@ def brick_wall(
 
 
 def box_stack(
-    n: int = 5,
+    n: Count = 5,
     *,
     dim: Dim = 3,
-    shift: float = 0.0,
+    shift: Finite = 0.0,
     size: object = None,
     density: float = 1000.0,
     materials: Sequence[Material] = (),
@@ -122,24 +132,21 @@ def box_stack(
 
     Raises
     ------
-    InvalidInput : n is not an integer from 1 to 1000, a shift of a box's length or more, or a
-        number out of range.
+    InvalidInput : a shift of a box's length or more.
     """
-    count = whole("n", n, 1, 1000)
     edges = _edges(size, _BOX, dim)
-    step = checks.scalar("shift", shift)
-    if abs(step) >= edges[0]:
-        raise InvalidInput("shift", f"{step:g}", f"less than the length of a box, {edges[0]:g}")
+    if abs(shift) >= edges[0]:
+        raise InvalidInput("shift", f"{shift:g}", f"less than the length of a box, {edges[0]:g}")
     names = cycled(materials)
     boxes = [
         Body(
             Box(edges),
-            up(dim, (k + 0.5) * edges[-1], k * step),
+            up(dim, (k + 0.5) * edges[-1], k * shift),
             density=density,
             material=names[k % len(names)],
             name=f"box {k}",
         )
-        for k in range(count)
+        for k in range(n)
     ]
     return Scene(
         [floor(dim), *boxes],
@@ -153,10 +160,10 @@ def box_stack(
 
 
 def brick_on_two_bricks(
-    stiffness_ratio: float = 1.0,
+    stiffness_ratio: Positive = 1.0,
     *,
-    separation: float = 0.08,
-    offset: float = 0.0,
+    separation: NotNegative = 0.08,
+    offset: Finite = 0.0,
     fixed: bool = True,
     mass: float = 2.0,
     size: object = None,
@@ -180,18 +187,16 @@ def brick_on_two_bricks(
 
     Raises
     ------
-    InvalidInput : a number out of range, or a brick that does not reach both.
+    InvalidInput : a brick that does not reach both.
     """
     edges = _edges(size, _BRICK, dim)
     length, height = float(edges[0]), float(edges[-1])
-    apart = checks.scalar("separation", separation, at_least=0.0)
-    aside = checks.scalar("offset", offset)
-    if abs(aside) + 0.5 * apart >= 0.5 * length:
-        found = f"{aside:g} over bricks {apart:g} apart"
+    if abs(offset) + 0.5 * separation >= 0.5 * length:
+        found = f"{offset:g} over bricks {separation:g} apart"
         raise InvalidInput("offset", found, f"a brick of {length:g} that lies on both")
-    ratio = checks.scalar("stiffness_ratio", stiffness_ratio, above=0.0)
-    middle = 0.5 * (length + apart)
-    places = (-middle, 0.5), (middle, 0.5), (aside, 1.5)
+    middle = 0.5 * (length + separation)
+    places = (-middle, 0.5), (middle, 0.5), (offset, 1.5)
+    stiffness = {"left": 1.0, "right": stiffness_ratio}
     bricks = [
         Body(
             Box(edges),
@@ -211,14 +216,14 @@ def brick_on_two_bricks(
         dim=dim,
         power=power,
         restitution=restitution,
-        materials=[Material(name="left", stiffness=1.0), Material(name="right", stiffness=ratio)],
+        materials=[Material(name=name, stiffness=k) for name, k in stiffness.items()],
         name="brick-on-two-bricks",
         title="A brick across two bricks",
     )
 
 
 def box_on_step(
-    overhang: float = 0.25,
+    overhang: Annotated[float, number(at_least=0.0, at_most=0.5)] = 0.25,
     *,
     mass: float = 1.0,
     size: object = None,
@@ -236,16 +241,11 @@ def box_on_step(
     overhang : s, as a share of the box's length.
     mass : kg. size : (dim,) m; by default 0.4 × 0.3 × 0.2, in the plane 0.4 × 0.2.
     power : exponent of the contact law. restitution : Newton's e.
-
-    Raises
-    ------
-    InvalidInput : an overhang not from 0 to 1/2, or another number out of range.
     """
-    share = checks.scalar("overhang", overhang, at_least=0.0, at_most=0.5)
     edges = _edges(size, _BOX, dim)
     length, height = float(edges[0]), float(edges[-1])
     step = edges * np.array([2.0, *[1.0] * (dim - 1)])
-    place = up(dim, 1.5 * height, (share - 0.5) * length)
+    place = up(dim, 1.5 * height, (overhang - 0.5) * length)
     return Scene(
         [
             floor(dim),
@@ -261,14 +261,14 @@ def box_on_step(
 
 
 def arch(
-    voussoirs: int = 9,
+    voussoirs: Count = 9,
     *,
-    angle: float = 1.0,
-    thrust: float = 1000.0,
-    radius: float = 1.0,
-    thickness: float = 0.25,
-    depth: float = 0.2,
-    density: float = 0.0,
+    angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
+    thrust: Positive = 1000.0,
+    radius: Positive = 1.0,
+    thickness: Positive = 0.25,
+    depth: Positive = 0.2,
+    density: NotNegative = 0.0,
     dim: Dim = 2,
     materials: Sequence[Material] = (),
     power: Power = 2.0,
@@ -306,8 +306,7 @@ def arch(
 
     Raises
     ------
-    InvalidInput : voussoirs is not an integer from 1 to 1000, an angle not below π/2, wedges so
-        wide that the thrust leaves them, or a number out of range.
+    InvalidInput : wedges so wide that the thrust leaves them.
 
     Notes
     -----
@@ -317,30 +316,21 @@ def arch(
     >>> cdopt.scene.arch(5)
     Scene('arch': 7 bodies in 2D, 5 free, power 2)
     """
-    checks.dimension("dim", dim)
-    count = whole("voussoirs", voussoirs, 1, 1000)
-    end = checks.scalar("angle", angle, above=0.0, at_most=1.57)
-    push = checks.scalar("thrust", thrust, above=0.0)
-    inner = checks.scalar("radius", radius, above=0.0)
-    outer = inner + checks.scalar("thickness", thickness, above=0.0)
-    deep = checks.scalar("depth", depth, above=0.0)
-    middle = thrust_radius(inner, outer, 2.0 * end / count)
-    stone_density = checks.scalar("density", density, at_least=0.0)
-    if not stone_density and not inner < middle < outer:
-        found = f"wedges of {2.0 * end / count:.3g} rad with the thrust at {middle:.6g}"
-        expected = f"more or thicker wedges, with the thrust between {inner:g} and {outer:g} m"
+    outer, wedge = radius + thickness, 2.0 * angle / voussoirs
+    middle = thrust_radius(radius, outer, wedge)
+    if not density and not radius < middle < outer:
+        found = f"wedges of {wedge:.3g} rad with the thrust at {middle:.6g}"
+        expected = f"more or thicker wedges, with the thrust between {radius:g} and {outer:g} m"
         raise InvalidInput("voussoirs", found, expected)
-    joints = np.linspace(-end, end, count + 1)
-    wide = min(2.0 * end / count, np.pi - end)  # abutments
-    joints = np.concatenate([[-end - wide], joints, [end + wide]])
+    joints = np.linspace(-angle, angle, voussoirs + 1)
+    wide = min(wedge, np.pi - angle)  # abutments
+    joints = np.concatenate([[-angle - wide], joints, [angle + wide]])
     stones = [
-        _wedge(left, right, inner, outer, None if dim == 2 else deep)
+        _wedge(left, right, radius, outer, None if dim == 2 else depth)
         for left, right in pairwise(joints.tolist())
     ]
-    masses = push * np.diff(np.tan(joints)) / GRAVITY
-    weights = [
-        {"density": stone_density} if stone_density else {"mass": m} for m in masses.tolist()
-    ]
+    masses = thrust * np.diff(np.tan(joints)) / GRAVITY
+    weights = [{"density": density} if density else {"mass": m} for m in masses.tolist()]
     names = cycled(materials)
     wedges = [
         Body(stone, stone.centre, material=names[k % len(names)], name=f"voussoir {k}", **weight)
@@ -357,17 +347,17 @@ def arch(
         restitution=restitution,
         materials=materials,
         name="arch",
-        title="An arch of stone" if stone_density else "An arch without friction",
+        title="An arch of stone" if density else "An arch without friction",
     )
 
 
 def buttress(
-    courses: int = 10,
+    courses: Count = 10,
     *,
-    thrust: float = 0.0,
-    base: float = 1.0,
-    top: float = 0.4,
-    height: float = 3.0,
+    thrust: Finite = 0.0,
+    base: Positive = 1.0,
+    top: Positive = 0.4,
+    height: Positive = 3.0,
     density: float = 2000.0,
     dim: Dim = 2,
 ) -> Scene:
@@ -381,26 +371,17 @@ def buttress(
     thrust : on the top block at its centre, to the right, N.
     base, top : lengths of the lowest and of the highest block along x, m. height : in all, m.
     density : kg/m³, in the plane of blocks 1 m deep, as they are in space.
-
-    Raises
-    ------
-    InvalidInput : courses is not an integer from 1 to 1000, or a number out of range.
     """
-    checks.dimension("dim", dim)
-    many = whole("courses", courses, 1, 1000)
-    low = checks.scalar("base", base, above=0.0)
-    high = checks.scalar("top", top, above=0.0)
-    course = checks.scalar("height", height, above=0.0) / many
-    push = [checks.scalar("thrust", thrust), *[0.0] * (dim - 1)]
+    course, push = height / courses, [thrust, *[0.0] * (dim - 1)]
     blocks = [
         Body(
             Box([length, *[1.0] * (dim - 2), course]),
             up(dim, (k + 0.5) * course, 0.5 * length),
             density=density,
-            force=push if k == many - 1 else None,
+            force=push if k == courses - 1 else None,
             name=f"block {k}",
         )
-        for k, length in enumerate(np.linspace(low, high, many).tolist())
+        for k, length in enumerate(np.linspace(base, top, courses).tolist())
     ]
     return Scene([floor(dim), *blocks], dim=dim, name="buttress", title="A buttress")
 
@@ -424,7 +405,6 @@ def _courses(
 
 def _edges(size: object, default: tuple[float, float, float], dim: int) -> FloatArray:
     """(dim,) of a block, m; the default without its depth in the plane."""
-    checks.dimension("dim", dim)
     usual = list(default) if dim == 3 else [default[0], default[2]]
     return checks.vector("size", usual if size is None else size, dim)
 

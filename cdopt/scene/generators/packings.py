@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power, whole
+from cdopt._util.checks import (
+    Dim,
+    FloatArray,
+    NotNegative,
+    Positive,
+    Power,
+    Seed,
+    integer,
+    number,
+)
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators.primitives import cycled, floor
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import HalfSpace, Polygon, Polyhedron
 
+Spread = Annotated[float, number(at_least=0.0, at_most=0.95)]
+Across = Annotated[int, integer(1, 10_000)]
+Grains = Annotated[int, integer(1, 10_000)]
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
 
 
 def crystal(
-    rows: int = 8,
-    columns: int = 10,
+    rows: Annotated[int, integer(1, 1000)] = 8,
+    columns: Annotated[int, integer(2, 1000)] = 10,
     *,
-    diameter: float = 0.01,
-    separation: float = 0.0,
+    diameter: Positive = 0.01,
+    separation: NotNegative = 0.0,
     density: float = 2000.0,
     power: Power = 2.0,
     restitution: float = 0.0,
@@ -39,20 +50,13 @@ def crystal(
     diameter : m. density : kg/m³, of discs 1 m deep.
     separation : lift of row j, in radii per row; 0 touches everywhere.
     power, restitution : of the scene.
-
-    Raises
-    ------
-    InvalidInput : rows is not an integer from 1 to 1000, columns not one from 2 to 1000, or a
-        number out of range.
     """
-    height, width = whole("rows", rows, 1, 1000), whole("columns", columns, 2, 1000)
-    d = checks.scalar("diameter", diameter, above=0.0)
-    rise = np.sqrt(0.75) + 0.5 * checks.scalar("separation", separation, at_least=0.0)
-    centres = crystal_positions(height, width, rise)
+    d, rise = diameter, np.sqrt(0.75) + 0.5 * separation
+    centres = crystal_positions(rows, columns, rise)
     return Scene(
         [
             floor(2),
-            *walls_at(np.array([[0.0, width * d]]), 2),
+            *walls_at(np.array([[0.0, columns * d]]), 2),
             Spheres(centres=centres * d, radius=0.5 * d, density=density),
         ],
         dim=2,
@@ -71,17 +75,17 @@ def crystal_positions(rows: int, columns: int, rise: float = np.sqrt(0.75)) -> F
 
 
 def random_packing(
-    n: int = 200,
+    n: Annotated[int, integer(1, 1_000_000)] = 200,
     *,
     dim: Dim = 3,
-    radius: float = 0.005,
-    spread: float = 0.2,
-    across: int = 6,
+    radius: Positive = 0.005,
+    spread: Spread = 0.2,
+    across: Across = 6,
     walls: bool = True,
     density: float = 2000.0,
     restitution: float = 0.0,
     power: Power = 2.0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Scene:
     """Spheres of random sizes, loose and apart, that fall into a box or onto a floor.
 
@@ -95,13 +99,8 @@ def random_packing(
     walls : upright walls around the lattice; without, the floor alone.
     density : kg/m³. seed : of the random numbers; the same seed gives the same scene.
     power, restitution : of the scene.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
-    checks.dimension("dim", dim)
-    lattice = loose(n, dim, radius, spread, across, random_numbers(seed), most=1_000_000)
+    lattice = loose(n, dim, radius, spread, across, np.random.default_rng(seed))
     grains = Spheres(centres=lattice.centres, radius=lattice.radii, density=density)
     return Scene(
         [floor(dim), *(walls_at(lattice.sides, dim) if walls else []), grains],
@@ -114,18 +113,18 @@ def random_packing(
 
 
 def polyhedra_pile(
-    n: int = 30,
+    n: Grains = 30,
     *,
-    corners: int = 12,
-    radius: float = 0.01,
-    spread: float = 0.2,
-    across: int = 3,
+    corners: Annotated[int, integer(6, 64)] = 12,
+    radius: Positive = 0.01,
+    spread: Spread = 0.2,
+    across: Across = 3,
     walls: bool = True,
     density: float = 2500.0,
     materials: Sequence[Material] = (),
     power: Power = 2.0,
     restitution: float = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Scene:
     """Random convex polyhedra, turned at random, apart, that fall into a box or onto a floor.
 
@@ -142,15 +141,10 @@ def polyhedra_pile(
     density : kg/m³. materials : taken in turn by the polyhedra.
     power : exponent of the contact law. restitution : Newton's e.
     seed : of the random numbers; the same seed gives the same scene.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 1 to 10,000, corners not one from 6 to 64, or another
-        number out of range.
     """
-    many, random = whole("corners", corners, 6, 64), random_numbers(seed)
-    lattice = loose(n, 3, radius, spread, across, random, most=10_000)
-    shapes = [Polyhedron(size * _on_a_sphere(many, random)) for size in lattice.radii]
+    random = np.random.default_rng(seed)
+    lattice = loose(n, 3, radius, spread, across, random)
+    shapes = [Polyhedron(size * _on_a_sphere(corners, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
         dim=3,
@@ -163,18 +157,18 @@ def polyhedra_pile(
 
 
 def polygon_packing(
-    n: int = 40,
+    n: Grains = 40,
     *,
-    corners: int = 6,
-    radius: float = 0.01,
-    spread: float = 0.2,
-    across: int = 6,
+    corners: Annotated[int, integer(3, 64)] = 6,
+    radius: Positive = 0.01,
+    spread: Spread = 0.2,
+    across: Across = 6,
     walls: bool = True,
     density: float = 2500.0,
     materials: Sequence[Material] = (),
     power: Power = 2.0,
     restitution: float = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Scene:
     """Random convex polygons, apart, that fall between two walls or onto a floor, in the plane.
 
@@ -186,15 +180,10 @@ def polygon_packing(
     n, corners, radius, spread, across, walls, materials, power, restitution, seed : as in
         ``polyhedra_pile``.
     density : kg/m³, of polygons 1 m deep.
-
-    Raises
-    ------
-    InvalidInput : n is not an integer from 1 to 10,000, corners not one from 3 to 64, or another
-        number out of range.
     """
-    many, random = whole("corners", corners, 3, 64), random_numbers(seed)
-    lattice = loose(n, 2, radius, spread, across, random, most=10_000)
-    shapes = [Polygon(size * _on_a_circle(many, random)) for size in lattice.radii]
+    random = np.random.default_rng(seed)
+    lattice = loose(n, 2, radius, spread, across, random)
+    shapes = [Polygon(size * _on_a_circle(corners, random)) for size in lattice.radii]
     return Scene(
         _grains(shapes, lattice, walls, density, materials),
         dim=2,
@@ -236,11 +225,6 @@ def _grains(
     return bodies
 
 
-def random_numbers(seed: int) -> np.random.Generator:
-    """The generator of random numbers of a seed."""
-    return np.random.default_rng(whole("seed", seed, 0, 2**32 - 1))
-
-
 class Lattice(NamedTuple):
     """Spheres apart from each other: centres (n, dim) m, radii (n,) m, box ends (dim − 1, 2) m."""
 
@@ -250,27 +234,11 @@ class Lattice(NamedTuple):
 
 
 def loose(
-    n: int,
-    dim: int,
-    radius: float,
-    spread: float,
-    across: int,
-    random: np.random.Generator,
-    *,
-    most: int,
+    n: int, dim: int, radius: float, spread: float, side: int, random: np.random.Generator
 ) -> Lattice:
-    """Spheres shaken within the cells of a lattice that is wide enough for the largest.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
-    """
-    count, side = whole("n", n, 1, most), whole("across", across, 1, 10_000)
-    share = checks.scalar("spread", spread, at_least=0.0, at_most=0.95)
-    mean = checks.scalar("radius", radius, above=0.0)
-    radii = np.asarray(mean * (1.0 + share * random.uniform(-1.0, 1.0, count)))
-    cell = 2.2 * mean * (1.0 + share)
-    k = np.arange(count)
+    """Spheres shaken within the cells of a lattice that is wide enough for the largest."""
+    radii = np.asarray(radius * (1.0 + spread * random.uniform(-1.0, 1.0, n)))
+    cell, k = 2.2 * radius * (1.0 + spread), np.arange(n)
     level = [k % side, k // side] if dim == 2 else [k % side, k // side % side, k // side**2]
     centres = (np.column_stack(level) + 0.5) * cell
     centres += random.uniform(-0.99, 0.99, centres.shape) * (0.5 * cell - radii)[:, None]

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, IntArray, Power, whole
+from cdopt._util.checks import (
+    Dim,
+    FloatArray,
+    IntArray,
+    NotNegative,
+    Positive,
+    Power,
+    integer,
+    number,
+)
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.material import Material
 from cdopt.scene.scene import GRAVITY, Scene
@@ -13,6 +24,7 @@ from cdopt.scene.shapes import Box, Sphere
 
 WEIGHT = 10.0  # N
 _THICKNESS = 0.02  # of platforms, m
+SupportRadius = Annotated[float, number(above=0.0, at_most=0.2)]
 MATERIALS = ("uniform", "species")
 _MOST = 300  # layers: nine million spheres
 
@@ -35,11 +47,11 @@ def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
 
 
 def beam(
-    middle_stiffness: float = 1.0,
+    middle_stiffness: Positive = 1.0,
     *,
     dim: Dim = 2,
-    support_radius: float = 0.05,
-    drop: float = 0.01,
+    support_radius: SupportRadius = 0.05,
+    drop: NotNegative = 0.01,
     power: Power = 2.0,
 ) -> Scene:
     """A rigid platform of 10 N dropped onto fixed supports at 0, 1/2 and 1 m.
@@ -53,36 +65,29 @@ def beam(
     drop : height of the fall, in radii.
     power : exponent of the contact law.
 
-    Raises
-    ------
-    InvalidInput : a number out of range.
-
     Notes
     -----
     Olsen & Kamrin (2018), section 8.1.
     """
-    checks.dimension("dim", dim)
-    k = checks.scalar("middle_stiffness", middle_stiffness, above=0.0)
     rows = {"": 0.0} if dim == 2 else {" front": -0.2, " back": 0.2}
     supports = [
         (x, y, name + side, "middle" if name == "middle" else "outer")
         for side, y in rows.items()
         for x, name in ((0.0, "left"), (0.5, "middle"), (1.0, "right"))
     ]
-    materials = [Material(name="outer", stiffness=1.0), Material(name="middle", stiffness=k)]
+    stiffness = {"outer": 1.0, "middle": middle_stiffness}
+    materials = [Material(name=name, stiffness=k) for name, k in stiffness.items()]
     body = _platform(supports, support_radius, drop, dim)
     title = "A platform dropped onto three supports"
     return Scene(body, dim=dim, power=power, materials=materials, name="beam", title=title)
 
 
-def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.0) -> Scene:
+def table(
+    *, support_radius: SupportRadius = 0.05, drop: NotNegative = 0.01, power: Power = 2.0
+) -> Scene:
     """A square top of 10 N dropped onto four fixed supports, 1 m apart: each carries 2.5 N.
 
     ``support_radius`` in m, ``drop`` in radii, ``power`` of the scene. In space.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
     corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     supports = [(x, y, f"leg {k}", "leg") for k, (x, y) in enumerate(corners)]
@@ -97,13 +102,13 @@ def table(*, support_radius: float = 0.05, drop: float = 0.01, power: Power = 2.
 
 
 def pyramid(
-    n: int = 20,
+    n: Annotated[int, integer(2, 150)] = 20,
     power: Power = 2.0,
     material: str = "uniform",
     *,
-    modulus_ratio: float = 5.0,
-    separation: float = 0.05,
-    diameter: float = 2.5e-3,
+    modulus_ratio: Positive = 5.0,
+    separation: NotNegative = 0.05,
+    diameter: Positive = 2.5e-3,
     density: float = 2000.0,
     young: float = 50e9,
     poisson: float = 0.0,
@@ -121,26 +126,19 @@ def pyramid(
     separation : in radii; 0 is the settled pile.
     diameter : m. density : kg/m³. young, poisson : modulus, Pa, and ratio of the softer species.
 
-    Raises
-    ------
-    InvalidInput : n is not an integer from 2 to 150, or a number out of range.
-
     Notes
     -----
     Olsen & Kamrin (2018), section 8.2.
     """
     checks.choice("material", material, MATERIALS)
-    d = checks.scalar("diameter", diameter, above=0.0)
-    lift = checks.scalar("separation", separation, at_least=0.0) * 0.5 * d
-    ratio = checks.scalar("modulus_ratio", modulus_ratio, above=0.0)
-    centres, layers = pyramid_positions(whole("n", n, 2, 150))
-    centres = centres * d
-    centres[:, 2] += layers * lift
+    centres, layers = pyramid_positions(n)
+    centres = centres * diameter
+    centres[:, 2] += layers * (separation * 0.5 * diameter)
     names = ["grain"] if material == "uniform" else ["soft", "hard"]
-    moduli = (young, young * ratio)
+    moduli = (young, young * modulus_ratio)
     pile = Spheres(
         centres=centres,
-        radius=0.5 * d,
+        radius=0.5 * diameter,
         density=density,
         fixed=layers == 0,
         material=[names[k % len(names)] for k in range(layers.size)],
@@ -159,16 +157,14 @@ def pyramid(
 
 
 def _platform(
-    supports: list[tuple[float, float, str, str]], support_radius: float, drop: float, dim: int
+    supports: list[tuple[float, float, str, str]], radius: float, drop: float, dim: int
 ) -> list[Body]:
     """A rigid box over fixed spheres, (x, y, name, material) each, whose tops are at height 0."""
-    radius = checks.scalar("support_radius", support_radius, above=0.0, at_most=0.2)
-    height = checks.scalar("drop", drop, at_least=0.0) * radius
     axes = [0, 2] if dim == 2 else [0, 1, 2]
     ends = np.array([[x, y] for x, y, _, _ in supports])
     size = np.append(np.ptp(ends, axis=0) + 2.0 * radius, _THICKNESS)[axes]
     middle = 0.5 * (ends.min(axis=0) + ends.max(axis=0))
-    position = np.append(middle, height + 0.5 * _THICKNESS)[axes]
+    position = np.append(middle, drop * radius + 0.5 * _THICKNESS)[axes]
     ball = Sphere(radius)
     return [
         Body(Box(size), position, mass=WEIGHT / GRAVITY, name="platform"),

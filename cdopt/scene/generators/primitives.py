@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray, Power, whole
+from cdopt._util.checks import Dim, Finite, FloatArray, NotNegative, Positive, Power, whole
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.material import Material
@@ -21,18 +21,13 @@ _ALONG_Y = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
 
 
 def bouncing_ball(
-    restitution: float = 0.5, *, height: float = 1.0, radius: float = 0.1, dim: Dim = 2
+    restitution: float = 0.5, *, height: NotNegative = 1.0, radius: float = 0.1, dim: Dim = 2
 ) -> Scene:
     """A ball of 1 kg falls from ``height`` m of clearance onto a floor; apexes follow e²ⁿ.
 
     ``restitution`` is Newton's e, ``radius`` in m.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
-    h = checks.scalar("height", height, at_least=0.0)
-    ball = Body(Sphere(radius), up(dim, h + radius), mass=1.0, name="ball")
+    ball = Body(Sphere(radius), up(dim, height + radius), mass=1.0, name="ball")
     return Scene(
         [floor(dim), ball],
         dim=dim,
@@ -54,10 +49,6 @@ def sphere_on_floor(
     """A sphere ``gap`` m over a floor, which may rise at ``floor_speed`` m/s.
 
     ``radius`` in m, ``mass`` in kg, ``restitution`` Newton's e.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
     ball = Body(Sphere(radius), up(dim, radius + gap), mass=mass, name="ball")
     return Scene(
@@ -72,7 +63,7 @@ def sphere_on_floor(
 def box_on_floor(
     *,
     size: object = None,
-    angle: float = 0.3,
+    angle: Finite = 0.3,
     gap: float = 0.01,
     mass: float = 1.0,
     dim: Dim = 2,
@@ -80,20 +71,15 @@ def box_on_floor(
     """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
 
     ``size`` (dim,) in m; by default 0.4 × 0.2, in space 0.4 × 0.3 × 0.2. ``mass`` in kg.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
     """
     edges = checks.vector("size", [0.4, 0.3, 0.2][: 3 : 4 - dim] if size is None else size, dim)
-    turn = checks.scalar("angle", angle)
-    lowest = 0.5 * (edges[0] * abs(np.sin(turn)) + edges[-1] * abs(np.cos(turn)))
+    lowest = 0.5 * (edges[0] * abs(np.sin(angle)) + edges[-1] * abs(np.cos(angle)))
     # a turn from x to z is about −y
-    in_space = [np.cos(0.5 * turn), 0.0, -np.sin(0.5 * turn), 0.0]
+    in_space = [np.cos(0.5 * angle), 0.0, -np.sin(0.5 * angle), 0.0]
     box = Body(
         Box(edges),
         up(dim, float(lowest) + gap),
-        angle=turn if dim == 2 else None,
+        angle=angle if dim == 2 else None,
         orientation=in_space if dim == 3 else None,
         mass=mass,
         name="box",
@@ -107,8 +93,8 @@ def collision(
     masses: tuple[float, float] = (1.0, 1.0),
     speeds: tuple[float, float] = (1.0, -1.0),
     radius: float = 0.1,
-    gap: float = 0.02,
-    offset: float = 0.0,
+    gap: NotNegative = 0.02,
+    offset: Finite = 0.0,
     dim: Dim = 2,
 ) -> Scene:
     """Two spheres on their way along x, ``gap`` m apart, without gravity.
@@ -119,15 +105,9 @@ def collision(
     masses, speeds : kg and m/s along x, of the left and the right sphere.
     radius : of both, m.
     offset : of the second centre across the line of motion, m; 0 is head-on.
-
-    Raises
-    ------
-    InvalidInput : a number out of range, or spheres that overlap.
     """
-    across = checks.scalar("offset", offset)
-    reach = 2.0 * radius + checks.scalar("gap", gap, at_least=0.0)
-    along = np.sqrt(max(reach**2 - across**2, 0.0))
-    centres = ([0.0, 0.0, 0.0], [along, across, 0.0])
+    along = np.sqrt(max((2.0 * radius + gap) ** 2 - offset**2, 0.0))
+    centres = ([0.0, 0.0, 0.0], [along, offset, 0.0])
     spheres = [
         Body(Sphere(radius), x[:dim], velocity=[speed, 0.0, 0.0][:dim], mass=mass, name=name)
         for x, speed, mass, name in zip(centres, speeds, masses, ("left", "right"), strict=True)
@@ -146,12 +126,12 @@ def rod_on_supports(
     positions: object = (0.0, 0.4, 1.0),
     stiffness: object = 1.0,
     *,
-    load: float = 10.0,
+    load: NotNegative = 10.0,
     load_at: float = 0.3,
-    weight: float = 10.0,
+    weight: Positive = 10.0,
     rod: str = "box",
-    thickness: float = 0.04,
-    support_radius: float = 0.05,
+    thickness: Positive = 0.04,
+    support_radius: Positive = 0.05,
     dim: Dim = 2,
     power: Power = 2.0,
     restitution: float = 0.0,
@@ -174,8 +154,7 @@ def rod_on_supports(
 
     Raises
     ------
-    InvalidInput : fewer than two supports, supports that overlap, a load beyond the outer ones,
-        or a number out of range.
+    InvalidInput : fewer than two supports, supports that overlap, or a load beyond the outer ones.
 
     >>> import cdopt
     >>> rod = cdopt.scene.rod_on_supports([0.0, 1.0], load_at=0.25)
@@ -184,10 +163,8 @@ def rod_on_supports(
     >>> cdopt.CompatibleCD(step).solve("newton").f.round(6)
     array([12.5,  7.5])
     """
-    checks.dimension("dim", dim)
     checks.choice("rod", rod, RODS)
-    thick = checks.scalar("thickness", thickness, above=0.0)
-    radius = checks.scalar("support_radius", support_radius, above=0.0)
+    thick, radius = thickness, support_radius
     x = checks.vector("positions", positions, None, "m")
     if x.size < 2 or not (np.diff(x) >= 2.0 * radius * (1.0 - _ROUND_OFF)).all():
         expected = f"two or more, ascending, at least {2.0 * radius:g} m apart"
@@ -199,8 +176,7 @@ def rod_on_supports(
     if rod == "box":
         shape = Box([span + 2.0 * radius, *[thick] * (dim - 1)])
     force, torque = _pressed(np.array([loaded - middle, 0.0]), load, dim)
-    mass = checks.scalar("weight", weight, above=0.0) / GRAVITY
-    centre = up(dim, 0.5 * thick, middle)
+    centre, mass = up(dim, 0.5 * thick, middle), weight / GRAVITY
     body = Body(shape, centre, mass=mass, force=force, torque=torque, name="rod")
     bar = Sphere(radius) if dim == 2 else Capsule(radius=radius, length=2.0 * thick)
     tops = [up(dim, -radius, float(at)) for at in x]
@@ -219,13 +195,13 @@ def table_with_legs(
     legs: object = 6,
     stiffness: object = 1.0,
     *,
-    load: float = 0.0,
+    load: NotNegative = 0.0,
     load_at: object = (0.0, 0.0),
-    weight: float = 10.0,
-    radius: float = 0.5,
-    height: float = 0.4,
-    leg_width: float = 0.04,
-    support_radius: float = 0.05,
+    weight: Positive = 10.0,
+    radius: Positive = 0.5,
+    height: Positive = 0.4,
+    leg_width: Positive = 0.04,
+    support_radius: Positive = 0.05,
     power: Power = 2.0,
     restitution: float = 0.0,
 ) -> Scene:
@@ -246,13 +222,9 @@ def table_with_legs(
 
     Raises
     ------
-    InvalidInput : fewer than three legs or more than 100, supports that overlap, or a number out
-        of range.
+    InvalidInput : fewer than three legs or more than 100, or supports that overlap.
     """
-    wide = checks.scalar("leg_width", leg_width, above=0.0)
-    tall = checks.scalar("height", height, above=0.0)
-    tip = checks.scalar("support_radius", support_radius, above=0.0)
-    spots = _leg_positions(legs, checks.scalar("radius", radius, above=0.0))
+    wide, tip, spots = leg_width, support_radius, _leg_positions(legs, radius)
     arms = np.linalg.norm(spots[:, None] - spots[None], axis=2) + np.diag(np.full(len(spots), 1e9))
     if arms.min() < max(2.0 * tip, wide * np.sqrt(2.0)) * (1.0 - _ROUND_OFF):
         found = f"two of them {arms.min():.6g} m apart"
@@ -261,13 +233,13 @@ def table_with_legs(
     edge = 2.0 * (float(np.abs(spots).max()) + wide)
     shape = Compound(
         [
-            Part(Box([edge, edge, wide]), [0.0, 0.0, tall + 0.5 * wide]),
-            *(Part(Box([wide, wide, tall]), [*spot, 0.5 * tall]) for spot in spots),
+            Part(Box([edge, edge, wide]), [0.0, 0.0, height + 0.5 * wide]),
+            *(Part(Box([wide, wide, height]), [*spot, 0.5 * height]) for spot in spots),
         ]
     )
     at = checks.vector("load_at", load_at, 2, "m")
     force, torque = _pressed(at - shape.centre[:2], load, 3)
-    mass = checks.scalar("weight", weight, above=0.0) / GRAVITY
+    mass = weight / GRAVITY
     table = Body(shape, shape.centre, mass=mass, force=force, torque=torque, name="table")
     return Scene(
         [table, *_supports(Sphere(tip), [[*spot, -tip] for spot in spots])],
@@ -294,9 +266,8 @@ def _leg_positions(legs: object, radius: float) -> FloatArray:
 
 def _pressed(arm: FloatArray, load: float, dim: int) -> tuple[FloatArray, float | list[float]]:
     """Force (dim,) and torque of a load downwards at (2,) horizontally from the centre of mass."""
-    push = checks.scalar("load", load, at_least=0.0)
     x, y = arm.tolist()
-    return up(dim, -push), -push * x if dim == 2 else [-push * y, push * x, 0.0]
+    return up(dim, -load), -load * x if dim == 2 else [-load * y, load * x, 0.0]
 
 
 def _supports(shape: Shape, positions: Sequence[Any], orientation: Any = None) -> list[Body]:
@@ -320,13 +291,7 @@ def floor(dim: Dim, speed: float = 0.0) -> Body:
 
 
 def up(dim: int, height: float, x: float = 0.0) -> FloatArray:
-    """(dim,) a point or vector along the last axis, at ``x`` along the first.
-
-    Raises
-    ------
-    InvalidInput : ``dim`` is neither 2 nor 3.
-    """
-    checks.dimension("dim", dim)
+    """(dim,) a point or vector along the last axis, at ``x`` along the first."""
     vector = np.zeros(dim)
     vector[0], vector[-1] = x, height
     return vector
