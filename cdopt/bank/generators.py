@@ -186,9 +186,9 @@ def ten_orders(
 ) -> ContactStep:
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
-    The ``count`` masses go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries m_k g / 4 on each
-    leg. A solver that measures its errors against the largest force sees nothing of the light
-    tables.
+    The ``count`` masses go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries
+    m_k g / 4 on each leg. A solver that measures its errors against the largest force sees nothing
+    of the light tables.
     """
     return _tables(_CORNERS, np.geomspace(lightest, heaviest, count))
 
