@@ -107,7 +107,7 @@ def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
     if not np.isfinite(run.residual) or run.residual > _REFINABLE:
         return run
     net, law = problem.net, law_of(problem)
-    D = _tangent(law, problem.overlap(run.w))
+    D = capped_tangent(law, problem.overlap(run.w))
     typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
     best, u, f = run, run.w, run.f
     for _ in range(_REFINEMENTS):
@@ -153,7 +153,7 @@ def _newton(
         direct = step <= factorised
         arriving = history[-1] <= _ARRIVING * history[0]
         patience = 2 * net.patience if history[-1] <= _UNDERWAY * history[0] else net.patience
-        D = _secant(law, c) if cautious else _tangent(law, c)
+        D = _secant(law, c) if cautious else capped_tangent(law, c)
         typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
         last = law.power == HOOKE and np.array_equal(D, before)
         forcing, before = _forcing(norms, history[-1], tol, last, loosest), D
@@ -267,15 +267,11 @@ def _hardly_pulls(law: PowerLaw, c: FloatArray) -> bool:
     return bool(pulled <= _PULLED * pushed)
 
 
-def _tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
+def capped_tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
     """w″(c) (nc,), zero on open contacts, capped where it would be infinite."""
-    if law.power == HOOKE:
-        return np.where(c > 0.0, law.stiffness, 0.0)
-    closed = c > 0.0
-    safe = np.where(closed, c, 1.0)
-    D = np.where(closed, law.stiffness * (law.power - 1.0) * safe ** (law.power - 2.0), 0.0)
-    if law.power < HOOKE and closed.any():
-        D = np.minimum(D, _STEEPEST * float(np.median(D[closed])))
+    D = law.tangent(c)
+    if law.power < HOOKE and D.any():
+        D = np.minimum(D, _STEEPEST * float(np.median(D[D > 0.0])))
     return D
 
 
@@ -284,7 +280,7 @@ def _secant(law: PowerLaw, c: FloatArray) -> FloatArray:
 
     Minimising with it is a majorisation: slower, linear at a rate of 2 − p, but safe.
     """
-    return _tangent(law, c) / (law.power - 1.0)
+    return capped_tangent(law, c) / (law.power - 1.0)
 
 
 def _slope(

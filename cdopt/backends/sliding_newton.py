@@ -18,14 +18,12 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import Outcome, Report
-from cdopt.backends.potential_newton import line_search
-from cdopt.problem.contact_law import HOOKE
+from cdopt.backends.potential_newton import capped_tangent, line_search
 from cdopt.problem.sliders import SlidingStepData, cut
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 _ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of the gradient
-_STEEPEST = 1e8  # w″ beyond this multiple of its median is capped (p < 2 near c = 0)
 
 
 class Potential:
@@ -71,14 +69,7 @@ class Potential:
 
     def stiffness(self, v: FloatArray) -> FloatArray:
         """w″ (nc,), N/m, at v (nv,)."""
-        c, k, p = self.overlap(v), self.law.stiffness, self.law.power
-        closed = c > 0.0
-        D = np.where(closed, k, 0.0)
-        if p != HOOKE:
-            D = D * (p - 1.0) * np.where(closed, c, 1.0) ** (p - 2.0)
-            if p < HOOKE and closed.any():
-                D = np.minimum(D, _STEEPEST * float(np.median(D[closed])))
-        return D
+        return capped_tangent(self.law, self.overlap(v))
 
     def hessian(self, v: FloatArray) -> sp.csc_array:
         """(nv, nv) kg and kg m² at v (nv,)."""

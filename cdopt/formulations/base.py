@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -33,6 +34,8 @@ from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
 Self = TypeVar("Self", bound="Formulation")
+Certified = tuple[RunResult, Certificate | None]
+Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
 
 
 class Formulation(ABC):
@@ -212,7 +215,11 @@ class Formulation(ABC):
             time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         watched.ready(chosen, self, time_limit)
         started = clock()
-        result, certificate = self._run(chosen, start, verbose, time_limit, tol)
+
+        def once(posed: Formulation, left: float | None) -> Certified:
+            return solve_certified(chosen, posed, start, verbose, left, tol)
+
+        result, certificate = self._run(once, chosen, start, time_limit)
         warm = start is not None
         solution = self._solution(chosen, result, certificate, tol, warm, started, time_limit)
         if check and not (solution.claimed or solution.ok):
@@ -220,15 +227,10 @@ class Formulation(ABC):
         return solution
 
     def _run(
-        self,
-        backend: Backend,
-        start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None,
-        tol: float,
-    ) -> tuple[RunResult, Certificate | None]:
+        self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
+    ) -> Certified:
         """Run a backend and certify its answer."""
-        return solve_certified(backend, self, start, verbose, time_limit, tol)
+        return once(self, time_limit)
 
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.

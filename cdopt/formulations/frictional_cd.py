@@ -29,10 +29,9 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.backends.base import Backend, RunResult
-from cdopt.backends.certified import solve_certified
+from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT
-from cdopt.formulations.base import Formulation
+from cdopt.formulations.base import Certified, Formulation, Solve
 from cdopt.formulations.statement import Statement, align
 from cdopt.problem import (
     LAWS,
@@ -187,34 +186,24 @@ class FrictionalCD(Formulation):
         return self.data.errors_elsewhere(iterate.motion if self.data.nv else None, forces)
 
     def _run(
-        self,
-        backend: Backend,
-        start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None,
-        tol: float,
-    ) -> tuple[RunResult, Certificate | None]:
+        self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
+    ) -> Certified:
         """One run; of a conic solver on the law of Coulomb, one for each pass."""
         direct = self.law == "associated" or self.data.kind in backend.capability.structured
         if direct or self.extended:
-            return solve_certified(backend, self, start, verbose, time_limit, tol)
-        return self._fixed_point(backend, start, verbose, time_limit, tol)
+            return once(self, time_limit)
+        return self._fixed_point(once, start, time_limit)
 
     def _fixed_point(
-        self,
-        backend: Backend,
-        start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None,
-        tol: float,
-    ) -> tuple[RunResult, Certificate | None]:
+        self, once: Solve, start: WarmStart | None, time_limit: float | None
+    ) -> Certified:
         """Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
 
         It ends when the shift has settled or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
         data, began, late, settled = self.data, clock(), False, False
-        best: tuple[RunResult, Certificate | None] | None = None
+        best: Certified | None = None
         posed, since, timings, steps = self, 0, dict[str, float](), 0
         last = np.zeros(data.contacts)
         if start is not None:
@@ -228,7 +217,7 @@ class FrictionalCD(Formulation):
             late = left == 0.0 and best is not None
             if late:
                 break
-            result, certificate = solve_certified(backend, posed, start, verbose, left, tol)
+            result, certificate = once(posed, left)
             steps += result.iterations or 0
             for name, seconds in result.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds

@@ -42,17 +42,7 @@ class Block(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Verdict(Frozen):
-    """Rank, loadable contacts and unique forces of a closed network.
-
-    Attributes
-    ----------
-    rank_tol : share of the largest singular value below which others count as zero.
-    closed : (nc,) contacts whose gap is zero at the end of the step.
-    loadable : (nc,) contacts that carry force in some admissible answer.
-    looseness : (nc,) of the loadable contacts among themselves, zero on the others.
-    rank, nullity : of the closed network; ``nullity`` is the number of self-stress states.
-    dimension : of the set of admissible forces: the self-stress states on loadable contacts.
-    """
+    """Rank, loadable contacts and unique forces, with the attributes of ``Indeterminacy``."""
 
     rank_tol: float
     closed: BoolArray
@@ -99,7 +89,7 @@ def judge(
     parts : the independent parts of the network.
     forces : (nc,) N, an admissible answer; the more contacts it loads the less there is to do.
     floor : (nc,) N, the force below which a contact counts as not loaded.
-    rank_tol : see ``Verdict``.
+    rank_tol : share of the largest singular value below which others count as zero.
 
     Raises
     ------

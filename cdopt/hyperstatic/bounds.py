@@ -102,18 +102,7 @@ class Intervals(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Frozen):
-    """Bounds of the forces asked for.
-
-    Attributes
-    ----------
-    lower, upper : (nc,) N; not-a-number where not asked for, or not certified.
-    residual : (nc,) the worse certificate of the two; zero where linear algebra decided.
-    pull : (nc,) how far the bounds move, at most, with one unit of load on every dof.
-    rays : directions (nc,) of forces that load nothing, f ≥ 0 and Bᵀf = 0, largest entry one;
-        along them forces grow without bound.
-    failures : what went wrong, by contact.
-    programs : number of linear programs that were solved.
-    """
+    """Bounds of the forces asked for, with the attributes of ``Indeterminacy``."""
 
     lower: FloatArray
     upper: FloatArray

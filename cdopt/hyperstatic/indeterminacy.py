@@ -64,7 +64,8 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         where it cannot differ at all; otherwise not-a-number where not asked for.
     residual : (nc,) certificate of the bounds, in units of what acts on their network's contacts.
     pull : (nc,) how far the bounds move, at most, with one unit of load on every dof.
-    rays : forces (nc,) ≥ 0 that load nothing, Bᵀf = 0: along them the admissible ones grow.
+    rays : forces (nc,) ≥ 0 that load nothing, Bᵀf = 0, largest entry one: along them the
+        admissible ones grow.
     failures : contacts whose bounds were asked for and not certified, and why.
     programs : number of linear programs that were solved.
     tol : share of what acts on a contact below which its force is zero, and the rank's tolerance.

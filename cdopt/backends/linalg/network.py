@@ -139,14 +139,16 @@ class ContactNetwork:
     @cached_property
     def blocks(self) -> FloatArray | None:
         """The inertia by blocks (blocks, size, size); None where it ties blocks together."""
-        out = np.zeros((self.m // self.size, self.size, self.size))
-        if self.mass is None:
-            return out
-        entries = sp.coo_array(self.mass)
-        row, column = entries.row // self.size, entries.col // self.size
-        if np.any(row != column):
-            return None
-        out[row, entries.row % self.size, entries.col % self.size] = entries.data
+        matrix = sp.coo_array((self.m, self.m)) if self.mass is None else sp.coo_array(self.mass)
+        apart = np.any(matrix.row // self.size != matrix.col // self.size)
+        return None if apart else self._diagonal_blocks(matrix)
+
+    def _diagonal_blocks(self, matrix: sp.coo_array) -> FloatArray:
+        """The diagonal blocks (blocks, size, size) of a matrix (m, m)."""
+        out, size = np.zeros((self.m // self.size, self.size, self.size)), self.size
+        inside = matrix.row // size == matrix.col // size
+        row, column = matrix.row[inside], matrix.col[inside]
+        out[row // size, row % size, column % size] = matrix.data[inside]
         return out
 
     # --- systems -----------------------------------------------------------------------
@@ -255,13 +257,8 @@ class ContactNetwork:
 
     def _inverse_blocks(self, D: FloatArray, shift: float) -> FloatArray:
         """Inverse diagonal blocks (blocks, size, size) of S + shift I + Bᵀ D B."""
-        size = self.size
-        H = (0.0 if self.blocks is None else self.blocks) + shift * np.eye(size)
-        H = np.broadcast_to(H, (self.m // size, size, size)).copy()
-        columns = [sp.csr_array(self.B[:, i::size]) for i in range(size)]
-        for i in range(size):
-            for j in range(size):
-                H[:, i, j] += columns[i].multiply(columns[j]).T @ D
+        stiff = self._diagonal_blocks(sp.coo_array(self.B.T @ sp.csr_array(self.B * D[:, None])))
+        H = stiff + (0.0 if self.blocks is None else self.blocks) + shift * np.eye(self.size)
         try:
             return np.asarray(np.linalg.inv(H), dtype=np.float64)
         except np.linalg.LinAlgError as error:
