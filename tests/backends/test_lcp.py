@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import random_step
 
 import cdopt
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random_steps(seed: int) -> None:
-    step = random_step(seed, nc=30, nv=12)
-    solution = cdopt.ClassicCD(step).solve("lcp")
-    assert solution.claimed
-    assert solution.certificate.worst < 1e-10
 
 
 def test_it_ends_at_a_vertex_of_the_beam_s_solutions() -> None:

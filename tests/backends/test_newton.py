@@ -167,16 +167,6 @@ def test_random_rigid_steps_agree_with_clarabel(seed: int) -> None:
     np.testing.assert_allclose(ours.v_next, theirs.v_next, atol=1e-4 * speed)
 
 
-def test_a_mass_that_couples_many_dofs_is_factorised() -> None:
-    size = 300
-    M = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(size, size))
-    step = cdopt.ContactStep(
-        M, sp.eye_array(size), np.zeros(size), np.zeros(size), np.sin(np.arange(size)), 1e-3
-    )
-    solution = cdopt.ClassicCD(step).solve("newton")
-    assert solution.certificate.worst <= 1e-9
-
-
 @pytest.mark.parametrize("bodies", [6, 10])
 def test_columns_of_light_and_heavy_bodies(bodies: int) -> None:
     """Alternating masses, 1e9 to 1: at a fixed largest σ no column of ten was certified."""
@@ -221,13 +211,6 @@ def test_a_warm_start_takes_fewer_steps() -> None:
     warm = truss.solve("newton", warm_start=cold)
     assert warm.iterations < cold.iterations
     assert warm.provenance["warm_start"] == "used"
-
-
-def test_blocks_make_no_difference_to_the_answer() -> None:
-    """With and without dof_body, dense and matrix-free."""
-    problem, truss = settled("pyramid-hooke:n=8")
-    alone = cdopt.NoTensionTruss(problem.step.B, -problem.step.F_ext).solve("newton")
-    np.testing.assert_allclose(alone.f, truss.solve("newton").f, atol=1e-10)
 
 
 def test_what_was_used_is_told() -> None:

@@ -92,12 +92,3 @@ def test_an_extension_that_moves_the_answer_is_seen_by_the_certificate() -> None
     assert solution.claimed
     assert not solution.ok
     assert solution.certificate["penetration"] == pytest.approx(0.4, abs=1e-6)
-
-
-def test_rank_deficient_and_duplicated_rows_are_no_obstacle() -> None:
-    rows = [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5], [1.0, 0.0], [0.0, 0.0]]
-    step = beam(B=rows, phi=np.zeros(5))
-    for form in ("force", "velocity"):
-        solution = cdopt.ClassicCD(step, form).solve("clarabel")
-        assert solution.ok
-        np.testing.assert_allclose(step.B.T @ solution.f, [10.0, 0.0], atol=1e-6)

@@ -80,17 +80,6 @@ def test_a_mirrored_scene_has_mirrored_forces(axis: int, material: str) -> None:
     np.testing.assert_allclose(f[partner], f, atol=1e-3 * f.max())
 
 
-def test_a_step_seen_in_the_plane_or_in_space_is_the_same() -> None:
-    """Matrices do not know their dimension: a planar chain embedded in three."""
-    plane = np.array([[1.0, 0.0], [-0.6, 0.8], [0.6, 0.8]])
-    space = np.zeros((3, 3))
-    space[:, [0, 2]] = plane
-    load = plane.T @ np.array([1.0, 2.0, 2.5])
-    flat = cdopt.NoTensionTruss(plane, load).solve("newton").f
-    deep = cdopt.NoTensionTruss(space, [load[0], 0.0, load[1]]).solve("newton").f
-    np.testing.assert_allclose(flat, deep, atol=1e-9)
-
-
 NUMBERED = (
     "beam-stiff-middle", "rank-deficient", "stiffness-ratio", "ten-orders",
     pytest.param("crystal-2d", marks=pytest.mark.slow),
