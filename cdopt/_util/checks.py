@@ -127,6 +127,11 @@ def integer(at_least: int, at_most: int | None = None) -> Callable[[str, object]
     return partial(whole, at_least=at_least, at_most=at_most)
 
 
+def one_of(options: Iterable[str]) -> Callable[[str, object], str]:
+    """For ``Annotated[str, …]``: one of these words."""
+    return partial(choice, options=options)
+
+
 # types of arguments that ``cdopt._util.arguments.guard`` checks where they are handed in
 Dim = Annotated[int, dimension]
 Power = Annotated[float, power]
@@ -134,6 +139,7 @@ Finite = Annotated[float, scalar]
 Positive = Annotated[float, number(above=0.0)]
 NotNegative = Annotated[float, number(at_least=0.0)]
 Share = Annotated[float, number(at_least=0.0, at_most=1.0)]
+Tolerance = Annotated[float, number(above=0.0, at_most=1.0)]
 Seed = Annotated[int, integer(0, 2**32 - 1)]
 
 

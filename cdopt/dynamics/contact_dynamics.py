@@ -8,12 +8,11 @@ a setting; by default, unlike the paper, their angular momentum is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, NotNegative, Tolerance, integer, one_of
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
@@ -61,24 +60,13 @@ class _ContactDynamics:
     """
 
     warm_start: bool = False
-    tol: float = TOLERANCE
-    v_min: float = 0.0
-    turning: str = TURNINGS[0]
-    impacts: int = 16
+    tol: Tolerance = TOLERANCE
+    v_min: NotNegative = 0.0
+    turning: Annotated[str, one_of(TURNINGS)] = TURNINGS[0]
+    impacts: Annotated[int, integer(1, 100_000)] = 16
     push_overlaps: bool = True
 
     classic: ClassVar[str]  # name of the forces of the first problem
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.warm_start, bool):
-            raise InvalidInput("warm_start", checks.describe(self.warm_start), "True or False")
-        checks.scalar("tol", self.tol, above=0.0, at_most=1.0)
-        checks.scalar("v_min", self.v_min, at_least=0.0)
-        checks.choice("turning", self.turning, TURNINGS)
-        checks.whole("impacts", self.impacts, 1, 100_000)
-        if not isinstance(self.push_overlaps, bool):
-            expected = "True or False"
-            raise InvalidInput("push_overlaps", checks.describe(self.push_overlaps), expected)
 
     def _first(self, run: StepContext, backend: Backend) -> Backend:
         """The solver of the first problem; with warm starts OSQP keeps its set-up."""
@@ -197,7 +185,6 @@ class ClassicSteps(_ContactDynamics):
     classic: ClassVar[str] = "f"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         names = ("backend", "classic_backend")
         stated = [(name, getattr(self, name)) for name in names]
         solvers = [resolved(name, value) for name, value in stated if value is not None]
@@ -239,7 +226,7 @@ class CompatibleSteps(_ContactDynamics):
 
     backend: str | Backend = "newton"
     classic_backend: str | Backend = FIRST_BACKEND
-    closed_tol: float | None = None
+    closed_tol: Tolerance | None = None
 
     name: ClassVar[str] = "compatible-cd"
     forces: ClassVar[tuple[str, ...]] = ("f", "f_classic")
@@ -248,11 +235,8 @@ class CompatibleSteps(_ContactDynamics):
     classic: ClassVar[str] = "f_classic"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         for name in ("backend", "classic_backend"):
             object.__setattr__(self, name, resolved(name, getattr(self, name)))
-        if self.closed_tol is not None:
-            checks.scalar("closed_tol", self.closed_tol, above=0.0, at_most=1.0)
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""

@@ -11,13 +11,12 @@ import logging
 from copy import copy
 from dataclasses import dataclass, field, fields
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from cdopt._util import checks
 from cdopt._util.arguments import trusted
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, NotNegative, Positive, integer, number, one_of
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
@@ -76,16 +75,12 @@ _WHY = {
 class _ElasticSteps:
     """What the methods with elastic contacts have in common: friction, forces, solves, measures."""
 
-    stiffness_ratio: float | None = None
+    stiffness_ratio: Positive | None = None
     rough: bool = field(default=False, init=False, repr=False)
 
     frictional: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = ("step",)
     energies: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
-
-    def __post_init__(self) -> None:
-        if self.stiffness_ratio is not None:
-            checks.scalar("stiffness_ratio", self.stiffness_ratio, above=0.0)
 
     @property
     def forces(self) -> tuple[str, ...]:
@@ -187,28 +182,20 @@ class VariationalSteps(_ElasticSteps):
     and by 0.2 % at the paper's t_c/16. With powers other than 2 only bonds are checked.
     """
 
-    alpha: float = 0.5
-    damping: str = "forced"
-    path: str = "auto"
+    alpha: NotNegative = 0.5
+    damping: Annotated[str, one_of(SPLITS)] = "forced"
+    path: Annotated[str, one_of(PATHS)] = "auto"
     backend: str | Backend | None = None
-    solver: str | None = None
-    tol: float = 1e-12
+    solver: Annotated[str, one_of(SOLVERS)] | None = None
+    tol: Annotated[float, number(above=0.0, at_most=1e-2)] = 1e-12
     allow_long_steps: bool = False
 
     name: ClassVar[str] = "variational"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        alpha = checks.scalar("alpha", self.alpha, at_least=0.0)
-        if not alpha < 1.0 or 0.0 < alpha < LEAST_ALPHA:
+        if not self.alpha < 1.0 or 0.0 < self.alpha < LEAST_ALPHA:
             expected = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
-            raise InvalidInput("alpha", f"{alpha:g}", expected)
-        checks.choice("damping", self.damping, SPLITS)
-        checks.choice("path", self.path, PATHS)
-        checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
-        if not isinstance(self.allow_long_steps, bool):
-            found = checks.describe(self.allow_long_steps)
-            raise InvalidInput("allow_long_steps", found, "True or False")
+            raise InvalidInput("alpha", f"{self.alpha:g}", expected)
         users = {"backend": "cvxpy", "solver": "native"}
         for name, path in users.items():
             if getattr(self, name) is None:
@@ -219,8 +206,7 @@ class VariationalSteps(_ElasticSteps):
                 both = f"{getattr(self, name)!r} with path {self.path!r}"
                 raise InvalidInput(name, both, f"path {path!r}, which uses it")
         if self.path != "cvxpy":
-            chosen = checks.choice("solver", self.solver or "cg", SOLVERS)
-            object.__setattr__(self, "solver", chosen)
+            object.__setattr__(self, "solver", self.solver or "cg")
         if self.path != "native":
             object.__setattr__(self, "backend", resolved("backend", self.backend or "newton"))
 
@@ -427,20 +413,15 @@ class QuasiStaticSteps(_ElasticSteps):
     """
 
     backend: str | Backend = "newton"
-    tol: float = 1e-10
-    limit: int = 200
-    travel: float = TRAVEL
+    tol: Annotated[float, number(above=0.0, at_most=1e-2)] = 1e-10
+    limit: Annotated[int, integer(1)] = 200
+    travel: Positive = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
     energies: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "backend", resolved("backend", self.backend))
-        checks.scalar("tol", self.tol, above=0.0, at_most=1e-2)
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
-            raise InvalidInput("limit", checks.describe(self.limit), "a whole number from 1")
-        checks.scalar("travel", self.travel, above=0.0)
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""

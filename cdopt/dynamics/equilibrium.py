@@ -15,12 +15,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, Positive, integer
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
@@ -81,8 +82,8 @@ def equilibrium(
     load: object = None,
     pushed: Mapping[int, float] | None = None,
     backend: str | Backend = "newton",
-    tol: float = 1e-10,
-    limit: int = 200,
+    tol: Positive = 1e-10,
+    limit: Annotated[int, integer(0)] = 200,
     travel: float = TRAVEL,
     escape: bool = True,
     neighbours: VerletList | None = None,
@@ -128,12 +129,10 @@ def equilibrium(
     if load is not None:
         total = total + checks.vector("load", load, scene.dofs.nv, "N")
     near = VerletList(scene) if neighbours is None else neighbours
-    if not float(travel) > 0.0:
+    if not travel > 0.0:
         raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
     unknowns = Unknowns.of(scene, pushed)
-    accuracy = checks.scalar("tol", tol, above=0.0)
-    work = _Work(unknowns, total, resolve(backend), accuracy, float(travel), near)
-    return work.settle(start, checks.whole("limit", limit, 0), escape)
+    return _Work(unknowns, total, resolve(backend), tol, travel, near).settle(start, limit, escape)
 
 
 class _Work:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, integer, one_of
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends.base import Backend
@@ -73,10 +72,10 @@ class FrictionalSteps(_ContactDynamics):
     InvalidInput, BackendUnavailable : a setting that cannot be used.
     """
 
-    law: str = "coulomb"
+    law: Annotated[str, one_of(LAWS)] = "coulomb"
     backend: str | Backend | None = None
     warm_start: bool = True
-    substeps: int = 64
+    substeps: Annotated[int, integer(1, 2**20)] = 64
 
     name: ClassVar[str] = "contact-dynamics"
     frictional: ClassVar[bool] = True
@@ -86,11 +85,8 @@ class FrictionalSteps(_ContactDynamics):
     classic: ClassVar[str] = "f"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("law", self.law, LAWS)
         if self.backend is not None:
             object.__setattr__(self, "backend", resolved("backend", self.backend))
-        checks.whole("substeps", self.substeps, 1, 2**20)
         if self.substeps & (self.substeps - 1):
             raise InvalidInput("substeps", str(self.substeps), "a power of two")
 

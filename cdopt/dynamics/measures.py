@@ -7,13 +7,13 @@ that a stress in the plane is in Pa too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from cdopt._util import checks, notebook
-from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, integer, one_of
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics.equilibrium import Equilibrium
@@ -26,6 +26,8 @@ from cdopt.scene import Scene, State, placed
 if TYPE_CHECKING:
     import pandas as pd
 
+Bins = Annotated[int, integer(1, 10**6)]
+COMPONENTS = ("normal", "tangential")
 CARRIES = 1e-6  # share of the mean force from which on a contact counts as carrying
 
 
@@ -225,7 +227,9 @@ class Measures(Frozen):
         full = np.where(self.carrying, self.mu * self.f, 0.0)
         return np.asarray(np.where(full > 0.0, self.f_t / np.where(full > 0.0, full, 1.0), np.nan))
 
-    def force_distribution(self, bins: int = 20, component: str = "normal") -> Distribution:
+    def force_distribution(
+        self, bins: Bins = 20, component: Annotated[str, one_of(COMPONENTS)] = "normal"
+    ) -> Distribution:
         """P(f/⟨f⟩) over the contacts that carry a force, with integral one.
 
         Parameters
@@ -234,15 +238,12 @@ class Measures(Frozen):
 
         Raises
         ------
-        InvalidInput : no contact carries a force, or a bad argument.
+        InvalidInput : no contact carries a force.
         """
-        checks.choice("component", component, ("normal", "tangential"))
         forces = (self.f if component == "normal" else self.f_t)[self.carrying]
         if not forces.size or not forces.mean() > 0.0:
             raise InvalidInput("component", f"no {component} forces", "contacts that carry some")
-        density, edges = np.histogram(
-            forces / forces.mean(), checks.whole("bins", bins, 1, 10**6), density=True
-        )
+        density, edges = np.histogram(forces / forces.mean(), bins, density=True)
         return Distribution(edges, density)
 
     # --- stress and fabric -------------------------------------------------------------
@@ -329,7 +330,7 @@ class Measures(Frozen):
 
     # --- neighbours --------------------------------------------------------------------
 
-    def coordination(self, least: int | None = None) -> Coordination:
+    def coordination(self, least: Annotated[int, integer(0)] | None = None) -> Coordination:
         """Neighbours that press on free bodies, with and without rattlers.
 
         Several contact points of two bodies count as one neighbour, walls as any other.
@@ -339,15 +340,10 @@ class Measures(Frozen):
         least : a body with fewer neighbours is a rattler; bodies are counted again without the
             rattlers, until none is left. Default 1 where gravity or another load acts, which one
             contact can balance; else 2 with friction and dim + 1 without.
-
-        Raises
-        ------
-        InvalidInput : least is not an integer of at least 0.
         """
         if least is None:
             without = 2 if self.mu is not None and self.mu.any() else self.dim + 1
             least = 1 if self.loaded else without
-        least = checks.whole("least", least, 0)
         pairs = np.unique(np.sort(self.bodies[self.carrying], axis=1), axis=0)
         supported = self.free.copy()
         first = self._neighbours(pairs, self.free)
@@ -371,7 +367,7 @@ class Measures(Frozen):
         return np.where(supported, count, 0)
 
     def radial_distribution(
-        self, reach: float | None = None, bins: int = 50, region: Any = None
+        self, reach: float | None = None, bins: Bins = 50, region: Any = None
     ) -> Distribution:
         """g(r) of the centres of free bodies, r in m; one for points placed at random.
 
@@ -385,7 +381,7 @@ class Measures(Frozen):
 
         Raises
         ------
-        InvalidInput : fewer than two centres, a region without volume, or a bad argument.
+        InvalidInput : fewer than two centres, a region without volume, or a reach out of range.
 
         Notes
         -----
@@ -405,7 +401,7 @@ class Measures(Frozen):
         far = checks.scalar(
             "reach", shortest / 3.0 if reach is None else reach, above=0.0, at_most=shortest
         )
-        edges = np.linspace(0.0, far, checks.whole("bins", bins, 1, 10**6) + 1)
+        edges = np.linspace(0.0, far, bins + 1)
         counted = np.diff(_pairs_within(x, edges))
         expected = np.diff(_random_pairs(sides, edges)) * len(x) * (len(x) - 1) / 2.0
         return Distribution(edges, counted / expected)
@@ -419,7 +415,7 @@ class Measures(Frozen):
         far = checks.scalar(
             "reach", shortest / 3.0 if reach is None else reach, above=0.0, at_most=0.499 * shortest
         )
-        edges = np.linspace(0.0, far, checks.whole("bins", bins, 1, 10**6) + 1)
+        edges = np.linspace(0.0, far, bins + 1)
         everywhere = cKDTree(box.copies(x, far)[0])
         inside = cKDTree(everywhere.data[: len(x)])
         counted = np.diff(inside.count_neighbors(everywhere, edges)) / 2.0  # from both ends

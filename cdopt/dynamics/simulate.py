@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cdopt._util import checks
+from cdopt._util.checks import NotNegative, Positive, integer, one_of
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -39,15 +40,15 @@ _ROW = 100  # bytes of diagnostics, at least
 
 def simulate(
     scene: Scene | str | Path,
-    dt: float,
-    duration: float,
+    dt: Positive,
+    duration: Positive,
     method: str | Method | Integrator | None = None,
     *,
-    friction: float | None = None,
+    friction: NotNegative | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    every: int = 1,
-    on_failure: str = "stop",
+    every: Annotated[int, integer(1)] = 1,
+    on_failure: Annotated[str, one_of(("stop", "continue"))] = "stop",
     overlaps: str | None = None,
     frictionless: bool = False,
     progress: bool | ProgressCallback = False,
@@ -126,22 +127,20 @@ def simulate(
     if out is not None and Path(out).suffix not in _SUFFIXES:
         expected = "a name ending in .vtkhdf, which cdopt show and ParaView open"
         raise InvalidInput("out", repr(str(out)), expected)
-    step = checks.scalar("dt", dt, above=0.0)
-    steps = _count(checks.scalar("duration", duration, above=0.0) / step)
+    steps = _count(duration / dt)
     if method is None:
         method = "compatible-cd" if rough is None else "contact-dynamics"
     chosen = _suited(method_of(method, **options), rough)
     if resume and out is None:
         raise InvalidInput("resume", "True without a file", "out, the file of the run")
-    every = checks.whole("every", every, 1)
-    strict = checks.choice("on_failure", on_failure, ("stop", "continue")) == "stop"
     if out is None:
         _require_room(scene, chosen, steps, every)
     if not isinstance(chosen, Integrator):
         start, what = scene.start_overlaps, PUSHED if scene.overlaps == "resolve" else TOUCHING
         warn_of_overlaps(scene, start.bodies, start.phi, what)
     with progress_bar(progress, "steps") as report:
-        run = Simulation(StepContext(scene, step, strict, rough), steps, chosen, every, report)
+        context = StepContext(scene, dt, on_failure == "stop", rough)
+        run = Simulation(context, steps, chosen, every, report)
         return run.in_memory() if out is None else run.in_file(Path(out), resume)
 
 
@@ -176,7 +175,7 @@ def _friction(scene: Scene, friction: float | None, frictionless: bool) -> float
         return None
     if friction is None:
         return True if scene.has_friction else None
-    return checks.scalar("friction", friction, at_least=0.0) or None
+    return friction or None
 
 
 def _suited(method: Method | Integrator, friction: float | bool | None) -> Method | Integrator:

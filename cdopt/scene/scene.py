@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import FloatArray, IntArray, NotNegative, Positive, Share, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
@@ -34,6 +34,7 @@ from cdopt.scene.writing import to_toml
 GRAVITY = 9.81  # m/s²
 OVERLAP_TOL = 1e-6  # of the smaller body: touching lattices are out by round-off alone
 OVERLAPS = ("refuse", "touching", "resolve")
+Overlaps = Annotated[str, checks.one_of(OVERLAPS)]
 
 
 class Scene(Frozen):
@@ -113,48 +114,35 @@ class Scene(Frozen):
         dim: checks.Dim,
         gravity: Any = None,
         power: checks.Power = 2.0,
-        restitution: float = 0.0,
-        friction: float | None = None,
+        restitution: Share = 0.0,
+        friction: NotNegative | None = None,
         materials: Sequence[Material] = (),
         pairs: Sequence[MaterialPair] = (),
-        overlap_tol: float = OVERLAP_TOL,
-        overlaps: str = OVERLAPS[0],
-        damping: float = 0.0,
-        tangential_damping: float | None = None,
-        bond_stiffness: float | None = None,
-        bond_reach: float = BOND_REACH,
+        overlap_tol: NotNegative = OVERLAP_TOL,
+        overlaps: Overlaps = OVERLAPS[0],
+        damping: NotNegative = 0.0,
+        tangential_damping: NotNegative | None = None,
+        bond_stiffness: Positive | None = None,
+        bond_reach: checks.Tolerance = BOND_REACH,
         box: Any = None,
         name: str = "",
         title: str = "",
     ) -> None:
-        if dim not in (2, 3) or isinstance(dim, bool):
-            raise InvalidInput("dim", checks.describe(dim), "2 or 3")
         down = np.append(np.zeros(dim - 1), -GRAVITY) if gravity is None else gravity
-        for field, text in (("name", name), ("title", title)):
-            if not isinstance(text, str):
-                raise InvalidInput(field, checks.describe(text), "a text")
-        if tangential_damping is not None:
-            tangential_damping = checks.scalar(
-                "tangential_damping", tangential_damping, at_least=0.0
-            )
-        if bond_stiffness is not None:
-            bond_stiffness = checks.scalar("bond_stiffness", bond_stiffness, above=0.0)
-        if friction is not None:
-            friction = checks.scalar("friction", friction, at_least=0.0)
         fields = {
-            "dim": int(dim),
+            "dim": dim,
             "gravity": checks.vector("gravity", down, dim, "m/s²"),
-            "power": checks.power("power", power),
-            "restitution": checks.scalar("restitution", restitution, at_least=0.0, at_most=1.0),
+            "power": power,
+            "restitution": restitution,
             "friction": friction,
             "materials": checked(materials),
             "pairs": tuple(pairs),
-            "overlap_tol": checks.scalar("overlap_tol", overlap_tol, at_least=0.0),
-            "overlaps": checks.choice("overlaps", overlaps, OVERLAPS),
-            "damping": checks.scalar("damping", damping, at_least=0.0),
+            "overlap_tol": overlap_tol,
+            "overlaps": overlaps,
+            "damping": damping,
             "tangential_damping": tangential_damping,
             "bond_stiffness": bond_stiffness,
-            "bond_reach": checks.scalar("bond_reach", bond_reach, above=0.0, at_most=1.0),
+            "bond_reach": bond_reach,
             "box": box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box),
             "name": name,
             "title": title,
@@ -238,16 +226,20 @@ class Scene(Frozen):
                 "'resolve' (they are pushed apart)",
             )
 
-    def with_overlaps(self, overlaps: str) -> Scene:
+    def _with(self, **fields: Any) -> Scene:
+        """The same scene with other fields."""
+        scene = object.__new__(Scene)
+        scene.__setstate__(self.__dict__ | fields)
+        return scene
+
+    def with_overlaps(self, overlaps: Overlaps) -> Scene:
         """The same scene with another policy of ``overlaps``: "touching", "resolve" or "refuse".
 
         Raises
         ------
-        InvalidInput : no such policy, or "refuse" and bodies that overlap.
+        InvalidInput : "refuse" and bodies that overlap.
         """
-        scene = object.__new__(Scene)
-        policy = checks.choice("overlaps", overlaps, OVERLAPS)
-        scene.__setstate__({**self.__dict__, "overlaps": policy})
+        scene = self._with(overlaps=overlaps)
         scene._require_apart()
         return scene
 
@@ -284,17 +276,9 @@ class Scene(Frozen):
         scene._require_apart()
         return scene
 
-    def with_friction(self, mu: float | None) -> Scene:
-        """The same scene with ``mu`` as the friction of contacts whose materials state none.
-
-        Raises
-        ------
-        InvalidInput : μ is negative.
-        """
-        friction = None if mu is None else checks.scalar("mu", mu, at_least=0.0)
-        scene = object.__new__(Scene)
-        scene.__setstate__({**self.__dict__, "friction": friction})
-        return scene
+    def with_friction(self, mu: NotNegative | None) -> Scene:
+        """The same scene with ``mu`` as the friction of contacts whose materials state none."""
+        return self._with(friction=mu)
 
     @property
     def gamma_t(self) -> float:
@@ -397,7 +381,7 @@ class Scene(Frozen):
             raise InvalidInput("dofs", f"number of shape {dofs.number.shape}", f"shape {shape}")
         return dofs
 
-    def stiffened(self, kappa: float, *, damping: float | None = None) -> Scene:
+    def stiffened(self, kappa: Positive, *, damping: NotNegative | None = None) -> Scene:
         """The same scene with κ times the stiffness of its materials, and of its bonds.
 
         Ratios of stiffness stay as they are, and with them the compatible forces, for Hooke and
@@ -411,24 +395,22 @@ class Scene(Frozen):
 
         Raises
         ------
-        InvalidInput : a number out of range; or Hertz contacts between bodies of several
-            curvatures, to which no one modulus would give one stiffness, in a scene that states
-            none.
+        InvalidInput : Hertz contacts between bodies of several curvatures, to which no one modulus
+            would give one stiffness, in a scene that states none.
 
         >>> import cdopt
         >>> hard = cdopt.scene.crystal(2, 3).stiffened(1e6)
         >>> cdopt.collision.detect(hard, hard.initial).stiffness[:3]
         array([1000000., 1000000., 1000000.])
         """
-        factor = checks.scalar("kappa", kappa, above=0.0)
-        materials, bodies = stiffer(self.materials, self.bodies, self.power, factor)
+        materials, bodies = stiffer(self.materials, self.bodies, self.power, kappa)
         fields = {**self.__dict__, "materials": materials, "bodies": bodies}
         for name in ("half_stiffness", "body_restitution"):  # cached values of the old materials
             fields.pop(name, None)
         if self.bond_stiffness is not None:
-            fields["bond_stiffness"] = factor * self.bond_stiffness
+            fields["bond_stiffness"] = kappa * self.bond_stiffness
         if damping is not None:
-            fields["damping"] = checks.scalar("damping", damping, at_least=0.0)
+            fields["damping"] = damping
         scene = object.__new__(Scene)
         scene.__setstate__(fields)
         return scene
