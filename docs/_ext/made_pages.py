@@ -134,7 +134,10 @@ def thumbnails(app: Sphinx, failure: Exception | None) -> None:
     out = Path(app.outdir)
     target = out / "_static" / "thumbnails"
     target.mkdir(parents=True, exist_ok=True)
+    left_out = app.config.nb_execution_excludepatterns
     for lesson in make_notebooks.LESSONS:
+        if f"lessons/{lesson.stem}.ipynb" in left_out:
+            continue
         page = (out / "lessons" / f"{lesson.stem}.html").read_text(encoding="utf-8")
         shown = re.findall(r'<img[^>]* src="\.\./(_images/[^"]+\.png)"', page)
         with Image.open(out / shown[-1]) as picture:

@@ -44,9 +44,6 @@ def test_ten_layers_whichever_backend_solves_the_first_problem(first: str) -> No
 def test_twenty_layers() -> None:
     """With Hertz contacts; the paper's other piles are in tests/examples/papers."""
     done = check_drop(20, "hertz")
-    seconds = {k: v for k, v in done.diagnostics.items() if k.startswith("seconds_")}
-    outside = sum(seconds[f"seconds_{k}"] for k in ("detect", "assemble", "output"))
-    assert outside[1:].mean() < 0.15
     unit = done.scene.bodies.mass[-1] * 9.81
     assert done.final.f.max() / unit == pytest.approx(4.5213, abs=6e-5)
 
