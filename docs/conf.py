@@ -7,9 +7,12 @@ files that are not kept. Code cells of the pages are run; their output is what t
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+
+from jupyter_client.connect import ConnectionFileMixin
 
 from cdopt.plots import palette
 
@@ -18,6 +21,8 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "examples")]
 
 for name in ("cdopt", "traitlets"):  # progress of solvers, and how kernels are reached
     logging.getLogger(name).setLevel(logging.ERROR)
+if os.name == "posix":  # no TCP sockets, which others may read and of which each kernel warns
+    ConnectionFileMixin.transport.default_value = "ipc"
 
 project = "cdopt"
 author = copyright = "The cdopt developers"
