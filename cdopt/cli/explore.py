@@ -54,6 +54,7 @@ def explore(
         with output.solvers_kept_quiet():
             if scene in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(scene):
                 opened = cdopt.scene.open_scene(scene)
+                pages.check_bodies(opened)
                 posed: Exploration | FrictionalExploration
                 if opened.has_friction and not frictionless:
                     posed = _posed(output.open_with_friction(scene, False)[0])

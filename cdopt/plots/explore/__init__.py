@@ -13,6 +13,7 @@ from cdopt._util.documents import check_page
 from cdopt.plots.explore.exploration import (
     MOST,
     Exploration,
+    check_bodies,
     of_problem,
     of_scene,
     of_step,
@@ -32,6 +33,7 @@ __all__ = [
     "Exploration",
     "FrictionalExploration",
     "Load",
+    "check_bodies",
     "check_page",
     "friction_page",
     "of_friction",

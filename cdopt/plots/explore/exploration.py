@@ -85,8 +85,18 @@ class Exploration(Frozen):
         return content | {"body": self.body or "body", "powers": POWERS, "hooke": HOOKE}
 
 
-def check_size(nc: int, nv: int) -> None:
-    """Refuse what a page cannot solve while a slider moves.
+def check_bodies(scene: Scene) -> None:
+    """Refuse, before its contacts are sought, a scene of too many bodies for a page.
+
+    Raises
+    ------
+    InvalidInput : more bodies that move than contacts that a page shows.
+    """
+    check_size(int(np.count_nonzero(~scene.bodies.fixed)), 0, "bodies that move")
+
+
+def check_size(nc: int, nv: int, what: str = "contacts") -> None:
+    """Refuse what a page cannot solve while a slider moves; ``what`` there are ``nc`` of.
 
     Raises
     ------
@@ -95,8 +105,9 @@ def check_size(nc: int, nv: int) -> None:
     if nc > MOST or nv > MOST:
         raise InvalidInput(
             "scene",
-            f"{nc:,} contacts and {nv:,} degrees of freedom",
-            f"at most {MOST} of each; for larger ones see cdopt show --page",
+            f"{nc:,} {what}" + (f" and {nv:,} degrees of freedom" if nv else ""),
+            f"at most {MOST}; larger ones: cdopt simulate SCENE --out run.vtkhdf, then "
+            "cdopt show run.vtkhdf --page run.html",
         )
 
 
@@ -110,7 +121,8 @@ def of_scene(scene: Scene) -> Exploration:
     ------
     InvalidInput : too large, bonds, or bodies that do not come to rest.
     """
-    check_size(detect(scene, scene.initial).nc, scene.dofs.nv)
+    check_size(0, scene.dofs.nv)
+    check_size(detect(scene, scene.initial).nc, 0)
     state, posed, network = at_rest(scene)
     contacts = network.contacts
     upward = _upward(posed, contacts, scene.bodies.fixed)

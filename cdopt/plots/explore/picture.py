@@ -34,7 +34,7 @@ def of_bodies(
     """Bodies of a scene in a state, its closed contacts, and where the load's arrow may end."""
     solids = Solids.of(scene, state.position)
     fixed = scene.bodies.fixed
-    shapes = [*_walls(solids, state), *_solids(solids, state), *_balls(solids, state)]
+    shapes = shapes_of(solids, state)
     points, normals = np.asarray(posed.points)[contacts], np.asarray(posed.normals)[contacts]
     both_free = ~fixed[np.asarray(posed.bodies)[contacts]].any(axis=1)
     free = np.flatnonzero(~fixed)
@@ -85,6 +85,11 @@ def reach_of_platform(points: FloatArray) -> Reach:
 
 
 # --- shapes ----------------------------------------------------------------------------
+
+
+def shapes_of(solids: Solids, state: State) -> list[dict[str, Any]]:
+    """All bodies, those further back first."""
+    return [*_walls(solids, state), *_solids(solids, state), *_balls(solids, state)]
 
 
 def _solids(solids: Solids, state: State) -> list[dict[str, Any]]:

@@ -160,7 +160,9 @@ def test_the_command_writes_a_page(tmp_path) -> None:
 
 
 def test_the_command_refuses_in_one_line(tmp_path) -> None:
-    refuses("at most 100 of each", "explore", "pyramid-5", "--out", tmp_path / "a.html")
+    refuses("at most 100;", "explore", "pyramid-5", "--out", tmp_path / "a.html")
+    refuses("150 bodies that move; expected at most 100", "explore", "silo")
+    refuses("no contact in silo:n=12", "explore", "silo:n=12", "--out", tmp_path / "a.html")
     refuses(".html", "explore", "beam", "--out", tmp_path / "a.png")
     refuses("did you mean 'beam'", "explore", "baem", "--out", tmp_path / "a.html")
 

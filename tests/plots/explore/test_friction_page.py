@@ -64,4 +64,6 @@ def test_the_slider_moves_the_bands(posed: explore.FrictionalExploration, tmp_pa
             low, high = (posed.states[near]["rows"][0][side][0] for side in ("lower", "upper"))
             low, high = (float(f"{force:.4g}") for force in (low, high))
             assert texts[mu][1] == f"{low:,g} to {high:,g} N"
+        assert evaluate(view, "document.querySelectorAll('svg .free').length") == 1
+        assert evaluate(view, "document.querySelectorAll('svg .contact').length") == 2
     assert texts[0.3] != texts[0.8]

@@ -41,6 +41,29 @@ function scale(row, kind, parent) {
   element("output", "", pair).textContent = `${from === null ? "−∞" : number(from)} to ${number(to)} N`;
 }
 
+// The bodies, and where they touch; `near` is the contact pointed at in the list, or −1.
+function draw(near) {
+  const svg = document.getElementById("picture");
+  if (!svg) return;
+  const add = (tag, attributes, text = "") => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    if (text) { const title = document.createElementNS(made.namespaceURI, "title"); title.textContent = text; made.append(title); }
+    svg.append(made);
+  };
+  const look = (body) => ({ class: body.fixed ? "fixed" : "free", "vector-effect": "non-scaling-stroke" });
+  svg.replaceChildren();
+  for (const body of CONTENT.picture.shapes) {
+    if (body.centre) add("circle", { cx: body.centre[0], cy: -body.centre[1], r: body.radius, ...look(body) });
+    else add("polygon", { points: body.outline.map(([x, y]) => `${x},${-y}`).join(" "), ...look(body) });
+  }
+  const { x, y, width, height } = svg.getBBox(), r = 0.011 * Math.hypot(width, height);
+  CONTENT.picture.contacts.forEach(([cx, cy], i) => {
+    add("circle", { cx, cy: -cy, r: i === near ? 2 * r : r, class: "contact" }, CONTENT.names[i]);
+  });
+  svg.setAttribute("viewBox", [x - 2 * r, y - 2 * r, width + 4 * r, height + 4 * r].join(" "));
+}
+
 function show() {
   const state = CONTENT.states[Number(document.getElementById("mu").value)];
   document.getElementById("mu-value").textContent = state.mu.toFixed(2);
@@ -51,6 +74,8 @@ function show() {
   list.replaceChildren();
   (state.rows || []).forEach((row, i) => {
     const item = element("li", "", list);
+    item.addEventListener("pointerenter", () => draw(i));
+    item.addEventListener("pointerleave", () => draw(-1));
     element("div", "name", item).textContent = `${CONTENT.names[i]}: ${row.status}`;
     KINDS.forEach((_, kind) => scale(row, kind, item));
   });
@@ -65,3 +90,4 @@ if (asked) {
   document.getElementById("mu").value = every.reduce((a, b) => near(b) < near(a) ? b : a);
 }
 show();
+draw(-1);
