@@ -84,6 +84,17 @@ def impact(repeats: int = REPEATS) -> list[Row]:
     return rows
 
 
+def frames(steps: int = 400) -> list[Row]:
+    """A stored frame of a small scene: each step of an impact of two spheres is recorded."""
+    rows: list[Row] = []
+    for method in ("variational", "velocity-verlet"):
+        run, _ = timed(
+            lambda: cdopt.simulate("elastic-impact", 1e-5, steps * 1e-5, method)  # noqa: B023
+        )
+        rows.append(run | {"method": f"{method}, recorded", "seconds": run["seconds"] / steps})
+    return rows
+
+
 def _box(n: int, across: int) -> Scene:
     """Loose spheres over a floor between walls, ``across`` to a side."""
     cells = np.stack(np.unravel_index(np.arange(n), (n, across, across)), axis=-1)[:, ::-1]

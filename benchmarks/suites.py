@@ -130,6 +130,7 @@ def overhead(quick: bool) -> Iterator[Job]:
             problem = f"pyramid-{material}:n={n}"
             yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
     yield "beam", {"repeats": 20 if quick else 200}
+    yield "new_steps", {"repeats": 20 if quick else 200}
 
 
 def elastic(quick: bool) -> Iterator[Job]:
@@ -137,6 +138,7 @@ def elastic(quick: bool) -> Iterator[Job]:
     yield "settling", {"steps": 20 if quick else 2500}
     yield "growth", {"largest": 600 if quick else 20_000}
     yield "impact", {"repeats": 1 if quick else 5}
+    yield "frames", {"steps": 40 if quick else 400}
 
 
 def polyhedra(quick: bool) -> Iterator[Job]:

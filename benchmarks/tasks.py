@@ -114,6 +114,24 @@ def beam(repeats: int = 200) -> list[Row]:
     ]
 
 
+def new_steps(repeats: int = 200) -> list[Row]:
+    """The beam in another state of motion each time: from its arrays to certified forces."""
+    made, row = _made("beam-uniform")
+    step, rng = made.step, np.random.default_rng(0)
+
+    def posed() -> Any:
+        phi, v = rng.uniform(0.0, 1e-5, step.nc), rng.normal(0.0, 1e-3, step.nv)
+        arrays = step.M.toarray(), step.B.toarray(), phi, v, np.array(step.F_ext)
+        return cdopt.ClassicCD(cdopt.ContactStep(*arrays, step.dt))
+
+    return [
+        row
+        | {"form": "force, a new step", "solver": solver}
+        | _solved(posed, solver, repeats, 20.0)
+        for solver in ("newton", "clarabel", "osqp")
+    ]
+
+
 def drop(n: int, steps: int, classic: str = "apgd") -> list[Row]:
     """The pyramid's drop by compatible contact dynamics, and where its time goes."""
     dt = 1e-3
@@ -142,8 +160,8 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
         newton_truss, own_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
-        compatible, beam, drop, products.products, products.factorisation, sweep.sweep,
-        elastic.settling, elastic.growth, elastic.impact, polyhedra.pile,
+        compatible, beam, new_steps, drop, products.products, products.factorisation, sweep.sweep,
+        elastic.settling, elastic.growth, elastic.impact, elastic.frames, polyhedra.pile,
         preconditioners.preconditioners,
     )
 }  # fmt: skip

@@ -22,9 +22,9 @@ from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.backends import registry, warm
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
+from cdopt.backends.kept import Compiled, compiled_for
 from cdopt.backends.posing import POSING
 from cdopt.backends.registry import Point, limited_by, options_for, time_limit_for
-from cdopt.backends.warm import Compiled
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -305,13 +305,6 @@ def _result_of(
         out_of_time=late,
         limited=limited,
     )
-
-
-def compiled_for(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> Compiled:
-    """CVXPY's data for one solver. Its warning that powers become second-order cones is hidden."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Power atom with exponent")
-        return problem.get_problem_data(name.upper(), solver_opts=dict(settings))
 
 
 def native_status(raw: Any) -> str:

@@ -26,9 +26,9 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends import warm
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
+from cdopt.backends.kept import Compiled
 from cdopt.backends.modelled import Modelled, run_compiled
 from cdopt.backends.registry import SOLVERS, Point, osqp_data
-from cdopt.backends.warm import Compiled
 from cdopt.problem import ProblemData, RigidStepData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart

@@ -21,9 +21,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import lsqr
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt.backends.kept import Compiled
 from cdopt.backends.registry import SOLVERS, Point
-
-Compiled = tuple[Any, Any, Any]  # CVXPY's data, solving chain and inverse data
 
 
 def point(name: str, problem: cp.Problem, compiled: Compiled) -> Point:

@@ -25,6 +25,7 @@ from cdopt.backends.linalg.dof_blocks import dof_blocks, row_ends
 from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
 from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
 from cdopt.backends.linalg.sparse_rows import SparseOperator
+from cdopt.problem.scaling import scaled
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
 _FEW = 600  # contacts up to which a dense system of their forces beats those of more dofs
@@ -126,6 +127,9 @@ class ContactNetwork:
     @cached_property
     def delassus(self) -> FloatArray:
         """B S⁻¹ Bᵀ (nc, nc), dense."""
+        if self._is_diagonal:
+            root = scaled(self.B, None, 1.0 / np.sqrt(self.mass_diagonal))
+            return np.asarray((root @ root.T).toarray())
         count = self.m // self.size
         blocks = self._mobility, np.arange(count), np.arange(count + 1)
         mobility = sp.bsr_array(blocks, shape=(self.m, self.m))
