@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, freeze
+from cdopt._util.checks import FloatArray, IntArray, Positive, freeze
 from cdopt._util.errors import InvalidInput
 from cdopt.collision.contacts import Contacts, from_start, gap_gradient
 from cdopt.collision.friction import friction as friction_rows
@@ -17,7 +16,7 @@ from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.origin import Origin
 from cdopt.scene import Dofs, Scene, State
-from cdopt.scene.scene import OVERLAPS, deepest, overlapping
+from cdopt.scene.scene import Overlaps, deepest, overlapping
 
 LOG = logging.getLogger("cdopt.collision")
 TOUCHING, PUSHED = "count as touching", "are pushed apart, which takes force"
@@ -99,12 +98,12 @@ def step(
     scene: Scene,
     state: State,
     contacts: Contacts,
-    dt: float,
+    dt: Positive,
     *,
     v_min: float = 0.0,
     turning: str = MOMENTUM,
     dofs: Dofs | None = None,
-    overlaps: str | None = None,
+    overlaps: Overlaps | None = None,
     friction: float | FloatArray | bool | None = None,
 ) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
@@ -132,8 +131,8 @@ def step(
 
     Raises
     ------
-    InvalidInput : dt, v_min or friction out of range, no such turning, a state, contacts or
-        degrees of freedom of another scene, or overlaps that are refused.
+    InvalidInput : no such turning, a state, contacts or degrees of freedom of another scene, or
+        overlaps that are refused.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()
@@ -148,11 +147,10 @@ def step(
     if friction is False:
         friction = None
     usual = scene.dofs if friction is None else scene.full_dofs
-    chosen, h = usual if dofs is None else dofs, checks.scalar("dt", dt, above=0.0)
-    scene.check_dofs(chosen)
+    chosen = scene.check_dofs(usual if dofs is None else dofs)
     scene.check_state(state)
     contacts = _without_overlaps(scene, contacts, overlaps)
-    middle = halfway(scene, state, h, turning, chosen)
+    middle = halfway(scene, state, dt, turning, chosen)
     keeps = turning == MOMENTUM
     return ContactStep(
         M=freeze(mass_matrix(scene, middle, chosen)),
@@ -160,7 +158,7 @@ def step(
         phi=contacts.phi,
         v=chosen.gather(middle.v),
         F_ext=applied_loads(scene, chosen) if keeps else external_forces(scene, state, chosen),
-        dt=h,
+        dt=dt,
         stiffness=contacts.stiffness,
         restitution=contacts.restitution,
         gap_rate=contacts.gap_rate,
@@ -180,8 +178,6 @@ def step(
 
 def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) -> Contacts:
     """The contacts with the gaps that a step takes, by the policy of ``overlaps``."""
-    if overlaps is not None:
-        checks.choice("overlaps", overlaps, OVERLAPS)
     deep = overlapping(scene.bodies, contacts.bodies, contacts.phi)
     deep = deep[~contacts.bonded[deep]]
     if overlaps is None:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, NotNegative, Positive, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
@@ -361,41 +361,32 @@ def default_margin(scene: Scene) -> float:
     return _SHARE * float(bounded.min())
 
 
-def safe_margin(scene: Scene, state: State, dt: float) -> float:
-    """A margin that includes every contact that the free motion of one step can close, m.
+def safe_margin(scene: Scene, state: State, dt: Positive) -> float:
+    """A margin that includes every contact that the free motion of a step ``dt`` can close, m.
 
     Twice the way of the fastest surface in a step, at the velocities of ``state`` and under
     gravity and applied loads, and no less than ``default_margin``. Contacts of
     bodies that an impact makes faster still are found one step later.
-
-    Raises
-    ------
-    InvalidInput : dt is not positive.
     """
     return 2.0 * float(safe_margins(scene, state, dt).max())
 
 
-def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
-    """(nb,) share of each body in a margin that includes what free motion can close in a step, m.
+def safe_margins(scene: Scene, state: State, dt: Positive) -> FloatArray:
+    """(nb,) share of each body in a margin that includes what free motion can close in ``dt``, m.
 
     The way of its fastest surface in a step, as in ``safe_margin``, and no less than half of
     ``default_margin``: a fast body does not widen the search between two bodies at rest.
-
-    Raises
-    ------
-    InvalidInput : dt is not positive.
     """
-    step = checks.scalar("dt", dt, above=0.0)
     scene.check_state(state)
     b = scene.bodies
     turning = np.array(np.abs(state.angular_velocity).reshape(b.nb, -1).sum(axis=1))
     turning *= np.where(b.turns & np.isfinite(b.reach), b.reach, 0.0)
     load = np.where(b.fixed, 0.0, np.linalg.norm(b.force, axis=1) / b.mass)
     fall = np.where(b.fixed, 0.0, np.linalg.norm(scene.gravity))
-    speed = np.linalg.norm(state.velocity, axis=1) + turning + step * (fall + load)
+    speed = np.linalg.norm(state.velocity, axis=1) + turning + dt * (fall + load)
     if scene.box is not None and scene.box.moves:  # images move past each other
         speed = speed + 0.5 * float(np.abs(scene.box.rate @ scene.box.cell(state.t)).sum())
-    return np.maximum(0.5 * default_margin(scene), step * speed)
+    return np.maximum(0.5 * default_margin(scene), dt * speed)
 
 
 class VerletList:
@@ -411,16 +402,11 @@ class VerletList:
     Attributes
     ----------
     searches : how often the tree was searched so far.
-
-    Raises
-    ------
-    InvalidInput : a negative skin.
     """
 
-    def __init__(self, scene: Scene, skin: float | None = None) -> None:
+    def __init__(self, scene: Scene, skin: NotNegative | None = None) -> None:
         self.scene = scene
-        wide = 2.0 * default_margin(scene) if skin is None else skin
-        self.skin = checks.scalar("skin", wide, at_least=0.0)
+        self.skin = 2.0 * default_margin(scene) if skin is None else skin
         self.searches = 0
         self._walls = unbounded_pairs(scene.bodies.reach, scene.bodies.fixed)
         self._bounded = np.isfinite(scene.bodies.reach)

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, Positive
 from cdopt.geometry.rotations import matrices, rate_maps, turned
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.bodies import Bodies
@@ -82,7 +82,7 @@ def advance(
     scene: Scene,
     state: State,
     v_next: FloatArray,
-    dt: float,
+    dt: Positive,
     *,
     turning: str = MOMENTUM,
     mean: FloatArray | None = None,
@@ -101,25 +101,24 @@ def advance(
 
     Raises
     ------
-    InvalidInput : ``v_next`` or ``mean`` of another size or not finite, dt not positive, no such
-        turning, or a state or degrees of freedom of another scene.
+    InvalidInput : ``v_next`` or ``mean`` of another size or not finite, no such turning, or a state
+        or degrees of freedom of another scene.
 
     Notes
     -----
     Olsen & Kamrin (2018), Algorithm 1.
     """
     scene.check_state(state)
-    h = checks.scalar("dt", dt, above=0.0)
     chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     values = checks.vector("v_next", v_next, chosen.nv, "m/s")
-    middle = halfway(scene, state, h, turning, chosen)
+    middle = halfway(scene, state, dt, turning, chosen)
     v = chosen.scatter(values, state.v)
     moving = v
     if mean is not None:
         velocities = checks.vector("mean", mean, chosen.nv, "m/s")
         moving = chosen.scatter(velocities, state.v)
-    q = move(state, moving, h)
-    return State(state.t + h, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)
+    q = move(state, moving, dt)
+    return State(state.t + dt, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)
 
 
 def uneven(scene: Scene, dofs: Dofs) -> IntArray:

@@ -42,7 +42,7 @@ class PeriodicBox(Frozen):
     shear: float
     rate: FloatArray
 
-    def __init__(self, size: Any, shear: float = 0.0, rate: Any = 0.0) -> None:
+    def __init__(self, size: Any, shear: checks.Finite = 0.0, rate: Any = 0.0) -> None:
         expected = "2 or 3 lengths above 0, m; infinite for none"
         try:
             lengths = [np.inf if length is None else length for length in size]
@@ -62,10 +62,9 @@ class PeriodicBox(Frozen):
         if rates[~allowed].any() or rates.diagonal()[open_].any():
             expected = "rates on the diagonal and of the first axis across the last"
             raise InvalidInput("rate", "other entries, or axes that do not repeat", expected)
-        offset = checks.scalar("shear", shear)
-        if (offset or rates[0, -1]) and (open_[0] or open_[-1]):
+        if (shear or rates[0, -1]) and (open_[0] or open_[-1]):
             raise InvalidInput("shear", "an axis that does not repeat", "repeating axes")
-        self.__setstate__({"size": sides, "shear": offset, "rate": rates})
+        self.__setstate__({"size": sides, "shear": shear, "rate": rates})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a PeriodicBox is frozen: make a new one")

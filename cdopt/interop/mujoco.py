@@ -78,7 +78,7 @@ def contact_step(
     data: Any,
     *,
     dt: float | None = None,
-    margin: float = 0.0,
+    margin: checks.NotNegative = 0.0,
     keep_overlap: bool = False,
     stiffness: Any = None,
     friction: bool = False,
@@ -114,8 +114,7 @@ def contact_step(
         of rigid bodies, or friction that differs by direction; its name is in the message.
     """
     engine, model, now = _current(model, data)
-    near = checks.scalar("margin", margin, at_least=0.0)
-    chosen, limits = _contacts(now, near), _limits(engine, now)
+    chosen, limits = _contacts(now, margin), _limits(engine, now)
     if not friction and np.any(now.contact.dim[chosen] > 1):
         _warn_of_friction()
     gaps = np.concatenate(

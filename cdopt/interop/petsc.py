@@ -23,8 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, Tolerance
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
@@ -89,7 +88,7 @@ class Ordering:
 
 
 def write(
-    truss: NoTensionTruss, folder: str | Path, accuracy: float = 1e-10, max_steps: int = 200
+    truss: NoTensionTruss, folder: str | Path, accuracy: Tolerance = 1e-10, max_steps: int = 200
 ) -> Ordering:
     """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
 
@@ -106,7 +105,6 @@ def write(
     InvalidInput : a number out of range.
     OSError : the folder cannot be written.
     """
-    checks.scalar("accuracy", accuracy, above=0.0, at_most=1.0)
     check_count("max_steps", max_steps)
     return _write(truss.data, Path(folder), accuracy, max_steps)
 
@@ -173,11 +171,10 @@ class PETSc(NativeBackend):
     warm_starts: ClassVar[bool] = False
 
     processes: int = 2
-    accuracy: float = 1e-10
+    accuracy: Tolerance = 1e-10
     max_steps: int = 200
 
     def __post_init__(self) -> None:
-        checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
         check_count("max_steps", self.max_steps)
         check_count("processes", self.processes)
         missing = why_unavailable()

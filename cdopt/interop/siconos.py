@@ -196,8 +196,8 @@ class Siconos:
     """
 
     solver: str
-    accuracy: float | None = None
-    time_limit: float = 60.0
+    accuracy: checks.Tolerance | None = None
+    time_limit: checks.Positive = 60.0
 
     _names: ClassVar[Mapping[str, str]] = SOLVERS
     _prefix: ClassVar[str] = "siconos-"
@@ -205,9 +205,6 @@ class Siconos:
 
     def __post_init__(self) -> None:
         checks.choice("solver", self.solver, self._names)
-        if self.accuracy is not None:
-            checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
-        checks.scalar("time_limit", self.time_limit, above=0.0)
         reason = why_unavailable(self.solver, self._friction)
         if reason is not None:
             raise BackendUnavailable(self.name, reason)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, IntArray, choice
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, EDGE, RULE, force_colours
-from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies, draw_discs
+from cdopt.plots.projection import Camera, View, box_of, draw_bodies, draw_discs
 from cdopt.plots.segments import ContactSegments, contact_segments
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step
@@ -37,7 +37,7 @@ def force_chains(
     compatible: StepSolution | None = None,
     *,
     report: Indeterminacy | None = None,
-    view: str = "side",
+    view: View = "side",
     bodies: tuple[Scene, State] | None = None,
     ax: Axes | None = None,
     title: str = "",
@@ -64,7 +64,6 @@ def force_chains(
     ------
     InvalidInput : the step cannot be drawn, no solution has forces, or a report of another step.
     """
-    view = choice("view", view, VIEWS)
     net = contact_segments(step)
     shown = canvas.answers(solutions, compatible, step)
     upper = None if report is None else canvas.intervals_of(report, step.nc)[1]

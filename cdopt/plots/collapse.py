@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, choice
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import move
 from cdopt.hyperstatic import LimitLoad
 from cdopt.plots import canvas
 from cdopt.plots.palette import INK
-from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies
+from cdopt.plots.projection import Camera, View, box_of, draw_bodies
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import State
@@ -25,7 +25,7 @@ _FAR = 0.07  # share of the structure's size by which the fastest point moves
 
 
 def collapse(
-    limit: LimitLoad, *, view: str = "side", title: str = "", subtitle: str = ""
+    limit: LimitLoad, *, view: View = "side", title: str = "", subtitle: str = ""
 ) -> Figure:
     """Two panels: forces at the limit load, and the mechanism, magnified.
 
@@ -41,7 +41,6 @@ def collapse(
     ------
     InvalidInput : a limit load of a step without its scene, or an infinite one.
     """
-    view = choice("view", view, VIEWS)
     if limit.bodies is None:
         raise InvalidInput("limit", "of a step without its scene", "limit_load(scene, ...)")
     if limit.mechanism is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, whole
+from cdopt._util.checks import FloatArray, integer
 from cdopt.plots import canvas
 from cdopt.plots.palette import COMPATIBLE, INK, look
 from cdopt.problem.solution import StepSolution
@@ -67,7 +67,7 @@ def force_histograms(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
-    bins: int = 30,
+    bins: Annotated[int, integer(1, 1000)] = 30,
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -87,11 +87,10 @@ def force_histograms(
 
     Raises
     ------
-    InvalidInput : no solution has forces, or lengths differ, or a bad number of bins.
+    InvalidInput : no solution has forces, or lengths differ.
     """
-    number = whole("bins", bins, 1, 1000)
     figure, axes, shown, reference, top = _panels(solutions, compatible, ax)
-    edges = np.linspace(0.0, top, number + 1)
+    edges = np.linspace(0.0, top, bins + 1)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         style = COMPATIBLE if solution is compatible else look(solution.backend)
         loaded = f[f > canvas.IDLE * top]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, choice
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations import NetworkForces
 from cdopt.hyperstatic import FrictionalIndeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, RULE, force_colours, look
-from cdopt.plots.projection import VIEWS, Camera, box_of, draw_bodies
+from cdopt.plots.projection import Camera, View, box_of, draw_bodies
 from cdopt.plots.solids import Solids
 from cdopt.problem.contact_step import Step
 from cdopt.problem.friction import Friction
@@ -34,7 +34,7 @@ def friction_forces(
     step: Step,
     solutions: Sequence[StepSolution],
     *,
-    view: str = "side",
+    view: View = "side",
     bodies: tuple[Scene, State] | None = None,
     ax: Axes | None = None,
     title: str = "",
@@ -59,7 +59,6 @@ def friction_forces(
     ------
     InvalidInput : the step cannot be drawn, or no solution has forces with friction.
     """
-    view = choice("view", view, VIEWS)
     friction, points, _ = _geometry(step)
     shown = [(s, f) for s, f in canvas.answers(solutions, None, step) if s.f_t is not None]
     if not shown:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, IntArray, choice
+from cdopt._util.checks import FloatArray, IntArray, one_of
 from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
@@ -29,7 +29,7 @@ def force_intervals(
     solutions: Sequence[StepSolution] = (),
     compatible: StepSolution | None = None,
     *,
-    order: str = "force",
+    order: Annotated[str, one_of(("force", "width"))] = "force",
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -54,7 +54,6 @@ def force_intervals(
     ------
     InvalidInput : the report knows no bounds, or lengths differ.
     """
-    order = choice("order", order, ("force", "width"))
     lower, upper = canvas.intervals_of(report, report.nc)
     solved = canvas.answers(solutions, None, report.step) if len(solutions) else []
     middle = report.force if compatible is None or compatible.f is None else compatible.f

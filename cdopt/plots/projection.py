@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, one_of
 from cdopt.geometry.rotations import unit
 from cdopt.plots import canvas
 from cdopt.plots.palette import BODY, EDGE, FIXED, QUIET
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VIEWS = ("side", "isometric", "perspective")
+View = Annotated[str, one_of(VIEWS)]
 
 _TURN = {"side": 0.0, "isometric": 35.0, "perspective": 30.0}  # about the vertical, degrees
 _TILT = {"side": 0.0, "isometric": 25.0, "perspective": 22.0}  # looking down, degrees

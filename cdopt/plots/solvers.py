@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, scalar
+from cdopt._util.checks import FloatArray, Tolerance
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line
 from cdopt.backends.native import History
@@ -37,7 +37,7 @@ def complementarity(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
-    tol: float = TOLERANCE,
+    tol: Tolerance = TOLERANCE,
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -61,7 +61,6 @@ def complementarity(
     ------
     InvalidInput : no solution has forces and gaps, or lengths differ.
     """
-    tol = scalar("tol", tol, above=0.0, at_most=1.0)
     data = rigid_data(step)
     shown = [
         (s, f, s.gap) for s, f in canvas.answers(solutions, compatible, step) if s.gap is not None

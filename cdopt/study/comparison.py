@@ -333,7 +333,7 @@ def compare(
     backends: str | Backend | Sequence[str | Backend] | None = None,
     power: checks.Power | None = None,
     form: str | None = None,
-    tol: float = TOLERANCE,
+    tol: checks.Tolerance = TOLERANCE,
     *,
     law: str | None = None,
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
@@ -380,25 +380,26 @@ def compare(
         if step.step is None:
             raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
         step = step.step
+    options = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     if isinstance(step, Step) and step.friction is not None:
-        return _with_friction(
-            FrictionalCD(step, law or LAWS[0], form), backends, tol, verbose=verbose,
-            progress=progress, finished=finished, time_limit=time_limit,
-        )  # fmt: skip
+        posed = FrictionalCD(step, law or LAWS[0], form)
+        solutions, failures, left_out = _answers(posed, backends, progress, finished, **options)
+        return FrictionalComparison(
+            solutions,
+            law=posed.law,
+            step=step,
+            title=f"{LAW_TITLES[posed.law]} ({posed.form} form), {_size(step)}",
+            tol=tol,
+            failures=failures,
+            left_out={**left_out, "compatible": NO_COMPATIBLE},
+            data=posed.data,
+        )
     if law is not None:
         raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
     form = form or "force"
     classic_cd = ClassicCD(step, form=form)
     compatible_cd = CompatibleCD(step, power, classic_form=form)
-    tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
-    backends, left_out = _chosen(backends, classic_cd)
-    _prepare(backends, classic_cd, time_limit)
-    solutions, failures = attempt(
-        lambda backend: classic_cd.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
-        backends,
-        progress,
-        finished,
-    )
+    solutions, failures, left_out = _answers(classic_cd, backends, progress, finished, **options)
     compatible, compatible_failure = None, None
     if compatible_backend is not None:
         if callable(progress):
@@ -427,38 +428,6 @@ def compare(
     )
 
 
-def _with_friction(
-    posed: FrictionalCD,
-    backends: str | Backend | Sequence[str | Backend] | None,
-    tol: float,
-    *,
-    verbose: bool,
-    progress: bool | Callable[[str], None] | None,
-    finished: Callable[[str, StepSolution | CdoptError], None] | None,
-    time_limit: float | None,
-) -> FrictionalComparison:
-    """One problem with friction by several backends; arguments as in ``compare``."""
-    tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
-    backends, left_out = _chosen(backends, posed)
-    _prepare(backends, posed, time_limit)
-    solutions, failures = attempt(
-        lambda backend: posed.solve(backend, tol=tol, verbose=verbose, time_limit=time_limit),
-        backends,
-        progress,
-        finished,
-    )
-    return FrictionalComparison(
-        solutions,
-        law=posed.law,
-        step=posed.step,
-        title=f"{LAW_TITLES[posed.law]} ({posed.form} form), {_size(posed.step)}",
-        tol=tol,
-        failures=failures,
-        left_out={**left_out, "compatible": NO_COMPATIBLE},
-        data=posed.data,
-    )
-
-
 def _size(step: Step) -> str:
     """Contacts and degrees of freedom, in words."""
     dofs = "N and p only"
@@ -471,7 +440,7 @@ def solve_named(
     problem: NamedProblem,
     formulation: str | None = None,
     backends: Sequence[str] | None = None,
-    tol: float = TOLERANCE,
+    tol: checks.Tolerance = TOLERANCE,
     *,
     accuracy: float | None = None,
     compatible_backend: str = REFERENCE_BACKEND,
@@ -519,28 +488,37 @@ def solve_named(
     settings = [with_accuracy(backend) for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     solutions: SolutionSet
-    if isinstance(posed, FrictionalCD):
-        solutions = _with_friction(posed, settings, progress=progress, finished=finished, **options)
-        left_out["compatible"] = NO_COMPATIBLE
-    elif isinstance(posed, ClassicCD):
+    if isinstance(posed, ClassicCD | FrictionalCD):
         reference = with_accuracy(compatible_backend) if name == "compare" else None
         solutions = compare(
             posed.step,
             settings,
             problem.power,
+            law=name if name in LAWS else None,
             compatible_backend=reference,
             progress=progress,
             finished=finished,
             **options,
         )
     else:
-        _prepare(settings, posed, time_limit)
-        answers, failures = attempt(
-            lambda backend: posed.solve(backend, **options), settings, progress, finished
-        )
+        answers, failures, _ = _answers(posed, settings, progress, finished, **options)
         solutions = SolutionSet(answers, title=posed.name, tol=tol, failures=failures)
-    solutions.left_out = MappingProxyType(left_out)
+    solutions.left_out = MappingProxyType({**left_out, **solutions.left_out})
     return solutions
+
+
+def _answers(
+    posed: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
+    backends: str | Backend | Sequence[str | Backend] | None,
+    progress: bool | Callable[[str], None] | None,
+    finished: Callable[[str, StepSolution | CdoptError], None] | None,
+    **options: Any,
+) -> tuple[list[StepSolution], dict[str, CdoptError], dict[str, str]]:
+    """Solutions, failures, and why backends were left out; ``options`` are those of ``solve``."""
+    chosen, left_out = _chosen(backends, posed)
+    _prepare(chosen, posed, options["time_limit"])
+    answers = attempt(lambda backend: posed.solve(backend, **options), chosen, progress, finished)
+    return *answers, left_out
 
 
 def _chosen(

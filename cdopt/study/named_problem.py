@@ -165,39 +165,38 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
     >>> cdopt.open_problem("supports:n=4").step
     ContactStep(4 contacts, 2 degrees of freedom, dt=0.001 s)
     """
-    chosen = None if power is None else checks.power("power", power)
     path, _, number = text.partition("#")
     if path.endswith(RUN_SUFFIX):
         run = Trajectory.load(path)
         number_of_step = step_number(run, number)
         step: Step = recorded_step(run, number_of_step)
-        return NamedProblem(Path(text).name, repr(step), chosen or step.power, step)
+        return NamedProblem(Path(text).name, repr(step), power or step.power, step)
     if text.endswith(STEP_SUFFIX):
         step = Step.load(text)
-        return NamedProblem(Path(text).name, repr(step), chosen or step.power, step)
+        return NamedProblem(Path(text).name, repr(step), power or step.power, step)
     if text.endswith(fclib.SUFFIXES):
         stored = fclib.read(text)
         frictional = bool(stored.mu.any())
         step = stored.frictional_step if frictional else stored.step
         title = f"{step!r}; {stored.frictional_label if frictional else stored.label}"
-        return NamedProblem(Path(text).name, title, chosen or HOOKE, step)
+        return NamedProblem(Path(text).name, title, power or HOOKE, step)
     if text.startswith(FAMILY_PREFIX):
         family, size = family_and_size(text)
         if size is None:
             raise InvalidInput("problem", text, f"{text}:SIZE")
         step = family.build(size)
-        return NamedProblem(text, family.about, chosen or family.power, step)
+        return NamedProblem(text, family.about, power or family.power, step)
     if is_scene(text):
         scene = open_scene(text)
         _, step, _ = at_rest(scene)
         title = f"{scene.title or scene.name or text}, at rest"
-        name, exponent = Path(text).name, chosen or scene.power
+        name, exponent = Path(text).name, power or scene.power
         return NamedProblem(name, title, exponent, step)
     if split(text)[0] not in bank.names():
         names = [*bank.names(), *shipped_scenes()]
         raise InvalidInput("problem", repr(text), f"a file, or {one_of_these(text, names)}")
     problem = bank.load(text)
-    exponent = chosen or problem.power
+    exponent = power or problem.power
     truss = None
     if problem.step is None:
         loads = (problem.B, problem.contact_load, problem.stiffness)
@@ -282,23 +281,22 @@ def problems(source: str | Path, power: checks.Power | None = None) -> list[Prob
     if not isinstance(source, str | Path) or not str(source):
         raise InvalidInput("problem", checks.describe(source), "a bank name or a file")
     text = str(source)
-    exponent = None if power is None else checks.power("power", power)
     path, _, number = text.partition("#")
     if path.endswith(RUN_SUFFIX):
         digest, run = _digest(path), Trajectory.load(path)
         numbers = [step_number(run, number)] if number else step_numbers(run)
-        return [ProblemSource(path, step, exponent, digest) for step in numbers]
+        return [ProblemSource(path, step, power, digest) for step in numbers]
     if text.endswith((STEP_SUFFIX, *fclib.SUFFIXES)):
-        return [ProblemSource(text, None, exponent, _digest(text))]
+        return [ProblemSource(text, None, power, _digest(text))]
     if text.startswith(FAMILY_PREFIX):
         family, size = family_and_size(text)
         sizes = family.sizes if size is None else [size]
         names = (f"{FAMILY_PREFIX}{family.name}:{n}" for n in sizes)
-        return [ProblemSource(name, None, exponent) for name in names]
+        return [ProblemSource(name, None, power) for name in names]
     if is_scene(text):
         digest = _digest(text) if text.endswith(SCENE_FILES) else ""
-        return [ProblemSource(text, None, exponent, digest)]
-    return [ProblemSource(bank.load(text).name, None, exponent)]
+        return [ProblemSource(text, None, power, digest)]
+    return [ProblemSource(bank.load(text).name, None, power)]
 
 
 def _digest(path: str) -> str:

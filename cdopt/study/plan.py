@@ -149,8 +149,8 @@ class Plan:
     repeats: int = 3
     threads: int | None = None
     plugins: Sequence[str] = ()
-    time_limit: float = 60.0
-    memory_limit: float | None = None
+    time_limit: checks.Positive = 60.0
+    memory_limit: checks.Positive | None = None
     reference_backend: str = REFERENCE_BACKEND
 
     def __post_init__(self) -> None:
@@ -166,9 +166,6 @@ class Plan:
             for name in self.backends:
                 checks.choice("backends", name, known_names())
         checks.choice("reference_backend", self.reference_backend, known_names())
-        checks.scalar("time_limit", self.time_limit, above=0.0)
-        if self.memory_limit is not None:
-            checks.scalar("memory_limit", self.memory_limit, above=0.0)
         listed = [
             source
             for entry in self.problems
