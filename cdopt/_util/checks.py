@@ -140,6 +140,7 @@ Positive = Annotated[float, number(above=0.0)]
 NotNegative = Annotated[float, number(at_least=0.0)]
 Share = Annotated[float, number(at_least=0.0, at_most=1.0)]
 Tolerance = Annotated[float, number(above=0.0, at_most=1.0)]
+Count = Annotated[int, integer(1)]
 Seed = Annotated[int, integer(0, 2**32 - 1)]
 
 

@@ -157,10 +157,6 @@ class Formulation(ABC):
             disciplined convex programming.
         """
         for constraint in constraints:
-            if not isinstance(constraint, cp.Constraint):
-                raise InvalidInput(
-                    "constraints", checks.describe(constraint), "CVXPY constraints, such as f <= 2"
-                )
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
         energy = self.data.part_energy
@@ -174,11 +170,11 @@ class Formulation(ABC):
         self,
         backend: str | Backend | None = None,
         *,
-        tol: float = TOLERANCE,
+        tol: checks.Tolerance = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
-        time_limit: float | None = None,
+        time_limit: checks.NotNegative | None = None,
         **options: Any,
     ) -> StepSolution:
         """Solve with one backend and certify the answer.
@@ -206,13 +202,8 @@ class Formulation(ABC):
             time limit no proof is sought.
         """
         chosen = resolve(backend or self._default_backend, **options)
-        tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
-        if start is not None and not isinstance(start, WarmStart):
-            raise InvalidInput("warm_start", checks.describe(start), "a StepSolution or WarmStart")
         require_capable(chosen, self, self.name)
-        if time_limit is not None:
-            time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         watched.ready(chosen, self, time_limit)
         started = clock()
 
@@ -232,7 +223,7 @@ class Formulation(ABC):
         """Run a backend and certify its answer."""
         return once(self, time_limit)
 
-    def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
+    def polish(self, solution: StepSolution, *, tol: checks.Positive = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.
 
         Started from the active set of the solution it converges in a step or two; where several
@@ -245,13 +236,12 @@ class Formulation(ABC):
         InvalidInput : the solution holds no forces, or forces on other contacts.
         Unsupported : constraints were added to the problem.
         """
-        if not isinstance(solution, StepSolution) or solution.iterate is None:
-            raise InvalidInput("solution", checks.describe(solution), "a solution with an iterate")
+        if solution.iterate is None:
+            raise InvalidInput("solution", repr(solution), "a solution with an iterate")
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
         iterate = solution.iterate
         start = WarmStart(iterate.forces, iterate.motion, self._row_names(solution.contact_ids))
-        tol = checks.scalar("tol", tol, above=0.0)
         started = clock()
         result, certificate = solve_certified(newton, self, start, False, None, tol)
         better = self._solution(newton, result, certificate, tol, True, started)

@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import cvxpy as cp
 
-from cdopt._util import checks
-from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.statement import align
-from cdopt.formulations.step_forms import FORMS, ForceForm, StepFormulation, VelocityForm
-from cdopt.problem import ContactStep, DelassusStep, RigidData, Step, rigid_data
+from cdopt.formulations.step_forms import (
+    ForceForm,
+    Form,
+    StepFormulation,
+    VelocityForm,
+    possible_form,
+)
+from cdopt.problem import ContactStep, RigidData, Step, rigid_data
 
 
 class ClassicCD(StepFormulation):
@@ -51,19 +55,11 @@ class ClassicCD(StepFormulation):
 
     data: RigidData
 
-    def __init__(self, step: Step, form: str = "force") -> None:
-        if not isinstance(step, Step):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
+    def __init__(self, step: Step, form: Form = "force") -> None:
         step.require_frictionless("ClassicCD")
-        self.form = checks.choice("form", form, FORMS)
+        self.form = possible_form(form, step)
         self.step = step
         self.data = rigid_data(step)
-        if form == "velocity" and isinstance(step, DelassusStep):
-            raise Unsupported(
-                "velocity form",
-                "the step is known by N and p alone, which hold no velocity",
-                ("form='force'",),
-            )
 
     @staticmethod
     def _force_form(x: ForceForm) -> cp.Problem:

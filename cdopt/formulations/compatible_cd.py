@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import cvxpy as cp
 import numpy as np
@@ -30,8 +30,9 @@ from cdopt.backends.deadline import Deadline
 from cdopt.backends.selection import resolve
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
-from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.statement import align, conjugate_latex
+from cdopt.formulations.step_forms import Form
 from cdopt.problem import RigidStepData, TrussData, delassus
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
@@ -106,26 +107,18 @@ class CompatibleCD:
         self,
         step: Step,
         power: checks.Power | None = None,
-        form: str = "potential",
-        classic_form: str = "force",
-        closed_tol: float | None = None,
-        method: str = "two-step",
-        epsilon: float | None = None,
+        form: TrussForm = "potential",
+        classic_form: Form = "force",
+        closed_tol: checks.Tolerance | None = None,
+        method: Annotated[str, checks.one_of(("two-step", "one-step"))] = "two-step",
+        epsilon: checks.Positive | None = None,
     ) -> None:
-        if not isinstance(step, Step):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
-        self.step = step
-        self.power = step.power if power is None else checks.power("power", power)
-        self.form = checks.choice("form", form, ("complementary", "potential"))
-        self.closed_tol = closed_tol
-        if closed_tol is not None:
-            self.closed_tol = checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
+        self.step, self.form, self.closed_tol, self.method = step, form, closed_tol, method
+        self.power = power or step.power
         self.classic_cd = ClassicCD(step, form=classic_form)
-        self.method = checks.choice("method", method, ("two-step", "one-step"))
         self.epsilon: float | None = None
-        if self.method == "one-step":
-            epsilon = self._default_epsilon() if epsilon is None else epsilon
-            self.epsilon = checks.scalar("epsilon", epsilon, above=0.0)
+        if method == "one-step":
+            self.epsilon = epsilon or self._default_epsilon()
             kappa = (self.epsilon * step.dt) ** (1.0 - self.power)
             self.compliant_cd = CompliantCD(step, self.power, kappa)
         elif epsilon is not None:
@@ -148,11 +141,11 @@ class CompatibleCD:
         backend: str | Backend = "newton",
         classic: str | Backend | StepSolution | None = None,
         *,
-        tol: float = TOLERANCE,
+        tol: checks.Tolerance = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
-        time_limit: float | None = None,
+        time_limit: checks.NotNegative | None = None,
         **options: Any,
     ) -> StepSolution:
         """Both steps.
@@ -178,9 +171,6 @@ class CompatibleCD:
         SolveFailed : one of the steps left no iterate, or is proven infeasible.
         """
         chosen = resolve(backend, **options)
-        tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
-        if time_limit is not None:
-            time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
         deadline = Deadline.after(time_limit)
         common: dict[str, Any] = {"tol": tol, "verbose": verbose, "check": check}
         if self.epsilon is not None:

@@ -7,19 +7,20 @@ forces on them a ``FrictionNetwork`` picks those that elastic contacts would car
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, one_of
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.formulations.friction_faces import SLIDING, Faces, solved_faces
-from cdopt.formulations.friction_network import FLOWS, FrictionNetwork, NetworkForces
+from cdopt.formulations.friction_network import Flow, FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import delassus
 from cdopt.problem.contact_step import Step
+from cdopt.problem.frictional import Law
 from cdopt.problem.solution import StepSolution
 
 
@@ -45,13 +46,12 @@ class CompatibleFriction:
     def __init__(
         self,
         step: Step,
-        law: str = "coulomb",
-        flow: str = "coulomb",
+        law: Law = "coulomb",
+        flow: Flow = "coulomb",
         history: NetworkForces | None = None,
-        sliders: str = "refuse",
+        sliders: Annotated[str, one_of(("refuse", "haar-karman"))] = "refuse",
     ) -> None:
-        self.flow = checks.choice("flow", flow, FLOWS)
-        self.sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
+        self.flow, self.sliders = flow, sliders
         self.problem, self.history = FrictionalCD(step, law), history
 
     def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:

@@ -21,7 +21,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.formulations.step_forms import FORMS, ForceForm, StepFormulation, VelocityForm
+from cdopt.formulations.step_forms import ForceForm, Form, StepFormulation, VelocityForm
 from cdopt.problem import ContactStep, DelassusStep, ElasticStepData, SlidingStepData, Step
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
@@ -44,7 +44,7 @@ class ElasticStep(StepFormulation):
         if not isinstance(step, ContactStep):
             raise InvalidInput("step", checks.describe(step), "a ContactStep")
         step.require_frictionless(type(self).__name__)
-        self.form = checks.choice("form", form, FORMS)
+        self.form = form
         self.step = step
         return step
 
@@ -98,16 +98,15 @@ class CompliantCD(ElasticStep):
         self,
         step: Step,
         power: checks.Power | None = None,
-        kappa: float = 1.0,
-        form: str = "force",
+        kappa: checks.Positive = 1.0,
+        form: Form = "force",
     ) -> None:
         step = self._take(step, form)
-        self.kappa = checks.scalar("kappa", kappa, above=0.0)
+        self.kappa = kappa
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
-        exponent = step.power if power is None else checks.power("power", power)
-        self.data = ElasticStepData(step, PowerLaw(stiffness, exponent))
+        self.data = ElasticStepData(step, PowerLaw(stiffness, power or step.power))
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import cvxpy as cp
 import numpy as np
@@ -27,11 +27,11 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
+from cdopt.formulations.no_tension_truss import TrussForm
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.scaling import column_scale
 
-FLOWS = ("coulomb", "associated")
-NETWORK_FORMS = ("complementary", "potential")
+Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
 _STEPS = 200  # of Newton's method
 _RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
 
@@ -111,8 +111,8 @@ class FrictionNetwork:
         stiffness_ratio: Any = 1.0,
         status: Any = None,
         trial: Any = None,
-        flow: str = "coulomb",
-        form: str = "potential",
+        flow: Flow = "coulomb",
+        form: TrussForm = "potential",
         rays: Any = None,
     ) -> None:
         normal = checks.matrix("B", B, None, None)
@@ -122,8 +122,7 @@ class FrictionNetwork:
         if many not in (1, 2) or sliding.shape[0] != nc * many:
             raise InvalidInput("B_t", f"{sliding.shape[0]:,} rows", f"{nc} or {2 * nc}")
         self.nc, self.d = nc, 1 + many
-        self.flow = checks.choice("flow", flow, FLOWS)
-        self.form = checks.choice("form", form, NETWORK_FORMS)
+        self.flow, self.form = flow, form
         self.mu = checks.per_contact("mu", mu, nc, at_least=0.0)
         self.load = checks.vector("load", load, nv, "N")
         k_n = checks.per_contact("stiffness", stiffness, nc, positive=True)
@@ -153,7 +152,9 @@ class FrictionNetwork:
 
     # --- Newton's method -----------------------------------------------------------------
 
-    def solve(self, *, tol: float = 1e-9, start: NetworkForces | None = None) -> NetworkForces:
+    def solve(
+        self, *, tol: checks.Positive = 1e-9, start: NetworkForces | None = None
+    ) -> NetworkForces:
         """The forces, by Newton's method on the micro-displacement u.
 
         The flow of Coulomb starts from the associated forces, or from ``start``.
@@ -162,7 +163,6 @@ class FrictionNetwork:
         ------
         SolveFailed : the load is not balanced within ``tol``.
         """
-        tolerance = checks.scalar("tol", tol, above=0.0)
         scale = self._unit / self.D.max() / self.reach
         u = np.zeros(self._F.size) if start is None else start.u / scale
         if start is None or self.flow == "associated":
@@ -171,7 +171,7 @@ class FrictionNetwork:
             u = self._newton(u, associated=False)
         forces, trial, _ = self._forces(u, self.flow == "associated")
         residual = float(np.abs(self._F - self.scaled_B.T @ forces.ravel()).max(initial=0.0))
-        if not residual <= tolerance:
+        if not residual <= tol:
             raise SolveFailed(
                 f"the network with friction is off balance by {residual:.1e}",
                 backend="newton",
@@ -181,7 +181,7 @@ class FrictionNetwork:
         f = self._unit * forces
         return NetworkForces(
             f[:, 0].copy(), f[:, 1:].copy(), scale * u, self.flow, label, residual,
-            self._unit * trial, tol=tolerance,
+            self._unit * trial, tol=tol,
         )  # fmt: skip
 
     def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:

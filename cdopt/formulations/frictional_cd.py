@@ -28,13 +28,13 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.formulations.base import Certified, Formulation, Solve
 from cdopt.formulations.statement import Statement, align
+from cdopt.formulations.step_forms import Form, possible_form
 from cdopt.problem import (
-    LAWS,
     DelassusStep,
     FrictionalData,
     FrictionalDelassusData,
@@ -43,13 +43,13 @@ from cdopt.problem import (
     frictional_data,
 )
 from cdopt.problem.certificate import Certificate
+from cdopt.problem.frictional import Law
 from cdopt.problem.origin import ContactNames
 from cdopt.problem.scaling import ScaledDelassus, scaled
 from cdopt.problem.slater import Slater
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import row_ids
 
-FORMS = ("force", "velocity")
 _B = ("B_n", "B_T")  # names of the normal and the tangential rows
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
@@ -91,27 +91,16 @@ class FrictionalCD(Formulation):
 
     data: FrictionalData
 
-    def __init__(self, step: Step, law: str = "coulomb", form: str | None = None) -> None:
-        if not isinstance(step, Step):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep or DelassusStep")
+    def __init__(self, step: Step, law: Law = "coulomb", form: Form | None = None) -> None:
         if step.friction is None:
             raise InvalidInput(
                 "step", "a step without friction", "ContactStep(..., friction=cdopt.Friction(...))"
             )
-        matrices = not isinstance(step, DelassusStep)
-        if form is None:
-            form = "velocity" if matrices else "force"
-        self.law = checks.choice("law", law, LAWS)
-        self.form = checks.choice("form", form, FORMS)
+        usual = "force" if isinstance(step, DelassusStep) else "velocity"
+        self.law, self.form = law, possible_form(form or usual, step)
         self.step = step
         self.data = frictional_data(step, law)
         self.shift = np.zeros(step.nc)
-        if form == "velocity" and not matrices:
-            raise Unsupported(
-                "velocity form",
-                "the step is known by N and p alone, which hold no velocity",
-                ("form='force'",),
-            )
 
     @property
     def name(self) -> str:
@@ -179,9 +168,9 @@ class FrictionalCD(Formulation):
         ------
         InvalidInput : the solution holds no forces, or forces on other contacts.
         """
-        if not isinstance(solution, StepSolution) or solution.iterate is None:
-            raise InvalidInput("solution", checks.describe(solution), "a solution with an iterate")
         iterate = solution.iterate
+        if iterate is None:
+            raise InvalidInput("solution", repr(solution), "a solution with an iterate")
         forces = checks.answer("solution", iterate.forces, self.data.nc)
         return self.data.errors_elsewhere(iterate.motion if self.data.nv else None, forces)
 

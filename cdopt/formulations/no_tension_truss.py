@@ -15,7 +15,7 @@ two optimal values sum to zero.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import cvxpy as cp
 import numpy as np
@@ -38,7 +38,7 @@ from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-FORMS = ("complementary", "potential")
+TrussForm = Annotated[str, checks.one_of(("complementary", "potential"))]
 
 
 class NoTensionTruss(Formulation):
@@ -79,7 +79,7 @@ class NoTensionTruss(Formulation):
         contact_load: Any,
         stiffness: Any = 1.0,
         power: checks.Power = HOOKE,
-        form: str = "complementary",
+        form: TrussForm = "complementary",
         free_dofs: Any = None,
         prescribed_u: Any = None,
         contact_ids: Any = None,
@@ -90,7 +90,7 @@ class NoTensionTruss(Formulation):
         load = checks.vector("contact_load", contact_load, nv, "N")
         law = PowerLaw(
             checks.per_contact("stiffness", stiffness, nc, positive=True),
-            checks.power("power", power),
+            power,
         )
         free = free_mask(free_dofs, nv)
         displaced = prescribed(prescribed_u, free)
@@ -98,20 +98,14 @@ class NoTensionTruss(Formulation):
         body = dof_body
         if dof_body is not None:
             body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
-        self.form = checks.choice("form", form, FORMS)
+        self.form = form
         self.data = TrussData(matrix, load, law, free, displaced, ids, body)
 
     @staticmethod
-    def of(data: TrussData, form: str = "complementary") -> NoTensionTruss:
-        """The truss of data that have been checked already.
-
-        Raises
-        ------
-        InvalidInput : no such form.
-        """
+    def of(data: TrussData, form: TrussForm = "complementary") -> NoTensionTruss:
+        """The truss of data that have been checked already."""
         truss = NoTensionTruss.__new__(NoTensionTruss)
-        truss.form = checks.choice("form", form, FORMS)
-        truss.data = data
+        truss.form, truss.data = form, data
         return truss
 
     def _stated(self) -> Statement:

@@ -19,7 +19,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.backends.posing import posed_once
-from cdopt.formulations.no_tension_truss import NoTensionTruss, free_mask, prescribed
+from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm, free_mask, prescribed
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.solution import Iterate
@@ -64,7 +64,7 @@ class QuasiStatic(NoTensionTruss):
         applied: Any,
         stiffness: Any = 1.0,
         power: checks.Power = HOOKE,
-        form: str = "potential",
+        form: TrussForm = "potential",
         free_dofs: Any = None,
         prescribed_u: Any = None,
         contact_ids: Any = None,

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.problem.solution import StepSolution
 
@@ -50,7 +50,7 @@ class ReducedTruss(QuasiStatic):
         P: Any,
         weights: Any = None,
         offset: Any = None,
-        form: str = "potential",
+        form: TrussForm = "potential",
     ) -> None:
         data, nv = truss.data, _dofs(truss)
         matrix = checks.matrix("P", P, nv, None)
@@ -133,7 +133,7 @@ def reduced(
     P: Any,
     weights: Any = None,
     offset: Any = None,
-    form: str = "potential",
+    form: TrussForm = "potential",
 ) -> ReducedTruss:
     """The truss with displacements restricted to u = u₀ + P ū, a smaller problem of the same kind.
 

@@ -57,7 +57,7 @@ class Representatives:
         _ = self.mesh  # raises if there is none
 
     @classmethod
-    def spread(cls, x: Any, spacing: float, dofs: Any = None) -> Representatives:
+    def spread(cls, x: Any, spacing: checks.Positive, dofs: Any = None) -> Representatives:
         """Particles next to the points of a square grid, and the corners of the packing.
 
         Parameters
@@ -69,11 +69,10 @@ class Representatives:
         InvalidInput : a bad argument.
         """
         centres = _positions(x)
-        step = checks.scalar("spacing", spacing, above=0.0)
         low, high = centres.min(axis=0), centres.max(axis=0)
-        counts = np.maximum(np.ceil((high - low) / step), 1.0).astype(int) + 1
+        counts = np.maximum(np.ceil((high - low) / spacing), 1.0).astype(int) + 1
         if np.prod(counts.astype(float)) > 4.0 * len(centres):
-            raise InvalidInput("spacing", f"{step:g}", "a grid with fewer points than particles")
+            raise InvalidInput("spacing", f"{spacing:g}", "a grid with fewer points than particles")
         axes = [np.linspace(*ends) for ends in zip(low, high, counts, strict=True)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
         try:
@@ -146,7 +145,7 @@ class Representatives:
 
     # --- the summation rule ------------------------------------------------------------
 
-    def clusters(self, pairs: Any, radius: float) -> FloatArray:
+    def clusters(self, pairs: Any, radius: checks.NotNegative) -> FloatArray:
         """Weights (nc,) of contacts, zero outside clusters around the representatives.
 
         A representative's cluster are the particles within ``radius`` of it that are nearer to no
@@ -166,9 +165,8 @@ class Representatives:
         contacts = checks.integers("pairs", pairs, (None, 2), at_least=-1, below=len(self.x))
         if contacts.size and contacts.max(axis=1).min() < 0:
             raise InvalidInput("pairs", "a contact of two walls", "a particle in each contact")
-        reach = checks.scalar("radius", radius, at_least=0.0)
         distance, nearest = cKDTree(self.x[self.indices]).query(self.x)
-        member = np.flatnonzero(distance <= reach)
+        member = np.flatnonzero(distance <= radius)
         N = self.shape_functions
         total = np.asarray(N.sum(axis=0)).ravel()
         chosen = (np.ones(member.size), (member, nearest[member]))
@@ -183,7 +181,7 @@ class Representatives:
 
     # --- refinement --------------------------------------------------------------------
 
-    def refined(self, energy: Any, share: float = 0.5) -> Representatives:
+    def refined(self, energy: Any, share: checks.Share = 0.5) -> Representatives:
         """More representatives, in the elements whose errors are largest.
 
         Parameters
@@ -200,14 +198,13 @@ class Representatives:
         ------
         InvalidInput : a bad argument.
         """
-        wanted = checks.scalar("share", share, at_least=0.0, at_most=1.0)
         error = checks.vector("energy", energy, None, "J")
         if error.size <= self.dofs.max():
             raise InvalidInput("energy", f"{error.size:,} numbers", f"{self.dofs.max() + 1}")
         nodes = self.mesh.simplices
         of_element = np.bincount(self.element, error[self.dofs].sum(axis=1), minlength=len(nodes))
         order = np.argsort(-of_element, kind="stable")
-        enough = np.searchsorted(np.cumsum(of_element[order]), wanted * of_element.sum())
+        enough = np.searchsorted(np.cumsum(of_element[order]), share * of_element.sum())
         corner = self.x[self.indices][nodes[order[: int(enough) + 1]]]
         i, j = np.triu_indices(nodes.shape[1], 1)
         length = np.linalg.norm(corner[:, i] - corner[:, j], axis=2)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any
+from typing import Annotated, Any
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, one_of
+from cdopt._util.errors import Unsupported
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import Statement, conjugate_energy, elastic_energy, seed_dual
 from cdopt.problem import (
@@ -24,12 +25,20 @@ from cdopt.problem import (
     WarmStart,
 )
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import Step
+from cdopt.problem.contact_step import DelassusStep, Step
 from cdopt.problem.origin import ContactNames
 from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics, scaled
 from cdopt.problem.solution import Iterate
 
-FORMS = ("force", "velocity")
+Form = Annotated[str, one_of(("force", "velocity"))]
+
+
+def possible_form(form: str, step: Step) -> str:
+    """The same form; velocities of a step that holds none are refused."""
+    if form == "velocity" and isinstance(step, DelassusStep):
+        why = "the step is known by N and p alone, which hold no velocity"
+        raise Unsupported("velocity form", why, ("form='force'",))
+    return form
 
 
 class StepFormulation(Formulation):

@@ -37,7 +37,7 @@ from cdopt.backends.posing import posed_once
 from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_damping import StepDamping
-from cdopt.formulations.step_forms import ForceForm
+from cdopt.formulations.step_forms import ForceForm, Form
 from cdopt.problem import ElasticStepData, Sliders, SlidingStepData
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
@@ -112,12 +112,12 @@ class VariationalStep(ElasticStep):
         self,
         step: Step,
         mom: Any,
-        alpha: float = 0.5,
+        alpha: checks.Share = 0.5,
         power: checks.Power | None = None,
         damping_matrix: Any = None,
         damping: str | StepDamping = "forced",
         two_sided: Any = None,
-        form: str = "velocity",
+        form: Form = "velocity",
         sliders: Sliders | None = None,
     ) -> None:
         step = self._take(step, form)
@@ -127,11 +127,12 @@ class VariationalStep(ElasticStep):
                 f"restitution {float(step.restitution.max()):g} is a law of rigid impact; elastic "
                 "contacts rebound by their energy, less what damping takes",
             )
-        self.alpha = _fraction(alpha)
+        if alpha == 1.0 or 0.0 < alpha < LEAST_ALPHA:
+            raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {LEAST_ALPHA:g} to below 1")
+        self.alpha = alpha
         self.gaps = read_only(step.phi + self.alpha * step.dt * step.gap_rate)
         self.mom = checks.vector("mom", mom, step.nv, "kg m/s")
-        exponent = step.power if power is None else checks.power("power", power)
-        self.law = PowerLaw(step.stiffness, exponent)
+        self.law = PowerLaw(step.stiffness, power or step.power)
         self.damping = _damping(damping, damping_matrix, step.nv)
         self.two_sided = _mask("two_sided", two_sided, step.nc)
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
@@ -334,14 +335,6 @@ class VariationalStep(ElasticStep):
             r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
             + conjugate_latex(p, divisor=r"\,\alpha h")
         )
-
-
-def _fraction(value: object) -> float:
-    """α: zero, or at least what round-off in the gaps leaves of it, below one."""
-    alpha = checks.scalar("alpha", value, at_least=0.0, at_most=1.0)
-    if alpha == 1.0 or 0.0 < alpha < LEAST_ALPHA:
-        raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {LEAST_ALPHA:g} to below 1")
-    return alpha
 
 
 def _damping(damping: str | StepDamping, matrix: Any, nv: int) -> StepDamping:

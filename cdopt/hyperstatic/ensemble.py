@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -30,6 +30,8 @@ _PILOTS = 4  # pilot runs, at most, each rounding the polytope further
 _PILOT = (100, 20)  # draws of the first, and more per dimension; each next one doubles them
 _ROUND = 2.0  # longest over shortest axis of the draws at which rounding ends
 _STAGES = ("polytope", "walk", "diagnostics")
+Bins = Annotated[int, checks.integer(1, 10_000)]
+Seed = Annotated[int, checks.integer(0)]
 _STILL = 1e-9  # of the largest: components that no state changes by more are determined
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
 
@@ -188,15 +190,14 @@ class Ensemble(Frozen):
         """(nc, nc) N², of the normal forces; its rank is at most the dimension."""
         return np.cov(self.forces, rowvar=False, bias=True).reshape((self.forces.shape[1],) * 2)
 
-    def quantile(self, q: Any) -> FloatArray:
+    def quantile(self, q: checks.Share) -> FloatArray:
         """(nc,) N, the normal force below which a share ``q`` in [0, 1] of the samples lies.
 
         Raises
         ------
         InvalidInput : q is not a number in [0, 1].
         """
-        share = checks.scalar("q", q, at_least=0.0, at_most=1.0)
-        return np.asarray(np.quantile(self.forces, share, axis=0))
+        return np.asarray(np.quantile(self.forces, q, axis=0))
 
     @property
     def magnitudes(self) -> FloatArray:
@@ -208,7 +209,7 @@ class Ensemble(Frozen):
         mean = float(pooled.mean()) if pooled.size else 0.0
         return pooled / mean if mean > 0.0 else pooled
 
-    def distribution(self, bins: int = 40, contact: int | None = None) -> tuple[FloatArray, ...]:
+    def distribution(self, bins: Bins = 40, contact: int | None = None) -> tuple[FloatArray, ...]:
         """Edges (bins + 1,) and density (bins,) of one contact's force, or of all magnitudes.
 
         Parameters
@@ -221,14 +222,13 @@ class Ensemble(Frozen):
         ------
         InvalidInput : a bad number of bins, or no such contact.
         """
-        number = checks.whole("bins", bins, 1, 10_000)
         if contact is not None and not 0 <= contact < self.nc:
             raise InvalidInput("contact", str(contact), f"0 to {self.nc - 1}")
         values = self.magnitudes if contact is None else self.forces[:, contact]
         top = float(values.max(initial=0.0)) or 1.0
-        edges = np.linspace(0.0, top, number + 1)
+        edges = np.linspace(0.0, top, bins + 1)
         if not values.size:
-            return edges, np.zeros(number)
+            return edges, np.zeros(bins)
         return edges, np.histogram(values, edges, density=True)[0]
 
     # --- an answer among the samples ---------------------------------------------------
@@ -271,8 +271,7 @@ class Ensemble(Frozen):
         """(…,) J of forces (…, nc, d)."""
         step = self.report.step
         if step.friction is None:
-            exponent = step.power if power is None else checks.power("power", power)
-            law = PowerLaw(step.stiffness, exponent)
+            law = PowerLaw(step.stiffness, power or step.power)
             return np.asarray(law.conjugate(forces[..., 0]).sum(axis=-1))
         if power not in (None, HOOKE):
             raise InvalidInput("power", checks.describe(power), "2 with friction")
@@ -334,12 +333,12 @@ class Ensemble(Frozen):
 
 def ensemble(
     problem: Step | Indeterminacy | FrictionalIndeterminacy,
-    draws: int = 1000,
-    chains: int = 4,
-    seed: int = 0,
+    draws: checks.Count = 1000,
+    chains: checks.Count = 4,
+    seed: Seed = 0,
     *,
-    thin: int = 10,
-    warm_up: int | None = None,
+    thin: checks.Count = 10,
+    warm_up: Annotated[int, checks.integer(0)] | None = None,
     progress: bool | ProgressCallback = False,
     law: str | None = None,
 ) -> Ensemble:
@@ -387,10 +386,7 @@ def ensemble(
     >>> samples.dimension, samples.converged, bool(abs(samples.mean - [2.5, 5, 2.5]).max() < 0.3)
     (1, True, True)
     """
-    for name, value in (("draws", draws), ("chains", chains), ("thin", thin)):
-        checks.whole(name, value, 1)
-    checks.whole("seed", seed, 0)
-    skipped = draws // 2 if warm_up is None else checks.whole("warm_up", warm_up, 0)
+    skipped = draws // 2 if warm_up is None else warm_up
     times = [clock()]
     report = _report(problem, law)
     parts = tuple(polytopes(report))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -85,11 +85,11 @@ class FrictionalIndeterminacy(Intervals):
         """
         return _WORDS[int(self.faces.status[checks.index("contact", contact, self.nc)])]
 
-    def widest(self, number: int) -> IntArray:
+    def widest(self, number: Annotated[int, checks.integer(0)]) -> IntArray:
         """The contacts with the widest known intervals of normal forces, at most so many."""
         known = np.flatnonzero(~np.isnan(self.lower[:, 0]))
         order = np.argsort(-self.width[known, 0], kind="stable")
-        return np.sort(known[order[: checks.whole("number", number, 0)]])
+        return np.sort(known[order[:number]])
 
     @property
     def closed(self) -> BoolArray:
@@ -150,7 +150,9 @@ class FrictionalIndeterminacy(Intervals):
         contact = checks.index("contact", contact, self.nc)
         return self.force_set().mobilised(contact)
 
-    def region(self, contact: int, directions: int = 72) -> FloatArray:
+    def region(
+        self, contact: int, directions: Annotated[int, checks.integer(4)] = 72
+    ) -> FloatArray:
         """(n, 2) N: corners of the region of the normal and first tangential force of a contact.
 
         Each is attained by admissible forces and extreme in one of the directions, in turn; where
@@ -161,7 +163,7 @@ class FrictionalIndeterminacy(Intervals):
         InvalidInput : no such contact, fewer than 4 directions, or forces without upper bound.
         """
         number = checks.index("contact", contact, self.nc)
-        angles = 2.0 * np.pi * np.arange(checks.whole("directions", directions, 4)) / directions
+        angles = 2.0 * np.pi * np.arange(directions) / directions
         if self.unbounded.any():
             raise InvalidInput("contact", "forces without upper bound", "bounded ones")
         return self.force_set().region(number, angles)

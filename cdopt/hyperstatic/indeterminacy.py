@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_ind
 from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.frictional import Law
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -330,13 +331,13 @@ def indeterminacy(
     step: Step,
     classic: str | Backend | StepSolution | None = None,
     contacts: Any = None,
-    tol: float = 1e-9,
-    jobs: int = 1,
+    tol: Annotated[float, checks.number(above=0.0, at_most=1e-3)] = 1e-9,
+    jobs: Annotated[int, checks.integer(1, 1024)] = 1,
     progress: bool | ProgressCallback = False,
     *,
-    closed_tol: float | None = None,
-    time_limit: float | None = None,
-    law: str | None = None,
+    closed_tol: checks.Tolerance | None = None,
+    time_limit: checks.NotNegative | None = None,
+    law: Law | None = None,
 ) -> Indeterminacy | FrictionalIndeterminacy:
     """What classic contact dynamics leaves undetermined, exactly.
 
@@ -383,9 +384,6 @@ def indeterminacy(
     >>> report.nullity, report.lower.round(6), report.upper.round(6)
     (1, array([0., 0., 0.]), array([ 5., 10.,  5.]))
     """
-    checks.whole("jobs", jobs, 1, 1024)
-    if time_limit is not None:
-        time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
     deadline = Deadline.after(time_limit)
     if law is not None:
         if tol != 1e-9:
@@ -395,7 +393,6 @@ def indeterminacy(
             step, law, classic, asked, progress, closed_tol, jobs, deadline
         )
     problem = CompatibleCD(step, closed_tol=closed_tol)
-    tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     times = [clock()]
     first = _certified(problem, classic, deadline)
     times.append(clock())

@@ -35,8 +35,9 @@ from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
-from cdopt.problem import LAWS, ContactStep, FrictionalStepData, frictional_data
+from cdopt.problem import ContactStep, FrictionalStepData, frictional_data
 from cdopt.problem import friction_cone as cone
+from cdopt.problem.frictional import Law
 from cdopt.problem.scaling import column_scale, largest_by
 from cdopt.scene import Dofs, Scene, State
 
@@ -156,10 +157,10 @@ class LimitLoad(Frozen):
 def limit_load(
     structure: ContactStep | Scene,
     live: Any,
-    law: str = "associated",
+    law: Law = "associated",
     *,
     solver: str | None = None,
-    tol: float = 1e-6,
+    tol: checks.Positive = 1e-6,
 ) -> LimitLoad:
     """The largest multiple of a live load that some admissible forces balance.
 
@@ -190,8 +191,6 @@ def limit_load(
     >>> round(limit.value, 9), round(limit.bound, 9), limit.ok
     (0.4, 0.4, True)
     """
-    checks.choice("law", law, LAWS)
-    tolerance = checks.scalar("tol", tol, above=0.0)
     bodies = None
     if isinstance(structure, Scene):
         bodies, step = (structure, structure.initial), touching_step(structure)
@@ -208,7 +207,7 @@ def limit_load(
     if not isinstance(data, FrictionalStepData):
         raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
     program = _ConeProgram(data, load, solver, bodies is None)
-    return program.solve(step, law, tolerance, bodies)
+    return program.solve(step, law, tol, bodies)
 
 
 class _ConeProgram:

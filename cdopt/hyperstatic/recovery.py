@@ -237,4 +237,4 @@ def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
         raise InvalidInput("forces", f"shape {measured.shape}", expected)
     if not np.isfinite(measured).any() or np.isinf(measured).any():
         raise InvalidInput("forces", "infinite, or none measured", "finite forces, or not-a-number")
-    return _Model(matrix, loads, read_only(measured), checks.power("power", power))
+    return _Model(matrix, loads, read_only(measured), power)

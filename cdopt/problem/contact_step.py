@@ -84,16 +84,11 @@ class Step(ABC):
         normals: Any,
         points: Any,
         contact_ids: Any,
-        power: Any,
-        origin: Any,
-        symmetrised: Any,
+        power: float,
+        origin: Origin | None,
+        symmetrised: float,
     ) -> None:
-        self.symmetrised = checks.scalar("symmetrised", symmetrised, at_least=0.0)
-        self.power = checks.power("power", power)
-        if origin is not None:
-            if not isinstance(origin, Origin):
-                raise InvalidInput("origin", checks.describe(origin), "that of another step")
-            self.origin = origin
+        self.symmetrised, self.power, self.origin = symmetrised, power, origin
         self.stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
         self.bodies = self.normals = self.points = self.contact_ids = None
         if bodies is not None:
@@ -382,12 +377,12 @@ class ContactStep(Step):
         phi: Any,
         v: Any,
         F_ext: Any,
-        dt: Any,
+        dt: checks.Positive,
         *,
         stiffness: Any = 1.0,
         restitution: Any = 0.0,
         gap_rate: Any = 0.0,
-        v_min: Any = 0.0,
+        v_min: checks.NotNegative = 0.0,
         bodies: Any = None,
         normals: Any = None,
         points: Any = None,
@@ -396,7 +391,7 @@ class ContactStep(Step):
         friction: Friction | None = None,
         power: checks.Power = HOOKE,
         origin: Origin | None = None,
-        symmetrised: Any = 0.0,
+        symmetrised: checks.NotNegative = 0.0,
     ) -> None:
         gap_gradient = checks.gap_gradient(B)
         nc, nv = gap_gradient.shape
@@ -407,16 +402,16 @@ class ContactStep(Step):
         self.phi = checks.vector("phi", phi, nc, "m")
         self.v = checks.vector("v", v, nv, "m/s")
         self.F_ext = checks.vector("F_ext", F_ext, nv, "N")
-        self.dt = checks.scalar("dt", dt, above=0.0)
+        self.dt = dt
         self.restitution = checks.per_contact(
             "restitution", restitution, nc, at_least=0.0, at_most=1.0
         )
         self.gap_rate = checks.per_contact("gap_rate", gap_rate, nc)
-        self.v_min = checks.scalar("v_min", v_min, at_least=0.0)
+        self.v_min = v_min
         if dof_body is not None:
             self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         if friction is not None:
-            self.friction = _friction(friction).on(nc, nv)
+            self.friction = friction.on(nc, nv)
         self._set_contact_data(
             nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
         )
@@ -508,7 +503,7 @@ class DelassusStep(Step):
         self,
         N: Any,
         p_vec: Any,
-        dt: Any = 1.0,
+        dt: checks.Positive = 1.0,
         *,
         stiffness: Any = 1.0,
         bodies: Any = None,
@@ -518,18 +513,18 @@ class DelassusStep(Step):
         friction: Friction | None = None,
         power: checks.Power = HOOKE,
         origin: Origin | None = None,
-        symmetrised: Any = 0.0,
+        symmetrised: checks.NotNegative = 0.0,
     ) -> None:
         matrix = checks.matrix("N", N, None, None)
         rows = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
         tol = _DELASSUS_PSD_TOL if friction is None else _FRICTION_PSD_TOL
         self.negative = _negative_eigenvalue(matrix, tol)
-        self.dt = checks.scalar("dt", dt, above=0.0)
+        self.dt = dt
         self.N_rows, self.p_rows = matrix, checks.vector("p_vec", p_vec, rows, "m/s")
         nc, self._d = rows, 1
         if friction is not None:
-            nc = _friction(friction).contacts(rows)
+            nc = friction.contacts(rows)
             self.friction = friction.on(nc, None, rows)
             self._d = self.friction.d
         self._set_contact_data(
@@ -560,18 +555,6 @@ class DelassusStep(Step):
 
     def __repr__(self) -> str:
         return f"DelassusStep({self.nc:,} contacts, dt={self.dt:g} s)"
-
-
-def _friction(value: object) -> Friction:
-    """The same object.
-
-    Raises
-    ------
-    InvalidInput : it is no Friction.
-    """
-    if not isinstance(value, Friction):
-        raise InvalidInput("friction", checks.describe(value), "a cdopt.Friction or None")
-    return value
 
 
 def _negative_eigenvalue(N: sp.csr_array, tol: float) -> float:

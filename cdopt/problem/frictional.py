@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, freeze, read_only
+from cdopt._util.checks import FloatArray, freeze, one_of, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
@@ -36,6 +36,7 @@ from cdopt.problem.slater import Slater, forces_shrink, slater_number
 from cdopt.problem.warm_start import row_ids
 
 LAWS = ("coulomb", "associated")
+Law = Annotated[str, one_of(LAWS)]
 _MODERATE = 3.0  # forces over what acts that need no second look,
 _GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
 _SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for

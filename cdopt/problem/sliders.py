@@ -96,19 +96,16 @@ class Sliders(Frozen):
         if self.B_t.shape[1] != nv:
             raise InvalidInput("sliders", f"B_t of {self.B_t.shape[1]} columns", f"{nv} columns")
 
-    def growth(self, alpha: float, h: float) -> FloatArray:
+    def growth(self, alpha: checks.Tolerance, h: checks.Positive) -> FloatArray:
         """K = α k_t + c/h (nc,), N/m: the force that a metre of sliding adds, at q_α.
 
         ``alpha`` is α and ``h`` the time step, s.
         """
-        h = checks.scalar("h", h, above=0.0)
-        alpha = checks.scalar("alpha", alpha, above=0.0, at_most=1.0)
         return np.asarray(alpha * self.stiffness + self.damping / h)
 
-    def sliding(self, u: FloatArray, h: float) -> FloatArray:
+    def sliding(self, u: FloatArray, h: checks.Positive) -> FloatArray:
         """s (nc, d − 1), m, of a step by u (nv,) in m that takes ``h`` s."""
         u = checks.vector("u", u, self.B_t.shape[1], "m")
-        h = checks.scalar("h", h, above=0.0)
         return np.asarray((self.B_t @ u).reshape(self.rate.shape) + h * self.rate)
 
     def forces(self, u: FloatArray, alpha: float, h: float) -> FloatArray:
