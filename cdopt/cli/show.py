@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import cdopt
+from cdopt._util import checks
 from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
 from cdopt.cli.options import Force, Json
@@ -56,10 +57,7 @@ def show(
             cdopt.plots.check_path(plot)
         why_no_page = None if page is None else _why_no_page(page, force)
         trajectory = cdopt.Trajectory.load(run)
-        total = len(trajectory)
-        if not -total <= frame < total:
-            expected = f"a number from {-total} to {total - 1}"
-            raise cdopt.InvalidInput("--frame", str(frame), expected)
+        checks.index("--frame", frame, len(trajectory))
         if as_json:
             output.print_json({**record(trajectory), "frame": _frame_record(trajectory, frame)})
         else:

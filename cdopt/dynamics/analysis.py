@@ -68,16 +68,9 @@ class Motion:
 
     @classmethod
     def of(cls, run: Trajectory | Motion) -> Motion:
-        """The free bodies of a trajectory, in all its frames.
-
-        Raises
-        ------
-        InvalidInput : not a trajectory.
-        """
+        """The free bodies of a trajectory, in all its frames."""
         if isinstance(run, Motion):
             return run
-        if not isinstance(run, Trajectory):
-            raise InvalidInput("run", checks.describe(run), "a Trajectory or a Motion")
         return cls._of(run.scene, run.t, run.q, run.v)
 
     @classmethod
@@ -154,13 +147,7 @@ def total_energy(run: Trajectory) -> FloatArray:
     """(frames,) kinetic and potential energy, and the elastic one of contacts, J.
 
     Methods of rigid contact know no elastic energy; with them this is the mechanical energy alone.
-
-    Raises
-    ------
-    InvalidInput : not a trajectory; a Motion does not know its contacts.
     """
-    if not isinstance(run, Trajectory):
-        raise InvalidInput("run", checks.describe(run), "a Trajectory")
     known, step = run.diagnostics, run.steps
     rows = np.searchsorted(known["step"], step)
     parts = [known[name] for name in ("kinetic", "potential", "elastic") if name in known]
@@ -227,7 +214,7 @@ def centre_of_mass(run: History) -> FloatArray:
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())
 
 
-def kinetic_stress(run: History, volume: float | None = None) -> FloatArray:
+def kinetic_stress(run: History, volume: checks.Positive | None = None) -> FloatArray:
     """(frames, dim, dim) stress of momentum, Σ m v′ ⊗ v′ / V, Pa, compression positive.
 
     v′ is the velocity of a free body less that of the centre of mass. With the stress of the
@@ -240,17 +227,19 @@ def kinetic_stress(run: History, volume: float | None = None) -> FloatArray:
 
     Raises
     ------
-    InvalidInput : a volume that is not positive, or none for a Motion, which has no sizes.
+    InvalidInput : no volume for a Motion, which has no sizes.
 
     Notes
     -----
     Goldhirsch, Granular Matter 12, 239 (2010), equation (13).
     """
     motion, mass = Motion.of(run), Motion.of(run).mass
-    if volume is None:
-        size = _volumes(_trajectory(run))
+    if volume is not None:
+        size = np.full(motion.t.size, volume)
+    elif isinstance(run, Trajectory):
+        size = _volumes(run)
     else:
-        size = np.full(motion.t.size, checks.scalar("volume", volume, above=0.0))
+        raise InvalidInput("run", "a Motion without a volume", "a Trajectory, or a volume in m³")
     drift = free_bodies.momentum(mass, motion.v)[:, None] / mass.sum()
     off = motion.v - drift
     return np.asarray(np.einsum("n,fni,fnj->fij", mass, off, off) / size[:, None, None])
@@ -309,7 +298,7 @@ class RunMeasures(Frozen):
         return notebook.data_frame(columns, index="t")
 
 
-def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
+def measures(run: Trajectory, volume: checks.Positive | None = None) -> RunMeasures:
     """Stress, fabric, coordination and forces of every frame of a run.
 
     The first frame of rigid contacts has none. Where a failed step left forces unknown, nothing is
@@ -318,12 +307,8 @@ def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
     Parameters
     ----------
     volume : of the stress, as in ``Measures.stress``; default that around the bodies of each frame.
-
-    Raises
-    ------
-    InvalidInput : not a trajectory, or a volume that is not positive.
     """
-    scene, rows, unknown = _trajectory(run).scene, [], np.full(2 * (run.scene.dim,), np.nan)
+    scene, rows, unknown = run.scene, [], np.full(2 * (run.scene.dim,), np.nan)
     for frame in run:
         if np.isfinite(frame.f).all():
             measured = Measures.of_frame(scene, frame, friction=run.friction)
@@ -369,12 +354,8 @@ def contact_lifetimes(run: Trajectory) -> ContactLifetimes:
 
     Times are resolved to the interval between frames; record every step (``every=1``) for those of
     the steps.
-
-    Raises
-    ------
-    InvalidInput : not a trajectory.
     """
-    nb, times = _trajectory(run).scene.nb, run.t
+    nb, times = run.scene.nb, run.t
     alive: dict[int, float] = {}  # beginnings, by the number of the pair
     lives: list[tuple[float, float, float]] = []
     before = float(times[0])
@@ -394,15 +375,3 @@ def contact_lifetimes(run: Trajectory) -> ContactLifetimes:
         end=end,
         cut=(begin <= first) | (end >= times[-1]),
     )
-
-
-def _trajectory(run: Any) -> Trajectory:
-    """The same run.
-
-    Raises
-    ------
-    InvalidInput : not a trajectory.
-    """
-    if not isinstance(run, Trajectory):
-        raise InvalidInput("run", checks.describe(run), "a Trajectory, which knows its contacts")
-    return run

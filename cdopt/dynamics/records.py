@@ -131,19 +131,19 @@ class Frame(Frozen):
         except ImportError as error:
             reason = "pyvista is not installed: pip install pyvista"
             raise Unsupported("to_pyvista", reason) from error
-        bodies = pyvista.PolyData(_in_space(self.state.position))
-        bodies["velocity"] = _in_space(self.state.velocity)
-        bodies["contact_force"] = _in_space(self.body_forces(next(iter(self.forces))))
+        bodies = pyvista.PolyData(in_space(self.state.position))
+        bodies["velocity"] = in_space(self.state.velocity)
+        bodies["contact_force"] = in_space(self.body_forces(next(iter(self.forces))))
         if scene is not None:
             scene.check_state(self.state, "scene")
             bodies["radius"], bodies["fixed"] = scene.bodies.reach, scene.bodies.fixed
         contacts = pyvista.PolyData()
         if self.nc:
-            contacts = pyvista.PolyData(_in_space(self.points))
+            contacts = pyvista.PolyData(in_space(self.points))
             contacts["gap"], contacts["bodies"] = self.phi, self.bodies
-            contacts["normals"] = _in_space(self.normals)
+            contacts["normals"] = in_space(self.normals)
             for name, f in self.forces.items():
-                contacts[name] = _in_space(f) if is_tangential(name) else f
+                contacts[name] = in_space(f) if is_tangential(name) else f
         return pyvista.MultiBlock({"bodies": bodies, "contacts": contacts})
 
     def __repr__(self) -> str:
@@ -165,9 +165,9 @@ def sizes(forces: FloatArray) -> FloatArray:
     return forces if forces.ndim == 1 else np.linalg.norm(forces, axis=1)
 
 
-def _in_space(vectors: FloatArray) -> FloatArray:
-    """Vectors (n, 2 or 3) with three components, the third zero in the plane."""
-    return np.pad(vectors, ((0, 0), (0, 3 - vectors.shape[1])))
+def in_space(points: FloatArray) -> FloatArray:
+    """(…, 3) from (…, 2) or (…, 3); points in the plane are at z = 0."""
+    return np.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, 3 - points.shape[-1])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput
 from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, largest_forces
 from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
@@ -135,8 +134,6 @@ class Trajectory:
         ------
         InvalidInput : no such file, or not a trajectory.
         """
-        if not isinstance(path, str | Path):
-            raise InvalidInput("path", checks.describe(path), "the path of a trajectory")
         return cls(FileStore(Path(path)), Path(path))
 
     def save(self, path: str | Path) -> None:
@@ -190,11 +187,9 @@ class Trajectory:
 
     def __getitem__(self, k: int) -> Frame:
         count = len(self)
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
-            raise InvalidInput("k", checks.describe(k), "the number of a frame")
         if not -count <= k < count:
             raise IndexError(f"k: found {k}; expected a frame from {-count} to {count - 1}")
-        return self._store.frame(int(k) % count)
+        return self._store.frame(k % count)
 
     def __iter__(self) -> Iterator[Frame]:
         return (self[k] for k in range(len(self)))

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from cdopt._util import files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, is_tangential
+from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, in_space, is_tangential
 from cdopt.interop.hdf5 import self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Sphere, State
@@ -471,15 +471,15 @@ def _append_frames(file: h5py.File, header: Header, frames: Sequence[Frame]) -> 
             # from body to contact point to body; a wall ends at the contact
             ends = np.where(bounded[frame.bodies], frame.bodies, contact[:, None])
             lines.append(np.column_stack([ends[:, 0], contact, ends[:, 1]]))
-            points.append(_in_space(np.concatenate([state.position, frame.points])))
-            velocities.append(_in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
+            points.append(in_space(np.concatenate([state.position, frame.points])))
+            velocities.append(in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
         cell_data: dict[str, list[NDArray[Any]]] = {
             "gap": [frame.phi for frame in batch],
-            "normal": [_in_space(frame.normals) for frame in batch],
+            "normal": [in_space(frame.normals) for frame in batch],
             "contact": [frame.contact_ids for frame in batch],
             **{
                 _shown(name): [
-                    _in_space(f.forces[name]) if is_tangential(name) else f.forces[name]
+                    in_space(f.forces[name]) if is_tangential(name) else f.forces[name]
                     for f in batch
                 ]
                 for name in header.forces
@@ -568,8 +568,3 @@ def _radii(header: Header) -> FloatArray:
 def _shown(name: str) -> str:
     """Name of a force in ParaView: f is force, f_classic is force_classic."""
     return f"force{name.removeprefix('f')}"
-
-
-def _in_space(table: FloatArray) -> FloatArray:
-    """(n, 3) from (n, 2) or (n, 3)."""
-    return table if table.shape[1] == 3 else np.column_stack([table, np.zeros(table.shape[0])])

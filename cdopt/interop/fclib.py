@@ -371,35 +371,26 @@ def write(
 
 def _in_impulses(step: Step) -> FclibProblem:
     """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
-    if step.friction is not None:
-        return _rough_in_impulses(step, step.friction)
-    d = 3 if step.normals is None else int(step.normals.shape[1])
-    mu = np.zeros(step.nc)
+    friction, d, mu, about = step.friction, 3, np.zeros(step.nc), DESCRIPTION
+    if friction is not None:
+        d, mu, about = friction.d, friction.mu, ROUGH_DESCRIPTION
+    elif step.normals is not None:
+        d = int(step.normals.shape[1])
     if not isinstance(step, ContactStep):
-        W = _spread(sp.csr_array(step.N / step.dt), step.nc * d, d, d)
-        q = _blocks(step.p_vec, d)
-        return FclibProblem(step, "local", d, mu, 0.0, W=W, q=q, description=DESCRIPTION)
+        W, q = step.N / step.dt, step.p_vec
+        if isinstance(step, DelassusStep) and friction is not None:
+            W, q = step.N_rows / step.dt, step.p_rows
+        else:
+            W, q = _spread(sp.csr_array(W), step.nc * d, d, d), _blocks(q, d)
+        plain = step.without_friction()
+        return FclibProblem(plain, "local", d, mu, 0.0, W=sp.csr_array(W), q=q, description=about)
     load = step.mass.M @ step.v + step.dt * step.F_ext
     impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
     H, w = _spread(sp.csr_array(step.B.T), step.v.size, 1, d), _blocks(step.bias, d)
-    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=DESCRIPTION)
-
-
-def _rough_in_impulses(step: Step, friction: Friction) -> FclibProblem:
-    """A step with friction as FCLib states it, in impulses."""
-    d, mu, plain = friction.d, friction.mu, step.without_friction()
-    if isinstance(step, DelassusStep):
-        W = sp.csr_array(step.N_rows / step.dt)
-        return FclibProblem(
-            plain, "local", d, mu, 0.0, W=W, q=step.p_rows, description=ROUGH_DESCRIPTION
-        )
-    if not isinstance(step, ContactStep):
-        raise TypeError(type(step).__name__)
-    load = step.mass.M @ step.v + step.dt * step.F_ext
-    impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
-    H = sp.csr_array(interleaved(step.B, friction).T)
-    w = np.column_stack([step.bias, friction.rate]).ravel()
-    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=ROUGH_DESCRIPTION)
+    if friction is not None:
+        H = sp.csr_array(interleaved(step.B, friction).T)
+        w = np.column_stack([step.bias, friction.rate]).ravel()
+    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about)
 
 
 def _spread(matrix: sp.csr_array, m: int, by_rows: int, by_columns: int) -> sp.csr_array:

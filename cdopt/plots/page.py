@@ -17,15 +17,14 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from cdopt._util import documents
+from cdopt._util import checks, documents
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.dynamics.records import is_tangential
+from cdopt.dynamics.records import in_space, is_tangential
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
-from cdopt.plots.run import frame_number
-from cdopt.plots.solids import Solids, in_space
+from cdopt.plots.solids import Solids
 
 EXTRA = "pip install 'cdopt[pages]'"
 BUDGET = 16 << 20  # bytes of frames, before they are compressed; a longer run is thinned out
@@ -58,7 +57,8 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     from matplotlib.colors import to_hex
 
     k3d = _k3d()
-    count, begin = len(trajectory), frame_number(trajectory, frame)
+    count = len(trajectory)
+    begin = checks.index("frame", frame, count) % count
     scene = trajectory.scene
     first, last = trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])

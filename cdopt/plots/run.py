@@ -8,7 +8,6 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import with_prefix
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.dynamics.records import is_tangential
@@ -41,7 +40,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     ------
     InvalidInput : no such frame.
     """
-    shown, scene = trajectory[frame_number(trajectory, frame)], trajectory.scene
+    shown, scene = trajectory[checks.index("frame", frame, len(trajectory))], trajectory.scene
     forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if not is_tangential(n)}
     forces = dict(reversed(forces.items()))
     count = len(forces)  # the compatible forces last
@@ -73,20 +72,6 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     )
     canvas.headline(figure, title or scene.title or scene.name, subtitle)
     return figure
-
-
-def frame_number(trajectory: Trajectory, frame: int) -> int:
-    """The number of a frame from 0 on.
-
-    Raises
-    ------
-    InvalidInput : no such frame.
-    """
-    count = len(trajectory)
-    if isinstance(frame, bool) or not isinstance(frame, int) or not -count <= frame < count:
-        expected = f"a number from {-count} to {count - 1}"
-        raise InvalidInput("frame", checks.describe(frame), expected)
-    return frame % count
 
 
 # --- force chains ----------------------------------------------------------------------

@@ -18,6 +18,7 @@ from scipy.spatial import ConvexHull
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics import Frame
+from cdopt.dynamics.records import in_space
 from cdopt.geometry.hulls import Hulls
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Bodies, HalfSpace, Scene, Sphere, State
@@ -113,13 +114,6 @@ class Solids:
         centre = in_space(frame.state.position)[frame.bodies]
         inward = depth[frame.bodies, None] * np.stack([-normals, normals], axis=1)
         return np.where(is_ball[:, :, None], centre, points[:, None] + inward)
-
-
-def in_space(points: FloatArray) -> FloatArray:
-    """(…, 3) from (…, 2) or (…, 3); points in the plane are at z = 0."""
-    if points.shape[-1] == 3:
-        return points
-    return np.concatenate([points, np.zeros((*points.shape[:-1], 1))], axis=-1)
 
 
 def _column(table: object, name: str, empty: tuple[int, ...]) -> FloatArray:

@@ -16,7 +16,8 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.plots.solids import Solids, in_space
+from cdopt.dynamics.records import in_space
+from cdopt.plots.solids import Solids
 
 _TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")  # the order of columns in Steps
 

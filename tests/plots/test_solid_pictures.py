@@ -20,13 +20,14 @@ from cdopt._util import documents
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
+from cdopt.dynamics.records import in_space
 from cdopt.geometry.rotations import matrices
 from cdopt.plots import force_chains, page, save_surfaces
 from cdopt.plots.page import run_page, save_page
 from cdopt.plots.projection import Camera, painted
 from cdopt.plots.run import run_overview
 from cdopt.plots.segments import contact_segments
-from cdopt.plots.solids import AROUND, Meshes, Solids, in_space, outline
+from cdopt.plots.solids import AROUND, Meshes, Solids, outline
 from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
 
 FACETS = np.sin(2.0 * np.pi / AROUND) / (2.0 * np.pi / AROUND)  # of a circle's area, inscribed
