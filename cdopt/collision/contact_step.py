@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +15,12 @@ from cdopt.collision.contacts import Contacts, from_start, gap_gradient
 from cdopt.collision.friction import friction as friction_rows
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.mass import MassMatrix
 from cdopt.problem.origin import Origin
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.scene import Overlaps, deepest, overlapping
 
+_MASSES: WeakKeyDictionary[Scene, tuple[Dofs, MassMatrix]] = WeakKeyDictionary()
 LOG = logging.getLogger("cdopt.collision")
 TOUCHING, PUSHED = "count as touching", "are pushed apart, which takes force"
 _WARNING = (
@@ -153,7 +156,7 @@ def step(
     middle = halfway(scene, state, dt, turning, chosen)
     keeps = turning == MOMENTUM
     return ContactStep(
-        M=freeze(mass_matrix(scene, middle, chosen)),
+        M=_mass(scene, middle, chosen),
         B=freeze(gap_gradient(scene, state, contacts, chosen)),
         phi=contacts.phi,
         v=chosen.gather(middle.v),
@@ -174,6 +177,17 @@ def step(
         if friction is None
         else friction_rows(scene, state, contacts, friction, chosen),
     )
+
+
+def _mass(scene: Scene, state: State, dofs: Dofs) -> MassMatrix:
+    """M of a step, which no orientation changes where bodies have equal moments: made once then."""
+    last = _MASSES.get(scene)
+    if last is not None and last[0] is dofs:
+        return last[1]
+    mass = MassMatrix(freeze(mass_matrix(scene, state, dofs)))
+    if not uneven(scene, dofs).size:
+        _MASSES[scene] = dofs, mass
+    return mass
 
 
 def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) -> Contacts:

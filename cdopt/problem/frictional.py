@@ -256,13 +256,13 @@ class FrictionalStepData(FrictionalData, RigidStepData):
     def parts(self) -> Parts:
         """Independent parts of the contact network; the rows of a contact are in one."""
         reach = self._reach if self.B is self.step.B else _reach(self.step.B, self.d)
-        return network_parts(_repeated(reach, self.d), self.mass.M)
+        parts = network_parts(reach, self._coupling)
+        return Parts(read_only(parts.contact.repeat(self.d)), parts.dof, parts.count)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
         """The bodies that the degrees of freedom belong to."""
-        coupling = None if self.mass.is_diagonal else self.mass.M
-        return bodies_of(self._reach, self.mass.diagonal, coupling, self.step.dof_body)
+        return bodies_of(self._reach, self.mass.diagonal, self._coupling, self.step.dof_body)
 
     @cached_property
     def contact_bodies(self) -> ContactBodies:

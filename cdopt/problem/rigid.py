@@ -279,16 +279,19 @@ class MatrixStepData(StepData):
         """The entries of B."""
         return Entries(self.B)
 
+    @property
+    def _coupling(self) -> sp.csr_array | None:
+        return None if self.mass.is_diagonal else self.mass.M
+
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the contact network."""
-        return network_parts(self.B, None if self.mass.is_diagonal else self.mass.M)
+        return network_parts(self.B, self._coupling)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
         """The bodies that the degrees of freedom belong to."""
-        coupling = None if self.mass.is_diagonal else self.mass.M
-        return bodies_of(self.B, self.mass.diagonal, coupling, self.step.dof_body)
+        return bodies_of(self.B, self.mass.diagonal, self._coupling, self.step.dof_body)
 
     @cached_property
     def contact_bodies(self) -> ContactBodies:

@@ -274,3 +274,22 @@ def test_a_state_of_another_origin_may_overlap_too(caplog) -> None:
     assert touching.phi.tolist() == [0.0]
     assert collision.step(apart, sunk, contacts, DT).phi == pytest.approx([-DEPTH])
     assert "1 overlaps" in caplog.text
+
+
+def test_steps_share_a_mass_that_no_orientation_changes() -> None:
+    def masses(scene: Scene, **more: float) -> list:
+        contacts = collision.detect(scene, scene.initial)
+        return [
+            collision.step(scene, scene.initial, contacts, dt, **more).mass for dt in (0.1, 0.2)
+        ]
+
+    pile = cdopt.scene.pyramid(2)
+    first, second = masses(pile)
+    assert first is second
+    np.testing.assert_array_equal(
+        second.M.toarray(), collision.mass_matrix(pile, pile.initial).toarray()
+    )
+    assert masses(pile, friction=0.5)[0].diagonal.size == pile.full_dofs.nv
+    assert masses(pile)[0].diagonal.size == pile.dofs.nv
+    turning, later = masses(cdopt.scene.load("tumbling-box"))
+    assert turning is not later
