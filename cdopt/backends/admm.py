@@ -29,15 +29,12 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Report, check_settings
-from cdopt.backends.threads import threads_for
+from cdopt.backends.native import NativeBackend, Outcome, Run, check_settings
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.warm_start import WarmStart
 
 _CHECKS = 10  # iterations between two looks at the natural map and the clock
 _BALANCES = 50  # iterations between two looks at ρ,
@@ -81,23 +78,18 @@ class ADMM(NativeBackend):
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
         check_settings(self)
 
-    def _solve(
-        self,
-        data: FrictionalStepData | FrictionalDelassusData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
-    ) -> Outcome:
+    def _solve(self, data: FrictionalStepData | FrictionalDelassusData, run: Run) -> Outcome:
         step = ConeStep(data)
         split = Splitting(step, self.penalty, self.relaxation)
-        f = step.start(start)
-        prepared = clock()
-        with threads_for(data.nc):
-            f, iterations, residuals = split.run(f, self.accuracy, self.max_iterations, deadline)
+        f = step.start(run.start)
+        with run.iterating(data.nc):
+            f, iterations, residuals = split.run(
+                f, self.accuracy, self.max_iterations, run.deadline
+            )
         least = min(residuals, default=0.0)
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
-        report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
-        return step.outcome(f, least <= self.accuracy, iterations, prepared, residuals, how)
+        run.report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
+        return step.outcome(f, least <= self.accuracy, iterations, residuals, how)
 
 
 class Splitting:

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from numba import prange
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock, compiled, part, side_by_side
+from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt.backends.cone_descent import descend
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
@@ -42,22 +42,21 @@ from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, 
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Report,
+    Run,
     check_settings,
     in_pieces,
     natural_residual,
+    outcome_of,
     scaled_step,
     starting_forces,
 )
-from cdopt.backends.threads import several, threads_for
+from cdopt.backends.threads import several
 from cdopt.problem import (
     DelassusStepData,
     FrictionalDelassusData,
     FrictionalStepData,
     RigidStepData,
 )
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
 _FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
@@ -96,54 +95,36 @@ class APGD(NativeBackend):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def _solve(
-        self,
-        data: RigidStepData | DelassusStepData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
-    ) -> Outcome:
+    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if isinstance(data, (FrictionalStepData, FrictionalDelassusData)):
-            return self._with_friction(ConeStep(data), start, report, deadline)
+            return self._with_friction(ConeStep(data), run)
         step = scaled_step(data)
         descent = ProximalGradient(
             Terms(*csr_parts(step.rows), step.diagonal, step.p),
             csr_parts(sp.csr_array(step.spread.T)),
-            np.where(step.diagonal > 0.0, starting_forces(data, start), 0.0),
+            np.where(step.diagonal > 0.0, starting_forces(data, run.start), 0.0),
         )
-        prepared = clock()
-        with threads_for(data.nc) as threads:
+        with run.iterating(data.nc):
             met = descent.minimise(
                 self.accuracy,
                 self.max_iterations,
-                deadline,
-                lambda n, residual: report(f"iteration {n}: residual {residual:.2e}"),
+                run.deadline,
+                lambda n, residual: run.report(f"iteration {n}: residual {residual:.2e}"),
             )
         status = "solved" if met else "stopped"
-        report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
-        solved = clock()
+        run.report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
         forces = step.force * descent.forces
-        return Outcome(
-            Iterate(data.velocity(forces), forces),
-            met,
-            descent.steps,
-            prepared,
-            solved,
-            descent.residuals,
-            threads=threads,
-        )
+        return outcome_of(data, forces, met, descent.steps, descent.residuals)
 
-    def _with_friction(
-        self, step: ConeStep, start: WarmStart | None, report: Report, deadline: Deadline
-    ) -> Outcome:
+    def _with_friction(self, step: ConeStep, run: Run) -> Outcome:
         """One run on the cones of friction."""
-        f = step.start(start)
-        limits, prepared = (self.accuracy, self.max_iterations, deadline), clock()
-        with threads_for(step.data.nc):
+        limits = self.accuracy, self.max_iterations, run.deadline
+        f = step.start(run.start)
+        with run.iterating(step.data.nc):
             f, steps, residuals = descend(step, f, *limits)
         least = min(residuals, default=0.0)
-        report(f"{steps:,} steps, natural map {least:.1e}")
-        return step.outcome(f, least <= self.accuracy, steps, prepared, residuals)
+        run.report(f"{steps:,} steps, natural map {least:.1e}")
+        return step.outcome(f, least <= self.accuracy, steps, residuals)
 
 
 class Terms(NamedTuple):

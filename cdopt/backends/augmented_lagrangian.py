@@ -30,7 +30,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
 from cdopt.backends import rigid_multipliers
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
@@ -38,14 +37,13 @@ from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Report,
+    Run,
     check_count,
     check_settings,
     starting_forces,
 )
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
-from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, RigidStepData, TrussData
 from cdopt.problem.solution import Iterate
 from cdopt.problem.truss import ScaledTruss
@@ -90,35 +88,20 @@ class AugmentedLagrangian(NativeBackend):
         check_settings(self)
         check_count("max_outer", self.max_outer)
 
-    def _solve(
-        self,
-        data: TrussData | RigidStepData | DelassusStepData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
-    ) -> Outcome:
+    def _solve(self, data: TrussData | RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if isinstance(data, RigidStepData | DelassusStepData):
-            return solve_network(data, start, report, deadline, self._rigid)
+            return solve_network(data, run, self._rigid)
         scaled = data.scaled()
+        start = run.start
         state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
-        prepared = clock()
-        with threads_for(data.nc) as threads:
-            met = self._outer(state, report, deadline)
+        with run.iterating(data.nc):
+            met = self._outer(state, run)
         status = "solved" if met else "stopped"
-        report(f"{status} after {state.steps}: residual {state.worst:.2e}")
-        solved = clock()
+        run.report(f"{status} after {state.steps}: residual {state.worst:.2e}")
         u = np.array(data.prescribed_u)
         u[scaled.used] = state.u / scaled.unit
-        residuals = [np.array(state.residuals)]
-        return Outcome(
-            Iterate(u, data.force * state.f),
-            met,
-            state.steps,
-            prepared,
-            solved,
-            residuals,
-            threads=threads,
-        )
+        iterate = Iterate(u, data.force * state.f)
+        return Outcome(iterate, met, state.steps, [np.array(state.residuals)])
 
     def _rigid(
         self,
@@ -129,15 +112,15 @@ class AugmentedLagrangian(NativeBackend):
     ) -> IterationResult:
         return rigid_multipliers.solve(problem, forces, self.accuracy, self.max_outer, deadline)
 
-    def _outer(self, state: _TrussIterate, report: Report, deadline: Deadline) -> bool:
+    def _outer(self, state: _TrussIterate, run: Run) -> bool:
         mu = _MU_START
         omega, eta = mu, mu**_ETA_START
         for outer in range(1, self.max_outer + 1):
             most = min(_INNER, self.max_iterations - state.steps)
-            state.inner(1.0 / mu, omega, most, deadline)
+            state.inner(1.0 / mu, omega, most, run.deadline)
             moved = state.u + state.excess / mu
             worst = state.test(moved)
-            report(f"outer {outer}, {state.steps:,} steps: mu {mu:.0e}, {worst:.2e}")
+            run.report(f"outer {outer}, {state.steps:,} steps: mu {mu:.0e}, {worst:.2e}")
             if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
                 state.u = moved
                 omega = max(omega * mu, _OMEGA_LEAST)
@@ -147,7 +130,7 @@ class AugmentedLagrangian(NativeBackend):
                 omega, eta = mu, mu**_ETA_START
             if worst <= self.accuracy:
                 return True
-            if state.steps >= self.max_iterations or deadline.passed:
+            if state.steps >= self.max_iterations or run.deadline.passed:
                 break
         state.u = moved
         return False

@@ -6,12 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
 from cdopt.backends.linalg.sparse_rows import SparseOperator
-from cdopt.backends.native import Outcome, scaled_step, starting_forces
+from cdopt.backends.native import Outcome, outcome_of, scaled_step, starting_forces
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 
@@ -69,16 +67,8 @@ class ConeStep:
         return max(residual.value for residual in residuals)
 
     def outcome(
-        self,
-        f: FloatArray,
-        met: bool,
-        iterations: int,
-        prepared: float,
-        residuals: list[float],
-        how: str = "",
+        self, f: FloatArray, met: bool, iterations: int, residuals: list[float], how: str = ""
     ) -> Outcome:
         """The result of a solver that stops here, after the natural maps ``residuals``."""
-        solved = clock()
         forces = self.step.force * f.ravel()
-        iterate = Iterate(self.data.velocity(forces), forces)
-        return Outcome(iterate, met, iterations, prepared, solved, [np.array(residuals)], how)
+        return outcome_of(self.data, forces, met, iterations, [np.array(residuals)], how)

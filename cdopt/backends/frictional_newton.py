@@ -26,18 +26,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import clock
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.network import network
-from cdopt.backends.native import Outcome, Report, starting_forces
+from cdopt.backends.native import Outcome, Run, outcome_of, starting_forces
 from cdopt.backends.potential_newton import line_search
-from cdopt.backends.threads import threads_for
 from cdopt.problem import FrictionalData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.certificate import EPS
 from cdopt.problem.scaling import Entries, ScaledDelassus, ScaledDynamics
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 _FIRST = 16.0  # r w of the first outer step
 _GROWTH = 4.0  # of r, from one outer step to the next
@@ -371,14 +367,7 @@ class _Forcing:
         return float(np.clip(max(0.1 * self.tol / size, 0.1 * reduction**2), least, most))
 
 
-def solve_step(
-    data: FrictionalData,
-    start: WarmStart | None,
-    report: Report,
-    deadline: Deadline,
-    accuracy: float,
-    max_steps: int,
-) -> Outcome:
+def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     mu, d = np.array(data.friction.mu), data.d
     system: RateSystem
@@ -387,35 +376,25 @@ def solve_step(
     else:
         system = Reactions(data.scaled(), d)
     w = (data.mobility * data.force / data.speed)[::d]
-    f = cone.project(starting_forces(data, start, signed=True).reshape(-1, d), mu)
+    f = cone.project(starting_forces(data, run.start, signed=True).reshape(-1, d), mu)
 
     def worst(f: FloatArray) -> float:
         forces = data.force * f.ravel()
         residuals = data.residuals(data.velocity(forces), forces)
         return max(residual.value for residual in residuals)
 
-    iteration = Iteration(system, mu, data.law == "coulomb", deadline)
-    prepared = clock()
-    with threads_for(data.nc, data.nv or data.nc):
+    iteration = Iteration(system, mu, data.law == "coulomb", run.deadline)
+    with run.iterating(data.nc, data.nv or data.nc):
         f, residuals = _solve(Proximal(iteration, w, accuracy, worst), f, max_steps)
-    solved = clock()
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
     spent = iteration.spent
     how = f"{len(residuals):,} proximal steps, {spent.newton:,} Newton steps"
     how += f", {spent.lagged} convex steps" if spent.lagged else ""
-    report(f"{how}, natural map {least:.1e}")
-    forces = data.force * f.ravel()
-    return Outcome(
-        Iterate(data.velocity(forces), forces),
-        met,
-        len(residuals),
-        prepared,
-        solved,
-        [np.array(residuals)],
-        how,
-        status=f"stopped at natural map {least:.1e}",
-    )
+    run.report(f"{how}, natural map {least:.1e}")
+    status = f"stopped at natural map {least:.1e}"
+    forces, history = data.force * f.ravel(), [np.array(residuals)]
+    return outcome_of(data, forces, met, len(residuals), history, how, status)
 
 
 def _solve(proximal: Proximal, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:

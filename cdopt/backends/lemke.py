@@ -23,22 +23,20 @@ from scipy.linalg.blas import dgemm
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import clock, compiled, part
+from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Report,
+    Run,
     check_count,
     natural_residual,
+    outcome_of,
     scaled_step,
 )
-from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, RigidStepData
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
@@ -79,13 +77,7 @@ class LCP(NativeBackend):
         check_count("max_pivots", self.max_pivots)
         checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
 
-    def _solve(
-        self,
-        data: RigidStepData | DelassusStepData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
-    ) -> Outcome:
+    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if data.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {data.nc:,} contacts",
@@ -96,9 +88,8 @@ class LCP(NativeBackend):
         acting = np.flatnonzero(step.diagonal > 0.0)
         N = np.asarray((step.rows @ step.spread.T).todense())
         N = 0.5 * (N + N.T)
-        prepared = clock()
-        with threads_for(data.nc, data.nc):
-            outcome, pivots, forces = self._pivot(N, step.p, acting, deadline)
+        with run.iterating(data.nc, data.nc):
+            outcome, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
         residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
         met = outcome == "complementary basis" and residual <= self.accuracy
         status, claim = outcome, _INACCURATE
@@ -106,18 +97,8 @@ class LCP(NativeBackend):
             status, claim = "infeasible: secondary ray", _INFEASIBLE
         elif outcome == "complementary basis":
             status = "solved" if met else "numerical trouble"
-        report(f"{status} after {pivots} pivots: residual {residual:.2e}")
-        solved = clock()
-        physical = step.force * forces
-        return Outcome(
-            Iterate(data.velocity(physical), physical),
-            met,
-            pivots,
-            prepared,
-            solved,
-            status=status,
-            claim=claim,
-        )
+        run.report(f"{status} after {pivots} pivots: residual {residual:.2e}")
+        return outcome_of(data, step.force * forces, met, pivots, status=status, claim=claim)
 
     def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline

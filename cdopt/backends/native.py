@@ -6,11 +6,12 @@ nothing to compute. Holding the answer to the certificate is the task of ``certi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -24,12 +25,12 @@ from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
+from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
 from cdopt.problem.scaling import rows_of, scaled, total_by
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
-Report = Callable[[str], None]
 Self = TypeVar("Self", bound="NativeBackend")
 
 _BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
@@ -50,6 +51,37 @@ class History:
 
 
 @dataclass
+class Run:
+    """One run of a native solver.
+
+    Attributes
+    ----------
+    start : a solution to start from, or None. deadline : when the run must end.
+    report : takes a line of progress.
+    prepared, solved : when the set-up and the iteration had ended, on the clock of
+        ``cdopt._util.compiled.clock``.
+    threads : that the compiled loops had.
+    """
+
+    start: WarmStart | None
+    deadline: Deadline
+    report: Callable[[str], None]
+    prepared: float
+    solved: float
+    threads: int = 1
+
+    @contextlib.contextmanager
+    def iterating(self, contacts: int, dofs: int | None = None) -> Iterator[None]:
+        """The iteration, with threads for a problem of this size."""
+        self.prepared = clock()
+        try:
+            with threads_for(contacts, dofs) as self.threads:
+                yield
+        finally:
+            self.solved = clock()
+
+
+@dataclass
 class Outcome:
     """Where a native solver stopped.
 
@@ -58,24 +90,26 @@ class Outcome:
     iterate : motion and forces in physical units.
     met : whether its stopping test was met.
     iterations : spent.
-    prepared : when the set-up had ended, on the clock of ``cdopt._util.compiled.clock``.
-    solved : when the iteration had ended, on the same clock.
     residuals : of the stopping test, in pieces.
     how : the methods used and what they cost.
-    threads : that the compiled loops had.
     status, claim : where the test was not met.
     """
 
     iterate: Iterate
     met: bool
     iterations: int
-    prepared: float
-    solved: float
     residuals: list[FloatArray] = field(default_factory=list)
     how: str = ""
-    threads: int = 1
     status: str = "iteration limit"
     claim: Claim = "inaccurate"
+
+
+def outcome_of(
+    data: Any, forces: FloatArray, met: bool, iterations: int, *details: Any, **more: Any
+) -> Outcome:
+    """An outcome with these forces (nc,), N, and the motion that they cause."""
+    iterate = Iterate(data.velocity(forces), forces)
+    return Outcome(iterate, met, iterations, *details, **more)
 
 
 class NativeBackend(ABC):
@@ -142,16 +176,17 @@ class NativeBackend(ABC):
                 print(f"{self.name}: {text}")
 
         started = clock()
+        run = Run(warm_start, deadline, report, started, started)
         raw: Any = None
         with np.errstate(all="ignore"):
             if deadline.passed:
-                outcome = _without_forces(data, started, TIME_LIMIT, "inaccurate")
+                outcome = _without_forces(data, TIME_LIMIT, "inaccurate")
             else:
                 try:
-                    outcome = self._solve(data, warm_start, report, deadline)
+                    outcome = self._solve(data, run)
                 except _BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
-                    outcome, raw = _without_forces(data, started, status, "failed"), error
+                    outcome, raw = _without_forces(data, status, "failed"), error
         late = not outcome.met and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:
             raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))
@@ -161,23 +196,21 @@ class NativeBackend(ABC):
             claim="solved" if outcome.met else outcome.claim,
             iterate=outcome.iterate,
             timings={
-                "compile": outcome.prepared - started,
-                "solve": outcome.solved - outcome.prepared,
-                "read": clock() - outcome.solved,
+                "compile": run.prepared - started,
+                "solve": run.solved - run.prepared,
+                "read": clock() - run.solved,
             },
             iterations=outcome.iterations,
             raw=raw,
             settings=self.settings,
             how=outcome.how,
-            threads=outcome.threads,
+            threads=run.threads,
             out_of_time=late,
             limited="" if deadline == NEVER else _LIMITED_BY,
         )
 
     @abstractmethod
-    def _solve(
-        self, data: Any, start: WarmStart | None, report: Report, deadline: Deadline
-    ) -> Outcome:
+    def _solve(self, data: Any, run: Run) -> Outcome:
         """One run on the plain data."""
 
 
@@ -186,10 +219,10 @@ def _capability(kinds: frozenset[str], warm_start: bool) -> Capability:
     return Capability(structured=kinds, warm_start=warm_start)
 
 
-def _without_forces(data: ProblemData, started: float, status: str, claim: Claim) -> Outcome:
+def _without_forces(data: ProblemData, status: str, claim: Claim) -> Outcome:
     """No forces, and the motion without them."""
     iterate = Iterate(data.free_motion, np.zeros(data.nc))
-    return Outcome(iterate, False, 0, started, clock(), status=status, claim=claim)
+    return Outcome(iterate, False, 0, status=status, claim=claim)
 
 
 def starting_forces(data: ProblemData, start: WarmStart | None, signed: bool = False) -> FloatArray:

@@ -17,7 +17,6 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
 from cdopt.backends import (
     frictional_newton,
     interior_point,
@@ -26,18 +25,10 @@ from cdopt.backends import (
     sliding_newton,
 )
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import (
-    NativeBackend,
-    Outcome,
-    Report,
-    check_settings,
-    starting_forces,
-)
+from cdopt.backends.native import NativeBackend, Outcome, Run, check_settings, starting_forces
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
-from cdopt.backends.threads import threads_for
 from cdopt.problem import FrictionalData, ProblemData, SlidingStepData
 from cdopt.problem.contact_law import NEAR_ONE
-from cdopt.problem.warm_start import WarmStart
 
 _LOST = "; below p = 1.2 double precision does not hold the overlaps of forces under 10^(−16 (p−1))"
 
@@ -79,10 +70,8 @@ class SecondOrder(NativeBackend):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def _solve(
-        self, data: ProblemData, start: WarmStart | None, report: Report, deadline: Deadline
-    ) -> Outcome:
-        return solve_network(data, start, report, deadline, self._iterate)
+    def _solve(self, data: ProblemData, run: Run) -> Outcome:
+        return solve_network(data, run, self._iterate)
 
     @abstractmethod
     def _iterate(
@@ -95,35 +84,24 @@ class SecondOrder(NativeBackend):
         """Solve, from scaled forces of a rigid step or a motion to start from, if there are any."""
 
 
-def solve_network(
-    data: ProblemData,
-    start: WarmStart | None,
-    report: Report,
-    deadline: Deadline,
-    iterate: Callable[..., IterationResult],
-) -> Outcome:
+def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationResult]) -> Outcome:
     """Pose the data on their contact network, ``iterate`` there, and return to physical units."""
     problem = network_problem(data)
     net = problem.net
     forces = None
-    if start is not None and problem.law is None:
-        forces = starting_forces(data, start)
-    prepared = clock()
-    with threads_for(net.nc, net.m) as threads:
-        run = iterate(problem, forces, problem.scaled_motion(start), deadline)
-    solved = clock()
-    least = min(run.history, default=0.0)
+    if run.start is not None and problem.law is None:
+        forces = starting_forces(data, run.start)
+    with run.iterating(net.nc, net.m):
+        last = iterate(problem, forces, problem.scaled_motion(run.start), run.deadline)
+    least = min(last.history, default=0.0)
     near_one = problem.law is not None and problem.law.power < NEAR_ONE
-    report(f"{run.steps:,} steps, {net.statistics}, residual {least:.1e}")
+    run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
     return Outcome(
-        problem.iterate(run.w, run.f),
-        run.converged,
-        run.steps,
-        prepared,
-        solved,
-        [np.array(run.history)],
+        problem.iterate(last.w, last.f),
+        last.converged,
+        last.steps,
+        [np.array(last.history)],
         str(net.statistics),
-        threads,
         f"stopped at residual {least:.1e}{_LOST if near_one else ''}",
     )
 
@@ -161,18 +139,12 @@ class Newton(SecondOrder):
         "elastic step with sliders",
     }
 
-    def _solve(
-        self, data: ProblemData, start: WarmStart | None, report: Report, deadline: Deadline
-    ) -> Outcome:
+    def _solve(self, data: ProblemData, run: Run) -> Outcome:
         if isinstance(data, FrictionalData):
-            return frictional_newton.solve_step(
-                data, start, report, deadline, self.accuracy, self.max_steps
-            )
+            return frictional_newton.solve_step(data, run, self.accuracy, self.max_steps)
         if isinstance(data, SlidingStepData):
-            return sliding_newton.solve_step(
-                data, start, report, deadline, self.accuracy, self.max_steps
-            )
-        return super()._solve(data, start, report, deadline)
+            return sliding_newton.solve_step(data, run, self.accuracy, self.max_steps)
+        return super()._solve(data, run)
 
     def _iterate(
         self,

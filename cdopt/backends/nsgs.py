@@ -22,15 +22,14 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import clock, compiled, part
+from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import Outcome, Report, ScaledStep, in_pieces
+from cdopt.backends.native import Outcome, Run, ScaledStep, in_pieces
 from cdopt.backends.pgs import PGS
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.warm_start import WarmStart
 
 _AGAIN = 10  # sweeps between two fresh sums of what the forces do, and two combinations
 _WORSE = 2.0  # times the natural map before: combinations beyond it are refused
@@ -72,18 +71,18 @@ class NSGS(PGS):
     def _solve(  # type: ignore[override]  # another kind of problem
         self,
         data: FrictionalStepData | FrictionalDelassusData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
+        run: Run,
     ) -> Outcome:
         step = ConeStep(data)
         order = np.asarray(self._visits(data.contacts), dtype=np.int64)
-        blocks, f = Blocks.of(step.step, data.d), step.start(start)
-        prepared = clock()
-        f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, deadline)
+        blocks, f = Blocks.of(step.step, data.d), step.start(run.start)
+        with run.iterating(data.nc):
+            f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, run.deadline)
         last = residuals[-1] if residuals else 0.0
-        report(f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}")
-        return step.outcome(f, met, sweeps, prepared, residuals)
+        run.report(
+            f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}"
+        )
+        return step.outcome(f, met, sweeps, residuals)
 
     def _sweeps(
         self, step: ConeStep, blocks: Blocks, order: IntArray, f: FloatArray, deadline: Deadline

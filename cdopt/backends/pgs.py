@@ -47,25 +47,23 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.compiled import clock, compiled, part, side_by_side
+from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
-    Report,
+    Run,
     ScaledStep,
     check_settings,
     in_pieces,
     natural_residual,
+    outcome_of,
     scaled_step,
     starting_forces,
 )
-from cdopt.backends.threads import several, threads_for
+from cdopt.backends.threads import several
 from cdopt.problem import DelassusStepData, RigidStepData
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
 _REPORT_EVERY = 1000  # sweeps between two lines of progress, and two fresh products
@@ -120,13 +118,7 @@ class PGS(NativeBackend):
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
         check_settings(self)
 
-    def _solve(
-        self,
-        data: RigidStepData | DelassusStepData,
-        start: WarmStart | None,
-        report: Report,
-        deadline: Deadline,
-    ) -> Outcome:
+    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         scaled = scaled_step(data)
         if self.order == "coloured":
             body = data.step.dof_body if isinstance(data, RigidStepData) else None
@@ -134,22 +126,14 @@ class PGS(NativeBackend):
         else:
             order, edges = self._visits(data.nc), np.zeros(1, dtype=np.uint32)
         step = scaled.in_order(order)
-        forces = np.where(step.diagonal > 0.0, starting_forces(data, start)[order], 0.0)
-        prepared = clock()
-        with threads_for(data.nc) as threads:
-            run = self._sweep(step, edges, forces, report, deadline)
-        solved = clock()
+        forces = np.where(step.diagonal > 0.0, starting_forces(data, run.start)[order], 0.0)
+        with run.iterating(data.nc):
+            last = self._sweep(step, edges, forces, run)
+        if edges.size == 1:
+            run.threads = 1
         forces = np.zeros(data.nc)
-        forces[order] = step.force * run.forces
-        return Outcome(
-            Iterate(data.velocity(forces), forces),
-            run.met,
-            run.sweeps,
-            prepared,
-            solved,
-            run.residuals,
-            threads=threads if edges.size > 1 else 1,
-        )
+        forces[order] = step.force * last.forces
+        return outcome_of(data, forces, last.met, last.sweeps, last.residuals)
 
     def _visits(self, count: int) -> NDArray[np.intp]:
         """The order in which so many contacts are visited."""
@@ -165,47 +149,40 @@ class PGS(NativeBackend):
             )
         return np.array(self.order, dtype=np.intp)
 
-    def _sweep(
-        self,
-        step: ScaledStep,
-        edges: Indices,
-        forces: FloatArray,
-        report: Report,
-        deadline: Deadline,
-    ) -> _Iterate:
+    def _sweep(self, step: ScaledStep, edges: Indices, forces: FloatArray, run: Run) -> _Iterate:
         active = step.diagonal > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
         rows = csr_parts(step.rows)
         spread = rows if step.spread is step.rows else csr_parts(step.spread)
         visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
         gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
-        run, threaded = _Iterate(forces), several() and _largest(edges) >= 2 * _LEAST_CHUNK
+        at, threaded = _Iterate(forces), several() and _largest(edges) >= 2 * _LEAST_CHUNK
         errors = np.empty(_CHUNKS)
         while True:
-            y = scatter.transposed_times(run.forces)  # anew: round-off does not gather
+            y = scatter.transposed_times(at.forces)  # anew: round-off does not gather
             gap = gather.times(y) + step.p
-            residual = natural_residual(step.diagonal, gap, run.forces)
-            run.met = bool(residual <= self.accuracy)
-            if run.met or run.sweeps >= self.max_sweeps or deadline.passed:
+            residual = natural_residual(step.diagonal, gap, at.forces)
+            at.met = bool(residual <= self.accuracy)
+            if at.met or at.sweeps >= self.max_sweeps or run.deadline.passed:
                 break
-            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - run.sweeps))
+            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - at.sweeps))
             done = 0
-            for piece in in_pieces(trace, rows[1].size, deadline):
-                arguments = (edges, visits, self.accuracy, run.forces, y, piece)
+            for piece in in_pieces(trace, rows[1].size, run.deadline):
+                arguments = (edges, visits, self.accuracy, at.forces, y, piece)
                 if threaded:
                     swept = side_by_side(gauss_seidel, errors, *arguments)
                 else:
                     swept = gauss_seidel(None, *arguments)
                 done += swept
-                if swept < piece.size or piece[-1] <= self.accuracy or deadline.passed:
+                if swept < piece.size or piece[-1] <= self.accuracy or run.deadline.passed:
                     break
-            run.sweeps += done
-            run.residuals.append(trace[:done])
+            at.sweeps += done
+            at.residuals.append(trace[:done])
             if done == _REPORT_EVERY:
-                report(f"sweep {run.sweeps}: residual {trace[-1]:.2e}")
-        status = "solved" if run.met else "stopped"
-        report(f"{status} after {run.sweeps} sweeps: residual {residual:.2e}")
-        return run
+                run.report(f"sweep {at.sweeps}: residual {trace[-1]:.2e}")
+        status = "solved" if at.met else "stopped"
+        run.report(f"{status} after {at.sweeps} sweeps: residual {residual:.2e}")
+        return at
 
 
 @dataclass

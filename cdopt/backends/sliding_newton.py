@@ -15,13 +15,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
-from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import Outcome, Report
+from cdopt.backends.native import Outcome, Run
 from cdopt.backends.potential_newton import capped_tangent, line_search
 from cdopt.problem.sliders import SlidingStepData, cut
 from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 _ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of the gradient
 
@@ -92,45 +89,31 @@ class Potential:
         return sp.csr_array((blocks.ravel(), (row.ravel(), column.ravel())), (n * m, n * m))
 
 
-def solve_step(
-    data: SlidingStepData,
-    start: WarmStart | None,
-    report: Report,
-    deadline: Deadline,
-    accuracy: float,
-    max_steps: int,
-) -> Outcome:
+def solve_step(data: SlidingStepData, run: Run, accuracy: float, max_steps: int) -> Outcome:
     """Solve an elastic step with sliders in at most ``max_steps`` Newton steps."""
-    potential = Potential(data)
-    v = np.array(data.free_motion)
+    potential, start = Potential(data), run.start
+    v, history, met = np.array(data.free_motion), list[float](), False
     if start is not None and start.motion is not None and start.motion.shape == v.shape:
         v = np.array(start.motion)
-    prepared, history, met = clock(), list[float](), False
-    for _ in range(max_steps + 1):
-        gradient = potential.gradient(v)
-        error, terms = np.abs(gradient), potential.terms(v)
-        history.append(float((error / potential.unit).max(initial=0.0)))
-        met = bool(np.all(error <= np.maximum(accuracy * potential.unit, _ROUND_OFF * terms)))
-        if met or deadline.passed or not np.isfinite(history[-1]):
-            break
-        H = potential.hessian(v)
-        unit = 1.0 / np.sqrt(H.diagonal())
-        scaled = sp.csc_array(H * unit[:, None] * unit[None, :])
-        way = -unit * splu(scaled).solve(unit * gradient)
-        t = line_search(potential.slope(v, way))
-        if t == 0.0:  # round-off
-            break
-        v = v + t * way
-    solved, steps = clock(), max(len(history) - 1, 0)
+    with run.iterating(data.nc, data.nv):
+        for _ in range(max_steps + 1):
+            gradient = potential.gradient(v)
+            error, terms = np.abs(gradient), potential.terms(v)
+            history.append(float((error / potential.unit).max(initial=0.0)))
+            met = bool(np.all(error <= np.maximum(accuracy * potential.unit, _ROUND_OFF * terms)))
+            if met or run.deadline.passed or not np.isfinite(history[-1]):
+                break
+            H = potential.hessian(v)
+            unit = 1.0 / np.sqrt(H.diagonal())
+            scaled = sp.csc_array(H * unit[:, None] * unit[None, :])
+            way = -unit * splu(scaled).solve(unit * gradient)
+            t = line_search(potential.slope(v, way))
+            if t == 0.0:  # round-off
+                break
+            v = v + t * way
+    steps = max(len(history) - 1, 0)
     how = f"Newton's method on elastic contacts with sliders, {steps:,} steps"
-    report(f"{how}, residual {min(history):.1e}")
-    return Outcome(
-        Iterate(v, potential.forces(v)),
-        met,
-        steps,
-        prepared,
-        solved,
-        [np.array(history)],
-        how,
-        status=f"stopped at residual {min(history):.1e}",
-    )
+    run.report(f"{how}, residual {min(history):.1e}")
+    status = f"stopped at residual {min(history):.1e}"
+    iterate = Iterate(v, potential.forces(v))
+    return Outcome(iterate, met, steps, [np.array(history)], how, status)

@@ -24,14 +24,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray, Tolerance
-from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable
-from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Report, check_count
+from cdopt.backends.deadline import TIME_LIMIT
+from cdopt.backends.native import NativeBackend, Outcome, Run, check_count
 from cdopt.formulations import NoTensionTruss
 from cdopt.problem import TrussData
 from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
 
 PROGRAM = Path(__file__).with_name("petsc_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
@@ -181,18 +179,15 @@ class PETSc(NativeBackend):
         if missing is not None:
             raise BackendUnavailable("petsc", missing)
 
-    def _solve(
-        self, data: TrussData, start: WarmStart | None, report: Report, deadline: Deadline
-    ) -> Outcome:
+    def _solve(self, data: TrussData, run: Run) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
             order = _write(data, folder, self.accuracy, self.max_steps)
-            prepared = clock()
-            status = solve_folder(folder, self.processes, deadline.left)
-            solved = clock()
+            with run.iterating(0):
+                status = solve_folder(folder, self.processes, run.deadline.left)
             if status is not None:
                 nothing = Iterate(data.free_motion, np.zeros(data.nc))
-                return Outcome(nothing, False, 0, prepared, solved, status=status, claim="failed")
+                return Outcome(nothing, False, 0, status=status, claim="failed")
             answer = json.loads((folder / "answer.json").read_text())
             scaled, f, u = data.scaled(), np.zeros(data.nc), np.zeros(order.dof.size)
             f[order.contact] = np.load(folder / "f.npy")
@@ -204,12 +199,10 @@ class PETSc(NativeBackend):
             f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
             f"steps, {answer['iterations']:,} iterations, residuals computed there {largest:.1e}"
         )
-        report(how)
+        run.report(how)
         forces = data.part_force[data.parts.contact] * f
         iterate = Iterate(motion, forces)
-        return Outcome(
-            iterate, bool(answer["met"]), int(answer["steps"]), prepared, solved, how=how
-        )
+        return Outcome(iterate, bool(answer["met"]), int(answer["steps"]), how=how)
 
 
 def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:
