@@ -25,14 +25,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Run, check_settings
+from cdopt.backends.linalg.factorisation import factorised
+from cdopt.backends.native import NativeBackend, Outcome, Run
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
 
@@ -66,17 +66,15 @@ class ADMM(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: int = 20_000
-    accuracy: float = 1e-8
-    penalty: float = 1.0
-    relaxation: float = 1.6
+    max_iterations: checks.Count = 20_000
+    accuracy: checks.Tolerance = 1e-8
+    penalty: checks.Positive = 1.0
+    relaxation: checks.Positive = 1.6
     history: bool = False
 
     def __post_init__(self) -> None:
-        checks.scalar("penalty", self.penalty, above=0.0)
-        if not checks.scalar("relaxation", self.relaxation, above=0.0) < _RELAXED:
+        if self.relaxation >= _RELAXED:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
-        check_settings(self)
 
     def _solve(self, data: FrictionalStepData | FrictionalDelassusData, run: Run) -> Outcome:
         step = ConeStep(data)
@@ -157,9 +155,4 @@ class Splitting:
             dense.flat[:: n + 1] += 1.0
             factors = la.lu_factor(dense)
             return lambda right: np.asarray(la.lu_solve(factors, right, check_finite=False))
-        system = sp.csc_array(sp.eye_array(n) + self.penalty * self.system)
-        try:
-            sparse = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
-        except RuntimeError as error:
-            raise ArithmeticError(str(error)) from error
-        return lambda right: np.asarray(sparse.solve(right))
+        return factorised(sp.csr_array(sp.eye_array(n) + self.penalty * self.system))

@@ -33,6 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import prange
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt.backends.cone_descent import descend
@@ -43,7 +44,6 @@ from cdopt.backends.native import (
     NativeBackend,
     Outcome,
     Run,
-    check_settings,
     in_pieces,
     natural_residual,
     outcome_of,
@@ -88,12 +88,9 @@ class APGD(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: int = 100_000
-    accuracy: float = 1e-8
+    max_iterations: checks.Count = 100_000
+    accuracy: checks.Tolerance = 1e-8
     history: bool = False
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if isinstance(data, (FrictionalStepData, FrictionalDelassusData)):

@@ -29,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.backends import rigid_multipliers
 from cdopt.backends.apgd import ProximalGradient, Terms
@@ -38,8 +39,6 @@ from cdopt.backends.native import (
     NativeBackend,
     Outcome,
     Run,
-    check_count,
-    check_settings,
     starting_forces,
 )
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -79,14 +78,10 @@ class AugmentedLagrangian(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "truss"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: int = 50_000
-    max_outer: int = 200
-    accuracy: float = 1e-8
+    max_iterations: checks.Count = 50_000
+    max_outer: checks.Count = 200
+    accuracy: checks.Tolerance = 1e-8
     history: bool = False
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        check_count("max_outer", self.max_outer)
 
     def _solve(self, data: TrussData | RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if isinstance(data, RigidStepData | DelassusStepData):

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.deadline import Deadline
+from cdopt.backends.linalg.factorisation import factorised
 from cdopt.backends.linalg.network import network
 from cdopt.backends.native import Outcome, Run, outcome_of, starting_forces
 from cdopt.backends.potential_newton import line_search
@@ -58,38 +57,8 @@ _STALLS = 3  # stalled outer steps before r is changed
 _REDUCTION = 8.0  # of r, where round-off has been reached
 
 
-class RateSystem(Protocol):
-    """The linear part of a scaled step: rates g = R x + p of unknowns x, x in balance with f."""
-
-    def rates(self, x: FloatArray) -> FloatArray:
-        """g (contacts, d)."""
-
-    def inertia(self, x: FloatArray) -> FloatArray:
-        """What forces have to balance: M x, or x where x is forces."""
-
-    def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
-        """Imbalance of an ``inertia`` with forces f (contacts, d)."""
-
-    def size(self, residual: FloatArray) -> float:
-        """Norm of an imbalance."""
-
-    def change(self, dx: FloatArray) -> FloatArray:
-        """R dx (contacts, d), the change of the rates."""
-
-    def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
-        """Product of x with dx, whose ``inertia`` and ``change`` these are: a kinetic energy."""
-
-    def newton_step(
-        self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
-    ) -> FloatArray:
-        """dx that balances the residual to first order, with −∂f/∂g = leftᵀ right.
-
-        Both are (contacts, d, d), and one array where this is symmetric. ``rtol`` is the relative
-        residual of iterative solves.
-        """
-
-    def caused_by(self, f: FloatArray) -> FloatArray:
-        """x in balance with forces f (contacts, d)."""
+# The linear part of a scaled step: rates g = R x + p of unknowns x that balance forces f. Motions
+# and Reactions have the same methods; ``inertia`` is what forces have to balance.
 
 
 class Motions:
@@ -124,13 +93,17 @@ class Motions:
         return self.net.gap(dx).reshape(self.p.shape)
 
     def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
-        """xᵀ M dx."""
+        """xᵀ M dx, a kinetic energy, from the ``inertia`` and the ``change`` of dx."""
         return float(x @ inertia)
 
     def newton_step(
         self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
     ) -> FloatArray:
-        """Newton's step."""
+        """dx that balances the residual to first order, with −∂f/∂g = leftᵀ right.
+
+        Both are (contacts, d, d), and one array where this is symmetric. ``rtol`` is the relative
+        residual of iterative solves.
+        """
         net = self.net
         if self.full is not None:
             H = left.transpose(0, 2, 1) @ right
@@ -146,7 +119,7 @@ class Motions:
         J = sp.csr_array(self.mass + net.B.T @ (_blocks(H) @ net.B))
         if residual.size <= _DENSE:
             return np.asarray(np.linalg.solve(J.toarray(), -residual))
-        return _factorised(J, -residual)
+        return factorised(J)(-residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
@@ -197,7 +170,7 @@ class Reactions:
             J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
             J.flat[:: n + 1] += 1.0
             return np.asarray(np.linalg.solve(J, -residual))
-        return _factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N), -residual)
+        return factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N))(-residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
@@ -208,22 +181,6 @@ def _blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
-
-
-def _factorised(J: sp.csr_array, rhs: FloatArray) -> FloatArray:
-    """J⁻¹ rhs by SuperLU; the pattern of J is symmetric.
-
-    Raises
-    ------
-    ArithmeticError : J is singular to working accuracy.
-    """
-    if not np.isfinite(J.data).all():
-        raise ArithmeticError("a number beyond what a double holds")
-    try:
-        factors = splu(sp.csc_array(J), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
-    except RuntimeError as error:
-        raise ArithmeticError(str(error)) from error
-    return np.asarray(factors.solve(rhs))
 
 
 @dataclass
@@ -245,7 +202,7 @@ class Iteration:
     """
 
     def __init__(
-        self, system: RateSystem, mu: FloatArray, coulomb: bool, deadline: Deadline
+        self, system: Motions | Reactions, mu: FloatArray, coulomb: bool, deadline: Deadline
     ) -> None:
         self.system, self.mu, self.coulomb, self.deadline = system, mu, coulomb, deadline
         self.lagged, self.spent = False, Statistics()
@@ -370,7 +327,7 @@ class _Forcing:
 def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     mu, d = np.array(data.friction.mu), data.d
-    system: RateSystem
+    system: Motions | Reactions
     if isinstance(data, FrictionalStepData):
         system = Motions(data.scaled(), d, data.bodies.label)
     else:

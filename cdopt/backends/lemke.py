@@ -31,7 +31,6 @@ from cdopt.backends.native import (
     NativeBackend,
     Outcome,
     Run,
-    check_count,
     natural_residual,
     outcome_of,
     scaled_step,
@@ -68,14 +67,9 @@ class LCP(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
     warm_starts: ClassVar[bool] = False  # the method prescribes its start
 
-    max_contacts: int = 500
-    max_pivots: int = 10_000
-    accuracy: float = 1e-8
-
-    def __post_init__(self) -> None:
-        check_count("max_contacts", self.max_contacts)
-        check_count("max_pivots", self.max_pivots)
-        checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
+    max_contacts: checks.Count = 500
+    max_pivots: checks.Count = 10_000
+    accuracy: checks.Tolerance = 1e-8
 
     def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if data.nc > self.max_contacts:

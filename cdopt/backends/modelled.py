@@ -76,7 +76,7 @@ class Modelled:
     """
 
     name: str
-    accuracy: float | None = None
+    accuracy: checks.Tolerance | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,12 +98,10 @@ class Modelled:
             raise InvalidInput(
                 unknown[0], f"no setting of {self.name}", "one of " + ", ".join(sorted(known))
             )
-        if self.accuracy is not None:
-            checks.scalar("accuracy", self.accuracy, above=0.0, at_most=1.0)
-            if options_for(self.name, self.accuracy) is None:
-                raise InvalidInput(
-                    "accuracy", f"{self.name}, whose settings for it are unknown", "options instead"
-                )
+        if self.accuracy is not None and options_for(self.name, self.accuracy) is None:
+            raise InvalidInput(
+                "accuracy", f"{self.name}, whose settings for it are unknown", "options instead"
+            )
 
     @property
     def capability(self) -> Capability:
@@ -166,7 +164,7 @@ class Direct:
     """
 
     solver: str
-    accuracy: float | None = None
+    accuracy: checks.Tolerance | None = None
 
     def __post_init__(self) -> None:
         if self.solver in registry.SOLVERS and self.solver not in DIRECT:

@@ -22,7 +22,7 @@ from cdopt._util import checks
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.threads import threads_for
@@ -124,7 +124,7 @@ class NativeBackend(ABC):
     warm_starts : whether a previous solution can start it.
     """
 
-    accuracy: float
+    accuracy: checks.Tolerance
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
     limit: ClassVar[str] = ""
@@ -234,30 +234,6 @@ def starting_forces(data: ProblemData, start: WarmStart | None, signed: bool = F
         return np.zeros(data.nc)
     forces = start.forces_on(data.contact_ids, data.nc) / data.force
     return forces if signed else np.maximum(forces, 0.0)
-
-
-def check_settings(backend: Any) -> None:
-    """Validate the settings that every iterative backend has.
-
-    Raises
-    ------
-    InvalidInput : naming the field.
-    """
-    checks.scalar("accuracy", backend.accuracy, above=0.0, at_most=1.0)
-    check_count(backend.limit, getattr(backend, backend.limit))
-    if not isinstance(backend.history, bool):
-        raise InvalidInput("history", checks.describe(backend.history), "True or False")
-
-
-def check_count(name: str, value: object) -> None:
-    """Validate a whole number of at least one.
-
-    Raises
-    ------
-    InvalidInput : naming it.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(name, checks.describe(value), "a whole number of at least 1")
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.backends import (
     frictional_newton,
@@ -25,7 +26,7 @@ from cdopt.backends import (
     sliding_newton,
 )
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Run, check_settings, starting_forces
+from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
 from cdopt.problem import FrictionalData, ProblemData, SlidingStepData
 from cdopt.problem.contact_law import NEAR_ONE
@@ -63,12 +64,9 @@ class SecondOrder(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "elastic step", "truss"})
     limit: ClassVar[str] = "max_steps"
 
-    accuracy: float = 1e-12
-    max_steps: int = 200
+    accuracy: checks.Tolerance = 1e-12
+    max_steps: checks.Count = 200
     history: bool = False
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
     def _solve(self, data: ProblemData, run: Run) -> Outcome:
         return solve_network(data, run, self._iterate)

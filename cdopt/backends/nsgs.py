@@ -15,7 +15,7 @@ the last results: most problems of the bank take a fraction of the sweeps, hardl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,10 +60,9 @@ class NSGS(PGS):
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 
-    memory: int = 15
+    memory: Annotated[int, checks.integer(0, 1000)] = 15
 
     def __post_init__(self) -> None:
-        checks.whole("memory", self.memory, 0, 1000)
         super().__post_init__()
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")

@@ -39,7 +39,7 @@ threads. The pyramid has 12 colours, as many as a sphere has neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -55,7 +55,6 @@ from cdopt.backends.native import (
     Outcome,
     Run,
     ScaledStep,
-    check_settings,
     in_pieces,
     natural_residual,
     outcome_of,
@@ -101,10 +100,10 @@ class PGS(NativeBackend):
     _orders: ClassVar[tuple[str, ...]] = ORDERS
 
     order: Any = "given"
-    seed: int = 0
-    relaxation: float = 1.0
-    max_sweeps: int = 100_000
-    accuracy: float = 1e-8
+    seed: Annotated[int, checks.integer(0)] = 0
+    relaxation: checks.Positive = 1.0
+    max_sweeps: checks.Count = 100_000
+    accuracy: checks.Tolerance = 1e-8
     history: bool = False
 
     def __post_init__(self) -> None:
@@ -112,11 +111,8 @@ class PGS(NativeBackend):
             checks.choice("order", self.order, self._orders)
         else:
             object.__setattr__(self, "order", _permutation(self.order))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidInput("seed", checks.describe(self.seed), "a whole number from 0 on")
-        if not checks.scalar("relaxation", self.relaxation, above=0.0) < 2.0:
+        if self.relaxation >= 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
-        check_settings(self)
 
     def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
         scaled = scaled_step(data)

@@ -23,10 +23,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from cdopt._util.checks import FloatArray, IntArray, Tolerance
+from cdopt._util.checks import Count, FloatArray, IntArray, Tolerance
 from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT
-from cdopt.backends.native import NativeBackend, Outcome, Run, check_count
+from cdopt.backends.native import NativeBackend, Outcome, Run
 from cdopt.formulations import NoTensionTruss
 from cdopt.problem import TrussData
 from cdopt.problem.solution import Iterate
@@ -86,7 +86,10 @@ class Ordering:
 
 
 def write(
-    truss: NoTensionTruss, folder: str | Path, accuracy: Tolerance = 1e-10, max_steps: int = 200
+    truss: NoTensionTruss,
+    folder: str | Path,
+    accuracy: Tolerance = 1e-10,
+    max_steps: Count = 200,
 ) -> Ordering:
     """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
 
@@ -103,7 +106,6 @@ def write(
     InvalidInput : a number out of range.
     OSError : the folder cannot be written.
     """
-    check_count("max_steps", max_steps)
     return _write(truss.data, Path(folder), accuracy, max_steps)
 
 
@@ -168,13 +170,11 @@ class PETSc(NativeBackend):
     limit: ClassVar[str] = "max_steps"
     warm_starts: ClassVar[bool] = False
 
-    processes: int = 2
+    processes: Count = 2
     accuracy: Tolerance = 1e-10
-    max_steps: int = 200
+    max_steps: Count = 200
 
     def __post_init__(self) -> None:
-        check_count("max_steps", self.max_steps)
-        check_count("processes", self.processes)
         missing = why_unavailable()
         if missing is not None:
             raise BackendUnavailable("petsc", missing)

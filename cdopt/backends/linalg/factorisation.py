@@ -127,6 +127,21 @@ def _products(B: sp.csr_array) -> tuple[IntArray, FloatArray, IntArray]:
 # --- sparse ------------------------------------------------------------------------------
 
 
+def factorised(J: sp.csr_array) -> Solve:
+    """J⁻¹ by SuperLU, for a J whose pattern is symmetric; its numbers need not be.
+
+    Raises
+    ------
+    ArithmeticError : J is singular to working accuracy.
+    """
+    finite(J.data)
+    try:
+        factors = splu(sp.csc_array(J), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
+    except RuntimeError as error:
+        raise ArithmeticError(str(error)) from error
+    return lambda rhs: np.asarray(factors.solve(rhs))
+
+
 class Library(Protocol):
     """Factorises the matrices of one network, one after the other."""
 
