@@ -3,8 +3,8 @@
 Successive steps often have the same contacts and the same pattern of P and A. OSQP then keeps its
 ordering and its step size ρ, takes the new numbers through its own ``update`` and starts from the
 solution before. When the pattern or the contacts change it is set up anew, and
-still starts from the forces of the contacts that stayed. CVXPY compiles every step as ever, and
-the certificate is computed for every step as ever.
+still starts from the forces of the contacts that stayed. The data of a step are those that CVXPY
+compiles, and the certificate is computed for every step as ever.
 
 B. Stellato, G. Banjac, P. Goulart, A. Bemporad, S. Boyd, *OSQP: an operator splitting solver for
 quadratic programs*, Math. Program. Comput. 12 (2020) 637, section 5.
