@@ -90,7 +90,7 @@ def compare(
     power: Power = None,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(help="Further solvers: module:factory or file.py:factory."),
+        typer.Option(help="Further solvers: file.py, file.py:factory or module:factory."),
     ] = None,
     mine: Annotated[
         str | None,
@@ -182,9 +182,8 @@ def set_beside(
 ) -> None:
     """Make the runs of the stored study with new solvers, and a page from both."""
     leaderboard = cdopt.study.leaderboard
-    where, colon, factory = mine.rpartition(":")
-    path = Path(where if colon and where.endswith(".py") else mine)
-    plugin = f"{path}:{factory if colon and where.endswith('.py') else 'factory'}"
+    where, factory = cdopt.study.plugins.parts(mine)
+    path, plugin = Path(where), f"{where}:{factory}"
     folder = f"study-{path.stem}" if out is None else out
     names = cdopt.study.plugins.check([plugin])
     run_and_show([leaderboard.plan_of(names, [plugin], **limits)], folder, dask, as_json, quiet)

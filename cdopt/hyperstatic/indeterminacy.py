@@ -392,6 +392,9 @@ def indeterminacy(
         return frictional_indeterminacy(
             step, law, classic, asked, progress, closed_tol, jobs, deadline
         )
+    if step.friction is not None and np.any(step.friction.mu > 0.0):
+        instead = ('law="coulomb"', "without it, step.without_friction()")
+        raise Unsupported("indeterminacy without law", "the step has friction", instead)
     problem = CompatibleCD(step, closed_tol=closed_tol)
     times = [clock()]
     first = _certified(problem, classic, deadline)

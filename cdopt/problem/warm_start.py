@@ -41,9 +41,8 @@ class WarmStart(Frozen):
         if self.contact_ids is None or contact_ids is None:
             count = self.forces.size
             if count != nc:
-                raise InvalidInput(
-                    "warm_start", f"{count:,} contacts without names", f"{nc:,} contacts"
-                )
+                expected = f"{nc:,}, or contact_ids of both steps"
+                raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
             return np.array(self.forces)
         earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
         index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)

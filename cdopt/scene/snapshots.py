@@ -85,7 +85,7 @@ def from_positions(
     unknown = set(options) - {*Scene.__init__.__annotations__} - {"bodies", "dim"}
     if unknown:
         raise InvalidInput(", ".join(sorted(unknown)), "no such option", "an option of Scene")
-    upright = [] if walls is None else _walls(walls, dim, material)
+    upright = [] if walls is None else _walls(walls, centres, material)
     return Scene([*upright, spheres], dim=dim, box=box, overlaps=overlaps, **options)
 
 
@@ -357,14 +357,20 @@ def _one_or_each(name: str, value: Any) -> Any:
     return float(numbers) if numbers.ndim == 0 else numbers
 
 
-def _walls(walls: Any, dim: int, material: str) -> list[Body]:
+def _walls(walls: Any, centres: FloatArray, material: str) -> list[Body]:
     """Half-spaces at the lower and upper places (2, dim) that are numbers, facing in."""
-    return list(_upright(_places(walls, dim), dim, material))
+    dim = centres.shape[1]
+    places = _places(walls, dim)
+    behind = np.flatnonzero(((centres < places[0]) | (centres > places[1])).any(axis=1))
+    if behind.size:
+        found = f"{behind.size:,} centres behind them, the first x[{behind[0]}]"
+        raise InvalidInput("walls", found, "centres between the lower and the upper places")
+    return list(_upright(places, dim, material))
 
 
 def _places(walls: Any, dim: int) -> FloatArray:
     """(2, dim) m, not a number where there is no wall."""
-    expected = f"two rows of {dim} places, None or nan for no wall"
+    expected = f"two rows of {dim} places, lower and upper ones, None or nan for no wall"
     try:
         rows = [[np.nan if place is None else place for place in row] for row in walls]
     except TypeError as error:

@@ -60,7 +60,7 @@ _RANK = 1e-9  # singular values below this count as none
 NOT_THE_SOLUTION = (
     "Answers under the law of Coulomb need not be unique: others may have other motions."
 )
-NO_COMPATIBLE = "with friction only in Python, cdopt.CompatibleFriction(step).solve()"
+NO_COMPATIBLE = "with friction only in Python: cdopt.CompatibleFriction(step).solve()"
 
 
 class Comparison(SolutionSet):

@@ -2,7 +2,7 @@
 
 A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
-(``cdopt.backends.base``). It is mapping ``package.module:factory`` or ``path/to/file.py:factory``
+(``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
 and called only in the process of a run, and once before the first in one like it; it is registered
 nowhere else. That process does not import from the working folder: name a file there by its path.
 """
@@ -39,9 +39,7 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     """
     makers_by_name: dict[str, Maker] = {}
     for text in plugins:
-        location, colon, name = text.rpartition(":")
-        if not colon or not location or not name:
-            raise InvalidInput("plugins", checks.describe(text), "module:factory")
+        location, name = parts(text)
         factory: Any = getattr(_module(location), name, None)
         if not callable(factory):
             raise InvalidInput("plugins", f"no function {name!r} in {location}", "a factory")
@@ -50,6 +48,12 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
             raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
         makers_by_name.update(mapping)
     return makers_by_name
+
+
+def parts(plugin: str) -> tuple[str, str]:
+    """The module or file of a plugin, and its function: "factory" where none is named."""
+    location, colon, name = plugin.rpartition(":")
+    return (location, name) if colon else (plugin, "factory")
 
 
 def check(
@@ -71,7 +75,7 @@ def check(
     if not plugins:
         return []
     for plugin in plugins:
-        location = str(plugin).rpartition(":")[0]
+        location = parts(plugin)[0]
         if location.endswith(".py") and not Path(location).exists():
             raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
     order = json.dumps([list(plugins), list(backends), list(accuracies)])
@@ -81,8 +85,11 @@ def check(
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         places = [line for line in lines if line.startswith("File ")]
         reason = lines[-1] if lines else f"the process ended with code {done.returncode}"
+        if reason.startswith(_ERROR):
+            found, _, expected = reason.partition(": found ")[2].rpartition("; expected ")
+            raise InvalidInput("plugins", found, expected)
         where = f" ({places[-1].partition(', in ')[0]})" if places else ""
-        found = f"{', '.join(plugins)}: {reason.removeprefix(_ERROR)}{where}"
+        found = f"{', '.join(plugins)}: {reason}{where}"
         raise InvalidInput("plugins", found, "a factory of backends that works")
     names: list[str] = json.loads(done.stdout.splitlines()[-1])
     return names
@@ -133,7 +140,7 @@ def _module(location: str) -> ModuleType:
     if not location.endswith(".py"):
         try:
             return importlib.import_module(location)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             expected = "an installed module, or a file by its path, such as solver.py:factory"
             raise InvalidInput("plugins", str(error), expected) from error
     name = f"cdopt_plugin_{Path(location).stem}"

@@ -393,7 +393,7 @@ def choose_backends(
         if name == "auto":
             left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
         elif not capability.classes and not capability.structured.issuperset(kinds):
-            left_out[name] = f"for {' and '.join(sorted(capability.structured))} problems only"
+            left_out[name] = f"only for: {', '.join(sorted(capability.structured))}"
         elif capability.classes and problem_class not in capability.classes:
             left_out[name] = "no second-order cones, which friction and powers other than 2 need"
         elif too_large:

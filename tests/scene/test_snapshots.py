@@ -116,3 +116,8 @@ def test_what_is_no_snapshot_is_refused() -> None:
         from_positions([[0.0, 0.0]], 1.0, colour="red")
     with pytest.raises(cdopt.InvalidInput, match="radius"):
         from_positions([[0.0, 0.0]], [1.0, 2.0])
+
+
+def test_grains_behind_a_wall_do_not_count_as_touching() -> None:
+    with pytest.raises(cdopt.InvalidInput, match=r"2 centres behind them, the first x\[0\]"):
+        from_positions([[0, 0.5], [0.98, 0.5]], 0.5, walls=[[-1, 1.6], [0, None]])

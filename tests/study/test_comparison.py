@@ -179,8 +179,8 @@ def test_default_backends_are_all_available_ones() -> None:
     asked: list[str] = []
     result = compare(bank.load("beam-uniform").step, progress=asked.append)
     unasked = {
-        "nsgs": "for frictional step problems only",
-        "admm": "for frictional step problems only",
+        "nsgs": "only for: frictional step",
+        "admm": "only for: frictional step",
         "auto": "chooses among",
     }
     assert result.labels == [n for n in cdopt.backends.available() if n not in unasked]
