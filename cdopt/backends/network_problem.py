@@ -24,9 +24,9 @@ from cdopt.problem import (
     ElasticStepData,
     RigidStepData,
     TrussData,
-    delassus,
 )
 from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
@@ -137,7 +137,7 @@ def _step(data: RigidStepData | ElasticStepData) -> NetworkProblem:
 def _delassus_step(data: DelassusStepData) -> NetworkProblem:
     """A root of N is the gap gradient of bodies of unit mass."""
     unit = np.sqrt(data.force / data.speed)
-    root = delassus.root(data.step.N, _RANK_TOL)
+    root = delassus_root(data.step.N, _RANK_TOL)
     unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
     net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
     p, mobility = data.step.p_vec / data.speed, data.mobility * data.force / data.speed

@@ -12,8 +12,7 @@ from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, reduced
 from cdopt.formulations.representatives import Representatives
-from cdopt.formulations.step_damping import StepDamping
-from cdopt.formulations.variational_step import VariationalStep
+from cdopt.formulations.variational_step import StepDamping, VariationalStep
 from cdopt.problem.sliders import Sliders
 
 __all__ = [

@@ -33,10 +33,11 @@ from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_forms import Form
-from cdopt.problem import RigidStepData, TrussData, delassus
+from cdopt.problem import RigidStepData, TrussData
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
+from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
 
@@ -250,7 +251,7 @@ class CompatibleCD:
             body, bodies, acting = data.step.dof_body, data.bodies, network.acting
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])
-            gradient = checks.gap_gradient(delassus.root(closed, _RANK_TOL))
+            gradient = checks.gap_gradient(delassus_root(closed, _RANK_TOL))
             load = np.asarray(gradient.T @ network.forces[contacts])
         nv = gradient.shape[1]
         truss = TrussData(

@@ -18,9 +18,9 @@ from cdopt.backends.base import Backend
 from cdopt.formulations.friction_faces import SLIDING, Faces, solved_faces
 from cdopt.formulations.friction_network import Flow, FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
-from cdopt.problem import delassus
 from cdopt.problem.contact_step import Step
 from cdopt.problem.frictional import Law
+from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import StepSolution
 
 
@@ -129,4 +129,4 @@ def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
     products = problem.data.products
     if problem.data.nv or products.shape[0] != faces.ray.size:
         return sp.csr_array(products.T)
-    return delassus.root(products, 1e-12)
+    return delassus_root(products, 1e-12)

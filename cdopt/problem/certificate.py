@@ -12,12 +12,13 @@ residual's resolution, and a resolution above the tolerance makes the certificat
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
@@ -25,11 +26,14 @@ from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt._util.formatting import beside
+from cdopt._util.linear_program import linprog
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import Parts
 
 TOLERANCE = 1e-6
 EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
+_PROOF = {"time_limit": 60.0}  # seconds
+_MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
 _NOTHING = 10.0  # a scale of at most this many times its round-off is no scale
 
 
@@ -306,3 +310,39 @@ def energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatAr
     stored = law.energy(c)
     summed = stored + law.conjugate(f) + np.abs(f * c)
     return EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack
+
+
+# --- proofs that a problem has no solution, which two matrix products verify ---------------
+#
+# A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: no contact resists it,
+# and the load drives it. It is an unbounded ray of (32). A rigid step is infeasible exactly when
+# multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body squeezed between fixed walls.
+
+
+def descending_ray(
+    cost: FloatArray,
+    rows: sp.csr_array,
+    violation: Callable[[FloatArray], FloatArray],
+    **program: Any,
+) -> tuple[FloatArray, float] | None:
+    """A vector x of negative cost that meets its conditions, and by how much it misses them.
+
+    HiGHS finds it. It must meet its conditions to 1e-7 in scaled units: a problem whose answers are
+    all 1e7 times its own scale looks infeasible.
+
+    Parameters
+    ----------
+    cost : (n,) c of cᵀx. rows : matrix (m, n) of the conditions.
+    violation : how far the products with the rows are from what they must be.
+    program : constraints and bounds, as ``scipy.optimize.linprog`` takes them.
+    """
+    if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
+        return None
+    x = linprog(cost, options=_PROOF, **program).x
+    if x is None:
+        return None
+    x = np.clip(x, *program["bounds"])
+    value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
+    if not value < -_MARGIN or missed > _MARGIN * abs(value):
+        return None
+    return x, missed

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
-from cdopt.problem.certificate import EPS, ProblemData, Residual, positive, worst
+from cdopt.problem.certificate import EPS, ProblemData, Residual, descending_ray, positive, worst
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
-from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import (
     Entries,

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.contact_law import PowerLaw
 
+_DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties up to which plain Python finds components in less time than SciPy
 
 
@@ -110,6 +111,37 @@ def matrix_parts(N: sp.csr_array) -> Parts:
     """Parts of contacts that a Delassus matrix N (nc, nc) couples."""
     label, count = components(rows_of(N), N.indices, N.shape[0])
     return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
+
+
+def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
+    """L (nc, r) with N = L Lᵀ up to eigenvalues below ``rank_tol`` of their part's largest.
+
+    Each independent part is factorised by itself, so that a heavy part does not hide a light one.
+    A part too large for a dense factorisation keeps its rows of N: then L Lᵀ is not N, but
+    Lᵀf = Lᵀg still means N f = N g.
+    """
+    label = matrix_parts(N).contact
+    pieces = []
+    for part in range(int(label.max(initial=-1)) + 1):
+        index = np.flatnonzero(label == part)
+        block = sp.csr_array(N[index][:, index])
+        ones = np.ones(index.size)
+        scatter = sp.csr_array((ones, (index, np.arange(index.size))), (N.shape[0], index.size))
+        pieces.append(
+            scatter @ (block if index.size > _DENSE_PART else _dense_root(block, rank_tol))
+        )
+    if not pieces:
+        return sp.csr_array((N.shape[0], 1))
+    return sp.csr_array(sp.hstack(pieces))
+
+
+def _dense_root(block: sp.csr_array, rank_tol: float) -> sp.csr_array:
+    """The root of one part, its contacts in units of their own mobility."""
+    scale = np.sqrt(np.maximum(block.diagonal(), 0.0))
+    unit = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(block.toarray() / np.outer(unit, unit))
+    significant = values > rank_tol * max(float(values[-1]), 0.0)
+    return sp.csr_array(vectors[:, significant] * np.sqrt(values[significant]) * unit[:, None])
 
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:

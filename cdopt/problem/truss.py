@@ -19,13 +19,13 @@ from cdopt.problem.certificate import (
     TOLERANCE,
     ProblemData,
     Residual,
+    descending_ray,
     energy_round_off,
     law_residual,
     tension,
     worst,
 )
 from cdopt.problem.contact_law import NEAR_ONE, PowerLaw
-from cdopt.problem.infeasibility import descending_ray
 from cdopt.problem.scaling import (
     Entries,
     Parts,
