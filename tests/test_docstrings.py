@@ -159,8 +159,8 @@ def mentioned(name: str, doc: str) -> str:
 
 def test_it_finds_them() -> None:
     assert len(PUBLIC) > 300
-    assert "cdopt.problem.Step.select" in PUBLIC
-    assert PUBLIC["cdopt.problem.Step.select"].raised == {"InvalidInput"}
+    assert "cdopt.problem.Step.replace" in PUBLIC
+    assert PUBLIC["cdopt.problem.Step.replace"].raised == {"InvalidInput"}
 
 
 @pytest.mark.skipif(not GUIDE.is_dir(), reason="the guide is not in this checkout")

@@ -288,6 +288,18 @@ def integers(
     return read_only(result)
 
 
+def positions(name: str, value: object, size: int) -> IntArray:
+    """Positions in a sequence of ``size``, stated as integers (n,) or as flags (size,)."""
+    index = array(name, value, "indices or a boolean mask")
+    if index.dtype.kind == "b" and index.shape == (size,):
+        return np.flatnonzero(index)
+    if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+        raise InvalidInput(name, describe(index), f"indices, or a boolean mask of {size} flags")
+    if index.size and not (index.min() >= 0 and index.max() < size):
+        raise InvalidInput(name, "an index out of range", f"0 to {size - 1}")
+    return index.astype(np.int64)
+
+
 def labels(name: str, value: object, size: int) -> NDArray[Any]:
     """Read-only contact names: ``size`` distinct integers or strings."""
     expected = f"{size} distinct integers or strings"

@@ -312,14 +312,6 @@ def free_mask(free_dofs: Any, nv: int) -> BoolArray:
     """(nv,) which dofs are free."""
     if free_dofs is None:
         return read_only(np.ones(nv, dtype=bool))
-    index = checks.array("free_dofs", free_dofs, "indices or a mask")
-    if index.dtype.kind == "b":
-        if index.shape != (nv,):
-            raise InvalidInput("free_dofs", f"a mask of shape {index.shape}", f"{nv} flags")
-        return read_only(index.copy())
-    whole = index.ndim == 1 and (index.dtype.kind in "iu" or index.size == 0)
-    if not whole or (index.size and not (index.min() >= 0 and index.max() < nv)):
-        raise InvalidInput("free_dofs", checks.describe(index), f"indices from 0 to {nv - 1}")
     mask = np.zeros(nv, dtype=bool)
-    mask[index.astype(np.intp)] = True
+    mask[checks.positions("free_dofs", free_dofs, nv)] = True
     return read_only(mask)

@@ -532,13 +532,4 @@ def _asked(contacts: Any, free: Any) -> IntArray:
         loose = np.flatnonzero(free)
         spread = np.linspace(0, max(loose.size - 1, 0), min(int(contacts), loose.size))
         return loose[np.unique(np.round(spread).astype(np.int64))]
-    index = checks.array("contacts", contacts, "indices, a mask or a number")
-    if index.dtype.kind == "b" and index.shape == (nc,):
-        return np.flatnonzero(index)
-    if index.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise InvalidInput("contacts", checks.describe(contacts), "indices, a mask or a number")
-    if index.min() < 0 or index.max() >= nc:
-        raise InvalidInput("contacts", "an index out of range", f"0 to {nc - 1}")
-    return np.unique(index.astype(np.int64))
+    return np.unique(checks.positions("contacts", contacts, nc))

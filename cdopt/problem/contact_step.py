@@ -251,17 +251,7 @@ class Step(ABC):
         ------
         InvalidInput : neither, or an index out of range.
         """
-        index = checks.array("contacts", contacts, "indices or a boolean mask")
-        if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
-            raise InvalidInput("contacts", checks.describe(index), "indices or a boolean mask")
-        if index.dtype.kind == "b":
-            if index.size != self.nc:
-                raise InvalidInput("contacts", f"{index.size} flags", f"{self.nc} flags")
-            index = np.flatnonzero(index)
-        index = index.astype(np.intp)
-        if index.size and not (index.min() >= 0 and index.max() < self.nc):
-            raise InvalidInput("contacts", "an index out of range", f"0 to {self.nc - 1}")
-        return self.replace(**self._rows(index))
+        return self.replace(**self._rows(checks.positions("contacts", contacts, self.nc)))
 
     def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
         """The arguments that differ between contacts, for these contacts."""
