@@ -99,13 +99,10 @@ class AugmentedLagrangian(NativeBackend):
         return Outcome(iterate, met, state.steps, [np.array(state.residuals)])
 
     def _rigid(
-        self,
-        problem: NetworkProblem,
-        forces: FloatArray | None,
-        motion: FloatArray | None,
-        deadline: Deadline,
+        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
-        return rigid_multipliers.solve(problem, forces, self.accuracy, self.max_outer, deadline)
+        limits = self.accuracy, self.max_outer, run.deadline
+        return rigid_multipliers.solve(problem, forces, *limits)
 
     def _outer(self, state: _TrussIterate, run: Run) -> bool:
         mu = _MU_START

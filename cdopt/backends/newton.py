@@ -25,7 +25,6 @@ from cdopt.backends import (
     rigid_multipliers,
     sliding_newton,
 )
-from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
 from cdopt.problem import FrictionalData, ProblemData, SlidingStepData
@@ -73,13 +72,9 @@ class SecondOrder(NativeBackend):
 
     @abstractmethod
     def _iterate(
-        self,
-        problem: NetworkProblem,
-        forces: FloatArray | None,
-        motion: FloatArray | None,
-        deadline: Deadline,
+        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
-        """Solve, from scaled forces of a rigid step or a motion to start from, if there are any."""
+        """Solve, from scaled forces of a rigid step, or else from the run's start."""
 
 
 def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationResult]) -> Outcome:
@@ -90,7 +85,7 @@ def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationR
     if run.start is not None and problem.law is None:
         forces = starting_forces(data, run.start)
     with run.iterating(net.nc, net.m):
-        last = iterate(problem, forces, problem.scaled_motion(run.start), run.deadline)
+        last = iterate(problem, forces, run)
     least = min(last.history, default=0.0)
     near_one = problem.law is not None and problem.law.power < NEAR_ONE
     run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
@@ -113,14 +108,10 @@ class InteriorPoint(SecondOrder):
     name: ClassVar[str] = "interior-point"
 
     def _iterate(
-        self,
-        problem: NetworkProblem,
-        forces: FloatArray | None,
-        motion: FloatArray | None,
-        deadline: Deadline,
+        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
         start = interior_point.start_from(problem, forces)
-        return interior_point.solve(problem, start, self.accuracy, self.max_steps, deadline)
+        return interior_point.solve(problem, start, self.accuracy, self.max_steps, run.deadline)
 
 
 class Newton(SecondOrder):
@@ -145,15 +136,11 @@ class Newton(SecondOrder):
         return super()._solve(data, run)
 
     def _iterate(
-        self,
-        problem: NetworkProblem,
-        forces: FloatArray | None,
-        motion: FloatArray | None,
-        deadline: Deadline,
+        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
-        limits = self.accuracy, self.max_steps, deadline
+        limits = self.accuracy, self.max_steps, run.deadline
         if problem.law is not None:
-            return potential_newton.minimise(problem, motion, *limits)
+            return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
 
         def multipliers() -> IterationResult:
             return rigid_multipliers.solve(problem, forces, *limits)
@@ -165,10 +152,10 @@ class Newton(SecondOrder):
 
         dense = problem.net.small or problem.net.few
         first, second = (multipliers, inside) if dense else (inside, multipliers)
-        run = first()
-        if run.converged or deadline.passed:
-            return run
-        return min(run, second(), key=lambda result: result.residual)
+        tried = first()
+        if tried.converged or run.deadline.passed:
+            return tried
+        return min(tried, second(), key=lambda result: result.residual)
 
 
 class Auto(Newton):
