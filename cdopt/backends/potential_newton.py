@@ -25,7 +25,7 @@ from cdopt.problem.contact_law import HOOKE, NEAR_ONE, PowerLaw
 LOG = logging.getLogger("cdopt.backends.newton")
 
 _SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4  # of the typical stiffness
-_GROUND = 1e-8  # shift of the first system, of the typical stiffness
+_GROUND = 1e-8  # shift of the network that can also pull, and of the first step where few do
 _START = 1e-4  # relative accuracy of that system
 _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
@@ -63,11 +63,12 @@ def minimise(
     first = _bilateral(problem, law) if start is None else start.copy()
     share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
     spent = net.statistics.iterations - before
-    soon = spent < net.patience and _hardly_pulls(law, problem.overlap(first))
-    direct = soon and net.cheaply_factorised(spent)
-    if direct:
-        first = _bilateral(problem, law, direct)
-    run = _newton(problem, law, first, tol, share, _FACTORISED if direct else 0, deadline)
+    near = _hardly_pulls(law, problem.overlap(first))
+    direct = near and spent < net.patience and net.cheaply_factorised(spent)
+    shift, factorised = _GROUND if near else _SHIFT_START, _FACTORISED if direct else 0
+    if direct and law.power != HOOKE:
+        first, shift = _bilateral(problem, law, direct), _SHIFT_START
+    run = _newton(problem, law, first, tol, share, factorised, shift, deadline)
     left = limit - run.steps
     if not (run.converged or left <= 0 or not net.factorisable or deadline.passed):
         overlap = np.abs(problem.overlap(first))
@@ -78,7 +79,7 @@ def minimise(
         )
         inside = interior_point.solve(problem, begin, _HANDED_OVER, left, deadline)
         left -= inside.steps
-        last = _newton(problem, law, inside.w, tol, left, left, deadline)
+        last = _newton(problem, law, inside.w, tol, left, left, _SHIFT_START, deadline)
         steps = run.steps + inside.steps + last.steps
         run = min(run, last, key=lambda candidate: candidate.residual)
         run.steps = steps
@@ -134,15 +135,19 @@ def _newton(
     tol: float,
     limit: int,
     factorised: int,
+    shift: float,
     deadline: Deadline,
 ) -> IterationResult:
-    """Newton's method from u, systems up to the step ``factorised`` by factors, then iterated."""
+    """Newton's method from u, systems up to the step ``factorised`` by factors, then iterated.
+
+    ``shift`` is that of the first step.
+    """
     net = problem.net
     net.statistics.methods.append("Newton's method")
     c = problem.overlap(u)
     f = law.force(c)
     gradient = problem.balance(u, f)
-    shift, history = _SHIFT_START, [_size(gradient)]
+    history = [_size(gradient)]
     cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
     loosest = _LOOSEST
     for step in range(1, limit + 1):
