@@ -187,8 +187,8 @@ def set_beside(
     folder = f"study-{path.stem}" if out is None else out
     names = cdopt.study.plugins.check([plugin])
     run_and_show([leaderboard.plan_of(names, [plugin], **limits)], folder, dask, as_json, quiet)
-    records = [r for r in cdopt.study.read(folder) if r.run.backend in names]
-    results = cdopt.study.Results.of([*leaderboard.stored().records, *records])
+    asked = {*names, *leaderboard.REFERENCES}
+    results = leaderboard.beside([r for r in cdopt.study.read(folder) if r.run.backend in asked])
     title = f"{', '.join(names)} beside the standard study"
     tables = leaderboard.tables(results, names)
     page = cdopt.plots.report.write(results, Path(folder) / "page", title, first=tables)
@@ -203,7 +203,7 @@ def _print_standing(by_problem: Any) -> None:
     output.say(f"wins on {verdicts['wins']} of {len(by_problem.rows)} problems", "bold")
     false = [row[0] for row in by_problem.rows if row[3] == "claims falsely"]
     if false:
-        output.say(f"claims falsely on {', '.join(false)}", "bold red")
+        output.say(f"claims falsely, by more than ten times, on {', '.join(false)}", "bold red")
 
 
 def run_and_show(

@@ -2,25 +2,29 @@
 
 ``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
 study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
-solver at an accuracy of 1e-6. They were made in forks of one process on a busy machine: verdicts
-can be compared, times only roughly.
+solver at an accuracy of 1e-6. Their times are of another machine: ``REFERENCES`` are measured again
+beside the new solver, and the times of the others are multiplied by what these take here over what
+they took there, in the median.
 """
 
 from __future__ import annotations
 
 import lzma
+import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from cdopt._util import files
 from cdopt.study.plan import Plan
-from cdopt.study.record import parse
+from cdopt.study.record import Record, parse
 from cdopt.study.results import Results
 from cdopt.study.table import Table
 
 STORED = "standard-study.jsonl.xz"  # beside the problems
+REFERENCES = ("newton", "pgs", "lcp")  # quick, and part of every installation
 
 
 def stored() -> Results:
@@ -35,7 +39,7 @@ def stored() -> Results:
 
 
 def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Plan:
-    """The runs that set these solvers beside the stored ones.
+    """The runs that set these solvers beside the stored ones, and those of ``REFERENCES``.
 
     Parameters
     ----------
@@ -45,7 +49,28 @@ def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Pl
     runs = [record.run for record in stored().records]
     problems = dict.fromkeys(run.problem for run in runs)
     tolerances = dict.fromkeys(run.tolerance for run in runs)
-    return Plan(list(problems), solvers, tolerances=list(tolerances), plugins=plugins, **limits)
+    names = list(dict.fromkeys([*solvers, *REFERENCES]))
+    return Plan(list(problems), names, tolerances=list(tolerances), plugins=plugins, **limits)
+
+
+def beside(made: Sequence[Record]) -> Results:
+    """The records that were ``made`` here, and the other stored ones in the pace of here."""
+    here = {_question(record): record for record in made}
+    everything = stored().records
+    pairs = [(here[_question(old)].seconds, old.seconds) for old in everything
+             if _question(old) in here]  # fmt: skip
+    pace = statistics.median([now / then for now, then in pairs if now and then] or [1.0])
+    others = [
+        replace(old, times=tuple(replace(time, total=pace * time.total) for time in old.times))
+        for old in everything
+        if _question(old) not in here
+    ]
+    return Results.of([*others, *made])
+
+
+def _question(record: Record) -> tuple[Any, ...]:
+    run = record.run
+    return run.problem, run.formulation, run.backend, run.tolerance
 
 
 def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
@@ -75,14 +100,15 @@ def _standing(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
         "Where the new solver stands",
         "Problems solved by certificate, claims of success that are false by more than ten times "
         "the accuracy, problems on which it is the fastest, and its time over that of the fastest, "
-        "median. Stored times are of another machine, and of the day on which they were measured.",
+        f"median of those that it solved. {', '.join(REFERENCES)} were measured again here; the "
+        "times of the others are stored ones, times what these take here over what they took.",
         ("solver", "problems", "solved", "false claims", "fastest", "time over the fastest"),
         sorted(rows, key=lambda row: (-row[2], row[3])),
     )
 
 
 def _by_problem(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
-    """Each run of the new solvers beside the fastest stored one."""
+    """Each run of the new solvers beside the fastest other one."""
     mine = runs["solver"].isin(solvers)
     rows = []
     for run in runs[mine].itertuples():
@@ -97,16 +123,16 @@ def _by_problem(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
     return Table(
         "wins",
         "Where it wins, and where it claims falsely",
-        "It wins where its answer is certified and no stored solver is faster; it claims falsely "
+        "It wins where its answer is certified and no other solver is faster; it claims falsely "
         "where it reports success and a residual is above ten times the accuracy.",
-        ("problem", "solver", "accuracy", "verdict", "worst residual", "time [s]", "fastest stored",
+        ("problem", "solver", "accuracy", "verdict", "worst residual", "time [s]", "fastest other",
          "its time [s]"),
         rows,
     )  # fmt: skip
 
 
 def _verdict(run: Any, others: pd.DataFrame) -> str:
-    """What a run of a new solver amounts to; ``others`` are the stored solvers that solved it."""
+    """What a run of a new solver amounts to; ``others`` are those that solved it."""
     if run.outcome == "solved":
         faster = int((others["seconds"] < run.seconds).sum())
         return "wins" if not faster else f"certified, {faster} of {len(others)} faster"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from cdopt.study import Results, leaderboard
@@ -19,7 +21,22 @@ def test_the_stored_study_is_whole(stored: Results) -> None:
     assert len(runs) == runs["question"].nunique() * runs["solver"].nunique() == 16 * 12
     plan = leaderboard.plan_of(["mine"], ["mine.py:factory"], repeats=1)
     assert {run.problem for run in plan.runs} == {r.run.problem for r in stored.records}
-    assert [run.backend for run in plan.runs] == ["mine"] * 16
+    names = Counter(run.backend for run in plan.runs)
+    assert names == dict.fromkeys(("mine", *leaderboard.REFERENCES), 16)
+
+
+def test_stored_times_are_in_the_pace_of_the_references(stored: Results) -> None:
+    """Here all takes three times as long: who was the fastest remains it."""
+
+    def slower(record):
+        times = tuple(dataclasses.replace(time, total=3.0 * time.total) for time in record.times)
+        return dataclasses.replace(record, times=times)
+
+    here = [slower(r) for r in stored.records if r.run.backend in leaderboard.REFERENCES]
+    both = leaderboard.beside(here).plain.sort_values(["question", "solver"])
+    then = stored.plain.sort_values(["question", "solver"])
+    assert len(both) == len(then)
+    np.testing.assert_allclose(both["seconds"], 3.0 * then["seconds"], rtol=1e-12)
 
 
 def test_wins_and_false_claims(stored: Results) -> None:
