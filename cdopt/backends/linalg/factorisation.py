@@ -69,9 +69,9 @@ class DenseSystem:
         H = mass.copy()
         if shift:
             H.flat[:: H.shape[0] + 1] += shift
-        if isinstance(B, np.ndarray):
+        if D.size and isinstance(B, np.ndarray):
             H += (B.T * D) @ B
-        else:
+        elif D.size:
             H += (B @ D).reshape(H.shape)
         statistics.factorisations += 1
         statistics.library = "dense matrices"

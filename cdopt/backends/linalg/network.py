@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
@@ -25,7 +24,7 @@ from cdopt.backends.linalg.dof_blocks import dof_blocks, row_ends
 from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
 from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
 from cdopt.backends.linalg.sparse_rows import SparseOperator
-from cdopt.problem.scaling import scaled
+from cdopt.problem.scaling import components, rows_of, scaled
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
 _FEW = 600  # contacts up to which a dense system of their forces beats those of more dofs
@@ -114,15 +113,17 @@ class ContactNetwork:
             return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
-        return np.matmul(self._mobility, self._by_block(load)).ravel()
+        return np.asarray(self._mobility @ load)
 
     @cached_property
-    def _mobility(self) -> FloatArray:
-        """(blocks, size, size) inverse of the inertia by blocks."""
+    def _mobility(self) -> sp.bsr_array:
+        """S⁻¹ (m, m) by blocks."""
         try:
-            return np.asarray(np.linalg.inv(np.asarray(self.blocks)))
+            inverse = np.linalg.inv(np.asarray(self.blocks))
         except np.linalg.LinAlgError as error:
             raise ArithmeticError(str(error)) from error
+        blocks = inverse, np.arange(len(inverse)), np.arange(len(inverse) + 1)
+        return sp.bsr_array(blocks, shape=(self.m, self.m))
 
     @cached_property
     def delassus(self) -> FloatArray:
@@ -130,10 +131,7 @@ class ContactNetwork:
         if self._is_diagonal:
             root = scaled(self.B, None, 1.0 / np.sqrt(self.mass_diagonal))
             return np.asarray((root @ root.T).toarray())
-        count = self.m // self.size
-        blocks = self._mobility, np.arange(count), np.arange(count + 1)
-        mobility = sp.bsr_array(blocks, shape=(self.m, self.m))
-        return np.asarray((self.B @ (mobility @ self.B.T)).toarray())
+        return np.asarray((self.B @ (self._mobility @ self.B.T)).toarray())
 
     @cached_property
     def mass_diagonal(self) -> FloatArray:
@@ -304,7 +302,7 @@ class ContactSystem:
 
     def __init__(self, net: ContactNetwork, D: FloatArray) -> None:
         self.net, self.stiff = net, np.flatnonzero(D)
-        N = net.delassus[np.ix_(self.stiff, self.stiff)]
+        N = net.delassus[self.stiff].take(self.stiff, axis=1)
         N.flat[:: self.stiff.size + 1] += 1.0 / D[self.stiff]
         none = np.zeros(0)
         self.dense = DenseSystem(none.reshape(0, self.stiff.size), N, none, 0.0, net.statistics)
@@ -368,12 +366,11 @@ def network(
 
 def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
     """(m,) the labels, joined where the mass couples dofs, numbered from 0 without a hole."""
-    if mass is not None and not _is_diagonal(mass):
-        m = label.size
-        member = sp.csr_array((np.ones(m), (np.arange(m), label)))
-        coupled = sp.block_array([[abs(mass), member], [member.T, None]], format="csr")
-        tags = connected_components(coupled, directed=False)[1][:m]
-        label = np.unique(tags, return_inverse=True)[1]
+    if mass is not None:
+        left, right = label[rows_of(mass)], label[mass.indices]
+        apart = left != right
+        if apart.any():
+            label = components(left[apart], right[apart], int(label.max()) + 1)[0][label]
     return np.asarray(label, dtype=np.int64)
 
 
