@@ -84,9 +84,11 @@ class _Leaves:
         if isinstance(node, list):
             return tuple(map(self._of, node))
         if not isinstance(node, cp.expressions.leaf.Leaf):
-            data = () if isinstance(node, cp.Constraint) else tuple(map(_plain, _data_of(node)))
-            axis = getattr(node, "axis", None)
-            return type(node), data, axis, tuple(map(self._of, node.args))
+            beside = tuple(map(_plain, node.get_data() or ()))
+            beside = (
+                beside[:-1] if isinstance(node, cp.Constraint) else beside
+            )  # without its number
+            return type(node), beside, tuple(map(self._of, node.args))
         if id(node) in self._number:
             return self._number[id(node)]
         if isinstance(node, cp.Constant) and node.shape == ():
@@ -195,11 +197,6 @@ class _Renamed:
             values = getattr(result, name) or {}
             setattr(result, name, {ids[key]: x for key, x in values.items() if key in ids})
         return result
-
-
-def _data_of(node: Any) -> list[Any]:
-    data = node.get_data() if hasattr(node, "get_data") else None
-    return data or []
 
 
 def _plain(value: Any) -> Any:

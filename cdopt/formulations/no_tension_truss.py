@@ -15,7 +15,6 @@ two optimal values sum to zero.
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 from typing import Annotated, Any
 
 import cvxpy as cp
@@ -221,12 +220,8 @@ class ComplementaryForm(_TrussForm):
     def _declare(self) -> None:
         super()._declare()
         self.f = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
+        self.forces = self.in_newtons(self.f)
         self.load = cp.Constant(self.scaled.load, name="F̃")
-
-    @cached_property
-    def forces(self) -> cp.Expression:
-        """f (nc,), N."""
-        return self.in_newtons(self.f)
 
     @property
     def conjugate_energy(self) -> cp.Expression:
@@ -259,17 +254,13 @@ class PotentialForm(_TrussForm):
 
     def _declare(self) -> None:
         super()._declare()
-        self.u = cp.Variable(self.scaled.used.size, name="u")
-        self.c = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
-
-    @cached_property
-    def displacement(self) -> cp.Expression:
-        """u (nv,), m."""
         used, nv = self.scaled.used, self.data.nv
+        self.u = cp.Variable(used.size, name="u")
+        self.c = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
         ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
         onto = sp.csr_array(ones, shape=(nv, used.size))
         prescribed = cp.Constant(self.data.prescribed_u, name="ū")
-        return cp.Constant(onto, name="U₀") @ self.u + prescribed
+        self.displacement = cp.Constant(onto, name="U₀") @ self.u + prescribed
 
     @property
     def elastic_energy(self) -> cp.Expression:

@@ -11,7 +11,6 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeVar
 
 import cvxpy as cp
@@ -67,10 +66,13 @@ class Statement(ABC):
     weight : (parts,) factor of each part's share of the objective. Independent parts share no
         variable, so each may count in its own units.
     problem : the CVXPY problem.
-
-    Physical quantities, ``forces`` and so on, are CVXPY expressions of the variables, made when
-    asked for; None where the form does not hold them.
+    forces, velocity, displacement : physical quantities as CVXPY expressions of the variables;
+        None where the form does not hold them.
     """
+
+    forces: cp.Expression | None = None
+    velocity: cp.Expression | None = None
+    displacement: cp.Expression | None = None
 
     def __init__(self, data: ProblemData, state: Callable[[Any], cp.Problem]) -> None:
         self.data = data
@@ -78,21 +80,6 @@ class Statement(ABC):
         self._state = state
         self._declare()
         self.problem = printed(state(self))
-
-    @cached_property
-    def forces(self) -> cp.Expression | None:
-        """f (nc,), N."""
-        return None
-
-    @cached_property
-    def velocity(self) -> cp.Expression | None:
-        """v⁺ (nv,), m/s."""
-        return None
-
-    @cached_property
-    def displacement(self) -> cp.Expression | None:
-        """u (nv,), m."""
-        return None
 
     @abstractmethod
     def _declare(self) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from functools import cached_property
 from typing import Annotated, Any
 
 import cvxpy as cp
@@ -134,15 +133,11 @@ class ForceForm(_StepForm):
         super()._declare()
         step = self.scaled
         self.f = cp.Variable(step.p.size, nonneg=True, name="f")
+        self.forces = self.in_newtons(self.f)
         self.momentum: list[cp.Constraint] = []
         if isinstance(step, ScaledDynamics):
             self.w = cp.Variable(self.data.nv, name="w")
             self.momentum = [self._momentum(step)]
-
-    @cached_property
-    def forces(self) -> cp.Expression:
-        """f (nc,), N."""
-        return self.in_newtons(self.f)
 
     def _momentum(self, step: ScaledDynamics) -> cp.Constraint:
         """M w = Bᵀf, each row in units of its own mass."""
@@ -193,17 +188,15 @@ class VelocityForm(_StepForm):
         super()._declare()
         data = self.data
         self.w = cp.Variable(data.nv, name="w")
+        unit, free = (
+            cp.Constant(x, name=n) for x, n in ((data.dof_speed, "v₀"), (data.free_motion, "v*"))
+        )
+        self.velocity = cp.multiply(unit, self.w) + free
         if isinstance(data, ElasticStepData):
             self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
         self.slip: cp.Variable | None = None
         if isinstance(data, SlidingStepData) and data.cap.size:
             self.slip = cp.Variable(data.start.shape, name="s")
-
-    @cached_property
-    def velocity(self) -> cp.Expression:
-        """v⁺ (nv,), m/s."""
-        unit = cp.Constant(self.data.dof_speed, name="v₀")
-        return cp.multiply(unit, self.w) + cp.Constant(self.data.free_motion, name="v*")
 
     @property
     def gap(self) -> cp.Expression:

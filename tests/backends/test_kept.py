@@ -108,6 +108,16 @@ def test_numbers_of_a_users_constraints_count() -> None:
         assert f[1] <= cap + 1e-6
 
 
+def test_what_a_cone_holds_beside_its_arguments_counts() -> None:
+    still = {"phi": np.zeros(3), "v": np.zeros(2), "F_ext": [-10.0, 0.0]}
+    for share in (0.5, 0.5, 0.5, 0.8, 0.8, 0.8):
+        cd = cdopt.ClassicCD(beam(0, **still))
+        f = cd.forces
+        cone = cp.PowCone3D(f[[0]], f[[2]], f[[1]] / 2.0, np.array([share]))
+        f = cd.with_constraints(cone, cd.forces[2] <= 1.0).solve("scs", accuracy=1e-9).f
+        assert f[0] ** share * f[2] ** (1.0 - share) >= f[1] / 2.0 - 1e-5
+
+
 def test_a_parameter_of_the_users_keeps_its_value() -> None:
     cap = cp.Parameter()
     cd = cdopt.ClassicCD(beam(0, phi=np.zeros(3), v=np.zeros(2), F_ext=[-10.0, 0.0]))
