@@ -36,7 +36,7 @@ from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, sphere_on_floor
 from cdopt.scene import collision as two_spheres
 from cdopt.scene.generators.packings import crystal_positions, walls_at
-from cdopt.scene.generators.paper import MATERIALS, pyramid_positions
+from cdopt.scene.generators.paper import Species, pyramid_positions
 from cdopt.scene.generators.primitives import floor
 from cdopt.scene.scene import GRAVITY
 
@@ -256,7 +256,9 @@ def squeezed(overlap: Annotated[float, number(above=0.0, at_most=0.5)] = 0.01) -
 # --- piles: units m = d = g = 1, mass, length and gravity of one body ---------------------
 
 
-def pyramid(n: Layers = 5, material: str = "uniform", modulus_ratio: Positive = 5.0) -> ContactStep:
+def pyramid(
+    n: Layers = 5, material: Species = "uniform", modulus_ratio: Positive = 5.0
+) -> ContactStep:
     """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
 
     Degrees of freedom: the three translations of each free sphere, in order. Contacts in
@@ -271,15 +273,10 @@ def pyramid(n: Layers = 5, material: str = "uniform", modulus_ratio: Positive = 
         for a ratio of five 1/5 : 1/3 : 1, of which the last is stiffness one.
     modulus_ratio : only used by "species".
 
-    Raises
-    ------
-    InvalidInput : an unknown material.
-
     Notes
     -----
     Olsen & Kamrin (2018), section 8.2.
     """
-    checks.choice("material", material, MATERIALS)
     centres, layers = pyramid_positions(n)
     names = ["soft", "hard"] if material == "species" else ["hard"]
     pile = Spheres(

@@ -10,8 +10,10 @@ import msgspec
 from cdopt._util import checks, files
 from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
-from cdopt._util.files import problems_folder as problems_folder
+from cdopt._util.files import problems_folder
 from cdopt._util.parameters import Value, one_of_these
+
+__all__ = ["Manifest", "decode", "home", "manifest", "names", "problems_folder"]
 
 Quantity = Literal[
     "f_compatible",

@@ -19,6 +19,7 @@ from cdopt._util.checks import (
     Power,
     integer,
     number,
+    one_of,
 )
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
@@ -39,7 +40,7 @@ def brick_wall(
     bricks: Count = 4,
     *,
     dim: Dim = 2,
-    ends: str = "half",
+    ends: Annotated[str, one_of(ENDS)] = "half",
     head_joint: NotNegative = 0.0,
     walls: bool = False,
     size: object = None,
@@ -75,7 +76,7 @@ def brick_wall(
     InvalidInput : more courses than bricks in a stepped wall, or a head joint of half a brick or
         more.
     """
-    stepped = checks.choice("ends", ends, ENDS) == "stepped"
+    stepped = ends == "stepped"
     if stepped and courses > bricks:
         raise InvalidInput("courses", str(courses), f"at most {bricks}, of a stepped wall")
     edges = _edges(size, _BRICK, dim)

@@ -16,6 +16,7 @@ from cdopt._util.checks import (
     Power,
     integer,
     number,
+    one_of,
 )
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.material import Material
@@ -25,7 +26,7 @@ from cdopt.scene.shapes import Box, Sphere
 WEIGHT = 10.0  # N
 _THICKNESS = 0.02  # of platforms, m
 SupportRadius = Annotated[float, number(above=0.0, at_most=0.2)]
-MATERIALS = ("uniform", "species")
+Species = Annotated[str, one_of(("uniform", "species"))]
 _MOST = 300  # layers: nine million spheres
 
 
@@ -104,7 +105,7 @@ def table(
 def pyramid(
     n: Annotated[int, integer(2, 150)] = 20,
     power: Power = 2.0,
-    material: str = "uniform",
+    material: Species = "uniform",
     *,
     modulus_ratio: Positive = 5.0,
     separation: NotNegative = 0.05,
@@ -130,7 +131,6 @@ def pyramid(
     -----
     Olsen & Kamrin (2018), section 8.2.
     """
-    checks.choice("material", material, MATERIALS)
     centres, layers = pyramid_positions(n)
     centres = centres * diameter
     centres[:, 2] += layers * (separation * 0.5 * diameter)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, Finite, FloatArray, NotNegative, Positive, Power, whole
+from cdopt._util.checks import Dim, Finite, FloatArray, NotNegative, Positive, Power, one_of, whole
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.material import Material
@@ -129,7 +129,7 @@ def rod_on_supports(
     load: NotNegative = 10.0,
     load_at: float = 0.3,
     weight: Positive = 10.0,
-    rod: str = "box",
+    rod: Annotated[str, one_of(RODS)] = "box",
     thickness: Positive = 0.04,
     support_radius: Positive = 0.05,
     dim: Dim = 2,
@@ -163,7 +163,6 @@ def rod_on_supports(
     >>> cdopt.CompatibleCD(step).solve("newton").f.round(6)
     array([12.5,  7.5])
     """
-    checks.choice("rod", rod, RODS)
     thick, radius = thickness, support_radius
     x = checks.vector("positions", positions, None, "m")
     if x.size < 2 or not (np.diff(x) >= 2.0 * radius * (1.0 - _ROUND_OFF)).all():
