@@ -60,6 +60,12 @@ def lesson(number: int) -> SimpleNamespace:
     return SimpleNamespace(**what_if(number))
 
 
+def drawn(number: int) -> SimpleNamespace:
+    """The lesson's names, from a run of which the picture is checked, too."""
+    check_picture(number)
+    return ran(number).names
+
+
 @contextlib.contextmanager
 def _errors_into(path: Path) -> Iterator[None]:
     """All that goes to stderr, from Python and from compiled solvers alike."""

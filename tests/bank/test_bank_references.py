@@ -107,13 +107,21 @@ def test_a_tight_wedge_is_proven_infeasible_and_a_loose_one_is_stopped() -> None
 LARGER = pytest.param("pyramid-hooke:n=10", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", [*FEASIBLE, "supports:n=10", LARGER])
+MADE = (  # by generators, with parameters of their own
+    "supports:n=2", "supports:n=10", "supports-delassus:n=12", "pyramid-hooke:n=3",
+    "crystal-2d:rows=1,columns=2", "duplicated-contacts:copies=3",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*FEASIBLE, *MADE, LARGER])
 def test_nullities_of_the_manifests(name: str) -> None:
     problem = bank.load(name)
     gradient = problem.B
     if problem.step is not None:
         gradient = getattr(problem.step, "B", problem.step.N)
-    stated = problem.references.get("nullity", bank.quantities.nullity(gradient))
+    computed = bank.quantities.nullity(gradient)
+    stated = problem.references.get("nullity", computed)
+    assert computed == stated
     if gradient.shape[0] == 0:
         assert stated == 0.0
         return

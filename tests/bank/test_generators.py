@@ -1,4 +1,4 @@
-"""The generators: geometry, ranks, closed forms, and families with a size."""
+"""The generators: geometry, closed forms, and families with a size."""
 
 from __future__ import annotations
 
@@ -8,28 +8,9 @@ import pytest
 import cdopt
 from cdopt import bank
 from cdopt.bank import generators
-from cdopt.bank.quantities import nullity
 from cdopt.problem.contact_law import HERTZ
 
 FAMILIES = bank.families()
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("supports:n=2", 0),
-        ("supports:n=12", 10),
-        ("supports-delassus:n=12", 10),
-        ("pyramid-hooke:n=3", 9),
-        ("crystal-2d:rows=1,columns=2", 1),
-        ("duplicated-contacts:copies=3", 7),
-    ],
-)
-def test_ranks(name: str, expected: int) -> None:
-    step = bank.load(name).step
-    matrix = getattr(step, "B", step.N).toarray()
-    assert step.nc - np.linalg.matrix_rank(matrix, tol=1e-9 * np.abs(matrix).max()) == expected
-    assert nullity(getattr(step, "B", step.N)) == expected
 
 
 # --- platforms -------------------------------------------------------------------------
@@ -107,11 +88,6 @@ def test_pyramid_geometry(n: int) -> None:
     within = sum(2 * (n - k) * (n - k - 1) for k in range(1, n))
     between = sum(4 * (n - k) ** 2 for k in range(1, n))
     assert step.nc == within + between
-
-
-def test_pyramid_counts_of_the_paper() -> None:
-    step = generators.pyramid(20)
-    assert (step.nc, step.nv) == (14_440, 7_410)
 
 
 def test_species_stiffness() -> None:

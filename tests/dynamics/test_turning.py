@@ -54,16 +54,16 @@ def drift(scene: Scene, state: State) -> float:
 
 
 @pytest.mark.slow
-def test_angular_momentum_and_energy_are_kept_over_four_thousand_steps() -> None:
+def test_angular_momentum_and_energy_are_kept_over_two_thousand_steps() -> None:
     plate, rod = np.array([0.4, 0.3, 0.02]), np.array([1.0, 0.1, 0.07])
     scene = floating(
         box(TUMBLING), box(ANYHOW, 2.0), box(ANYHOW, 4.0, plate), box(ANYHOW, 6.0, rod)
     )
-    state, energy = free_flight(scene, 1e-2, 4_000, "momentum")
+    state, energy = free_flight(scene, 1e-2, 2_000, "momentum")
     assert drift(scene, state) < 1e-10
     swing = np.abs(energy / kinetic_energy(scene, scene.initial) - 1.0)
-    assert swing[:1000].max() < 1e-3
-    assert swing[-1000:].max() < 1.1 * swing[:1000].max()
+    assert swing[:500].max() < 1e-3
+    assert swing[-500:].max() < 1.1 * swing[:500].max()
     np.testing.assert_allclose(np.linalg.norm(state.orientation, axis=1), 1.0, atol=1e-14)
     assert np.abs(state.angular_velocity - scene.initial.angular_velocity).max() > 0.1
 

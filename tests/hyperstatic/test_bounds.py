@@ -105,14 +105,16 @@ def test_settled_pyramids(material):
 
 
 @pytest.mark.slow
-def test_all_bounds_of_a_pyramid_of_seven_and_one_of_twenty():
+def test_all_bounds_of_a_pyramid_of_seven_and_some_of_fourteen() -> None:
     seven = report_of("pyramid-hooke:n=7", jobs=2)
     assert seven.ok
     assert seven.nullity == nullity(cdopt.bank.load("pyramid-hooke:n=7").step.B)
     assert seven.bounded.all()
     assert report_of("pyramid-hooke:n=10", contacts=[]).nullity == 765
-    twenty = report_of("pyramid-hooke:n=20", contacts=1)
-    assert twenty.ok
+    fourteen = report_of("pyramid-hooke:n=14", contacts=2, jobs=2)
+    assert fourteen.ok
+    assert np.count_nonzero(fourteen.bounded) == 2
+    twenty = report_of("pyramid-hooke:n=20", contacts=[])
     assert (twenty.nullity, twenty.rank) == (7030, 7410)
     assert not twenty.unique.any()
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lessons import check_picture, lesson, what_if
+from lessons import check_picture, drawn, lesson, ran, what_if
 
 import cdopt
 from cdopt.hyperstatic import UnboundedForces
 
 
-@pytest.mark.parametrize(
-    "number", [12, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 13, 14))]
-)
+@pytest.mark.parametrize("number", [0, 12, 14])
 def test_it_draws_its_picture(number: int) -> None:
     check_picture(number)
 
@@ -83,7 +81,7 @@ def test_intervals_what_if() -> None:
 
 @pytest.mark.slow
 def test_the_ensemble_lesson() -> None:
-    it = lesson(13)
+    it = drawn(13)
     assert it.beam.converged
     np.testing.assert_allclose(it.beam.mean, [2.5, 5.0, 2.5], atol=5 * it.beam.error.max())
     assert not it.short.converged
@@ -110,7 +108,7 @@ def test_the_ensemble_lesson_what_if() -> None:
 def test_a_larger_pile() -> None:
     larger = what_if(13, "n = 4  #", "n = 5  #")
     assert larger["found"].converged
-    assert larger["places"]["compatible"].depth < lesson(13).places["compatible"].depth
+    assert larger["places"]["compatible"].depth < ran(13).names.places["compatible"].depth
 
 
 # --- 14: sensitivities -----------------------------------------------------------------

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from lessons import check_picture, ran
+from lessons import drawn, ran
 from loading import compress, confine, disc_pile, press
 
 pytestmark = pytest.mark.slow
 
 
-def lesson() -> SimpleNamespace:
-    return ran(11).names
-
-
-def test_it_runs_in_an_empty_folder_and_draws_its_picture():
-    check_picture(11)
-
-
-def test_its_numbers():
-    it = lesson()
+def test_its_numbers_and_picture():
+    it = drawn(11)
     held, lost = it.one.collapse
     assert held <= it.limit * (1 + 1e-6)
     assert it.limit <= lost
@@ -35,7 +25,7 @@ def test_its_numbers():
 
 
 def test_what_if_the_pile_has_more_rows():
-    it = lesson()
+    it = ran(11).names
     assert np.mean(it.collapse(1e6, rows=4).collapse) < np.mean(it.pile.collapse)
 
 
@@ -52,7 +42,7 @@ def test_what_if_the_discs_obey_hertz():
 
 
 def test_what_if_the_box_is_pressed_and_let_go():
-    it = lesson()
+    it = ran(11).names
     start = confine(it.box, it.stress)
     back = compress(it.box, "top", [0.03, 0.06, 0.03, 0.0], start=start)
     assert back.born.sum() > 0  # contacts that close do not make it irreversible

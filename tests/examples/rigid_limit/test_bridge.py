@@ -100,17 +100,6 @@ def test_slopes_in_kappa_and_agreement(name: str, power: float) -> None:
     assert "not fitted" not in str(result)
 
 
-@pytest.mark.slow
-def test_ten_layers() -> None:
-    methods = ["quasi-static", "velocity-verlet"]  # the variational integrator takes minutes
-    result = bridge(pile(2.0, "species", 10), KAPPAS[2.0], methods=methods)
-    assert result.nullity == 765
-    for line in result.lines:
-        assert line.used.all(), line.excluded
-        assert line.slope == pytest.approx(-1.0, abs=0.05)
-    assert result.minimum_norm_error > 0.25
-
-
 @pytest.mark.parametrize(("power", "slope"), [(1.7, -1.0 / 0.7), (4.0, -1.0 / 3.0)])
 @pytest.mark.slow
 def test_other_powers(power: float, slope: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lessons import check_picture, ran, what_if
+from lessons import drawn, ran, what_if
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,7 @@ def lesson(*changes: str) -> dict[str, Any]:
 
 
 def test_numbers_and_picture() -> None:
-    check_picture(10)
-    it, said = ran(10).names, ran(10).said
+    it, said = drawn(10), ran(10).said
     found = it.found
     assert (found.step.nc, found.nullity) == (47, 11)
     assert found.forces.max() / it.weight == pytest.approx(5.4566, abs=1e-4)
