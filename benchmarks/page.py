@@ -140,6 +140,57 @@ def _preconditioners(rows: list[Row], out: Path) -> list[str]:
     ]  # fmt: skip
 
 
+def _preconditioned_newton(rows: list[Row], out: Path) -> list[str]:
+    done = [r for r in rows if "failed" not in r]
+    told = []
+    for family, name in dict.fromkeys((_family(r), r["preconditioner"]) for r in done):
+        own = [r for r in done if (_family(r), r["preconditioner"]) == (family, name)]
+        growth = [
+            drawing.exponent([(r["contacts"], r[what]) for r in own])
+            for what in ("iterations", "seconds")
+        ]
+        if None not in growth:
+            told.append(f"- {family}, {name}: iterations grow as contacts to the power "
+                        f"{growth[0]:.2f}, time to the power {growth[1]:.2f}.")  # fmt: skip
+    return [
+        "Conjugate gradient iterations of the whole solution, to 1e-12. Where they are many beside "
+        "the operations of a factorisation, newton factorises. The products with each body's block "
+        "are SciPy's and take three to seven times as long as the loops of block SSOR: compare "
+        "iterations, and the growth of times.",
+        "", *told, "",
+        *_table(rows, [
+            ("problem", lambda r: r["problem"]), ("contacts", lambda r: f"{r['contacts']:,}"),
+            ("preconditioner", lambda r: r["preconditioner"]), ("steps", lambda r: r["steps"]),
+            ("iterations", lambda r: f"{r['iterations']:,}"),
+            ("factorisations", lambda r: r["factorisations"]),
+            ("time", _seconds), ("residual", _residual),
+        ] if done == rows else [("problem", lambda r: r["problem"]), ("time", _seconds)]),
+    ]  # fmt: skip
+
+
+def _family(row: Row) -> str:
+    name, _, given = row["problem"].partition(":")
+    return f"{name} in space" if "dim=3" in given else str(name)
+
+
+def _neighbours(rows: list[Row], out: Path) -> list[str]:
+    done = [r for r in rows if "failed" not in r]
+    return [
+        "Medians of wall time while none, one and two other processes compute without end. The "
+        "aims are at most 2.5 times and 5 times the time of an idle machine.",
+        "",
+        *_table(done, [
+            ("problem", lambda r: r["problem"]), ("kind", lambda r: r["kind"]),
+            ("solver", lambda r: r["solver"]), ("threads", lambda r: r["threads_ran"]),
+            *[(title, lambda r, k=k: _time(r[f"seconds_{k}"]))
+              for k, title in enumerate(("idle", "one busy", "two busy"))],
+            *[(f"{word} / idle", lambda r, k=k: f"{r[f'ratio_{k}']:.2f}")
+              for k, word in ((1, "one"), (2, "two"))],
+            ("residual", _residual),
+        ]),
+    ]  # fmt: skip
+
+
 def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
     """cdopt's and general solvers on the same problems, with the ratios of their times."""
 
@@ -308,6 +359,8 @@ def _polyhedra(rows: list[Row], out: Path) -> list[str]:
 SECTIONS: dict[str, Callable[[list[Row], Path], list[str]]] = {
     "products": _products,
     "preconditioners": _preconditioners,
+    "preconditioned-newton": _preconditioned_newton,
+    "neighbours": _neighbours,
     "trusses": _against("trusses"),
     "large-trusses": _against("large-trusses"),
     "scaling": _scaling,

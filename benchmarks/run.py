@@ -110,7 +110,7 @@ def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
     return {"repeats": asked.repeats, "budget": min(0.4 * _limit(task, asked), _LONGEST)}
 
 
-_NAMES = ("problem", "form", "solver", "method", "product")
+_NAMES = ("problem", "form", "solver", "method", "product", "preconditioner")
 
 
 def _say(group: str, rows: list[Row], spent: float) -> None:

@@ -15,6 +15,29 @@ TRUSS_FORMS = ("complementary", "potential")
 RIGID_FORMS = ("force", "velocity")
 CONIC = tuple(name for name, solver in SOLVERS.items() if solver.cones)
 RATIOS = ("1", "1e6")
+GROWING = {  # the first of each for a quick run
+    "packing": [f"packing:n=300,tiles={k},layers=6" for k in (1, 2, 3, 5)],
+    "crystal": [f"crystal:rows={k},columns={k}" for k in (12, 24, 48, 96)],
+    "pyramid": [f"pyramid:n={k}" for k in (8, 12, 18, 28)],
+    "wall-2d": [f"wall:courses={k},bricks={k},dim=2" for k in (9, 18, 36, 72)],
+    "wall-3d": [f"wall:courses={k},bricks={k},dim=3" for k in (6, 12, 24, 48)],
+}
+_TRUSS = ("newton", "interior-point", "augmented-lagrangian")
+_RIGID = ("newton", "interior-point", "auto", "apgd", "pgs", "lcp")
+_FRICTION = ("newton", "nsgs", "admm", "apgd")
+BESIDE = (  # one thread up to 100,000 contacts, several above
+    ("truss", "pyramid:n=20", _TRUSS[:2]),
+    ("truss", "pyramid:n=40", _TRUSS[:1]),
+    ("truss", "pyramid:n=5", _TRUSS[2:]),
+    ("rigid", "pyramid:n=20", _RIGID[:2]),
+    ("rigid", "pyramid:n=5", _RIGID[2:]),
+    ("friction", "rough-wall", _FRICTION),
+)
+BESIDE_QUICK = (
+    ("truss", "pyramid:n=5", _TRUSS),
+    ("rigid", "pyramid:n=5", _RIGID),
+    ("friction", "rough-wall", _FRICTION),
+)
 
 
 def products(quick: bool) -> Iterator[Job]:
@@ -34,6 +57,21 @@ def products(quick: bool) -> Iterator[Job]:
 def preconditioners(quick: bool) -> Iterator[Job]:
     """Preconditioners of the conjugate gradients that were tried."""
     yield "preconditioners", {"problem": f"pyramid-hooke:n={8 if quick else 20}"}
+
+
+def preconditioned_newton(quick: bool) -> Iterator[Job]:
+    """newton with each body's block and with block SSOR, on five families of growing size."""
+    for patterns in GROWING.values():
+        for text in patterns[:2] if quick else patterns[1:]:
+            yield "preconditioned_newton", {"problem": text}
+
+
+def neighbours(quick: bool) -> Iterator[Job]:
+    """cdopt's own solvers beside none, one and two busy processes."""
+    for kind, text, solvers in BESIDE_QUICK if quick else BESIDE:
+        for solver in solvers:
+            job = {"problem": text, "solver": solver, "kind": kind}
+            yield "neighbours", job | {"repeats": 2 if quick else 5}
 
 
 def trusses(quick: bool) -> Iterator[Job]:
@@ -150,8 +188,8 @@ def polyhedra(quick: bool) -> Iterator[Job]:
 GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {
     group.__name__.replace("_", "-"): group
     for group in (
-        products, preconditioners, trusses, large_trusses, scaling, rigid, families,
-        trajectory, compatible, overhead, elastic, polyhedra,
+        products, preconditioners, preconditioned_newton, neighbours, trusses, large_trusses,
+        scaling, rigid, families, trajectory, compatible, overhead, elastic, polyhedra,
     )
 }  # fmt: skip
 

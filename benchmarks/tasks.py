@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 import cdopt
-from benchmarks import direct, elastic, petsc, polyhedra, preconditioners, products, sweep
+from benchmarks import (
+    direct,
+    elastic,
+    neighbours,
+    petsc,
+    polyhedra,
+    preconditioners,
+    products,
+    sweep,
+)
 from benchmarks.problems import Problem, build
 from benchmarks.record import REPEATS, Row, peak_mb, timed
 from cdopt.backends.base import Backend
@@ -162,7 +171,8 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
         newton_truss, own_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
         compatible, beam, new_steps, drop, products.products, products.factorisation, sweep.sweep,
         elastic.settling, elastic.growth, elastic.impact, elastic.frames, polyhedra.pile,
-        preconditioners.preconditioners,
+        preconditioners.preconditioners, preconditioners.preconditioned_newton,
+        neighbours.neighbours,
     )
 }  # fmt: skip
 
