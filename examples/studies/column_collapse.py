@@ -36,7 +36,7 @@ from cdopt.dynamics import Trajectory
 from cdopt.scene import State
 
 TOLERANCE = 1e-2  # of the certificates, relative to what acts at each contact
-ITERATIONS, PARTS = 6000, 4  # of a solve, and parts of a step without a certified answer, at most
+ITERATIONS, PARTS = 20_000, 4  # of a solve, and parts of a step without a certified answer, at most
 FRICTION, RADIUS = 0.5, 0.005  # m
 SETTLING, SHARE = 0.4, 300  # s, and the sweeps of its steps
 LAWS = {
