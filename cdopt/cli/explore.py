@@ -57,12 +57,11 @@ def explore(
                 pages.check_bodies(opened)
                 posed: Exploration | FrictionalExploration
                 if opened.has_friction and not frictionless:
-                    posed = _posed(output.open_with_friction(scene, False)[0])
+                    posed = _posed(cdopt.open_problem(scene))
                 else:
                     posed = pages.of_scene(opened.with_friction(0.0))
             else:
-                named = cdopt.open_problem(scene)
-                posed = _posed(named.without_friction() if frictionless else named)
+                posed = _posed(cdopt.open_problem(scene, frictionless=frictionless))
         if isinstance(posed, pages.FrictionalExploration):
             size = pages.save_friction_page(posed, out).stat().st_size
             what = f"{len(posed.names):,} contacts, {len(posed.states):,} values of μ"

@@ -190,7 +190,11 @@ def open_step(problem: str, what: str, frictionless: bool) -> tuple[NamedProblem
     InvalidInput : no such problem, or a truss.
     Unsupported : friction that was not left out.
     """
-    named = open_frictionless(problem, what, frictionless)
+    return _with_step(open_frictionless(problem, what, frictionless))
+
+
+def _with_step(named: NamedProblem) -> tuple[NamedProblem, Step]:
+    """A problem and its step; refuses a truss."""
     if named.step is None:
         raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
     return named, named.step
@@ -205,15 +209,7 @@ def open_with_friction(problem: str, frictionless: bool) -> tuple[NamedProblem, 
     """
     if frictionless:
         raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
-    if cdopt.study.is_scene(problem):
-        scene = cdopt.scene.load(problem)
-        step = cdopt.hyperstatic.touching_step(scene)
-        title = scene.title or problem
-        return cdopt.study.NamedProblem(Path(problem).name, title, scene.power, step), step
-    named = cdopt.open_problem(problem)
-    if named.step is None:
-        raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
-    return named, named.step
+    return _with_step(cdopt.open_problem(problem))
 
 
 def open_frictionless(
@@ -226,9 +222,7 @@ def open_frictionless(
     InvalidInput : no such problem.
     Unsupported : friction that was not left out.
     """
-    named = cdopt.open_problem(problem, power)
-    if frictionless:
-        return named.without_friction()
+    named = cdopt.open_problem(problem, power, frictionless=frictionless)
     named.require_frictionless(what)
     return named
 

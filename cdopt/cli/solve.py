@@ -74,9 +74,7 @@ def solve(
 ) -> None:
     """Solve a contact problem."""
     with output.errors_in_one_line():
-        named = cdopt.open_problem(problem, power)
-        if frictionless:
-            named = named.without_friction()
+        named = cdopt.open_problem(problem, power, frictionless=frictionless)
         if law is not None:
             formulation = _formulation_of(law, formulation)
         if plot is not None:

@@ -21,6 +21,7 @@ from cdopt.dynamics import Trajectory
 from cdopt.dynamics.contact_dynamics import rigid_step
 from cdopt.dynamics.rest import at_rest
 from cdopt.formulations import NoTensionTruss
+from cdopt.hyperstatic import touching_step
 from cdopt.interop import fclib
 from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -144,27 +145,34 @@ class NamedProblem:
         return dataclasses.replace(self, truss=truss)
 
 
-def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
+def open_problem(
+    text: str, power: checks.Power | None = None, *, frictionless: bool = False
+) -> NamedProblem:
     """The contact problem that a text names.
 
     Parameters
     ----------
     text : a bank problem with parameters, ``pyramid-hooke:n=10``; a member of a family,
         ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
-        it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene, where it comes
-        to rest: a file (.toml), one that ships with cdopt, or a generator with parameters.
+        it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml),
+        one that ships with cdopt, or a generator with parameters. A scene that states friction
+        keeps it, and is taken as it stands; others are taken where they come to rest.
         ``table`` is both a bank problem and a scene: the bank comes first.
     power : p of the contact energy; None takes that of the problem, and 2 for FCLib files.
+    frictionless : leave friction out: the normal rows alone; a scene comes to rest without it.
 
     Raises
     ------
-    InvalidInput : no such problem, parameter, file or step; or a damaged file.
+    InvalidInput : no such problem, parameter, file or step; a damaged file; or a scene that does
+        not come to rest, or states friction for some contacts only.
     Unsupported : a run by a method whose steps are no rigid contact steps.
 
     >>> import cdopt
     >>> cdopt.open_problem("supports:n=4").step
     ContactStep(4 contacts, 2 degrees of freedom, dt=0.001 s)
     """
+    if frictionless and not is_scene(text):
+        return open_problem(text, power).without_friction()
     path, _, number = text.partition("#")
     if path.endswith(RUN_SUFFIX):
         run = Trajectory.load(path)
@@ -188,8 +196,11 @@ def open_problem(text: str, power: checks.Power | None = None) -> NamedProblem:
         return NamedProblem(text, family.about, power or family.power, step)
     if is_scene(text):
         scene = open_scene(text)
-        _, step, _ = at_rest(scene)
-        title = f"{scene.title or scene.name or text}, at rest"
+        rough = scene.has_friction and not frictionless
+        step = touching_step(scene) if rough else at_rest(scene)[1]
+        where = "as it stands, with friction" if rough else "at rest"
+        where += ", without its friction" if frictionless and scene.has_friction else ""
+        title = f"{scene.title or scene.name or text}, {where}"
         name, exponent = Path(text).name, power or scene.power
         return NamedProblem(name, title, exponent, step)
     if split(text)[0] not in bank.names():
@@ -246,8 +257,7 @@ class ProblemSource:
             found = f"{self.source}: another content"
             raise InvalidInput("problem", found, "the file as it was planned")
         number = "" if self.step is None else f"#{self.step}"
-        problem = open_problem(self.source + number, self.power)
-        return problem.without_friction() if self.frictionless else problem
+        return open_problem(self.source + number, self.power, frictionless=self.frictionless)
 
     def previous_step(self) -> ProblemSource:
         """The step before in the recorded run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from types import SimpleNamespace
 
 import command_line
@@ -237,6 +238,14 @@ def test_solvers_that_fail_are_named_beside_the_bounds(monkeypatch) -> None:
 )
 def test_bad_input(arguments: str, message: str) -> None:
     refuses(message, "bounds", *arguments.split())
+
+
+def test_the_friction_of_a_scene_is_never_dropped_silently(tmp_path: Path) -> None:
+    path = tmp_path / "rough.toml"
+    cdopt.scene.box_stack(1, dim=2).with_friction(0.5).save(path)
+    for command in ("bounds", "ensemble", "sensitivity"):
+        refuses("--law coulomb", command, str(path))
+    assert "without its friction" in run(str(path), "--frictionless").stdout
 
 
 def test_a_scene_is_bounded_at_rest_and_its_contacts_are_named() -> None:

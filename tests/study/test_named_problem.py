@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import cdopt
 from cdopt import bank, open_problem
-from cdopt.study.named_problem import recorded_step
+from cdopt.study.named_problem import problems, recorded_step
 
 FCLIB = bank.problems_folder() / "fclib-boxes" / "local_problem_test.hdf5"
 
@@ -50,6 +51,18 @@ def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
     assert fclib_problem.power == 3.0
     scene = open_problem("problems/beam.toml")
     assert (scene.name, scene.contact_names) == ("beam.toml", ["left", "middle", "right"])
+
+
+def test_a_scene_keeps_the_friction_that_it_states(tmp_path: Path) -> None:
+    path = str(tmp_path / "rough.toml")
+    block = cdopt.scene.box_stack(1, dim=2)
+    block.with_friction(0.5).save(path)
+    assert open_problem(path).step.friction.mu.tolist() == [0.5, 0.5]
+    for source in problems(path):
+        assert source.load().step.friction is not None
+        smooth = dataclasses.replace(source, frictionless=True).load()
+        assert smooth.step.friction is None
+        assert "without its friction" in smooth.title
 
 
 def test_a_step_of_a_run(tmp_path: Path) -> None:
