@@ -79,7 +79,7 @@ class Friction:
                 raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
         rate = checks.real("rate", self.rate, f"one number or an array of shape ({nc}, {d - 1})")
         if not nc:
-            d = 3 if rate.shape == (0, 2) else 2
+            d = 3 if rate.shape == (0, 2) or np.shape(self.tangents) == (0, 2, 3) else 2
         if rate.ndim == 0:
             rate = np.full((nc, d - 1), float(rate))
         elif rate.ndim == 1 and d == 2:

@@ -228,6 +228,17 @@ def test_contacts_are_those_of_the_state_however_old_the_datas_are():
     assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.01] * 4)
 
 
+def test_a_state_without_contacts_moves_freely_with_friction():
+    model = compiled(loaded_box(1e5))
+    data = engine.MjData(model)
+    data.qpos[2] = 5.0
+    step = bridge.contact_step(model, data, friction=True)
+    assert (step.nc, step.friction.d) == (0, 3)
+    fall = cdopt.FrictionalCD(step).solve("newton")
+    assert fall.certificate.ok
+    np.testing.assert_allclose(fall.v_next[2], -GRAVITY * step.dt, rtol=1e-12)
+
+
 def test_sleeping_bodies_keep_their_contacts():
     model = compiled(loaded_box(1e4), flags='sleep="enable"')
     data = engine.MjData(model)
