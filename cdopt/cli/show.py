@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import cdopt
-from cdopt._util import checks
 from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
 from cdopt.cli.options import Force, Json
@@ -57,7 +56,10 @@ def show(
             cdopt.plots.check_path(plot)
         why_no_page = None if page is None else _why_no_page(page, force)
         trajectory = cdopt.Trajectory.load(run)
-        checks.index("--frame", frame, len(trajectory))
+        total = len(trajectory)
+        if not -total <= frame < total:
+            expected = f"a number from {-total:,} to {total - 1:,}"
+            raise cdopt.InvalidInput("--frame", str(frame), expected)
         if as_json:
             output.print_json({**record(trajectory), "frame": _frame_record(trajectory, frame)})
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -246,3 +247,22 @@ def test_problems_lists_the_bank() -> None:
 def test_version_and_shared_defaults() -> None:
     assert run("--version").stdout == f"cdopt {version('cdopt')}\n"
     assert options.REFERENCE_BACKEND == cdopt.study.REFERENCE_BACKEND
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_ends_compiled_code() -> None:
+    """A minute of hashing in C, which hears of no signal, as in solvers."""
+    code = (
+        "import hashlib\nfrom cdopt import cli\nimport cdopt.cli.main as main\n"
+        "hashing = lambda: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 100_000_000)\n"
+        "main.app = lambda: (print('here', flush=True), hashing())\n"
+        "cli.app()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "interrupted\n")

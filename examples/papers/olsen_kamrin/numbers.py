@@ -223,7 +223,7 @@ def classic_summary(pile: Pile) -> str:
         skew = [asymmetry(f) for f in floors]
         parts.append(
             f"{NAMES[method]} overshoots the largest force by {100 * above[0]:.0f} % "
-            f"({_range(above, percent=True)}), is off on the floor by {errors[0]:.1%} "
+            f"({_range(above, percent=True)}), is off on the floor by {100 * errors[0]:.1f} % "
             f"({100 * min(errors):.1f} % to {100 * max(errors):.0f} %), and departs from the "
             f"pile's symmetry by {skew[0]:.1g} ({min(skew):.1g} to {max(skew):.1g})"
         )
