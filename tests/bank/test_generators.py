@@ -73,23 +73,6 @@ def test_pyramid_contacts_come_in_the_order_of_the_references(material: str, n: 
     np.testing.assert_allclose(step.body_forces(f)[: n * n], reactions, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [2, 6])
-def test_pyramid_geometry(n: int) -> None:
-    centres, layers = generators.pyramid_positions(n)
-    step = generators.pyramid(n)
-    assert len(centres) == n * (n + 1) * (2 * n + 1) // 6
-    i, j = step.bodies.T
-    arm = centres[j] - centres[i]
-    np.testing.assert_allclose(np.linalg.norm(arm, axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(step.normals, arm, atol=1e-14)
-    np.testing.assert_allclose(step.points, 0.5 * (centres[i] + centres[j]))
-    np.testing.assert_array_equal(step.phi, 0.0)
-    assert not np.any((layers[i] == 0) & (layers[j] == 0))
-    within = sum(2 * (n - k) * (n - k - 1) for k in range(1, n))
-    between = sum(4 * (n - k) ** 2 for k in range(1, n))
-    assert step.nc == within + between
-
-
 def test_species_stiffness() -> None:
     step = generators.pyramid(4, "species")
     expected = np.array([1 / 5, 1 / 3, 1.0])[(step.bodies % 2).sum(axis=1)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_scenes import carried, mixed, thrown
 
 from cdopt.collision import detect, gap_gradient, step
-from cdopt.scene import Body, Scene, Sphere, Spheres
+from cdopt.scene import Scene, Spheres
 
 
 @settings(max_examples=20)
@@ -65,12 +65,3 @@ def test_discs_in_the_plane_are_spheres_in_a_plane(seed: int) -> None:
 
 def pad(table: np.ndarray, dim: int) -> np.ndarray:
     return np.hstack([table, np.zeros((table.shape[0], dim - table.shape[1]))])
-
-
-def test_the_order_of_two_bodies_only_turns_the_normal() -> None:
-    balls = [Body(Sphere(0.3), [0.0, 0.0], mass=1.0), Body(Sphere(0.2), [1.0, 0.5], mass=1.0)]
-    one, other = (Scene(pair, dim=2) for pair in (balls, balls[::-1]))
-    a, b = (detect(s, s.initial, 1.0) for s in (one, other))
-    np.testing.assert_allclose(a.phi, b.phi, rtol=1e-15)
-    np.testing.assert_allclose(a.normals, -b.normals, atol=1e-16)
-    np.testing.assert_allclose(a.points, b.points, atol=1e-16)

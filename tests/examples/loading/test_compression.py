@@ -94,15 +94,6 @@ def test_isotropic_stiffness_of_a_hexagonal_crystal():
 # --- energy ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_work_of_the_wall_is_stored_up_to_the_trapezoidal_rule():
-    steps = np.array([4, 8, 16])
-    lattice_of = lattice(3, 1, power=2.5)
-    off = [compress(lattice_of, "top", 0.02, int(n)).dissipated[-1] for n in steps]
-    order = -np.polyfit(np.log(steps), np.log(np.abs(off)), 1)[0]
-    assert order == pytest.approx(2.0, abs=0.1)
-
-
 @pytest.fixture(scope="module")
 def packed():
     """Discs of random sizes under 2 kPa."""
