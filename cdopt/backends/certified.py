@@ -57,6 +57,9 @@ def solve_certified(
         worst = certificate.worst
         if worst <= backend.accuracy:
             met = dataclasses.replace(result, claim="solved", status="solved", out_of_time=False)
+            if worst > tol:
+                asked = f"solved to accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
+                met = dataclasses.replace(met, status=f"{asked}: state both")
             return met, certificate
         if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
