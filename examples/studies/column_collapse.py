@@ -4,14 +4,15 @@ Discs of 9 mm to 11 mm settle behind a gate, which is then taken away; a second 
 follows by contact dynamics with Coulomb friction, μ = 0.5 and no restitution. The steps of the
 collapse that are certified to ``--tol`` are counted. The settling is preparation, and is not
 certified: its steps end after 300 sweeps. The runout (L − L₀) / L₀ ends at the farthest disc that
-is in contact with the heap. It is set beside published laws of the aspect ratio a = H₀ / L₀:
+is in contact with the heap, as in Kumar's. It is set beside published laws of a = H₀ / L₀:
 
 - grains in channels, 1.2 a up to a = 2.3 and 1.9 a^(2/3) above: G. Lube et al., Phys. Rev. E 72,
   041301 (2005), and E. Lajeunesse, J. B. Monnier & G. M. Homsy, Phys. Fluids 17, 103302 (2005), as
   quoted by K. Kumar, chapter 2;
 - discrete elements, 3000 discs of friction 0.53, 1.67 a and 2.5 a^(2/3) with the same limit:
   K. Kumar, Multi-scale multiphase modelling of granular flows, PhD thesis, Cambridge (2015), ch. 4.
-  Discs in the plane run farther than grains in a channel, which its walls slow down.
+  Discs in the plane run farther than grains in a channel, which its walls slow down. Restitution
+  up to 0.8 hardly matters (L. Staron & E. J. Hinch, 2007, as quoted there).
 """
 
 from __future__ import annotations
