@@ -144,7 +144,8 @@ class Measures(Frozen):
     ) -> Measures:
         """Of a ``frame`` of a run of the ``scene``; ``name`` is that of its normal forces.
 
-        ``friction`` is the coefficient μ of a run that had another than that of the scene.
+        ``friction`` is the coefficient μ of a run that had another than that of the scene, such as
+        ``run.friction``. Where neither states one, all but ``mobilised`` is known.
 
         Raises
         ------
@@ -154,9 +155,12 @@ class Measures(Frozen):
         vectors = frame.contact_vectors(name)
         if not np.isfinite(vectors).all():
             raise InvalidInput("frame", "a failed step without forces", "a step with forces")
-        mu = None
+        mu: FloatArray | None = None
         if "f_t" in frame.forces:
-            mu = np.full(frame.nc, friction) if friction else scene.contact_friction(frame.bodies)
+            if friction is not None:
+                mu = np.full(frame.nc, friction)
+            elif scene.has_friction:
+                mu = scene.contact_friction(frame.bodies)
         bodies, normals, points = frame.bodies, frame.normals, frame.points
         return cls._placed(scene, frame.state, bodies, normals, points, vectors, mu)
 
@@ -223,7 +227,8 @@ class Measures(Frozen):
         InvalidInput : contacts whose friction is not known.
         """
         if self.mu is None:
-            raise InvalidInput("mu", "no friction coefficients", "a step or scene with friction")
+            expected = "a step or scene with friction, or friction= of the run"
+            raise InvalidInput("mu", "no friction coefficients", expected)
         full = np.where(self.carrying, self.mu * self.f, 0.0)
         return np.asarray(np.where(full > 0.0, self.f_t / np.where(full > 0.0, full, 1.0), np.nan))
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from cdopt._util import checks
+from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
@@ -25,6 +25,9 @@ from cdopt.hyperstatic.bounds import Intervals
 from cdopt.hyperstatic.force_set import ForceSet
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
 _WIDE = 1e-7  # a narrower interval, over the largest force, is one force
@@ -206,6 +209,19 @@ class FrictionalIndeterminacy(Intervals):
                 )
             ]
         return content
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each contact as a pandas.DataFrame, its name the index.
+
+        Columns: ``status`` (as ``status_of``), then ``lower`` and ``upper`` in N of each component,
+        ``normal`` and ``tangential``, two tangential ones in space.
+        """
+        sliding = ["tangential"] if self.d == 2 else ["tangential.1", "tangential.2"]
+        columns: dict[str, Any] = {"contact": self.names}
+        columns["status"] = [_WORDS[status] for status in self.faces.status.tolist()]
+        for k, name in enumerate(["normal", *sliding]):
+            columns |= {f"lower.{name}": self.lower[:, k], f"upper.{name}": self.upper[:, k]}
+        return notebook.data_frame(columns, index="contact")
 
     def __str__(self) -> str:
         return self.summary

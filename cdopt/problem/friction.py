@@ -22,10 +22,10 @@ class Friction:
     Parameters
     ----------
     mu : friction coefficients μ ≥ 0, one number or (nc,).
-    B_t : (nc (d − 1), nv) tangential rows, those of one contact together, d = 2 in the plane and
-        3 in space: ``B_t @ v`` is the sliding rate of the contact, m/s, and ``B_t.T @ f_t`` what
-        tangential forces do to the bodies. None for a step known by N and p, whose N has d
-        rows a contact.
+    B_t : (nc (d − 1), nv) tangential rows along unit tangents, d = 2 in the plane and 3 in
+        space, those of one contact together: t₁ and t₂ of contact 0, then those of contact 1.
+        ``B_t @ v`` is the sliding rate of the contact, m/s, and ``B_t.T @ f_t`` what tangential
+        forces do to the bodies. None for a step known by N and p, whose N has d rows a contact.
     rate : prescribed sliding rate (a conveyor), m/s, one number or (nc, d − 1).
     stiffness_ratio : tangential over normal contact stiffness k_t/k_n, one number or (nc,).
     tangents : (nc, d − 1, d) unit tangents in space, or None; for pictures and vectors.

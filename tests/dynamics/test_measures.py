@@ -210,6 +210,11 @@ def test_of_a_run_with_friction() -> None:
     assert other.mobilised[-1] == pytest.approx(0.5 * table["mobilised"].iloc[-1])
     here = Measures.of_frame(run.scene, run.final, friction=1.0)
     assert here.f_t.sum() / here.f.sum() == pytest.approx(0.25)
+    smooth = cdopt.scene.box_stack(1, dim=2)
+    run = cdopt.simulate(smooth, 1e-3, 0.002, friction=0.5)
+    assert "f_t" in Measures.of_frame(smooth, run.final).to_frame()
+    with pytest.raises(cdopt.InvalidInput, match="friction= of the run"):
+        Measures.of_frame(smooth, run.final).mobilised  # noqa: B018
     assert cdopt.dynamics.RunSummary.of(run).coordination == 1.0
 
 

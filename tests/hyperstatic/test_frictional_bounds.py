@@ -152,6 +152,15 @@ def test_every_backend_lies_inside_the_bounds(name: str, dimension: int, law: st
     assert max(largest) > 1.3 * min(largest)
 
 
+def test_a_table_of_the_bounds() -> None:
+    report = cdopt.indeterminacy(cdopt.open_problem("ladder").step, law="coulomb")
+    table = report.to_frame()
+    assert list(table.index) == list(report.names)
+    np.testing.assert_array_equal(table["lower.normal"], report.lower[:, 0])
+    np.testing.assert_array_equal(table["upper.tangential"], report.upper[:, 1])
+    assert table["status"].iloc[0] == report.status_of(0)
+
+
 def test_dimensions() -> None:
     """The pile: three rows a contact less six equations a sphere; nothing is on a boundary."""
     pile = cdopt.indeterminacy(cdopt.bank.load("rough-pile").step, contacts=[], law="coulomb")
