@@ -71,6 +71,7 @@ def _systems(size: int) -> None:
         pairs = sp.diags_array([np.ones(bodies), -np.ones(bodies - 1)], offsets=[0, -1])
         B, m = sp.csr_array(sp.kron(pairs, np.ones((1, size)))), bodies * size
         net = network(B, np.repeat(np.arange(bodies), size), sp.csr_array(sp.eye_array(m)))
+        network(sp.csr_array(B[:, np.argsort(np.arange(m) % size)]), None)  # to find its blocks
         blocks = np.ones((bodies, 1, 1))  # of friction, with one row a contact
         for contacts in (SERIAL, SERIAL + 1):
             with threads_for(contacts):

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import IntArray
-from cdopt.problem.scaling import rows_of
+from cdopt._util.compiled import compiled, part
 
 _ROUNDS = 40  # of joining blocks
 
@@ -30,31 +30,32 @@ def dof_blocks(B: sp.csr_array, tied: IntArray, index: IntArray, most: int) -> I
     sizes = np.bincount(tied)
     if widest > 2 * most or sizes.max(initial=0) > most:
         return tied
-    if _two_a_row(B, tied):
+    indptr, indices = B.indptr.astype(np.int64), B.indices.astype(np.int64)
+    if _two_a_row(indptr, indices, tied):
         return tied
     least = max((widest + 1) // 2, int(sizes.max()), 2)
     for length in range(least, most + 1):
         run = index // length
         of_tied = np.empty(sizes.size, dtype=np.int64)
         of_tied[tied] = run
-        if np.array_equal(of_tied[tied], run) and _two_a_row(B, run):
+        if np.array_equal(of_tied[tied], run) and _two_a_row(indptr, indices, run):
             return np.unique(run, return_inverse=True)[1]
-    groups = sp.csr_array((np.ones(B.nnz), tied[B.indices], B.indptr), (B.shape[0], sizes.size))
+    groups = tied[indices]
     for length in range(least, most + 1):
-        label = _joined(groups, _alike(groups, sizes, length), sizes, length)
+        label = _joined(indptr, groups, _alike(indptr, groups, sizes, length), sizes, length)
         if label is not None:
             return label[tied]
     return tied
 
 
-def _alike(groups: sp.csr_array, sizes: IntArray, most: int) -> IntArray:
+def _alike(indptr: IntArray, groups: IntArray, sizes: IntArray, most: int) -> IntArray:
     """(groups,) labels of groups with the same rows, hardly any of more than ``most`` dofs.
 
     Rows have random numbers: groups with the same entries have the same sum. Labels count in the
     order in which rows first touch them, which keeps neighbours close in memory.
     """
-    number = np.random.default_rng(0).random(groups.shape[0])
-    total = np.bincount(groups.indices, number[rows_of(groups)], sizes.size)
+    number = np.random.default_rng(0).random(indptr.size - 1)
+    total = np.bincount(groups, np.repeat(number, np.diff(indptr)), sizes.size)
     order = np.argsort(total, kind="stable")
     fresh = np.concatenate([[True], np.diff(total[order]) != 0.0])
     dofs = np.cumsum(sizes[order])
@@ -63,41 +64,29 @@ def _alike(groups: sp.csr_array, sizes: IntArray, most: int) -> IntArray:
     fresh[1:] |= share[1:] != share[:-1]
     label = np.empty(sizes.size, dtype=np.int64)
     label[order] = np.cumsum(fresh) - 1
-    first = np.full(int(label.max(initial=-1)) + 1, groups.nnz)
-    first[label[groups.indices[::-1]]] = np.arange(groups.nnz)[::-1]
+    first = np.full(int(label.max(initial=-1)) + 1, groups.size)
+    first[label[groups[::-1]]] = np.arange(groups.size)[::-1]
     rank = np.empty_like(first)
     rank[np.argsort(first, kind="stable")] = np.arange(first.size)
     return np.asarray(rank[label])
 
 
-def _joined(groups: sp.csr_array, label: IntArray, sizes: IntArray, most: int) -> IntArray | None:
+def _joined(
+    indptr: IntArray, groups: IntArray, label: IntArray, sizes: IntArray, most: int
+) -> IntArray | None:
     """Labels (groups,), joined until no row touches more than two; None where that fails.
 
     Of the labels that meet in a row with more than two, those are joined that share the largest
-    part of their rows, each for both the best; of equals the closest numbers.
+    part of their rows, each for both the best.
     """
+    entries = np.empty((2, groups.size), dtype=np.int64)
+    distinct = np.empty(indptr.size, dtype=np.int64)
     for _ in range(_ROUNDS):
         dofs = np.bincount(label, sizes).astype(np.int64)
-        names = np.arange(dofs.size)
-        entries = (np.ones(groups.nnz), label[groups.indices], groups.indptr.copy())
-        touched = sp.csr_array(entries, shape=(groups.shape[0], dofs.size))
-        touched.sum_duplicates()
-        touched.data[:] = 1.0  # each label once a row
-        crowded = touched[np.diff(touched.indptr) > 2]
-        if not crowded.shape[0]:
+        names, room = np.arange(dofs.size), np.empty((6, dofs.size + 1), dtype=np.int64)
+        if not _partners(indptr, groups, label, dofs, most, entries, distinct, room):
             return label
-        a, b = (crowded.T @ crowded).nonzero()
-        fit = (a != b) & (dofs[a] + dofs[b] <= most)
-        a, b = a[fit], b[fit]
-        if not a.size:
-            return None
-        common = sp.csr_array(touched.T @ touched)
-        shared, each = common[a, b], common.diagonal()
-        score = shared / (each[a] + each[b] - shared)
-        order = np.lexsort((b, np.abs(a - b), -score, a))
-        best, first = np.unique(a[order], return_index=True)
-        partner = np.full(dofs.size, -1)
-        partner[best] = b[order][first]
+        partner = room[0, :-1]
         mutual = (partner >= 0) & (partner[partner] == names)
         if not mutual.any():
             return None
@@ -106,28 +95,104 @@ def _joined(groups: sp.csr_array, label: IntArray, sizes: IntArray, most: int) -
     return None
 
 
-def _two_a_row(B: sp.csr_array, label: IntArray) -> bool:
+@compiled()
+def _two_a_row(indptr: IntArray, indices: IntArray, label: IntArray) -> bool:
     """Whether no row touches more than two labels."""
-    return row_ends(B.indptr, B.indices, label, int(label.max(initial=-1)) + 1)[2]
+    for i in range(indptr.size - 1):
+        first, second = -1, -1
+        for k in range(indptr[i], indptr[i + 1]):
+            touched = label[indices[k]]
+            if first < 0:
+                first = touched
+            elif touched != first:
+                if second < 0:
+                    second = touched
+                elif touched != second:
+                    return False
+    return True
 
 
-def row_ends(
-    pointers: IntArray, columns: IntArray, block: IntArray, count: int
-) -> tuple[IntArray, IntArray, bool]:
-    """The least and the greatest block of each contact, ``count`` for none, and if these are all.
+@compiled()
+def _partners(
+    indptr: IntArray,
+    groups: IntArray,
+    label: IntArray,
+    dofs: IntArray,
+    most: int,
+    entries: IntArray,
+    distinct: IntArray,
+    room: IntArray,
+) -> int:
+    """How many rows touch more than two labels; ``room[0]`` says which label suits each, −1 none.
 
-    The entries of contact i are those from ``pointers``[i] to ``pointers``[i + 1].
+    Workspace: ``entries`` (2, stored), ``distinct`` (rows + 1,) and ``room`` (6, labels + 1).
     """
-    nc = pointers.size - 1
-    counts = np.diff(pointers)
-    filled = counts > 0
-    touched = block[columns]
-    first, second = np.zeros(nc, dtype=np.int64), np.full(nc, count)
-    begin = pointers[:-1][filled]
-    if begin.size:
-        first[filled] = np.minimum.reduceat(touched, begin)
-        greatest = np.maximum.reduceat(touched, begin)
-        second[filled] = np.where(greatest > first[filled], greatest, count)
-    row = np.repeat(np.arange(nc), counts)
-    tidy = bool(np.all((touched == first[row]) | (touched == second[row])))
-    return first, second, tidy
+    touched, rows = entries[0], entries[1]
+    partner, begin, shared, tight, near, seen = room[0], room[1], room[2], room[3], room[4], room[5]
+    count, crowded = dofs.size, 0
+    begin[:], seen[:] = 0, -1
+    for i in range(indptr.size - 1):
+        n = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            a = label[groups[k]]
+            if seen[a] != i:
+                seen[a] = i
+                touched[indptr[i] + n] = a
+                begin[a + 1] += 1
+                n += 1
+        distinct[i] = n
+        crowded += n > 2
+    if crowded == 0:
+        return 0
+    for a in range(count):
+        begin[a + 1] += begin[a]
+        shared[a] = begin[a]
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i], indptr[i] + distinct[i]):
+            rows[shared[touched[k]]] = i
+            shared[touched[k]] += 1
+    shared[:] = 0
+    for a in range(count):
+        n = 0
+        for r in range(begin[a], begin[a + 1]):
+            i = rows[r]
+            for k in range(indptr[i], indptr[i] + distinct[i]):
+                b = touched[k]
+                if b == a:
+                    continue
+                if shared[b] == 0:
+                    near[n], tight[b] = b, 0
+                    n += 1
+                shared[b] += 1
+                if distinct[i] > 2:
+                    tight[b] = 1
+        partner[a] = _best(a, near[:n], begin, shared, tight, dofs, most)
+        for k in range(n):
+            shared[near[k]] = 0
+    return crowded
+
+
+@part()
+def _best(
+    a: int,
+    near: IntArray,
+    begin: IntArray,
+    shared: IntArray,
+    tight: IntArray,
+    dofs: IntArray,
+    most: int,
+) -> int:
+    """The label that shares the largest part of its rows with a; of equals the closest number.
+
+    Pairs have one order, the same from both sides: the first of all is the best of both.
+    """
+    best, score = -1, 0.0
+    for b in near:
+        if tight[b] == 0 or dofs[a] + dofs[b] > most:
+            continue
+        either = begin[a + 1] - begin[a] + begin[b + 1] - begin[b] - shared[b]
+        part_shared = shared[b] / either
+        closer = abs(a - b) < abs(a - best) or (abs(a - b) == abs(a - best) and b < best)
+        if part_shared > score or (part_shared == score and closer):
+            best, score = b, part_shared
+    return best

@@ -20,7 +20,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.dof_blocks import dof_blocks, row_ends
+from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
 from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
 from cdopt.backends.linalg.sparse_rows import SparseOperator
@@ -348,7 +348,7 @@ def network(
     offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     position = np.empty(m, dtype=np.int64)
     position[order] = block[order] * size + np.arange(m) - offset[block[order]]
-    first, second, in_pairs = row_ends(B.indptr[::d], B.indices, block, count)
+    first, second, in_pairs = _ends(B.indptr[::d], B.indices, block, count)
     better = block_order(first, second, count) if in_pairs else None
     if better is not None:
         rank = np.empty(count + 1, dtype=np.int64)
@@ -372,6 +372,28 @@ def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
         if apart.any():
             label = components(left[apart], right[apart], int(label.max()) + 1)[0][label]
     return np.asarray(label, dtype=np.int64)
+
+
+def _ends(
+    pointers: IntArray, columns: IntArray, block: IntArray, count: int
+) -> tuple[IntArray, IntArray, bool]:
+    """The least and the greatest block of each contact, ``count`` for none, and if these are all.
+
+    The entries of contact i are those from ``pointers``[i] to ``pointers``[i + 1].
+    """
+    nc = pointers.size - 1
+    counts = np.diff(pointers)
+    filled = counts > 0
+    touched = block[columns]
+    first, second = np.zeros(nc, dtype=np.int64), np.full(nc, count)
+    begin = pointers[:-1][filled]
+    if begin.size:
+        first[filled] = np.minimum.reduceat(touched, begin)
+        greatest = np.maximum.reduceat(touched, begin)
+        second[filled] = np.where(greatest > first[filled], greatest, count)
+    row = np.repeat(np.arange(nc), counts)
+    tidy = bool(np.all((touched == first[row]) | (touched == second[row])))
+    return first, second, tidy
 
 
 def _moved(B: sp.csr_array, position: IntArray, m: int) -> sp.csr_array:
