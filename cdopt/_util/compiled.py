@@ -169,6 +169,17 @@ def clock() -> float:
     return time.perf_counter() - getattr(_STOPPED.thread, "seconds", 0.0)
 
 
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """The clock of this Python thread stands still, while a library is imported."""
+    began = clock()
+    try:
+        yield
+    finally:
+        spent = clock() - began
+        _STOPPED.thread.seconds = getattr(_STOPPED.thread, "seconds", 0.0) + spent
+
+
 def seconds_compiling() -> float:
     """Seconds that this process has spent on compiling loops; zero if all were on disk."""
     return _STOPPED.compiled

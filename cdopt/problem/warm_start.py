@@ -44,9 +44,12 @@ class WarmStart(Frozen):
                 expected = f"{nc:,}, or contact_ids of both steps"
                 raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
             return np.array(self.forces)
-        earlier = {name: i for i, name in enumerate(self.contact_ids.tolist())}
-        index = np.array([earlier.get(name, -1) for name in contact_ids.tolist()], dtype=np.intp)
-        return np.where(index >= 0, self.forces[index] if self.forces.size else 0.0, 0.0)
+        forces = np.zeros(nc)
+        kinds = {self.contact_ids.dtype.kind, contact_ids.dtype.kind}
+        if len(kinds) == 1 or kinds <= {"i", "u"}:  # a number is no text
+            _, here, there = np.intersect1d(contact_ids, self.contact_ids, return_indices=True)
+            forces[here] = self.forces[there]
+        return forces
 
 
 def row_ids(contact_ids: NDArray[Any] | None, d: int) -> NDArray[Any] | None:

@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled
+from cdopt._util.compiled import compiled, uncounted
 from cdopt.backends.linalg.iteration import IterationStatistics
 
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
@@ -246,7 +246,9 @@ def library(B: sp.csr_array, mass: sp.csr_array | None, elimination: Elimination
 def _pardiso() -> Any:
     """A solver of pypardiso to make others from, or None where it is missing or does not load."""
     try:
-        return importlib.import_module("pypardiso").PyPardisoSolver(mtype=_SYMMETRIC_POSITIVE)
+        with uncounted():
+            module = importlib.import_module("pypardiso")
+            return module.PyPardisoSolver(mtype=_SYMMETRIC_POSITIVE)
     except (ImportError, OSError):
         return None
 
