@@ -30,11 +30,16 @@ _FACTORS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
 _KEPT: OrderedDict[Any, _Places | bool] = OrderedDict()  # True: seen once; False: never filled in
 
 
-def compiled_for(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> Compiled:
+def compiled_for(
+    problem: cp.Problem, name: str, settings: Mapping[str, Any], extended: bool = False
+) -> Compiled:
     """CVXPY's data for one solver, from those of an earlier problem where there is one.
 
-    To be called under the lock of ``posing``.
+    A problem ``extended`` by its user is compiled each time: only the formulations' own
+    constraints are judged by the certificate. To be called under the lock of ``posing``.
     """
+    if extended:
+        return _compile(problem, name, settings)
     leaves = _Leaves()
     key = (name, repr(sorted(settings.items())), leaves.structure(problem))
     if leaves.strange or not 0 < leaves.size <= _LARGEST:
@@ -85,9 +90,8 @@ class _Leaves:
             return tuple(map(self._of, node))
         if not isinstance(node, cp.expressions.leaf.Leaf):
             beside = tuple(map(_plain, node.get_data() or ()))
-            beside = (
-                beside[:-1] if isinstance(node, cp.Constraint) else beside
-            )  # without its number
+            if isinstance(node, cp.Constraint):
+                beside = beside[:-1]  # without its number
             return type(node), beside, tuple(map(self._of, node.args))
         if id(node) in self._number:
             return self._number[id(node)]

@@ -234,7 +234,7 @@ def run_compiled(
     stage, started = "compile", clock()
     try:
         with POSING:
-            compiled = compiled_for(posed.problem, name, compile_options)
+            compiled = compiled_for(posed.problem, name, compile_options, posed.extended)
             prepared = prepare(compiled)
         timings[stage] = clock() - started
         if deadline.passed:
