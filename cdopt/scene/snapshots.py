@@ -18,7 +18,7 @@ from cdopt._util import checks, files
 from cdopt._util.checks import Dim, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.scene.bodies import Body, Spheres
-from cdopt.scene.scene import Scene
+from cdopt.scene.scene import Scene, deepest, overlapping
 from cdopt.scene.shapes import HalfSpace
 
 DUMPS = (".dump", ".lammpstrj")  # ends of names of dump files
@@ -62,7 +62,8 @@ def from_positions(
 
     Raises
     ------
-    InvalidInput : arrays that do not fit together, or an option that ``Scene`` does not take.
+    InvalidInput : arrays that do not fit together, an option that ``Scene`` does not take, or
+        spheres that count as touching and overlap by more than the smaller radius.
 
     >>> import cdopt
     >>> cdopt.scene.from_positions([[0, 0.5], [0.99, 0.5]], 0.5, walls=[[-0.5, 0], [None, None]])
@@ -86,7 +87,24 @@ def from_positions(
     if unknown:
         raise InvalidInput(", ".join(sorted(unknown)), "no such option", "an option of Scene")
     upright = [] if walls is None else _walls(walls, centres, material)
-    return Scene([*upright, spheres], dim=dim, box=box, overlaps=overlaps, **options)
+    scene = Scene([*upright, spheres], dim=dim, box=box, overlaps=overlaps, **options)
+    if overlaps == "touching":
+        _require_shallow(scene)
+    return scene
+
+
+def _require_shallow(scene: Scene) -> None:
+    """Refuse overlaps deeper than the radius of the smaller sphere, which no contact has."""
+    found = scene.start_overlaps
+    deep = found.select(overlapping(scene.bodies, found.bodies, found.phi, 1.0))
+    if deep.phi.size:
+        (i, j), depth = deepest(deep.bodies, deep.phi)
+        bodies = f"{scene.bodies.label(i)} and {scene.bodies.label(j)}"
+        raise InvalidInput(
+            "x",
+            f"{bodies} {depth:.6g} m inside each other",
+            "for overlaps='touching' less than the smaller radius; 'resolve' pushes them apart",
+        )
 
 
 def from_lammps(

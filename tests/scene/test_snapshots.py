@@ -121,3 +121,12 @@ def test_what_is_no_snapshot_is_refused() -> None:
 def test_grains_behind_a_wall_do_not_count_as_touching() -> None:
     with pytest.raises(cdopt.InvalidInput, match=r"2 centres behind them, the first x\[0\]"):
         from_positions([[0, 0.5], [0.98, 0.5]], 0.5, walls=[[-1, 1.6], [0, None]])
+
+
+def test_an_overlap_deeper_than_a_radius_is_no_compressed_contact() -> None:
+    with pytest.raises(
+        cdopt.InvalidInput, match=r"bodies\[0\] and bodies\[1\] 0\.7 m inside.*radius"
+    ):
+        from_positions([[0, 0.5], [0.3, 0.5]], 0.5)
+    apart = from_positions([[0, 0.5], [0.3, 0.5]], 0.5, overlaps="resolve")
+    assert apart.bodies.nb == 2
