@@ -143,7 +143,9 @@ class _Stopped(Listener):  # type: ignore[misc]
         self.thread.compiles = True
         if not self.announced:
             self.announced = True
-            how_often = "each once per installation" if self.kept else "which cannot be stored here"
+            how_often = (
+                "each loop once per installation" if self.kept else "which cannot be stored here"
+            )
             LOGGER.warning("compiling loops, %s", how_often)
 
     def on_end(self, event: Any) -> None:

@@ -17,7 +17,7 @@ def count(number: int, noun: str) -> str:
 
 def short(number: float, digits: int = 4) -> str:
     """A number with few digits, thousands in groups; a dash for one that is not finite."""
-    return f"{number:,.{digits}g}" if math.isfinite(number) else "–"
+    return f"{_tidy(number):,.{digits}g}" if math.isfinite(number) else "–"
 
 
 def significant(number: float, digits: int = 3) -> str:
@@ -26,9 +26,14 @@ def significant(number: float, digits: int = 3) -> str:
         return "–"
     if number != 0.0 and not 1e-3 <= abs(number) < 1e6:
         return f"{number:.{digits - 1}e}"
-    rounded = float(f"{number:.{digits}g}")
+    rounded = float(f"{_tidy(number):.{digits}g}")
     before = math.floor(math.log10(abs(rounded))) + 1 if rounded else 1
     return f"{rounded:,.{max(digits - before, 0)}f}"
+
+
+def _tidy(number: float) -> float:
+    """The number to ten digits: those equal but for round-off look equal when cut to fewer."""
+    return float(f"{number:.10g}")
 
 
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M"}

@@ -227,7 +227,7 @@ def performance_profiles(
 
     Raises
     ------
-    InvalidInput : none.
+    InvalidInput : there are none.
     """
     figure, axes = _panels(profiles, "profiles")
     for panel, (comparison, by_solver) in zip(axes, profiles.items(), strict=True):
@@ -256,7 +256,7 @@ def accuracy_against_time(
 
     Raises
     ------
-    InvalidInput : none.
+    InvalidInput : there are none.
     """
     figure, axes = _panels(points, "points")
     for panel, (form, by_solver) in zip(axes, points.items(), strict=True):
@@ -280,7 +280,7 @@ def growth_with_size(
 
     Raises
     ------
-    InvalidInput : none.
+    InvalidInput : there are none.
     """
     figure, axes = _panels(points, "points")
     for panel, (family, by_solver) in zip(axes, points.items(), strict=True):

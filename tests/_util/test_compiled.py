@@ -39,7 +39,7 @@ def test_no_clock_counts_the_compiling_of_loops(caplog) -> None:
     spent, passed = seconds_compiling() - spent, time.perf_counter() - began
     assert 0.0 < spent <= passed
     assert abs(passed - (clock() - counted) - spent) < 0.1 * spent
-    assert caplog.messages == ["compiling loops, each once per installation"]
+    assert caplog.messages == ["compiling loops, each loop once per installation"]
 
 
 def test_a_loop_is_compiled_once_it_has_had_enough_to_do(monkeypatch) -> None:

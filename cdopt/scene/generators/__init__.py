@@ -14,6 +14,7 @@ GENERATORS = {
         masonry.box_stack,
         masonry.brick_on_two_bricks,
         masonry.brick_wall,
+        masonry.buttress,
         primitives.collision,
         packings.crystal,
         frictional.grain_column,
