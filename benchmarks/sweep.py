@@ -42,7 +42,7 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
         f[:], y[:] = 0.0, 0.0
         trace = np.zeros(SWEEPS)
         started = time.perf_counter()
-        done = gauss_seidel(False, edges, visits, 0.0, f, y, trace)
+        done = gauss_seidel(None, edges, visits, 0.0, f, y, trace)
         seconds.append((time.perf_counter() - started) / done)
     spent = statistics.median(seconds[1:])  # the first run compiles
     return [{
