@@ -7,6 +7,7 @@ each solver works on data of its own.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,9 @@ FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
     ImportError,
 )
 
+_REFUSES = re.compile(  # what solvers say of a setting that they do not take
+    "unrecognized|unknown|invalid keyword|unexpected keyword|for option|has no attribute", re.I
+)
 
 DIRECT = tuple(name for name, record in registry.SOLVERS.items() if record.direct is not None)
 
@@ -263,11 +267,20 @@ def run_compiled(
         raise
     except FOREIGN_ERRORS as error:
         timings[stage] = clock() - started
+        _require_known(settings, error)
         status = f"{type(error).__name__}: {error}"
         return RunResult(
             status, "failed", None, timings, raw=error, settings=settings, limited=limited
         )
     return _result_of(raw, result, iterate, timings, settings, limited)
+
+
+def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
+    """Refuse a setting that the solver itself refuses by name, before it solves."""
+    for name in settings if _REFUSES.search(str(error)) else ():
+        if re.search(rf"\b{re.escape(name)}\b", str(error)):
+            expected = f"a setting that the solver knows; it says: {error}"
+            raise InvalidInput(name, repr(settings[name]), expected) from error
 
 
 def _read_back(posed: Problem, result: Any) -> Iterate | None:

@@ -146,7 +146,7 @@ def test_a_given_start_is_used_and_wrong_ones_are_refused() -> None:
 
 
 def test_unknown_settings_never_pass_unnoticed() -> None:
-    with pytest.raises(SolveFailed, match="no_such"):
+    with pytest.raises(InvalidInput, match="no_such"):
         cdopt.ClassicCD(beam()).solve(osqp_session(no_such=3))
 
 
