@@ -336,7 +336,7 @@ def test_every_room_with_public_names_has_a_page() -> None:
         for module in pkgutil.walk_packages(cdopt.__path__, "cdopt.")
         if hasattr(importlib.import_module(module.name), "__all__")
     }
-    elsewhere = {  # told with the rooms above them
+    elsewhere = {  # documented with the rooms above them
         "cdopt.interop", "cdopt.scene.generators", "cdopt.dynamics.spheres.work",
     }  # fmt: skip
     listed = (DOCS / "_ext" / "readable_docstrings.py").read_text(encoding="utf-8")

@@ -313,7 +313,7 @@ def line_search(
     while at_high < -whole * abs(initial) and high < 1e6:
         low, at_low, high = high, at_high, 4.0 * high
         at_high = slope(high)
-    if abs(at_high) <= whole * abs(initial):
+    if at_high <= whole * abs(initial):  # without end where the energy has no minimum
         return high
     last = 0.0
     for _ in range(_SEARCHES):

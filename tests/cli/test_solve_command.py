@@ -253,7 +253,9 @@ def test_version_and_shared_defaults() -> None:
 def test_ctrl_c_ends_compiled_code() -> None:
     """A minute of hashing in C, which hears of no signal, as in solvers."""
     code = (
-        "import hashlib, threading\nfrom cdopt import cli\nimport cdopt.cli.main as main\n"
+        "import hashlib, signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of shells ignore it\n"
+        "from cdopt import cli\nimport cdopt.cli.main as main\n"
         "hashing = lambda: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 100_000_000)\n"
         "here = threading.Timer(0.5, print, ['here'], {'flush': True})  # while it hashes\n"
         "main.app = lambda: (here.start(), hashing())\n"
