@@ -7,12 +7,11 @@ files that are not kept. Code cells of the pages are run; their output is what t
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-from jupyter_client.connect import ConnectionFileMixin
+from nbclient import NotebookClient
 
 from cdopt.plots import palette
 
@@ -21,8 +20,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "examples")]
 
 for name in ("cdopt", "traitlets"):  # progress of solvers, and how kernels are reached
     logging.getLogger(name).setLevel(logging.ERROR)
-if os.name == "posix":  # no TCP sockets, which others may read and of which each kernel warns
-    ConnectionFileMixin.transport.default_value = "ipc"
+NotebookClient.extra_arguments.default_args = (["--log-level=40"],)  # of kernels: errors alone
 
 project = "cdopt"
 author = copyright = "The cdopt developers"
@@ -68,7 +66,7 @@ nitpick_ignore_regex = [  # what stands in annotations and has no page here
     ),
     (r"py:.*", r"(numpy\.typing\.)?(ArrayLike|NDArray)"),
     (r"py:.*", r"(Float|Int|Bool|Any)Array|.*csr_array|Figure|Axes|Path(Like)?"),
-    (r"py:.*", r"Executor|Any|Self"),
+    (r"py:.*", r"Executor|Any|Points|Self"),
     (r"py:class", r"Cell|dict\[str"),
     (r"py:.*", r"(cdopt\.problem\.\w+\.)?Scaled\w+"),  # records that only cdopt makes
     (r"py:.*", r"(concurrent|dask|mujoco|h5py|pandas|rich|types|fractions|os|abc|enum)\..*"),

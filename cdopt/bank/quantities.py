@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
+from cdopt._util.arguments import guard
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem import LAWS, frictional_data
@@ -138,3 +139,6 @@ def _present(name: str, value: FloatArray | None) -> FloatArray:
     if value is None:
         raise InvalidInput("solution", f"no {name}", f"a solution with {name}")
     return value
+
+
+guard(globals())
