@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cdopt.cli import compare, output
+from cdopt.interop import siconos
 
 from . import PLANS, plans
 
@@ -23,6 +24,9 @@ def study(
 ) -> None:
     """Make the runs of a long study, each in a process of its own; then see cdopt report."""
     with output.errors_in_one_line():
+        missing = siconos.why_unavailable()
+        if missing and not quiet:
+            typer.echo(f"Siconos takes no part: {missing}", err=True)
         compare.run_and_show(plans(name, out), out, dask, as_json, quiet)
 
 

@@ -68,7 +68,7 @@ def standard() -> tuple[Plan, ...]:
     called = [name for name in DIRECT if name in every]
     return (
         Plan(STEPS, every, tolerances=TOLERANCES, time_limit=SHORT),
-        peers(FOR_PEERS, TOLERANCES),
+        *peers(FOR_PEERS, TOLERANCES),
         Plan(TRUSSES, elastic, ("truss-complementary",), TOLERANCES, time_limit=SHORT),
         Plan(FOR_PEERS, called, tolerances=TOLERANCES, calls=("direct",), time_limit=SHORT),
         Plan(FOR_PEERS[1:2], every, tolerances=(1e-6,), seeds=(1, 2), time_limit=SHORT),
@@ -104,8 +104,9 @@ def friction() -> tuple[Plan, ...]:
     return (
         Plan(FRICTION, every, tuple(LAWS), FINE, repeats=1, time_limit=SHORT),
         *(
-            peers(FRICTION, FINE, [f"siconos-friction-{name}" for name in names], law)
+            plan
             for law, names in LAWS.items()
+            for plan in peers(FRICTION, FINE, [f"siconos-friction-{name}" for name in names], law)
         ),
     )
 
@@ -131,7 +132,7 @@ def bank() -> tuple[Plan, ...]:
     every = available()
     return (
         Plan(steps, every, rigid, TOLERANCES),
-        peers(steps, TOLERANCES),
+        *peers(steps, TOLERANCES),
         Plan(trusses, [name for name in every if name not in NO_TRUSS], elastic, TOLERANCES),
     )
 
@@ -141,11 +142,12 @@ def peers(
     tolerances: Sequence[float],
     solvers: Sequence[str] = SICONOS,
     law: str | None = None,
-) -> Plan:
-    """Siconos on all problems; on one if it is not installed, to record that it is missing."""
-    installed = siconos.why_unavailable() is None
-    return Plan(
-        problems if installed else problems[:1],
+) -> tuple[Plan, ...]:
+    """Siconos on all problems; no plan where it is not installed."""
+    if siconos.why_unavailable() is not None:
+        return ()
+    plan = Plan(
+        problems,
         solvers,
         ("classic-force",) if law is None else (law,),
         tolerances,
@@ -153,3 +155,4 @@ def peers(
         plugins=(f"{siconos.__name__}:makers",),
         time_limit=SHORT,
     )
+    return (plan,)
