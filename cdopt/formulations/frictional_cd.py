@@ -32,12 +32,12 @@ from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.formulations.base import Certified, Formulation, Solve
+from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.statement import Statement, align
-from cdopt.formulations.step_forms import Form, possible_form
+from cdopt.formulations.step_forms import Form, StepForm, possible_form
 from cdopt.problem import (
     DelassusStep,
     FrictionalData,
-    FrictionalDelassusData,
     Step,
     WarmStart,
     frictional_data,
@@ -50,7 +50,6 @@ from cdopt.problem.slater import Slater
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import row_ids
 
-_B = ("B_n", "B_T")  # names of the normal and the tangential rows
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
 
@@ -125,6 +124,8 @@ class FrictionalCD(Formulation):
         return row_ids(contact_ids, self.data.d)
 
     def _stated(self) -> Statement:
+        if not self.step.nc:
+            return ClassicCD(self.step.without_friction(), self.form).statement
         if self.form == "force":
             return ConeForces(self.data, _force_form, self.shift)
         return ConeVelocities(self.data, _velocity_form, self.shift)
@@ -240,10 +241,8 @@ class FrictionalCD(Formulation):
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         data = self.data
-        forces, rates = (
-            data.table(iterate.forces),
-            data.table(data.gap(iterate.motion, iterate.forces)),
-        )
+        forces = data.table(iterate.forces)
+        rates = data.table(data.gap(iterate.motion, iterate.forces))
         dual = rates.ravel() if self.form == "force" else iterate.forces * data.dt
         return {
             "f": forces[:, 0].copy(),
@@ -291,8 +290,8 @@ def _worst(certificate: Certificate | None) -> float:
     return np.inf if certificate is None else certificate.worst
 
 
-class _ConeStatement(Statement):
-    """What both forms share: the scaled rows, and the shift in scaled units.
+class _ConeForm(StepForm):
+    """What both forms share: the cones, and the shift in scaled units.
 
     Attributes
     ----------
@@ -300,13 +299,9 @@ class _ConeStatement(Statement):
     mu : (contacts,) friction coefficients.
     """
 
-    data: Any  # FrictionalStepData or FrictionalDelassusData
-    scaled: Any  # ScaledDynamics or ScaledDelassus
-
     def __init__(self, data: FrictionalData, state: Any, shift: FloatArray) -> None:
         self.s = shift / data.speed[:: data.d]
         self.mu = data.friction.mu
-        self.scaled = data.scaled()
         super().__init__(data, state)
 
     def _split(self, rows: Any) -> tuple[Any, Any]:
@@ -321,89 +316,68 @@ class _ConeStatement(Statement):
         return np.column_stack([np.ravel(normal), tangents]).ravel()
 
 
-class ConeForces(_ConeStatement):
+class ConeForces(_ConeForm):
     """Variables f ∈ K_μ of a step, with w = v⁺ − v* where the step has matrices.
 
     Attributes
     ----------
     f_n, f_T : (contacts,) and (contacts, d − 1), in units of each part's force.
     f : both, for the products of a step known by N and p: (nc,) rows.
+    balance : M w = Bᵀf, each row in units of its own mass; of N and p what f is.
     """
 
     def _declare(self) -> None:
-        data = self.data
-        count, many = max(data.contacts, 1), data.d - 1
-        self.f_n = cp.Variable(count, name="f_n")
-        self.f_T = cp.Variable((count, many), name="f_T")
-        self.balance: list[cp.Constraint] = []
-        if not data.nc:
-            self.fNf = cp.Constant(0.0)
-            self.balance = [self.f_n == 0, self.f_T == 0]
-            if not isinstance(data, FrictionalDelassusData):
-                self.w = cp.Variable(data.nv, name="w")
-                self.balance.append(self.w == 0)
-            return
-        units = (cp.Constant(part, name="f₀") for part in self._split(data.force))
-        self.forces = cp.multiply(next(units), self.f_n)
-        if isinstance(self.scaled, ScaledDelassus):
+        super()._declare()
+        data, step = self.data, self.scaled
+        self.f_n = cp.Variable(data.contacts, name="f_n")
+        self.f_T = cp.Variable((data.contacts, data.d - 1), name="f_T")
+        self.forces = cp.multiply(cp.Constant(self._split(data.force)[0], name="f₀"), self.f_n)
+        if isinstance(step, ScaledDelassus):
             self.f = cp.Variable(data.nc, name="f")
-            N = cp.Constant(self.scaled.N, name="N")
-            self.fNf = cp.quad_form(self.f, N, assume_PSD=True)
-            columns = cp.hstack([cp.reshape(self.f_n, (count, 1), order="C"), self.f_T])
-            self.balance = [self.f == cp.vec(columns, order="C")]
+            columns = cp.hstack([cp.reshape(self.f_n, (data.contacts, 1), order="C"), self.f_T])
+            self.balance = self.f == cp.vec(columns, order="C")
             return
-        step = self.scaled
         self.w = cp.Variable(data.nv, name="w")
-        self.fNf = cp.quad_form(self.w, cp.Constant(step.M, name="M"), assume_PSD=True)
         unit = 1.0 / step.M.diagonal()
-        rows = self._split(scaled(step.B, None, unit))
-        B_n, B_T = (
-            cp.Constant(part.T, name=f"{name}ᵀ") for part, name in zip(rows, _B, strict=True)
-        )
-        load = B_n @ self.f_n + B_T @ cp.vec(self.f_T, order="C")
-        self.balance = [cp.Constant(scaled(step.M, unit, None), name="M") @ self.w == load]
+        B_n, B_T = self._split(scaled(step.B, None, unit))
+        load = cp.Constant(B_n.T, name="B_nᵀ") @ self.f_n
+        load += cp.Constant(B_T.T, name="B_Tᵀ") @ cp.vec(self.f_T, order="C")
+        self.balance = cp.Constant(scaled(step.M, unit, None), name="M") @ self.w == load
 
     @property
     def work(self) -> cp.Expression:
         """pᵀf + sᵀf_n."""
-        p_n, p_T = self._split(self.scaled.p)
+        p_n, p_T = self._split(self.contact_weight * self.scaled.p)
         work = cp.Constant(p_n, name="p_n") @ self.f_n
         work += cp.Constant(p_T, name="p_T") @ cp.vec(self.f_T, order="C")
-        return work + cp.Constant(self.s, name="s") @ self.f_n if self.s.any() else work
+        s = self._split(self.contact_weight)[0] * self.s
+        return work + cp.Constant(s, name="s") @ self.f_n if s.any() else work
 
     def iterate(self) -> Iterate | None:
         """f, and the v⁺ that follows from it."""
-        data = self.data
         if self.f_n.value is None or self.f_T.value is None:
             return None
-        forces = np.zeros(0)
-        if data.nc:
-            forces = data.force * self._joined(self.f_n.value, self.f_T.value)
-        return Iterate(data.velocity(forces), forces)
+        forces = self.data.force * self._joined(self.f_n.value, self.f_T.value)
+        return Iterate(self.data.velocity(forces), forces)
 
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the motion that they cause."""
         data = self.data
-        if not data.nc:
-            return
         forces = start.forces_on(data.contact_ids, data.nc)
         values = data.table(forces / data.force)
         self.f_n.value, self.f_T.value = values[:, 0], values[:, 1:]
-        if isinstance(data, FrictionalDelassusData):
+        if isinstance(self.scaled, ScaledDelassus):
             self.f.value = values.ravel()
         else:
-            self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+            self._seed_motion(forces)
 
 
-class ConeVelocities(_ConeStatement):
+class ConeVelocities(_ConeForm):
     """Variables w = v⁺ − v* of a step with rates in K*_μ."""
 
     def _declare(self) -> None:
-        data = self.data
-        self.w = cp.Variable(data.nv, name="w")
-        unit = cp.Constant(data.dof_speed, name="v₀")
-        self.velocity = cp.multiply(unit, self.w) + cp.Constant(data.free_motion, name="v*")
-        self.wMw = cp.quad_form(self.w, cp.Constant(self.scaled.M, name="M"), assume_PSD=True)
+        super()._declare()
+        self._declare_motion()
 
     def rates(self) -> tuple[cp.Expression, cp.Expression]:
         """Shifted normal rates (contacts,) and sliding rates (contacts, d − 1)."""
@@ -417,39 +391,27 @@ class ConeVelocities(_ConeStatement):
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f from the multipliers (f_n, f_T/μ) of the cones."""
-        data = self.data
-        if self.w.value is None:
-            return None
-        motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
-        if not data.nc:
-            return Iterate(motion, np.zeros(0))
+        data, motion = self.data, self.motion()
         multipliers = self.problem.constraints[0].dual_value
-        if multipliers is None or multipliers[0] is None:
+        if motion is None or multipliers is None or multipliers[0] is None:
             return None
         normal, tangential = multipliers
         sliding = self.mu[:, None] * np.reshape(tangential, (data.contacts, data.d - 1))
-        return Iterate(motion, data.force * self._joined(normal, sliding))
+        return Iterate(motion, data.force * self._joined(normal, sliding) / self.contact_weight)
 
     def seed(self, start: WarmStart) -> None:
         """Write the motion that forces cause."""
-        data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc)
-        self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+        self._seed_motion(start.forces_on(self.data.contact_ids, self.data.nc))
 
 
 def _force_form(x: ConeForces) -> cp.Problem:
     """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
-    if not x.data.nc:
-        return cp.Problem(cp.Minimize(0.5 * x.fNf), x.balance)
     cones = cp.SOC(cp.multiply(cp.Constant(x.mu, name="μ"), x.f_n), x.f_T, axis=1)
-    return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, *x.balance])
+    return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, x.balance])
 
 
 def _velocity_form(x: ConeVelocities) -> cp.Problem:
     """½ ‖v⁺ − v*‖²_M subject to B v⁺ + b + s e_n ∈ K*_μ."""
-    objective = cp.Minimize(0.5 * x.wMw)
-    if not x.data.nc:
-        return cp.Problem(objective)
     normal, sliding = x.rates()
     mu = cp.Constant(x.mu[:, None], name="μ")
-    return cp.Problem(objective, [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)])
+    return cp.Problem(cp.Minimize(0.5 * x.wMw), [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)])

@@ -94,12 +94,13 @@ def _with_a_contact(step: ScaledDynamics | ScaledDelassus) -> ScaledDynamics | S
     return dataclasses.replace(step, B=B, p=np.ones(1), law=law)
 
 
-class _StepForm(Statement):
-    """What both forms share: the scaled step."""
+class StepForm(Statement):
+    """What all forms share: the scaled step, its motion w = v⁺ − v* and its forces f."""
 
-    data: Any  # RigidData or ElasticStepData
+    data: Any  # of a step: rigid, elastic or with friction
     scaled: Any  # ScaledDynamics, or ScaledDelassus with N and p alone
     w: cp.Variable
+    f: cp.Variable
 
     def _declare(self) -> None:
         self.scaled = _with_a_contact(self.data.scaled())
@@ -117,13 +118,32 @@ class _StepForm(Statement):
         """‖v⁺ − v*‖²_M."""
         return self._quad_form(self.w, self.scaled.M, self.dof_weight, "M")
 
+    @property
+    def fNf(self) -> cp.Expression:
+        """fᵀN f."""
+        if isinstance(self.scaled, ScaledDelassus):
+            return self._quad_form(self.f, self.scaled.N, self.contact_weight, "N")
+        return self.wMw
+
+    def _declare_motion(self) -> None:
+        """Make w and the expression of v⁺."""
+        data = self.data
+        self.w = cp.Variable(data.nv, name="w")
+        unit = cp.Constant(data.dof_speed, name="v₀")
+        self.velocity = cp.multiply(unit, self.w) + cp.Constant(data.free_motion, name="v*")
+
+    def motion(self) -> FloatArray | None:
+        """v⁺ (nv,), m/s, that the variable w holds."""
+        data, w = self.data, self.w.value
+        return None if w is None else np.asarray(data.free_motion + data.dof_speed * w)
+
     def _seed_motion(self, forces: FloatArray) -> None:
         """Write the motion that forces (nc,) in N cause."""
         data = self.data
         self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
 
 
-class ForceForm(_StepForm):
+class ForceForm(StepForm):
     """Variables f ≥ 0 of a step, with w = v⁺ − v* where the step has matrices.
 
     Then fᵀN f is wᵀM w with M w = Bᵀf, so that N is never formed.
@@ -147,13 +167,6 @@ class ForceForm(_StepForm):
             return self.w == cp.Constant(B.T, name="M⁻¹Bᵀ") @ self.f
         M = cp.Constant(scaled(step.M, unit, None), name="M")
         return M @ self.w == cp.Constant(B.T, name="Bᵀ") @ self.f
-
-    @property
-    def fNf(self) -> cp.Expression:
-        """fᵀN f."""
-        if isinstance(self.scaled, ScaledDelassus):
-            return self._quad_form(self.f, self.scaled.N, self.contact_weight, "N")
-        return self.wMw
 
     @property
     def p(self) -> cp.Constant:
@@ -181,17 +194,13 @@ class ForceForm(_StepForm):
             seed_dual(self.momentum[0], -self.dof_weight * pace)
 
 
-class VelocityForm(_StepForm):
+class VelocityForm(StepForm):
     """Variables w = v⁺ − v* of a step, with overlaps c ≥ 0 where its contacts are elastic."""
 
     def _declare(self) -> None:
         super()._declare()
+        self._declare_motion()
         data = self.data
-        self.w = cp.Variable(data.nv, name="w")
-        unit, free = (
-            cp.Constant(x, name=n) for x, n in ((data.dof_speed, "v₀"), (data.free_motion, "v*"))
-        )
-        self.velocity = cp.multiply(unit, self.w) + free
         if isinstance(data, ElasticStepData):
             self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
         self.slip: cp.Variable | None = None
@@ -231,10 +240,10 @@ class VelocityForm(_StepForm):
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f: of rigid contacts the multipliers, of elastic ones by their law."""
-        data, multipliers = self.data, self.problem.constraints[0].dual_value
-        if self.w.value is None:
+        data, motion = self.data, self.motion()
+        multipliers = self.problem.constraints[0].dual_value
+        if motion is None:
             return None
-        motion = data.free_motion + data.dof_speed * np.asarray(self.w.value, dtype=float)
         if isinstance(data, ElasticStepData):
             return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
         if multipliers is None:
