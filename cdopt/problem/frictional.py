@@ -229,18 +229,8 @@ class FrictionalData(StepData):
         raise NotImplementedError
 
     @property
-    def products(self) -> sp.csr_array:
-        """Bᵀ (nv, nc), or N: what self-balanced forces keep at zero."""
-        raise NotImplementedError
-
-    @property
     def effect(self) -> sp.csr_array:
         """Bᵀ or N with rows so scaled that ‖effect · f‖² is about fᵀN f."""
-        raise NotImplementedError
-
-    @property
-    def rate_bias(self) -> FloatArray:
-        """b (nc,), or p, m/s."""
         raise NotImplementedError
 
 
@@ -287,19 +277,9 @@ class FrictionalStepData(FrictionalData, RigidStepData):
         return self.parts.total(self.parts.dof, self.mass.diagonal * change**2)
 
     @property
-    def products(self) -> sp.csr_array:
-        """Bᵀ (nv, nc)."""
-        return sp.csr_array(self.B.T)
-
-    @property
     def effect(self) -> sp.csr_array:
         """√Δt M^(−1/2) Bᵀ, of the diagonal of M."""
         return sp.csr_array(self.products * np.sqrt(self.dt / self.mass.diagonal)[:, None])
-
-    @property
-    def rate_bias(self) -> FloatArray:
-        """b (nc,), m/s."""
-        return self.step.bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,19 +313,9 @@ class FrictionalDelassusData(FrictionalData, DelassusStepData):
         return self.exchange(motion, f).part_energy
 
     @property
-    def products(self) -> sp.csr_array:
-        """N (nc, nc)."""
-        return self.step.N
-
-    @property
     def effect(self) -> sp.csr_array:
         """N, each row over √w of its contact."""
         return sp.csr_array(self.step.N * (1.0 / np.sqrt(self.mobility))[:, None])
-
-    @property
-    def rate_bias(self) -> FloatArray:
-        """p (nc,), m/s."""
-        return self.step.p_vec
 
 
 class _DelassusRows(DelassusStep):

@@ -111,6 +111,20 @@ class StepData(ProblemData):
     def force_objective(self, f: FloatArray) -> FloatArray:
         """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
 
+    @property
+    @abstractmethod
+    def products(self) -> sp.csr_array:
+        """Bᵀ (nv, nc), or N: what self-balanced forces keep at zero."""
+
+    @property
+    @abstractmethod
+    def rate_bias(self) -> FloatArray:
+        """(nc,) m/s: b of the rates B v⁺ + b, or p of N f + p."""
+
+    def prove_infeasible(self) -> InfeasibilityProof | None:
+        """Multipliers g ≥ 0 with Bᵀg = 0 (or N g = 0) and gᵀb < 0, if there are any."""
+        return squeezed(self, self.products, self.rate_bias)
+
     # --- the certificate ---------------------------------------------------------------
 
     @abstractmethod
@@ -281,6 +295,16 @@ class MatrixStepData(StepData):
     @property
     def _coupling(self) -> sp.csr_array | None:
         return None if self.mass.is_diagonal else self.mass.M
+
+    @property
+    def products(self) -> sp.csr_array:
+        """Bᵀ (nv, nc)."""
+        return sp.csr_array(self.B.T)
+
+    @property
+    def rate_bias(self) -> FloatArray:
+        """b (nc,), m/s."""
+        return self.step.bias
 
     @cached_property
     def parts(self) -> Parts:
@@ -465,10 +489,6 @@ class RigidStepData(MatrixStepData):
 
     step: ContactStep
 
-    def prove_infeasible(self) -> InfeasibilityProof | None:
-        """Multipliers g ≥ 0 with Bᵀg = 0 and gᵀ bias < 0, if there are any."""
-        return squeezed(self, sp.csr_array(self.B.T), self.step.bias)
-
 
 @dataclass(frozen=True, eq=False)
 class DelassusStepData(StepData):
@@ -482,9 +502,15 @@ class DelassusStepData(StepData):
 
     step: DelassusStep
 
-    def prove_infeasible(self) -> InfeasibilityProof | None:
-        """Multipliers g ≥ 0 with N g = 0 and gᵀp < 0, if there are any."""
-        return squeezed(self, self.step.N, self.step.p_vec)
+    @property
+    def products(self) -> sp.csr_array:
+        """N (nc, nc)."""
+        return self.step.N
+
+    @property
+    def rate_bias(self) -> FloatArray:
+        """p (nc,), m/s."""
+        return self.step.p_vec
 
     @property
     def nv(self) -> int:
