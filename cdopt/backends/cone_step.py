@@ -57,14 +57,11 @@ class ConeStep:
         if shift is not None:
             law = rates.copy()
             law[:, 0] += shift
-        sizes = np.linalg.norm(cone.natural_map(f, law, self.mu, self.w), axis=1)
-        return float(sizes.max(initial=0.0))
+        return cone.largest_natural_map(f, law, self.mu, self.w)
 
     def worst(self, f: FloatArray) -> float:
         """The largest residual of the certificate of forces f."""
-        forces = self.step.force * f.ravel()
-        residuals = self.data.residuals(self.data.velocity(forces), forces)
-        return max(residual.value for residual in residuals)
+        return self.data.worst_residual(self.step.force * f.ravel())
 
     def outcome(
         self, f: FloatArray, met: bool, iterations: int, residuals: list[float], how: str = ""

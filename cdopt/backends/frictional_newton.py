@@ -183,14 +183,6 @@ def _blocks(H: FloatArray) -> sp.csr_array:
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
 
 
-@dataclass
-class Statistics:
-    """What a run spent: Newton steps, and among the inner problems those with a lagged shift."""
-
-    newton: int = 0
-    lagged: int = 0
-
-
 class Iteration:
     """The inner problems of one step.
 
@@ -199,13 +191,14 @@ class Iteration:
     mu : (contacts,) friction coefficients.
     coulomb : whether the law is that of Coulomb.
     lagged : whether its shift is that of the last outer step.
+    newton_steps, convex_steps : taken so far; among the inner problems those with a lagged shift.
     """
 
     def __init__(
         self, system: Motions | Reactions, mu: FloatArray, coulomb: bool, deadline: Deadline
     ) -> None:
         self.system, self.mu, self.coulomb, self.deadline = system, mu, coulomb, deadline
-        self.lagged, self.spent = False, Statistics()
+        self.lagged, self.newton_steps, self.convex_steps = False, 0, 0
 
     def outer(
         self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
@@ -234,7 +227,7 @@ class Iteration:
                 break
             for _ in range(_LAGGED):
                 x = self._convex(x, f, r, self._shift(x), tol)
-                self.spent.lagged += 1
+                self.convex_steps += 1
         return x
 
     def _newton(
@@ -257,7 +250,7 @@ class Iteration:
             root = root_r * cone.projection_root(y, mu)
             right = root @ cone.shift_derivative(rates, mu)
             dx = system.newton_step(root, right, residual, forcing.after(size))
-            self.spent.newton += 1
+            self.newton_steps += 1
             share, change, pushed = 1.0, system.change(dx), system.inertia(dx)
             while True:
                 trial = at(inertia + share * pushed, rates + share * change)
@@ -287,7 +280,7 @@ class Iteration:
                 break
             root = root_r * cone.projection_root(y, mu)
             dx = system.newton_step(root, root, residual, forcing.after(size))
-            self.spent.newton += 1
+            self.newton_steps += 1
             change, pushed = system.change(dx), system.inertia(dx)
             work, square = system.work(x, pushed, change), system.work(dx, pushed, change)
             share = line_search(self._slope(work, square, y, change, r))
@@ -336,18 +329,15 @@ def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) 
     f = cone.project(starting_forces(data, run.start, signed=True).reshape(-1, d), mu)
 
     def worst(f: FloatArray) -> float:
-        forces = data.force * f.ravel()
-        residuals = data.residuals(data.velocity(forces), forces)
-        return max(residual.value for residual in residuals)
+        return data.worst_residual(data.force * f.ravel())
 
     iteration = Iteration(system, mu, data.law == "coulomb", run.deadline)
     with run.iterating(data.nc, data.nv or data.nc):
         f, residuals = _solve(Proximal(iteration, w, accuracy, worst), f, max_steps)
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
-    spent = iteration.spent
-    how = f"{len(residuals):,} proximal steps, {spent.newton:,} Newton steps"
-    how += f", {spent.lagged} convex steps" if spent.lagged else ""
+    how = f"{len(residuals):,} proximal steps, {iteration.newton_steps:,} Newton steps"
+    how += f", {iteration.convex_steps} convex steps" if iteration.convex_steps else ""
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
     forces, history = data.force * f.ravel(), [np.array(residuals)]
@@ -447,8 +437,7 @@ class Proximal:
         rates = system.rates(system.caused_by(f))
         if self.iteration.coulomb:
             rates = cone.shifted(rates, mu)
-        sizes = np.linalg.norm(cone.natural_map(f, rates, mu, self.w), axis=1)
-        return float(sizes.max(initial=0.0))
+        return cone.largest_natural_map(f, rates, mu, self.w)
 
     def run(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
         """The best forces from f (contacts, d), their ``worst``, the natural map of each step."""

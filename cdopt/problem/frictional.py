@@ -141,6 +141,10 @@ class FrictionalData(StepData):
             self.duality_gap(exchange, work, size, np.zeros(self.nc)),
         )
 
+    def worst_residual(self, f: FloatArray) -> float:
+        """The largest residual of forces f (nc,), N, and the motion that they cause."""
+        return max(r.value for r in self.residuals(self.velocity(f), f))
+
     def errors_elsewhere(self, motion: FloatArray | None, f: FloatArray) -> dict[str, float]:
         """Errors that other programs report, of an answer v⁺ (nv,) and f (nc,).
 
