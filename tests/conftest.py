@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 import cdopt
+from cdopt.backends.threads import threads_for
 from cdopt.study.warmup import compile_all
 
 KEY = "cdopt/compiled"  # in pytest's cache: the date of the source that was compiled last
@@ -84,6 +86,21 @@ def random_step(seed: int, nc: int = 8, nv: int = 5, **changes) -> cdopt.Contact
     return cdopt.ContactStep(**{**arguments, **changes})
 
 
-@pytest.fixture
-def beam_step() -> cdopt.ContactStep:
-    return beam()
+def renumbered(
+    step: cdopt.ContactStep, contacts: np.ndarray, dofs: np.ndarray
+) -> cdopt.ContactStep:
+    """The same step with its contacts and dofs in another order."""
+    return step.select(contacts).replace(
+        M=step.M[dofs][:, dofs],
+        B=step.B[contacts][:, dofs],
+        v=step.v[dofs],
+        F_ext=step.F_ext[dofs],
+        dof_body=None if step.dof_body is None else step.dof_body[dofs],
+    )
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Compiled loops and BLAS in one thread."""
+    with threads_for(0):
+        yield

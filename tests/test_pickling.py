@@ -65,6 +65,7 @@ def test_everything_users_hold_survives_pickle_and_deep_copy() -> None:
     for one in held:
         for way, again in ROUNDS.items():
             same(one, again(one), f"{type(one).__name__} by {way}")
+            assert not isinstance(one, Exception) or str(again(one)) == str(one)
     for again in ROUNDS.values():
         assert again(session).settings == session.settings
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from cdopt.backends import interior_point, rigid_multipliers
 from cdopt.backends.linalg import network
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.backends.threads import threads_for
 from cdopt.problem.contact_law import PowerLaw
 
 TOL, LIMIT = 1e-12, 200
@@ -22,10 +20,7 @@ POWERS = [1.5, 2.0, 2.5, 4.0]
 seeds = st.integers(0, 10_000)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threads_for(0):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # --- problems ------------------------------------------------------------------------------

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import renumbered
 
 import cdopt
 from cdopt.backends import interior_point
 from cdopt.backends.linalg import network
 from cdopt.backends.linalg.network import DENSE_UP_TO
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.backends.threads import threads_for
 from cdopt.bank import generators
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threads_for(0):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def pile(n: int = 7, seed: int = 3) -> cdopt.ContactStep:
@@ -78,25 +72,16 @@ def test_free_flight(gap: float) -> None:
 def test_units(mass: float, length: float) -> None:
     """Time stays in seconds."""
     step = pile()
-    other = cdopt.ContactStep(
-        M=step.M * mass, B=step.B, phi=step.phi * length, v=step.v * length,
-        F_ext=step.F_ext * mass * length, dt=step.dt, dof_body=step.dof_body,
-    )  # fmt: skip
+    other = step.replace(
+        M=step.M * mass,
+        phi=step.phi * length,
+        v=step.v * length,
+        F_ext=step.F_ext * mass * length,
+    )
     one, two = certified(step), certified(other)
     speed = np.abs(step.v_star).max()
     np.testing.assert_allclose(two.v_next / length, one.v_next, atol=1e-9 * speed)
     assert abs(two.iterations - one.iterations) <= 2
-
-
-def renumbered(
-    step: cdopt.ContactStep, contacts: np.ndarray, dofs: np.ndarray
-) -> cdopt.ContactStep:
-    """The same step with its contacts and dofs in another order."""
-    return cdopt.ContactStep(
-        M=sp.csr_array(step.M)[dofs][:, dofs], B=sp.csr_array(step.B)[contacts][:, dofs],
-        phi=step.phi[contacts], v=step.v[dofs], F_ext=step.F_ext[dofs], dt=step.dt,
-        dof_body=step.dof_body[dofs],
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ["contacts", "bodies", "dofs", "all"])
@@ -134,10 +119,7 @@ def test_a_second_solve_equals_the_first(problem: str) -> None:
 def test_masses_and_stiffness_over_six_powers_of_ten() -> None:
     step, random = pile(), np.random.default_rng(2)
     mass = np.repeat(10.0 ** random.uniform(-3.0, 3.0, step.nv // 3), 3)
-    heavy = cdopt.ContactStep(
-        M=sp.diags_array(mass), B=step.B, phi=step.phi, v=step.v, F_ext=step.F_ext * mass,
-        dt=step.dt, dof_body=step.dof_body,
-    )  # fmt: skip
+    heavy = step.replace(M=sp.diags_array(mass), F_ext=step.F_ext * mass)
     solution = cdopt.ClassicCD(heavy).solve("newton")  # to round-off, which is above 1e-12 here
     assert solution.certificate.worst <= 1e-9
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from conftest import MANIFESTS, random_step
@@ -13,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import cdopt
+from cdopt.problem import friction_cone as cone
 from cdopt.problem import frictional_data
 
 DT, G = 1e-3, 9.81
@@ -194,24 +196,41 @@ def test_wrong_answers_are_refused(law: str) -> None:
         assert not cdopt.certify(data, exact.motion, f).ok
 
 
-def test_infeasible_wedge_has_a_proof() -> None:
-    """A body pressed into a wedge of 20° that lies deeper than friction lets it out."""
-    angle, mu = np.radians(20.0), 0.5
-    normals = np.array([[np.cos(angle), np.sin(angle)], [-np.cos(angle), np.sin(angle)]])
-    tangents = np.stack([-normals[:, 1], normals[:, 0]], axis=1)
-    wedge = cdopt.ContactStep(
-        np.eye(2), normals, [-1e-3, -1e-3], [0.0, 0.0], [0.0, -G], DT,
-        friction=cdopt.Friction(mu, tangents),
-    )  # fmt: skip
-    with pytest.raises(cdopt.SolveFailed, match="infeasible") as failure:
-        cdopt.FrictionalCD(wedge, "associated").solve("clarabel")
-    f = failure.value.proof.vector.reshape(-1, 2)
-    assert np.all(np.abs(f[:, 1]) <= mu * f[:, 0] + 1e-12)
-    load = normals.T @ f[:, 0] + tangents.T @ f[:, 1]
-    assert np.abs(load).max() <= 1e-9 * f.max()
-    assert f[:, 0] @ wedge.bias < 0.0
-    open_wedge = wedge.replace(phi=[1e-5, 1e-5])
-    assert cdopt.FrictionalCD(open_wedge, "associated").solve("newton").ok
+@pytest.mark.parametrize(("form", "known"), [("force", True), ("velocity", True), ("force", False)])
+def test_parts_tied_by_a_constraint_count_by_their_energies(form: str, known: bool) -> None:
+    """Points of 1 kg and of 1 t pressed on the floor, and a bound for both together."""
+    mass = np.repeat([1.0, 1e3], 2)
+    force = G * mass * [0.3, -1.0, 0.3, -1.0]
+    B, B_t = np.eye(4)[[1, 3]], np.eye(4)[[0, 2]]
+    step = cdopt.ContactStep(
+        np.diag(mass), B, np.zeros(2), np.zeros(4), force, DT, friction=cdopt.Friction(0.5, B_t)
+    )
+    if not known:
+        rows = frictional_data(step, "associated").step
+        friction = cdopt.Friction(step.friction.mu)
+        step = cdopt.DelassusStep(rows.N, rows.p_vec, DT, friction=friction)
+    cd = cdopt.FrictionalCD(step, "associated", form)
+    v, f = cp.Variable(4), cp.Variable((2, 2))
+    if form == "velocity":
+        energy = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(mass), v - DT * force / mass))
+        bound = [v[0] + v[2] >= 1e-2]
+        direct = cp.Problem(cp.Minimize(energy), [v[1::2] >= 0.5 * cp.abs(v[::2]), *bound])
+        tied = cd.with_constraints(cd.velocity[0] + cd.velocity[2] >= 1e-2)
+    else:
+        load = B.T @ f[:, 0] + B_t.T @ f[:, 1]
+        energy = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(DT / mass), load + force))
+        limit = 0.8 * G * 1001.0
+        direct = cp.Problem(
+            cp.Minimize(energy), [0.5 * f[:, 0] >= cp.abs(f[:, 1]), cp.sum(f[:, 0]) <= limit]
+        )
+        tied = cd.with_constraints(cp.sum(cd.forces) <= limit)
+    exact = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+    direct.solve(solver="CLARABEL", **exact)
+    ours = tied.solve("clarabel", **exact).iterate
+    if form == "velocity":
+        np.testing.assert_allclose(ours.motion, v.value, atol=1e-6)
+    else:
+        np.testing.assert_allclose(ours.forces.reshape(2, 2), f.value, atol=1e-4 * G)
 
 
 def painleve() -> tuple[cdopt.FrictionalCD, dict[str, np.ndarray]]:
@@ -246,42 +265,20 @@ def test_errors_of_other_programs_are_those_that_they_define() -> None:
     step = cdopt.bank.load("siconos-fc3d-example1").step
     cd = cdopt.FrictionalCD(step)
     W, q, mu = cd.data.step.N, cd.data.step.p_vec, step.friction.mu
-    stored = np.array(
-        [
-            0.9999999999921354,
-            -0.0316227766014351,
-            -0.09486832980430529,
-            0.9999999999921354,
-            -0.0316227766014351,
-            -0.09486832980430529,
-            0.9999999999921354,
-            -0.0316227766014351,
-            -0.09486832980430529,
-        ]
-    )  # with Siconos's error 2.359e-12
+    stored = np.tile([0.9999999999921354, -0.0316227766014351, -0.09486832980430529], 3)
     data = cd.data
-    assert data.errors_elsewhere(None, stored)["siconos"] == pytest.approx(2.359e-12, rel=0.05)
+    told = 2.359e-12  # Siconos's own error of these
+    assert data.errors_elsewhere(None, stored)["siconos"] == pytest.approx(told, rel=0.05)
     wrong = 1.1 * stored + 0.01 * np.arange(stored.size)
-    u, total = W @ wrong + q, 0.0
-    for i in range(mu.size):  # the projection once more, from its definition
-        at = slice(3 * i, 3 * i + 3)
-        y = wrong[at] - u[at]
-        y[0] -= mu[i] * np.hypot(*u[at][1:])
-        size = np.hypot(y[1], y[2])
-        if mu[i] * size <= -y[0]:
-            nearest = np.zeros(3)
-        elif size <= mu[i] * y[0]:
-            nearest = y
-        else:
-            normal = (y[0] + mu[i] * size) / (1.0 + mu[i] ** 2)
-            nearest = np.append(normal, mu[i] * normal * y[1:] / size)
-        total += np.sum((wrong[at] - nearest) ** 2)
+    u = W @ wrong + q
+    impulses, rates = wrong.reshape(-1, 3), cone.shifted(u.reshape(-1, 3), mu)
+    error = np.linalg.norm(impulses - cone.project(impulses - rates, mu))
     errors, size = data.errors_elsewhere(None, wrong), np.linalg.norm(q)
     assert errors["siconos"] == pytest.approx(
-        np.sqrt(total) / max(size, np.linalg.norm(wrong), np.linalg.norm(u)), rel=1e-12
+        error / max(size, np.linalg.norm(wrong), np.linalg.norm(u)), rel=1e-12
     )
-    assert errors["rr-9118"] == pytest.approx(np.sqrt(total) / size, rel=1e-12)
-    assert errors["fclib"] == pytest.approx(np.sqrt(total) / (1.0 + np.sqrt(size)), rel=1e-12)
+    assert errors["rr-9118"] == pytest.approx(error / size, rel=1e-12)
+    assert errors["fclib"] == pytest.approx(error / (1.0 + np.sqrt(size)), rel=1e-12)
     solution = cd.solve()
     assert cd.errors_elsewhere(solution)["siconos"] <= 1e-9
     with pytest.raises(cdopt.InvalidInput, match="solution"):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -173,22 +170,3 @@ def test_what_is_frozen_stays_frozen() -> None:
     solution = cdopt.ClassicCD(beam()).solve("clarabel")
     with pytest.raises(TypeError):
         solution.certificates["forces"] = None
-    for step in (beam(), cdopt.ContactStep.from_delassus(np.eye(2), [0.0, 0.0])):
-        for again in (copy.deepcopy(step), pickle.loads(pickle.dumps(step))):
-            assert again.nc == step.nc
-            assert not again.p_vec.flags.writeable
-            assert not again.stiffness.flags.writeable
-
-
-def test_errors_travel_between_processes() -> None:
-    errors = [
-        cdopt.InvalidInput("M", "nothing", "a matrix"),
-        cdopt.BackendUnavailable("mosek", "not here"),
-        cdopt.Unsupported("osqp", "cones", ("clarabel",)),
-        cdopt.SolveFailed("no", backend="osqp", status="failed"),
-    ]
-    for error in errors:
-        again = pickle.loads(pickle.dumps(error))
-        assert type(again) is type(error)
-        assert str(again) == str(error)
-    assert pickle.loads(pickle.dumps(errors[3])).status == "failed"

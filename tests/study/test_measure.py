@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import beam
 
 import cdopt
 from cdopt import InvalidInput, bank
@@ -246,12 +247,12 @@ def test_steps_of_a_run_are_problems_with_the_answers_of_the_run(tmp_path: Path)
     assert "first step" in refused.message
 
 
-def test_a_file_that_changed_is_not_the_one_that_was_planned(tmp_path, beam_step) -> None:
+def test_a_file_that_changed_is_not_the_one_that_was_planned(tmp_path) -> None:
     path = tmp_path / "beam.npz"
-    beam_step.save(path)
+    beam().save(path)
     (planned,) = problems(path)
     assert planned.load().nc == 3
-    beam_step.replace(dt=2e-3).save(path)
+    beam().replace(dt=2e-3).save(path)
     with pytest.raises(InvalidInput, match="another content"):
         planned.load()
 

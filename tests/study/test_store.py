@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future
 
 import numpy as np
 import pytest
+from conftest import beam
 
 import cdopt
 from cdopt import InvalidInput
@@ -82,13 +83,13 @@ def test_whatever_defines_a_run_is_in_its_identifier(change) -> None:
     assert dataclasses.replace(RUN, **change).id != RUN.id
 
 
-def test_a_file_is_known_by_its_content_not_by_its_path(tmp_path, beam_step) -> None:
+def test_a_file_is_known_by_its_content_not_by_its_path(tmp_path) -> None:
     here, there = tmp_path / "a.npz", tmp_path / "elsewhere.npz"
-    beam_step.save(here)
+    beam().save(here)
     shutil.copy(here, there)
     first, second = (StudyRun(problems(path)[0], "classic-force", "osqp") for path in (here, there))
     assert first.id == second.id
-    beam_step.replace(dt=2e-3).save(there)
+    beam().replace(dt=2e-3).save(there)
     assert StudyRun(problems(there)[0], "classic-force", "osqp").id != first.id
 
 

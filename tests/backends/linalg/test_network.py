@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 
 import numba
 import numpy as np
@@ -27,15 +26,11 @@ from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.backends.linalg.block_pairs import PairSystem, block_order
 from cdopt.backends.linalg.factorisation import DenseSystem
 from cdopt.backends.linalg.iteration import IteratedSystem
-from cdopt.backends.threads import threads_for
 
 SIZES = {3: [3] * 90, 0: MIXED * 22}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threads_for(0):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def check_products(net: ContactNetwork, B: sp.csr_array, mass: sp.csr_array | None = None) -> None:
