@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 import pytest
 from conftest import STEPS
@@ -97,23 +95,6 @@ def test_two_runs_are_equal_and_a_warm_start_saves_iterations() -> None:
     assert warm.iterations < 0.5 * first.iterations
 
 
-def test_history_and_log(caplog) -> None:
-    truss = sharp(cdopt.bank.load("pyramid-species"))
-    with caplog.at_level(logging.INFO, logger="cdopt.backends.augmented-lagrangian"):
-        kept = truss.solve(NAME, history=True)
-    assert kept.raw.residuals[-1] <= 1e-8
-    assert sum("outer" in r.message for r in caplog.records) == kept.raw.residuals.size
-
-
-def test_the_limit_leaves_an_iterate_and_no_answer() -> None:
-    truss = sharp(cdopt.bank.load("pyramid-species"))
-    for stopped in (truss.solve(NAME, max_iterations=10), truss.solve(NAME, max_outer=1)):
-        assert not stopped.claimed
-        assert stopped.status == "iteration limit"
-        assert stopped.f is None
-        assert stopped.iterate.forces.any()
-
-
 @pytest.mark.parametrize("load", ["pull", "sideways", "tip"])
 def test_loads_out_of_reach_are_proven_so(load: str) -> None:
     with pytest.raises(SolveFailed, match="iteration limit") as failure:
@@ -128,13 +109,6 @@ def test_no_contacts_or_no_load(B, load) -> None:
     solution = cdopt.NoTensionTruss(B, load).solve(NAME)
     assert solution.ok
     assert not solution.f.any()
-
-
-def test_elastic_steps_are_refused() -> None:
-    step = cdopt.bank.load("beam-uniform").step
-    with pytest.raises(cdopt.Unsupported) as refusal:
-        cdopt.CompliantCD(step).solve(NAME)
-    assert "newton" in refusal.value.alternatives
 
 
 @pytest.mark.parametrize("name", ["beam-uniform", "table", "pyramid-hooke:n=7", "squeezed"])

@@ -31,13 +31,6 @@ def test_large_problems_are_refused_before_any_work() -> None:
     assert "pgs" in refusal.value.alternatives
 
 
-def test_the_pivot_limit_is_no_claim() -> None:
-    stopped = cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke").step).solve("lcp", max_pivots=3)
-    assert not stopped.claimed
-    assert stopped.status == "pivot limit"
-    assert stopped.f is None
-
-
 def test_starts_are_not_used() -> None:
     cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
     warm = cd.solve("lcp", warm_start=cd.solve("pgs"))

@@ -149,15 +149,6 @@ def test_a_false_optimum_comes_out_not_ok() -> None:
     assert lies > 0, "HiGHS solves these now: change its note in the registry"
 
 
-def test_an_unfinished_iterate_never_stands_as_the_answer(crystal: cdopt.ContactStep) -> None:
-    stopped = cdopt.ClassicCD(crystal).solve("osqp", max_iter=3, check=False)
-    assert not stopped.claimed
-    assert stopped.f is None
-    assert not stopped.ok
-    assert stopped.iterate.forces.shape == (crystal.nc,)
-    assert not stopped.certificate.ok
-
-
 def test_solutions_are_saved_and_read_back(tmp_path) -> None:
     solution = cdopt.CompatibleCD(beam([1, 3, 1])).solve("clarabel")
     solution.save(tmp_path / "solution.npz")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 import numpy as np
@@ -178,31 +177,6 @@ def test_columns_of_light_and_heavy_bodies(bodies: int) -> None:
         v = 0.01 * random.normal(size=bodies)
         step = cdopt.ContactStep(np.diag(mass), B, np.zeros(bodies), v, -9.81 * mass, 1e-3)
         assert cdopt.ClassicCD(step).solve("newton").ok
-
-
-def test_infeasible_problems_are_proven() -> None:
-    for name, formulation in (("squeezed", "classic"), ("unreachable-load", "truss")):
-        with pytest.raises(cdopt.SolveFailed) as failure:
-            cdopt.bank.load(name).formulation(formulation).solve("newton")
-        assert failure.value.certificate is not None
-
-
-def test_a_step_limit_is_no_success() -> None:
-    _, truss = settled("pyramid-hooke:n=5")
-    stopped = truss.solve("newton", max_steps=1, check=False)
-    assert not stopped.claimed
-    assert stopped.f is None
-    assert stopped.iterate is not None
-
-
-def test_history_and_log(caplog: pytest.LogCaptureFixture) -> None:
-    _, truss = settled("pyramid-hertz:n=4")
-    with caplog.at_level(logging.INFO, logger="cdopt.backends.newton"):
-        solution = truss.solve("newton", history=True)
-    assert "truss step" in caplog.text
-    assert len(solution.raw.residuals) == solution.iterations + 1
-    assert solution.raw.residuals[-1] <= 1e-12
-    assert truss.solve("newton").raw is None
 
 
 def test_a_warm_start_takes_fewer_steps() -> None:

@@ -116,15 +116,6 @@ def test_sphere_rotations_are_left_out() -> None:
         cdopt.NoTensionTruss(B, [10.0, 0.0, 1.0, 0.0, 0.0]).solve("clarabel")
 
 
-def test_capability_decides_before_the_solve() -> None:
-    hertz = cdopt.NoTensionTruss(BEAM, LOAD, power=2.5)
-    with pytest.raises(cdopt.Unsupported) as refusal:
-        hertz.solve("osqp")
-    assert "clarabel" in refusal.value.alternatives
-    assert "osqp" not in refusal.value.alternatives
-    assert "clarabel" in str(refusal.value)
-
-
 def test_one_power_per_problem() -> None:
     with pytest.raises(InvalidInput, match="share no rigid limit"):
         cdopt.NoTensionTruss(BEAM, LOAD, power=[2.0, 2.5, 2.0])

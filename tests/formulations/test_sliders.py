@@ -107,5 +107,3 @@ def test_what_sliders_are_not_stated_for_is_refused() -> None:
         block(1.0, 1.0, sliders=Sliders(np.ones((1, 3)), 1.0, [1.0]))
     with pytest.raises(cdopt.InvalidInput, match="rate"):
         Sliders(np.zeros((0, 2)), 1.0, [], rate=5.0)
-    with pytest.raises(cdopt.Unsupported, match="pgs"):
-        block(1.0, 1.0).solve("pgs")

@@ -396,7 +396,5 @@ def test_unsupported_problems_are_refused():
         cdopt.VariationalStep(ball(restitution=0.5), [0.0])
     with pytest.raises(cdopt.Unsupported, match="N and p"):
         cdopt.VariationalStep(cdopt.ContactStep.from_delassus([[1.0]], [-1.0]), [0.0])
-    with pytest.raises(cdopt.Unsupported, match="pgs"):
-        cdopt.VariationalStep(ball(), [0.0]).solve("pgs")
     with pytest.raises(cdopt.InvalidInput, match="u: "):
         cdopt.VariationalStep(ball(), [0.0]).residual([1.0, 2.0])

@@ -1,0 +1,77 @@
+"""What backends do alike: they refuse, stop at their limits and keep their histories."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.formulations import Formulation
+
+STEP = cdopt.bank.load("pyramid-species").step
+RIGID = cdopt.ClassicCD(STEP)
+TRUSS = cdopt.NoTensionTruss(STEP.B, -STEP.F_ext, STEP.stiffness)
+HERTZ = cdopt.NoTensionTruss(STEP.B, -STEP.F_ext, STEP.stiffness, power=2.5)
+ELASTIC = cdopt.CompliantCD(STEP, kappa=1e9)
+IN_TIME = cdopt.VariationalStep(STEP, np.zeros(STEP.nv))
+ROUGH = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=3").step)
+
+
+@pytest.mark.parametrize(
+    ("posed", "backend"),
+    [
+        *((posed, "pgs") for posed in (TRUSS, ELASTIC, IN_TIME, ROUGH)),
+        *((TRUSS, name) for name in ("apgd", "lcp", "nsgs", "admm")),
+        *((HERTZ, name) for name in ("osqp", "highs")),
+        (ELASTIC, "augmented-lagrangian"),
+    ],
+)
+def test_what_one_cannot_take_is_refused_before_the_solve(posed: Formulation, backend: str) -> None:
+    with pytest.raises(cdopt.Unsupported, match=backend) as refusal:
+        posed.solve(backend)
+    able = refusal.value.alternatives
+    assert {"newton", "clarabel"} <= set(able)
+    assert backend not in able
+    assert "clarabel" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("posed", "backend", "limit", "status"),
+    [
+        (HERTZ, "newton", {"max_steps": 1}, "stopped at residual"),
+        (TRUSS, "augmented-lagrangian", {"max_iterations": 10}, "iteration limit"),
+        (TRUSS, "augmented-lagrangian", {"max_outer": 1}, "iteration limit"),
+        (RIGID, "lcp", {"max_pivots": 3}, "pivot limit"),
+        (RIGID, "osqp", {"max_iter": 3}, "maximum iterations"),
+        (ROUGH, "nsgs", {"max_sweeps": 1}, "iteration limit"),
+        (ROUGH, "admm", {"max_iterations": 10}, "iteration limit"),
+    ],
+)
+def test_a_limit_leaves_an_iterate_and_no_answer(
+    posed: Formulation, backend: str, limit: dict[str, int], status: str
+) -> None:
+    stopped = posed.solve(backend, check=False, **limit)
+    assert not stopped.claimed
+    assert stopped.status.startswith(status)
+    assert stopped.f is None
+    assert not stopped.ok
+    assert not stopped.certificate.ok
+    assert stopped.iterate.forces.shape == (posed.data.nc,)
+    assert stopped.iterations == next(iter(limit.values())) or "max_outer" in limit
+
+
+@pytest.mark.parametrize(
+    ("backend", "words", "accuracy"),
+    [("newton", "truss step", 1e-12), ("augmented-lagrangian", "outer", 1e-8)],
+)
+def test_histories_are_kept_when_asked_for_and_logged(
+    backend: str, words: str, accuracy: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=f"cdopt.backends.{backend}"):
+        residuals = TRUSS.solve(backend, history=True).raw.residuals
+    told = sum(words in record.message for record in caplog.records)
+    assert residuals.size - told == (backend == "newton")  # which has one before its first step
+    assert residuals[-1] <= accuracy
+    assert TRUSS.solve(backend).raw is None
