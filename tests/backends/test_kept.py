@@ -98,32 +98,22 @@ def test_another_structure_is_compiled(compilations) -> None:
     assert len(compilations) == before + len(changed) + 1
 
 
-def test_numbers_of_a_users_constraints_count() -> None:
-    for cap in (2.0, 2.5, 3.0, 3.5, 3.5, 3.5):
-        cd = cdopt.ClassicCD(beam(0, phi=np.zeros(3), v=np.zeros(2), F_ext=[-10.0, 0.0]))
-        f = cd.with_constraints(cd.forces[1] <= cap).solve("clarabel").f
-        assert f[1] <= cap + 1e-6
-        caps = cdopt.ClassicCD(cd.step)
-        f = caps.with_constraints(caps.forces <= np.array([9.0, cap, 9.0])).solve("clarabel").f
-        assert f[1] <= cap + 1e-6
-
-
-def test_what_a_cone_holds_beside_its_arguments_counts() -> None:
+def test_constraints_of_the_users_own_count_each_time() -> None:
+    """Their numbers, their parameters, and what a cone holds beside its arguments."""
     still = {"phi": np.zeros(3), "v": np.zeros(2), "F_ext": [-10.0, 0.0]}
+    first, cap = cdopt.ClassicCD(beam(0, **still)), cp.Parameter()
+    parametrised = first.with_constraints(first.forces[1] <= cap)
+    for cap.value in (2.0, 2.5, 3.0, 3.5, 3.5, 3.5):
+        cd = cdopt.ClassicCD(first.step)
+        stated = (cd.forces[1] <= cap.value, cd.forces <= np.array([9.0, cap.value, 9.0]))
+        for capped in (*map(cd.with_constraints, stated), parametrised):
+            assert capped.solve("clarabel").f[1] <= cap.value + 1e-6
     for share in (0.5, 0.5, 0.5, 0.8, 0.8, 0.8):
-        cd = cdopt.ClassicCD(beam(0, **still))
+        cd = cdopt.ClassicCD(first.step)
         f = cd.forces
         cone = cp.PowCone3D(f[[0]], f[[2]], f[[1]] / 2.0, np.array([share]))
         f = cd.with_constraints(cone, cd.forces[2] <= 1.0).solve("scs", accuracy=1e-9).f
         assert f[0] ** share * f[2] ** (1.0 - share) >= f[1] / 2.0 - 1e-5
-
-
-def test_a_parameter_of_the_users_keeps_its_value() -> None:
-    cap = cp.Parameter()
-    cd = cdopt.ClassicCD(beam(0, phi=np.zeros(3), v=np.zeros(2), F_ext=[-10.0, 0.0]))
-    capped = cd.with_constraints(cd.forces[1] <= cap)
-    for cap.value in (2.0, 2.5, 3.0, 3.5):
-        assert capped.solve("clarabel").f[1] <= cap.value + 1e-6
 
 
 def test_products_of_constants_are_compiled_each_time(compilations) -> None:
