@@ -15,7 +15,7 @@ vertex of the solutions, 0, 10 and 0 N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -43,8 +43,6 @@ _RAY = 1e-7  # N g of a ray, beside pᵀg
 _PANEL = 32  # pivots between two products with the whole table, and two looks at the clock
 _MATH = {"contract", "nsz"}  # the same bits whether just compiled or from disk
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
-_INACCURATE: Claim = "inaccurate"
-_INFEASIBLE: Claim = "infeasible"
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,9 @@ class LCP(NativeBackend):
             outcome, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
         residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
         met = outcome == "complementary basis" and residual <= self.accuracy
-        status, claim = outcome, _INACCURATE
+        status, claim = outcome, cast(Claim, "inaccurate")
         if outcome == "ray":
-            status, claim = "infeasible: secondary ray", _INFEASIBLE
+            status, claim = "infeasible: secondary ray", "infeasible"
         elif outcome == "complementary basis":
             status = "solved" if met else "numerical trouble"
         run.report(f"{status} after {pivots} pivots: residual {residual:.2e}")

@@ -88,16 +88,10 @@ class Modelled:
         reason = registry.why_not(self.name)
         if reason:
             raise BackendUnavailable(self.name, reason)
-        if not isinstance(self.options, Mapping) or not all(
-            isinstance(key, str) for key in self.options
-        ):
-            raise InvalidInput(
-                "options", checks.describe(self.options), "a mapping of setting names to values"
-            )
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
         record = registry.SOLVERS.get(self.name)
         known = record.settings if record else None
-        unknown = sorted(set(self.options) - known) if known is not None else []
+        unknown = [] if known is None else sorted(set(self.options) - known)
         if known is not None and unknown:
             raise InvalidInput(
                 unknown[0], f"no setting of {self.name}", "one of " + ", ".join(sorted(known))
@@ -235,6 +229,13 @@ def run_compiled(
     """
     deadline, timings = Deadline.after(time_limit), dict[str, float]()
     limited = "" if time_limit is None else limited_by(name)
+
+    def ended(
+        status: str, claim: Claim = "failed", iterate: Iterate | None = None, **more: Any
+    ) -> RunResult:
+        told = {"settings": settings, "limited": limited, **more}
+        return RunResult(status, claim, iterate, timings, **told)
+
     stage, started = "compile", clock()
     try:
         with POSING:
@@ -242,15 +243,7 @@ def run_compiled(
             prepared = prepare(compiled)
         timings[stage] = clock() - started
         if deadline.passed:
-            return RunResult(
-                TIME_LIMIT,
-                "failed",
-                None,
-                timings,
-                settings=settings,
-                out_of_time=True,
-                limited=limited,
-            )
+            return ended(TIME_LIMIT, out_of_time=True)
         options = dict(settings)
         if time_limit is not None:
             options |= time_limit_for(name, settings, deadline.left)
@@ -260,8 +253,10 @@ def run_compiled(
         stage, started = "read", clock()
         with POSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
-            result = compiled[1].invert(raw, compiled[2])
-            iterate = _read_back(posed, result)
+            result, iterate = compiled[1].invert(raw, compiled[2]), None
+            if result.status in keys.SOLUTION_PRESENT:
+                posed.problem.unpack(result)
+                iterate = posed.iterate()
         timings[stage] = clock() - started
     except InvalidInput:
         raise
@@ -269,10 +264,20 @@ def run_compiled(
         timings[stage] = clock() - started
         _require_known(settings, error)
         status = f"{type(error).__name__}: {error}"
-        return RunResult(
-            status, "failed", None, timings, raw=error, settings=settings, limited=limited
-        )
-    return _result_of(raw, result, iterate, timings, settings, limited)
+        return ended(status, raw=error)
+    claim = CLAIMS.get(result.status, "failed")
+    if iterate is None and claim in ("solved", "inaccurate"):
+        claim = "failed"
+    status = native_status(raw) or str(result.status)
+    late = time_limit is not None and claim != "solved" and "time" in status.lower()
+    return ended(
+        f"{TIME_LIMIT} ({status})" if late else status,
+        claim,
+        iterate,
+        iterations=_count(result.attr.get(keys.NUM_ITERS)),
+        raw=raw,
+        out_of_time=late,
+    )
 
 
 def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
@@ -281,41 +286,6 @@ def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
         if re.search(rf"\b{re.escape(name)}\b", str(error)):
             expected = f"a setting that the solver knows; it says: {error}"
             raise InvalidInput(name, repr(settings[name]), expected) from error
-
-
-def _read_back(posed: Problem, result: Any) -> Iterate | None:
-    """The iterate in CVXPY's ``result``, after it stands in the problem's variables."""
-    if result.status not in keys.SOLUTION_PRESENT:
-        return None
-    posed.problem.unpack(result)
-    return posed.iterate()
-
-
-def _result_of(
-    raw: Any,
-    result: Any,
-    iterate: Iterate | None,
-    timings: dict[str, float],
-    settings: Mapping[str, Any],
-    limited: str,
-) -> RunResult:
-    """The result of a run from the solver's ``raw`` result and CVXPY's reading of it."""
-    claim = CLAIMS.get(result.status, "failed")
-    if iterate is None and claim in ("solved", "inaccurate"):
-        claim = "failed"
-    status = native_status(raw) or str(result.status)
-    late = bool(limited) and claim != "solved" and "time" in status.lower()
-    return RunResult(
-        status=f"{TIME_LIMIT} ({status})" if late else status,
-        claim=claim,
-        iterate=iterate,
-        timings=timings,
-        iterations=_count(result.attr.get(keys.NUM_ITERS)),
-        raw=raw,
-        settings=settings,
-        out_of_time=late,
-        limited=limited,
-    )
 
 
 def native_status(raw: Any) -> str:

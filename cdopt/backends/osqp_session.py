@@ -30,7 +30,6 @@ from cdopt.backends.kept import Compiled
 from cdopt.backends.modelled import Modelled, run_compiled
 from cdopt.backends.registry import SOLVERS, Point, osqp_data
 from cdopt.problem import ProblemData, RigidStepData
-from cdopt.problem.solution import Iterate
 from cdopt.problem.warm_start import WarmStart
 
 _ENDLESS = 1e10  # seconds, OSQP's own default
@@ -118,8 +117,9 @@ class OSQPSession:
             raise
         data, how = posed.data, "updated" if self._updated else "set up"
         if result.claim == "solved" and result.iterate is not None:
-            point = result.raw.x, result.raw.y
-            self._last = _Last(result.iterate, data.contact_ids, data.kind, point)
+            forces, motion = result.iterate.forces, result.iterate.motion
+            start = WarmStart(forces, motion, data.contact_ids)
+            self._last = _Last(start, data.kind, (result.raw.x, result.raw.y))
         else:
             self.forget()
         return dataclasses.replace(result, settings={**settings, "session": how})
@@ -147,9 +147,13 @@ class OSQPSession:
         ended.
         """
         last = self._last
-        if last is not None and updated and (given is None or last.is_of(given)):
+        if (
+            last is not None
+            and updated
+            and (given is None or np.array_equal(given.forces, last.start.forces))
+        ):
             return last.point
-        start = given or (None if last is None else last.start(posed.data))
+        start = given or (None if last is None else last.start_of(posed.data))
         if start is None:
             return None
         posed.seed(start)
@@ -178,23 +182,17 @@ class OSQPSession:
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The last solution: its forces and motion, the names of its contacts, its x and y."""
+    """The last solution as a start, the kind of its problem, and its x and y."""
 
-    iterate: Iterate
-    ids: Any
+    start: WarmStart
     kind: str
-    point: tuple[FloatArray, FloatArray]
+    point: Point
 
-    def is_of(self, start: WarmStart) -> bool:
-        """Whether a start holds the forces of this solution."""
-        return np.array_equal(start.forces, self.iterate.forces)
-
-    def start(self, data: ProblemData) -> WarmStart | None:
-        """Its forces as a start of another problem; None where they do not fit."""
-        named = self.ids is not None and data.contact_ids is not None
-        if self.kind != data.kind or not (named or self.iterate.forces.size == data.nc):
-            return None
-        return WarmStart(self.iterate.forces, self.iterate.motion, self.ids)
+    def start_of(self, data: ProblemData) -> WarmStart | None:
+        """The start of another problem; None where its forces do not fit."""
+        named = self.start.contact_ids is not None and data.contact_ids is not None
+        fits = named or self.start.forces.size == data.nc
+        return self.start if self.kind == data.kind and fits else None
 
 
 def osqp_session(accuracy: float | None = None, **options: Any) -> OSQPSession:
