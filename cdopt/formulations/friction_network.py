@@ -29,6 +29,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
 from cdopt.formulations.no_tension_truss import TrussForm
 from cdopt.problem import friction_cone as cone
+from cdopt.problem.frictional import interleaved
 from cdopt.problem.scaling import column_scale
 
 Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
@@ -137,10 +138,7 @@ class FrictionNetwork:
         self.trial = (
             np.zeros(shape) if trial is None else checks.numbers("trial", trial, shape, "N")
         )
-        order = np.column_stack(
-            [np.arange(nc), nc + np.arange(nc * many).reshape(nc, many)]
-        ).astype(np.int64)
-        self.B = sp.csr_array(sp.vstack([normal, sliding]).tocsr()[order.ravel()])
+        self.B = interleaved(normal, sliding, self.d)
         reach = column_scale(self.B)
         self.reach = np.where(reach > 0.0, reach, 1.0)
         self._unit = float(np.abs(self.load / self.reach).max(initial=0.0)) or 1.0
@@ -302,10 +300,9 @@ class FrictionNetwork:
         mu, conditions = self._cone_mu[rests], []
         if self.form == "complementary":
             conditions = [C.T @ cp.vec(w, order="C") == self._F]
-            conditions += (
-                [cp.SOC(cp.multiply(mu, w[rests, 0]), w[rests, 1:], axis=1)] if rests.size else []
-            )
-            conditions += [w[rests, 0] >= 0] if rests.size else []
+            if rests.size:
+                cones = cp.SOC(cp.multiply(mu, w[rests, 0]), w[rests, 1:], axis=1)
+                conditions += [cones, w[rests, 0] >= 0]
             if slides.size:
                 a = cp.Variable(slides.size, nonneg=True, name="α")
                 conditions.append(

@@ -388,7 +388,7 @@ def _in_impulses(step: Step) -> FclibProblem:
     impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
     H, w = _spread(sp.csr_array(step.B.T), step.v.size, 1, d), _blocks(step.bias, d)
     if friction is not None:
-        H = sp.csr_array(interleaved(step.B, friction).T)
+        H = sp.csr_array(interleaved(step.B, friction.B_t, friction.d).T)
         w = np.column_stack([step.bias, friction.rate]).ravel()
     return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about)
 

@@ -358,7 +358,7 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
     return FrictionalStepData(
         ContactStep(
             step.mass,
-            interleaved(step.B, friction),
+            interleaved(step.B, friction.B_t, friction.d),
             _rows(step.phi, zero),
             step.v,
             step.F_ext,
@@ -374,13 +374,13 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
     )
 
 
-def interleaved(B: sp.csr_array, friction: Friction) -> sp.csr_array:
-    """Normal rows B (nc, nv) and tangential rows, those of a contact together (nc d, nv)."""
-    nc, d = B.shape[0], friction.d
+def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
+    """Normal rows B (nc, nv) and tangential ones, the d of a contact together (nc d, nv)."""
+    nc = B.shape[0]
     order = np.empty((nc, d), dtype=np.int64)
     order[:, 0] = np.arange(nc)
     order[:, 1:] = nc + np.arange(nc * (d - 1)).reshape(nc, d - 1)
-    return freeze(sp.csr_array(sp.vstack([B, friction.B_t]).tocsr()[order.ravel()]))
+    return freeze(sp.csr_array(sp.vstack([B, B_t]).tocsr()[order.ravel()]))
 
 
 def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
