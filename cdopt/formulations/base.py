@@ -28,7 +28,7 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate
-from cdopt.problem.contact_step import ROUND_OFF
+from cdopt.problem.contact_step import ROUND_OFF, Step
 from cdopt.problem.origin import ContactNames
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.warm_start import WarmStart
@@ -47,11 +47,13 @@ class Formulation(ABC):
         asked for: backends that take plain data never need it.
     data : the plain data that native solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
+    step : the step, where the problem is that of one.
     extended : whether constraints were added with ``with_constraints``.
     """
 
     data: ProblemData
     form: str
+    step: Step | None = None
     extended: bool = False
 
     @posed_once
@@ -108,11 +110,13 @@ class Formulation(ABC):
     @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts whose forces a solution holds."""
-        return self.data.contact_ids
+        return self.data.contact_ids if self.step is None else self.step.contact_ids
 
     @property
     def names(self) -> ContactNames | None:
         """What the contacts whose forces a solution holds are called; None where nothing says."""
+        if self.step is not None:
+            return self.step.names
         ids = self.contact_ids
         return None if ids is None else ContactNames(ids.size, ids, None)
 
@@ -339,8 +343,8 @@ class Formulation(ABC):
         if time_limit is not None:
             limit = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
             record["time_limit"] = limit
-        step = getattr(self, "step", None)
-        if step is not None:
+        if self.step is not None:
+            step = self.step
             defects = {"symmetrised": step.symmetrised, "negative_eigenvalue": step.negative}
             record |= {name: size for name, size in defects.items() if size > ROUND_OFF}
         return record

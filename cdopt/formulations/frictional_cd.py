@@ -44,7 +44,6 @@ from cdopt.problem import (
 )
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.frictional import Law
-from cdopt.problem.origin import ContactNames
 from cdopt.problem.scaling import ScaledDelassus, scaled
 from cdopt.problem.slater import Slater
 from cdopt.problem.solution import Iterate, StepSolution
@@ -89,6 +88,7 @@ class FrictionalCD(Formulation):
     """
 
     data: FrictionalData
+    step: Step
 
     def __init__(self, step: Step, law: Law = "coulomb", form: Form | None = None) -> None:
         if step.friction is None:
@@ -109,16 +109,6 @@ class FrictionalCD(Formulation):
     @property
     def _quadratic(self) -> bool:
         return not self.step.nc
-
-    @property
-    def names(self) -> ContactNames:
-        """What the contacts of the step are called."""
-        return self.step.names
-
-    @property
-    def contact_ids(self) -> Any:
-        """Names of the contacts."""
-        return self.step.contact_ids
 
     def _row_names(self, contact_ids: Any) -> Any:
         return row_ids(contact_ids, self.data.d)

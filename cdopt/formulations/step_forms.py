@@ -26,7 +26,6 @@ from cdopt.problem import (
 )
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import DelassusStep, Step
-from cdopt.problem.origin import ContactNames
 from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics, scaled
 from cdopt.problem.solution import Iterate
 
@@ -47,11 +46,6 @@ class StepFormulation(Formulation):
     data: RigidData | ElasticStepData
     statement: ForceForm | VelocityForm
     step: Step
-
-    @property
-    def names(self) -> ContactNames:
-        """What the contacts of the step are called."""
-        return self.step.names
 
     @staticmethod
     @abstractmethod

@@ -28,7 +28,6 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
@@ -389,11 +388,6 @@ class VariationalStep(ElasticStep):
             f"VariationalStep ({self.form} form, α = {self.alpha:g}, p = {self.law.power:g}, "
             f"{self.damping.split} damping{', sliders' if self.sliders is not None else ''})"
         )
-
-    @property
-    def contact_ids(self) -> NDArray[Any] | None:
-        """Names of all contacts of the step, two-sided ones included."""
-        return self.step.contact_ids
 
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
