@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import numpy as np
 import pytest
 
 import cdopt
+from cdopt.backends.registry import NATIVE
 from cdopt.formulations import Formulation
 
 STEP = cdopt.bank.load("pyramid-species").step
@@ -75,3 +77,30 @@ def test_histories_are_kept_when_asked_for_and_logged(
     assert residuals.size - told == (backend == "newton")  # which has one before its first step
     assert residuals[-1] <= accuracy
     assert TRUSS.solve(backend).raw is None
+
+
+BAD = {
+    "accuracy": (0.0, 2.0, "tight"),
+    "history": (1,),
+    "order": ("backwards", (0, 0, 1), 1.5, [0.0, 1.0, 2.0]),
+    "seed": (-1, True),
+    "relaxation": (0.0, 2.0),
+    "memory": (-1, 1.5),
+    "penalty": (0.0,),
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_bad_settings_are_refused_by_name(name: str) -> None:
+    for field in dataclasses.fields(NATIVE[name]):
+        for bad in BAD.get(field.name, (0, -1, 1.5)):  # others are counts
+            with pytest.raises(cdopt.InvalidInput) as caught:
+                cdopt.backends.resolve(name, **{field.name: bad})
+            assert caught.value.argument == field.name
+
+
+@pytest.mark.parametrize("backend", ["pgs", "nsgs"])
+def test_an_order_is_one_of_all_contacts(backend: str) -> None:
+    posed = ROUGH if backend == "nsgs" else RIGID
+    with pytest.raises(cdopt.InvalidInput, match="order"):
+        posed.solve(backend, order=(1, 0))

@@ -10,7 +10,7 @@ import pytest
 from conftest import FEASIBLE_STEPS, QUICK_STEPS, beam, random_step
 
 import cdopt
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import SolveFailed
 
 CRAWLS = {"fclib-capsules", "fclib-spheres"}  # singular values of N over nine orders and more
 SOLVERS = {"pgs": {}, "pgs, coloured": {"order": "coloured"}, "apgd": {}, "lcp": {}}
@@ -154,37 +154,3 @@ def test_constraints_of_the_user_are_refused(solver: str) -> None:
     cd = cdopt.ClassicCD(beam())
     with pytest.raises(cdopt.Unsupported, match="no constraints beyond"):
         solve(cd.with_constraints(cd.forces <= 4), solver)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "field"),
-    [
-        ("pgs", {"order": "backwards"}, "order"),
-        ("pgs", {"order": (0, 0, 1)}, "order"),
-        ("pgs", {"order": 1.5}, "order"),
-        ("pgs", {"order": [0.0, 1.0, 2.0]}, "order"),
-        ("pgs", {"order": (1, 0)}, "order"),  # for three contacts
-        ("pgs", {"seed": -1}, "seed"),
-        ("pgs", {"seed": True}, "seed"),
-        ("pgs", {"relaxation": 0.0}, "relaxation"),
-        ("pgs", {"relaxation": 2.0}, "relaxation"),
-        ("pgs", {"max_sweeps": 0}, "max_sweeps"),
-        ("pgs", {"accuracy": "tight"}, "accuracy"),
-        ("pgs", {"sweeps": 10}, "sweeps"),
-        ("apgd", {"max_iterations": 1.5}, "max_iterations"),
-        ("apgd", {"accuracy": 2.0}, "accuracy"),
-        ("apgd", {"history": 1}, "history"),
-        ("apgd", {"max_sweeps": 10}, "max_sweeps"),
-        ("lcp", {"max_contacts": -1}, "max_contacts"),
-        ("lcp", {"max_pivots": -1}, "max_pivots"),
-        ("lcp", {"accuracy": -1}, "accuracy"),
-        ("newton", {"accuracy": 0.0}, "accuracy"),
-        ("newton", {"max_steps": 0}, "max_steps"),
-        ("augmented-lagrangian", {"max_iterations": -1}, "max_iterations"),
-        ("augmented-lagrangian", {"max_outer": -1}, "max_outer"),
-    ],
-)
-def test_bad_settings_are_refused_by_name(name: str, settings: dict, field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        cdopt.ClassicCD(beam()).solve(name, **settings)
-    assert caught.value.argument == field

@@ -153,8 +153,6 @@ def test_combinations_of_sweeps_save_most_of_them() -> None:
     assert mixed.ok
     assert plain.ok
     assert 3 * mixed.iterations < plain.iterations
-    with pytest.raises(cdopt.InvalidInput, match="memory"):
-        cd.solve("nsgs", memory=-1)
 
 
 @pytest.mark.parametrize("units", [(1e3, 1e3, 1.0), (1.0, 1e-3, 1e-3), (1e6, 1e4, 1e-3)])
@@ -383,9 +381,6 @@ def test_what_friction_does_not_take_is_refused() -> None:
         cdopt.FrictionalCD(rows, form="velocity")
     with pytest.raises(cdopt.InvalidInput, match="relaxation"):
         cdopt.FrictionalCD(step).solve("nsgs", relaxation=1.5)
-    for settings in ({"relaxation": 2.0}, {"penalty": 0.0}, {"max_iterations": 0}):
-        with pytest.raises(cdopt.InvalidInput, match=next(iter(settings))):
-            cdopt.FrictionalCD(step).solve("admm", **settings)
 
 
 def test_a_step_without_contacts_moves_freely() -> None:
