@@ -27,10 +27,9 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
-from cdopt.backends.deadline import TIME_LIMIT
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations.base import Certified, Formulation, Solve
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.statement import Statement, align
@@ -182,29 +181,26 @@ class FrictionalCD(Formulation):
         It ends when the shift has settled or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
-        data, began, late, settled = self.data, clock(), False, False
+        data, deadline, late, settled = self.data, Deadline.after(time_limit), False, False
         best: Certified | None = None
-        posed, since, timings, steps = self, 0, dict[str, float](), 0
+        posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
         last = np.zeros(data.contacts)
         if start is not None:
             forces = start.forces_on(data.contact_ids, data.nc)
             last = data.shift(data.table(data.gap(None, forces)))
             posed = self.shifted(last)
-        passes = 0
-        while passes < _PASSES:
+        for _ in range(_PASSES):
             passes += 1
-            left = None if time_limit is None else max(time_limit - (clock() - began), 0.0)
-            late = left == 0.0 and best is not None
+            late = deadline.passed and best is not None
             if late:
                 break
-            result, certificate = once(posed, left)
+            result, certificate = once(posed, deadline.time_limit)
             steps += result.iterations or 0
             for name, seconds in result.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds
+            since += 1
             if best is None or _worst(certificate) < _worst(best[1]):
                 best, since = (result, certificate), 0
-            else:
-                since += 1
             late = result.out_of_time
             if late or result.iterate is None or since >= 10:
                 break

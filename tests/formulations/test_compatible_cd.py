@@ -33,7 +33,6 @@ def test_closed_contacts_without_classic_force_stay_in() -> None:
     """A vertex of the face, (5, 0, 5), must not keep the middle support from its share."""
     step = beam()
     compatible = cdopt.CompatibleCD(step)
-    vertex = cdopt.ClassicCD(step).with_constraints()
     cd = cdopt.ClassicCD(step)
     vertex = cd.with_constraints(cd.forces[1] == 0).solve("clarabel")
     assert vertex.f[1] == pytest.approx(0.0, abs=1e-6)
