@@ -15,7 +15,7 @@ vertex of the solutions, 0, 10 and 0 N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -84,7 +84,8 @@ class LCP(NativeBackend):
             outcome, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
         residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
         met = outcome == "complementary basis" and residual <= self.accuracy
-        status, claim = outcome, cast(Claim, "inaccurate")
+        status: str = outcome
+        claim: Claim = "inaccurate"
         if outcome == "ray":
             status, claim = "infeasible: secondary ray", "infeasible"
         elif outcome == "complementary basis":
