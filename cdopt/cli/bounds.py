@@ -26,8 +26,7 @@ from cdopt.cli.options import (
 from cdopt.cli.solve import print_failures
 
 if TYPE_CHECKING:
-    from cdopt.hyperstatic import Indeterminacy
-    from cdopt.problem import Step
+    from cdopt.hyperstatic import FrictionalIndeterminacy, Indeterminacy
     from cdopt.study import NamedProblem
     from cdopt.study.bounds import BoundedProblem
 
@@ -87,25 +86,19 @@ def bounds(
         if to_csv is not None:
             with output.replacing(force, to_csv):
                 cdopt.study.bounds.check_csv(to_csv)
-        if law is not None:
-            unused = {"--solver": solver, "--plot": plot, "--csv": to_csv}
-            for option, value in unused.items():
-                if value is not None:
-                    raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
-            limits = {"tol": tol, "jobs": jobs or os.cpu_count() or 1, "time_limit": time_limit}
-            named, step = output.open_with_friction(problem, frictionless)
-            _with_friction(named, step, contacts, classic, law, as_json, limits)
-            return
-        named, step = output.open_step(problem, "bounds", frictionless)
-        asked = _contacts(contacts, named.contact_names)
+        unused = {"--solver": solver, "--plot": plot, "--csv": to_csv} if law else {}
+        for option, value in unused.items():
+            if value is not None:
+                raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
         chosen = split(solver)
         for name in chosen:  # misspelt names are refused here, missing solvers reported later
             with contextlib.suppress(cdopt.BackendUnavailable):
                 cdopt.backends.resolve(name)
-        threads = (os.cpu_count() or 1) if jobs is None else jobs
+        named = output.open_problem(problem, "bounds", frictionless, law)
+        step, asked = output.step_of(named), _contacts(contacts, named.contact_names)
         what = {"problem": named.name, "problem_title": named.title}
         with (
-            output.proof_or_error("ClassicCD", as_json, **what),
+            output.proof_or_error("FrictionalCD" if law else "ClassicCD", as_json, **what),
             output.spinner() as tell,
             output.solvers_kept_quiet(to_stderr=as_json),
         ):
@@ -114,25 +107,41 @@ def bounds(
                 classic,
                 asked,
                 tol,
-                threads,
+                (os.cpu_count() or 1) if jobs is None else jobs,
+                law=law,
                 time_limit=time_limit,
                 progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
             )
-            bounded = cdopt.study.bounds.BoundedProblem.of(named, report, chosen)
-        if not as_json:
-            _print(bounded)
+        if isinstance(report, cdopt.hyperstatic.FrictionalIndeterminacy):
+            if as_json:
+                output.print_json({**what, **report.as_dict()})
+            else:
+                _print_friction(named, report)
         else:
-            content = {**what, **bounded.as_dict()}
-            if report.nc > ROWS_UP_TO:
-                content["widths"] = dict(cdopt.study.bounds.width_classes(report))
-            output.print_json(content)
-        if to_csv is not None:
-            bounded.table().save_csv(to_csv)
-            typer.echo(f"table: {to_csv}, {count(report.contacts.size, 'contact')}", err=True)
-        if plot is not None:
-            _draw(bounded, plot)
+            with output.solvers_kept_quiet(to_stderr=as_json):
+                bounded = cdopt.study.bounds.BoundedProblem.of(named, report, chosen)
+            _tell(bounded, what if as_json else None, to_csv, plot)
     if report.failures:
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _tell(
+    bounded: BoundedProblem, as_json: dict[str, str] | None, to_csv: str | None, plot: str | None
+) -> None:
+    """Bounds without friction as text, or as JSON beside what it is given; the files asked for."""
+    report = bounded.report
+    if as_json is None:
+        _print(bounded)
+    else:
+        content = {**as_json, **bounded.as_dict()}
+        if report.nc > ROWS_UP_TO:
+            content["widths"] = dict(cdopt.study.bounds.width_classes(report))
+        output.print_json(content)
+    if to_csv is not None:
+        bounded.table().save_csv(to_csv)
+        typer.echo(f"table: {to_csv}, {count(report.contacts.size, 'contact')}", err=True)
+    if plot is not None:
+        _draw(bounded, plot)
 
 
 def _contacts(text: str, names: list[str]) -> Any:
@@ -166,47 +175,22 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
     output.save_picture(figure, path)
 
 
-def _with_friction(
-    named: NamedProblem,
-    step: Step,
-    contacts: str,
-    solver: str,
-    law: str,
-    as_json: bool,
-    limits: dict[str, Any],
-) -> None:
-    """Intervals of normal and tangential forces of a step with friction."""
-    asked = _contacts(contacts, named.contact_names)
-    with output.spinner() as tell, output.solvers_kept_quiet(to_stderr=as_json):
-        report = cdopt.indeterminacy(
-            step,
-            solver,
-            asked,
-            law=law,
-            progress=lambda done, total: tell(f"bounds of {done:,} of {total:,} forces"),
-            **limits,
-        )
-    if as_json:
-        output.print_json({"problem": named.name, **report.as_dict()})
-    else:
-        output.say(f"{named.name}: {named.title}, law {law}", "dim")
-        output.say(report.summary)
-        columns = ("contact", "status", *("normal", "tangential", "tangential 2")[: report.d])
-        shown = output.table(*columns, numbers=columns[2:])
-        largest = output.largest_finite(report.upper.ravel())
-        for i in report.widest(ROWS_UP_TO).tolist():
-            ends = zip(report.lower[i], report.upper[i], strict=True)
-            intervals = [
-                f"{output.force(a, largest)} … {output.force(b, largest)}" for a, b in ends
-            ]
-            shown.add_row(one_line(report.names[i], 16), report.status_of(i), *intervals)
-        output.console().print(shown)
-        output.say("forces in N", "dim")
-    if not report.ok:
-        raise typer.Exit(output.NO_ANSWER)
-
-
 # --- tables ----------------------------------------------------------------------------
+
+
+def _print_friction(named: NamedProblem, report: FrictionalIndeterminacy) -> None:
+    """Intervals of normal and tangential forces of a step with friction."""
+    output.say(f"{named.name}: {named.title}, law {report.law}", "dim")
+    output.say(report.summary)
+    columns = ("contact", "status", *("normal", "tangential", "tangential 2")[: report.d])
+    shown = output.table(*columns, numbers=columns[2:])
+    largest = output.largest_finite(report.upper.ravel())
+    for i in report.widest(ROWS_UP_TO).tolist():
+        ends = zip(report.lower[i], report.upper[i], strict=True)
+        intervals = [f"{output.force(a, largest)} … {output.force(b, largest)}" for a, b in ends]
+        shown.add_row(one_line(report.names[i], 16), report.status_of(i), *intervals)
+    output.console().print(shown)
+    output.say("forces in N", "dim")
 
 
 def _print(bounded: BoundedProblem) -> None:

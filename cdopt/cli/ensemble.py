@@ -22,8 +22,8 @@ from cdopt.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cdopt.hyperstatic import Ensemble, Place
-    from cdopt.problem import Step
+    from cdopt import StepSolution
+    from cdopt.hyperstatic import Centre, Ensemble, Place
     from cdopt.study import NamedProblem
 
 HELP = (
@@ -51,69 +51,52 @@ def ensemble(
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
-        if law is None:
-            named, step = output.open_step(problem, "ensembles", frictionless)
-        else:
-            named, step = output.open_with_friction(problem, frictionless)
-        what = {"problem": named.name, "problem_title": named.title}
+        named = output.open_problem(problem, "ensembles", frictionless, law)
+        step, title = output.step_of(named), "FrictionalCD" if law else "ClassicCD"
         with (
-            output.proof_or_error("ClassicCD", as_json, **what),
+            output.proof_or_error(title, as_json, problem=named.name, problem_title=named.title),
             output.solvers_kept_quiet(to_stderr=as_json),
         ):
             samples = cdopt.ensemble(step, draws, chains, seed, thin=thin, law=law)
-            if law is None:
-                answers = {"compatible": _forces(named, "compatible", REFERENCE_BACKEND)}
-                answers |= {name: _forces(named, "classic", name) for name in split(solver)}
-            else:
-                answers = _with_friction(samples, step, law, split(solver))
-        known = {name: f for name, f in answers.items() if f is not None}
+            answers = _answers(named, samples, law, split(solver))
         power = named.power if law is None else None
-        places = {name: samples.place(f, power, f_t=f_t) for name, (f, f_t) in known.items()}
+        places = {name: samples.place(a.f, power, f_t=a.f_t) for name, a in answers.items()}
         if as_json:
             output.print_json(_record(named, samples, places))
         else:
             _print(named, samples, places)
         if plot is not None:
-            title = {"title": named.name, "subtitle": named.title}
-            marks = {name: f for name, (f, _) in known.items()}
-            output.save_picture(cdopt.plots.force_ensemble(samples, marks, **title), plot)
+            marks = {name: answer.f for name, answer in answers.items()}
+            figure = cdopt.plots.force_ensemble(
+                samples, marks, title=named.name, subtitle=named.title
+            )
+            output.save_picture(figure, plot)
     if not samples.converged:
         raise typer.Exit(output.NO_ANSWER)
 
 
-def _with_friction(
-    samples: Ensemble, step: Step, law: str, solvers: Sequence[str]
-) -> dict[str, Any]:
-    """Normal and tangential forces, N, of elastic contacts and of solvers; None without any.
+def _answers(
+    named: NamedProblem, samples: Ensemble, law: str | None, solvers: Sequence[str]
+) -> dict[str, StepSolution | Centre]:
+    """The compatible forces and those of solvers, by name; answers without forces are left out.
 
     Raises
     ------
-    SolveFailed, BackendUnavailable : a solver has no answer.
+    SolveFailed, Unsupported, BackendUnavailable : a solver has no answer.
     """
-    selection = cdopt.hyperstatic.which_force(samples.report, [])
+    asked = [(name, law or "classic", name) for name in solvers]
     answers: dict[str, Any] = {}
-    for name, centre in (
-        ("compatible", selection.compatible),
-        ("Haar–Kármán", selection.haar_karman),
-    ):
-        answers[name] = None if centre is None else (centre.f, centre.f_t)
-    for name in solvers:
-        answer = cdopt.FrictionalCD(step, law).solve(name)
-        answers[name] = None if answer.f is None else (answer.f, answer.f_t)
-    return answers
-
-
-def _forces(named: NamedProblem, formulation: str, backend: str) -> Any:
-    """The forces (nc,) of one solver, N, and no tangential ones; None without an answer.
-
-    Raises
-    ------
-    SolveFailed, Unsupported, BackendUnavailable : the solver has no answer.
-    """
-    solutions = cdopt.study.solve_named(named, formulation, [backend])
-    for error in solutions.failures.values():
-        raise error
-    return None if solutions[0].f is None else (solutions[0].f, None)
+    if law is None:
+        asked = [("compatible", "compatible", REFERENCE_BACKEND), *asked]
+    else:
+        selection = cdopt.hyperstatic.which_force(samples.report, [])
+        answers = {"compatible": selection.compatible, "Haar–Kármán": selection.haar_karman}
+    for name, formulation, backend in asked:
+        solutions = cdopt.study.solve_named(named, formulation, [backend])
+        for error in solutions.failures.values():
+            raise error
+        answers[name] = solutions[0]
+    return {name: a for name, a in answers.items() if a is not None and a.f is not None}
 
 
 def _print(named: NamedProblem, samples: Ensemble, places: dict[str, Place]) -> None:

@@ -62,14 +62,8 @@ def explore(
                     posed = pages.of_scene(opened.with_friction(0.0))
             else:
                 posed = _posed(cdopt.open_problem(scene, frictionless=frictionless))
-        if isinstance(posed, pages.FrictionalExploration):
-            size = pages.save_friction_page(posed, out).stat().st_size
-            what = f"{len(posed.names):,} contacts, {len(posed.states):,} values of μ"
-        else:
-            size = pages.save_page(posed, out).stat().st_size
-            nc, nv = posed.B.shape
-            what = f"{nc:,} contacts, {nv:,} degrees of freedom"
-        typer.echo(f"page: {out} ({what}, {size / 1e3:.0f} kB)")
+        size = pages.save_page(posed, out).stat().st_size
+        typer.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
         if show and not webbrowser.open(Path(out).resolve().as_uri()):
             typer.echo("no browser was found: open the page yourself", err=True)
 

@@ -13,7 +13,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -85,6 +85,11 @@ def table(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) 
         justify: Any = "right" if name in numbers else "left"
         result.add_column(text(name), justify=justify, no_wrap=name not in wrap)
     return result
+
+
+def listed(parameters: Mapping[str, object]) -> str:
+    """Parameters and their values: "n=5 power=2.5"."""
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
 
 
 def force(value: float, largest: float) -> str:
@@ -178,53 +183,39 @@ def save_picture(figure: Any, path: str) -> None:
     typer.echo(f"picture: {path}", err=True)
 
 
-def open_step(problem: str, what: str, frictionless: bool) -> tuple[NamedProblem, Step]:
-    """A problem that is a contact step, and the step.
+def open_problem(
+    problem: str, what: str, frictionless: bool, law: str | None, power: float | None = None
+) -> NamedProblem:
+    """A problem for a command with ``--law``: with its friction under a law, without it else.
 
     Parameters
     ----------
-    what : that have no friction, such as "bounds". frictionless : leave friction out.
+    what : that have no friction without a law, such as "bounds".
+    frictionless, power : as in ``cdopt.open_problem``.
 
     Raises
     ------
-    InvalidInput : no such problem, or a truss.
-    Unsupported : friction that was not left out.
+    InvalidInput : no such problem, or ``frictionless`` beside a law.
+    Unsupported : friction that was not left out, and no law.
     """
-    return _with_step(open_frictionless(problem, what, frictionless))
+    if law is not None and frictionless:
+        raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
+    named = cdopt.open_problem(problem, power, frictionless=frictionless)
+    if law is None:
+        named.require_frictionless(what)
+    return named
 
 
-def _with_step(named: NamedProblem) -> tuple[NamedProblem, Step]:
-    """A problem and its step; refuses a truss."""
+def step_of(named: NamedProblem) -> Step:
+    """The step of a problem.
+
+    Raises
+    ------
+    InvalidInput : it is a truss.
+    """
     if named.step is None:
         raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
-    return named, named.step
-
-
-def open_with_friction(problem: str, frictionless: bool) -> tuple[NamedProblem, Step]:
-    """A problem or a scene as it stands, for commands with ``--law``, and its step.
-
-    Raises
-    ------
-    InvalidInput : no such problem, a truss, or ``frictionless`` beside a law.
-    """
-    if frictionless:
-        raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
-    return _with_step(cdopt.open_problem(problem))
-
-
-def open_frictionless(
-    problem: str, what: str, frictionless: bool, power: float | None = None
-) -> NamedProblem:
-    """A problem without friction; arguments as in ``open_step`` and ``cdopt.open_problem``.
-
-    Raises
-    ------
-    InvalidInput : no such problem.
-    Unsupported : friction that was not left out.
-    """
-    named = cdopt.open_problem(problem, power, frictionless=frictionless)
-    named.require_frictionless(what)
-    return named
+    return named.step
 
 
 # --- progress --------------------------------------------------------------------------

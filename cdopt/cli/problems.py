@@ -35,7 +35,7 @@ def problems(
         output.print_json([{"name": name, **_fields(m)} for name, m in manifests.items()])
         return
     for name, manifest in manifests.items():
-        listed = _listed(manifest.parameters)
+        listed = output.listed(manifest.parameters)
         about = f"{manifest.title}; {listed}" if listed else manifest.title
         output.say_entry(name, f"{manifest.kind:<12}{about}", 28, 12)
     every = cdopt.bank.families().items()
@@ -47,10 +47,6 @@ def problems(
 def _fields(manifest: cdopt.bank.Manifest) -> dict[str, Any]:
     fields = ("title", "description", "kind", "power", "parameters")
     return {field: getattr(manifest, field) for field in fields}
-
-
-def _listed(parameters: Any) -> str:
-    return " ".join(f"{key}={value}" for key, value in parameters.items())
 
 
 def _describe(problem: cdopt.bank.BankProblem, as_json: bool) -> None:
@@ -72,7 +68,7 @@ def _describe(problem: cdopt.bank.BankProblem, as_json: bool) -> None:
     output.say(manifest.description)
     output.say(f"\n{problem.step or problem.kind}, power {problem.power:g}")
     if problem.parameters:
-        output.say(f"parameters: {_listed(problem.parameters)}")
+        output.say(f"parameters: {output.listed(problem.parameters)}")
     found = ", ".join(name for name, sure in answers.items() if sure) or "none"
     output.say(f"unique answers: {found}. {unique.because}")
     table = output.table("reference", "value", "source", wrap=["source"])

@@ -40,15 +40,16 @@ def sensitivity(
     with output.errors_in_one_line():
         if plot is not None:
             cdopt.plots.check_path(plot)
+        if law is not None and plot is not None:
+            raise cdopt.InvalidInput("--plot", plot, "nothing beside --law")
+        named = output.open_problem(
+            problem, "sensitivities", frictionless, law, None if law else power
+        )
         if law is not None:
-            if plot is not None:
-                raise cdopt.InvalidInput("--plot", plot, "nothing beside --law")
-            named, step = output.open_with_friction(problem, frictionless)
-            rough = cdopt.sensitivity(step, power, law=law, flow=flow)
+            rough = cdopt.sensitivity(output.step_of(named), power, law=law, flow=flow)
             matrices = {name: getattr(rough, name) for name in ("log_stiffness", "log_ratio")}
             _tell(named, rough, rough.f[:, 0], rough.log_stiffness[:, 0], as_json, matrices)
             return
-        named = output.open_frictionless(problem, "sensitivities", frictionless, power)
         what = {"problem": named.name, "problem_title": named.title}
         with (
             output.proof_or_error("CompatibleCD", as_json, **what),

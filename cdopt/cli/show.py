@@ -11,7 +11,7 @@ import typer
 
 import cdopt
 from cdopt._util.formatting import count, one_line, seconds, short
-from cdopt.cli import output
+from cdopt.cli import output, scenes
 from cdopt.cli.options import Force, Json
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def print_summary(run: Trajectory) -> None:
     scene, settings = run.scene, dict(run.settings)
     name = ": ".join(filter(None, (scene.name, scene.title))) or "a scene"
     output.say(f"{name}, p = {scene.power:g}", "bold")
-    free = sum(not fixed for fixed in scene.bodies.fixed)
+    free = scenes.record(scene)["free"]
     parts = [f"{count(scene.nb, 'body')} in {scene.dim}D, {free:,} free"]
     parts.append(f"{settings.pop('method')}, dt = {settings.pop('dt'):g} s")
     parts += [f"{word} {solver.partition('(')[0]}" for word, solver in _solvers(settings)]
@@ -138,10 +138,7 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
     left = f"{short(summary.kinetic, 3)} J"
     if summary.kinetic_peak > 0.0:
         share = summary.kinetic / summary.kinetic_peak
-        g = math.hypot(*run.scene.gravity)
-        of_a_step = 0.5 * summary.weight * g * run.dt**2  # what bodies gain that fall for one step
-        at_rest = share < 1e-6 or summary.kinetic < 1e-6 * of_a_step
-        moving = "" if at_rest else "; not at rest"
+        moving = "" if summary.at_rest else "; not at rest"
         left += f", {share:.1e} of the largest ({short(summary.kinetic_peak, 3)} J){moving}"
     yield "kinetic energy left", text(left)
     if math.isfinite(summary.balance):
@@ -216,14 +213,7 @@ def record(run: Trajectory) -> dict[str, Any]:
     """The run as plain values."""
     scene = run.scene
     return {
-        "scene": {
-            "name": scene.name,
-            "title": scene.title,
-            "dim": scene.dim,
-            "bodies": scene.nb,
-            "free": sum(not fixed for fixed in scene.bodies.fixed),
-            "power": scene.power,
-        },
+        "scene": scenes.record(scene),
         "settings": dict(run.settings),
         "ok": run.ok,
         "summary": asdict(cdopt.dynamics.RunSummary.of(run)),

@@ -108,14 +108,10 @@ def simulate(
             _print_failure(failure)
         if out is not None:
             typer.echo(f"run: {out}", err=True)
-            command = ["cdopt", "simulate", scene, "--dt", repr(dt), "--duration", repr(duration)]
-            command += ["--every", str(every)]
-            more = {"method": method, "friction": friction, "overlaps": overlaps, **options}
-            for name, value in more.items():
-                command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
-            command += ["--frictionless"] if frictionless else []
-            again = shlex.join([*command, "--out", out, "--resume"])
             if interrupted:
+                more = {"dt": repr(dt), "duration": repr(duration), "every": every, **options}
+                more |= {"method": method, "friction": friction, "overlaps": overlaps, "out": out}
+                again = _again(scene, more, frictionless)
                 t = run.diagnostics["time"][-1]
                 typer.echo(f"interrupted at t = {t:.6g} s; go on: {again}", err=True)
         elif interrupted:
@@ -138,6 +134,14 @@ def _check_out(out: str, resume: bool, force: bool) -> None:
     if Path(out).exists() and not (resume or force):
         expected = "a new path, --force to replace it, or --resume to continue it"
         raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
+
+
+def _again(scene: str, options: dict[str, Any], frictionless: bool) -> str:
+    """The command that continues a run; options without a value are left out."""
+    command = ["cdopt", "simulate", scene, *(["--frictionless"] if frictionless else [])]
+    for name, value in options.items():
+        command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join([*command, "--resume"])
 
 
 def _print_failure(failure: StepFailed | None) -> None:

@@ -11,6 +11,7 @@ from cdopt.dynamics.records import largest_forces
 from cdopt.dynamics.trajectory import Trajectory
 
 _RESIDUAL, _SECONDS = "residual_", "seconds_"  # beginnings of names of diagnostics
+_STILL = 1e-6  # share of a kinetic energy that counts as none
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class RunSummary:
     residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
     overlap, overlap_final : m, the deepest of all steps and that of the last one.
     kinetic, kinetic_peak : J, at the end, and the largest.
+    at_rest : whether the kinetic energy left is below a millionth of the largest, or of what bodies
+        gain that fall for one step.
     dissipated, work, balance : J, energy that damping took, external work, and the largest
         difference in the balance of energy (``Diagnostics``); not a number where a method has none.
     coordination, rattlers : neighbours per free body in the last frame, and bodies that too few
@@ -48,6 +51,7 @@ class RunSummary:
     overlap_final: float
     kinetic: float
     kinetic_peak: float
+    at_rest: bool
     dissipated: float
     work: float
     balance: float
@@ -78,6 +82,9 @@ class RunSummary:
             reaction = final.body_forces()[fixed].sum(axis=0) @ down
             load = scene.bodies.force[~fixed].sum(axis=0) @ down
         substeps = table["substeps"] if "substeps" in table else np.ones(1)
+        weight = gravity * float(scene.bodies.mass[~fixed].sum())
+        kinetic, peak = float(table["kinetic"][-1]), float(np.nanmax(table["kinetic"]))
+        of_a_step = 0.5 * weight * gravity * run.dt**2
         coordination, rattlers = np.nan, -1
         if np.isfinite(final.f).all():
             neighbours = Measures.of_frame(scene, final, friction=run.friction).coordination()
@@ -94,8 +101,9 @@ class RunSummary:
             residual_at=int(table["step"][row]),
             overlap=float(overlap.max(initial=0.0)),
             overlap_final=float(overlap[-1]) if overlap.size else np.nan,
-            kinetic=float(table["kinetic"][-1]),
-            kinetic_peak=float(np.nanmax(table["kinetic"])),
+            kinetic=kinetic,
+            kinetic_peak=peak,
+            at_rest=kinetic <= _STILL * peak or kinetic < _STILL * of_a_step,
             dissipated=float(table["dissipated"][-1]) if "balance" in table else np.nan,
             work=float(table["work"][-1]) if "balance" in table else np.nan,
             balance=float(np.abs(table["balance"]).max()) if "balance" in table else np.nan,
@@ -103,7 +111,7 @@ class RunSummary:
             rattlers=rattlers,
             largest=largest_forces(final.forces),
             reaction=float(reaction),
-            weight=gravity * float(scene.bodies.mass[~fixed].sum()),
+            weight=weight,
             load=float(load),
             seconds={
                 name.removeprefix(_SECONDS): float(table[name].sum())

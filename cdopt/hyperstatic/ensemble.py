@@ -431,8 +431,6 @@ def _report(
         if law is not None:
             raise InvalidInput("law", repr(law), "none beside a report, which has its own")
         return problem
-    if law is None:
-        return indeterminacy(problem, contacts=[])
     return indeterminacy(problem, contacts=[], law=law)
 
 

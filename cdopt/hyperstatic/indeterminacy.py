@@ -322,9 +322,12 @@ def indeterminacy(
     step: Step,
     classic: str | Backend | StepSolution | None = None,
     contacts: Any = None,
-    *,
+    tol: float = 1e-9,
+    jobs: int = 1,
     progress: bool | ProgressCallback = False,
+    *,
     closed_tol: float | None = None,
+    time_limit: float | None = None,
     law: str,
 ) -> FrictionalIndeterminacy: ...
 def indeterminacy(

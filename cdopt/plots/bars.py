@@ -81,8 +81,7 @@ def force_bars(
     style = {"borderaxespad": 0.0, "title_fontsize": canvas.SMALL, "alignment": "left"}
     style |= {"title": "solver, its status, our certificate", "markerscale": scale}
     canvas.legend(beside, handles, loc, labelspacing=0.7, **style)
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def _set_limits(

@@ -130,6 +130,17 @@ def panels(
     return figure, list(axes[:number])
 
 
+def panels_of(number: int, box: FloatArray, **options: Any) -> tuple[Any, list[Any]]:
+    """As ``panels``, which has the ``options``: each panel as high as its ``box`` (2, 2) asks for.
+
+    The panels of a row are as many as leave few places empty.
+    """
+    columns = grid_columns(number)
+    width, height = np.ptp(box, axis=0)
+    tall = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
+    return panels(number, columns, tall, **options)
+
+
 def figure_of(host: Any) -> Figure:
     """The figure that is drawn in: the host itself, or that of the axes it is."""
     figure: Figure = host.get_figure() if hasattr(host, "get_xlim") else host
@@ -232,6 +243,13 @@ def add_discs(axes: Axes, centres: FloatArray, radii: FloatArray, **style: Any) 
     axes.add_collection(discs, autolim=False)
 
 
+def add_lines(axes: Axes, segments: FloatArray, **style: Any) -> None:
+    """Line segments (n, 2, 2) in the units of the axes, which keep their limits."""
+    from matplotlib.collections import LineCollection
+
+    axes.add_collection(LineCollection(list(segments), **style), autolim=False)
+
+
 def line_key(label: str, **style: Any) -> Any:
     """An entry of a legend: a line or a marker."""
     from matplotlib.lines import Line2D
@@ -276,22 +294,22 @@ def literal(text: str) -> str:
     return shown.replace("$", r"\$")
 
 
-def headline(figure: Any, title: str, subtitle: str = "") -> None:
-    """Title at the top left, a quieter text below it; the figure grows by their height.
+def headline(host: Any, title: str, subtitle: str = "") -> Figure:
+    """Title at the top left, a quieter text below it; returns the figure, grown by their height.
 
     Axes of the caller's get the title alone, in place of their own.
     """
-    if hasattr(figure, "get_xlim"):
+    figure = figure_of(host)
+    if host is not figure:
         if title:
-            pad = 16.0 if figure.get_title(loc="left") else None  # as in head()
-            figure.set_title(
-                literal(title), fontsize=HEAD, weight="bold", color=INK, loc="left", pad=pad
-            )
-        return
+            pad = 16.0 if host.get_title(loc="left") else None  # as in head()
+            style: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": INK, "pad": pad}
+            host.set_title(literal(title), loc="left", **style)
+        return figure
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(subtitle, int((width - 2.0 * _MARGIN) * _CHARACTERS_PER_INCH))
     if not title and not lines:
-        return
+        return figure
     below = _LINE * (2.25 if title else 0.5)  # inches from the top to the subtitle
     total = height + below + _LINE * (len(lines) + 0.5)
     figure.set_size_inches(width, total)
@@ -299,11 +317,12 @@ def headline(figure: Any, title: str, subtitle: str = "") -> None:
     engine.set(rect=(0.0, 0.0, 1.0, height / total))
     x, y = _MARGIN / width, 1.0 - below / total
     if title:
-        style: dict[str, Any] = {"fontsize": TITLE, "color": INK, "weight": "bold"}
+        style = {"fontsize": TITLE, "color": INK, "weight": "bold"}
         figure.text(x, 1.0 - 0.5 * _LINE / total, literal(title), va="top", **style)
     if lines:
         style = {"fontsize": TEXT, "color": QUIET, "linespacing": 1.35}
         figure.text(x, y, literal("\n".join(lines)), va="top", **style)
+    return figure
 
 
 def head(axes: Axes, name: str, description: str, note: str) -> None:

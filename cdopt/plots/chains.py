@@ -68,15 +68,13 @@ def force_chains(
     shown = canvas.answers(solutions, compatible, step)
     upper = None if report is None else canvas.intervals_of(report, step.nc)[1]
     top = canvas.largest([f for _, f in shown])
-    columns = canvas.grid_columns(len(shown))
     camera, box, solids = Camera.facing(net.ends, view), None, None
     if bodies is not None:
         solids, state = Solids.of(bodies[0], bodies[1].position), bodies[1]
         box, net = box_of(solids, state, camera), ContactSegments.bare(net.start, net.end)
-    chains = Chains(net, canvas.WIDTH / columns, top, camera, box=box, upper=upper)
-    width, height = np.ptp(chains.box, axis=0)
-    height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
-    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5, ax=ax)
+    inches = canvas.WIDTH / canvas.grid_columns(len(shown))
+    chains = Chains(net, inches, top, camera, box=box, upper=upper)
+    figure, axes = canvas.panels_of(len(shown), chains.box, foot=0.75, caption=0.5, ax=ax)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         if solids is not None:
             draw_bodies(panel, solids, state, camera)
@@ -85,8 +83,7 @@ def force_chains(
         canvas.caption(panel, solution, solution is compatible)
     bands = "; pale: the largest admissible force, dashed where it has no end"
     canvas.colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 class Chains:
@@ -170,13 +167,11 @@ class Chains:
 
     def _lines(self, axes: Axes, f: FloatArray) -> None:
         """Contacts as lines; the strongest lie on top, or the nearest; idle ones are hairlines."""
-        from matplotlib.collections import LineCollection
         from matplotlib.colors import Normalize
 
-        self._add(
-            axes, "idle", np.flatnonzero(f <= canvas.IDLE * self.top), 0.6, colors=RULE, zorder=2
-        )
-        loaded = np.flatnonzero(f > canvas.IDLE * self.top)
+        loads = f > canvas.IDLE * self.top
+        self._add(axes, "idle", np.flatnonzero(~loads), 0.6, colors=RULE, zorder=2)
+        loaded = np.flatnonzero(loads)
         rank = self.near[loaded] if self.camera.deep else f[loaded]
         order = loaded[np.argsort(rank, kind="stable")]
         width, norm, colours = self._width(f[order], order), Normalize(0, self.top), force_colours()
@@ -188,19 +183,16 @@ class Chains:
         segments = self.segments[order]
         halos = segments + _SHORTENED * (segments.mean(axis=1, keepdims=True) - segments)
         ink = colours(norm(f[order]))
-        lines = LineCollection(
-            list(np.stack([halos, segments], axis=1).reshape(-1, 2, 2)),
+        canvas.add_lines(
+            axes,
+            np.stack([halos, segments], axis=1).reshape(-1, 2, 2),
             colors=np.stack([np.ones_like(ink), ink], axis=1).reshape(-1, 4),
             linewidths=np.column_stack([width + _HALO, width]).ravel(),
             capstyle="butt",
             zorder=3,
             gid="forces",
         )
-        axes.add_collection(lines, autolim=False)
 
     def _add(self, axes: Axes, gid: str, contacts: IntArray, width: Any, **style: Any) -> None:
-        from matplotlib.collections import LineCollection
-
-        style = {"capstyle": "butt", "linewidths": width, **style}
-        lines = LineCollection(list(self.segments[contacts]), gid=gid, **style)
-        axes.add_collection(lines, autolim=False)
+        style = {"capstyle": "butt", "linewidths": width, "gid": gid, **style}
+        canvas.add_lines(axes, self.segments[contacts], **style)

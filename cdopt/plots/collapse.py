@@ -18,6 +18,7 @@ from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import State
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LONGEST = 0.22  # share of the picture's width that the largest force takes
@@ -59,18 +60,15 @@ def collapse(
     camera = Camera.facing(state.position[bounded], view)
     boxes = np.stack([box_of(solids, each, camera) for each in (state, moved)])
     box = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
-    width, height = np.ptp(box, axis=0)
-    tall = 0.49 * canvas.WIDTH * min(max(height / width, 0.3), 1.4)
-    figure, axes = canvas.panels(2, 2, tall, foot=0.1, caption=0.3)
+    figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
     names = f"forces at {limit.value:.5g} times the live load", "mechanism, magnified"
     for panel, shown, name in zip(axes, (state, moved), names, strict=True):
         draw_bodies(panel, solids, shown, camera)
         canvas.without_ticks(panel, box)
         canvas.emphasise(panel, False)
         panel.set_title(name, fontsize=canvas.TEXT, loc="left")
-    _thrust(axes[0], limit, camera, _LONGEST * float(width))
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    _thrust(axes[0], limit, camera, _LONGEST * float(np.ptp(box[:, 0])))
+    return canvas.headline(figure, title, subtitle)
 
 
 def joints(step: ContactStep, f: FloatArray, f_t: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -92,15 +90,11 @@ def joints(step: ContactStep, f: FloatArray, f_t: FloatArray) -> tuple[FloatArra
     return centre[loaded] / weight[loaded, None], total[loaded]
 
 
-def _thrust(axes: object, limit: LimitLoad, camera: Camera, longest: float) -> None:
+def _thrust(axes: Axes, limit: LimitLoad, camera: Camera, longest: float) -> None:
     """A line through the centre of pressure of each joint along its force."""
-    from matplotlib.collections import LineCollection
-
     centre, force = joints(limit.step, limit.f, limit.f_t)
     half = 0.5 * longest * force / float(np.linalg.norm(force, axis=1).max(initial=1e-300))
     ends = np.stack([camera.project(centre - half)[0], camera.project(centre + half)[0]], axis=1)
-    lines = LineCollection(list(ends), colors=INK, linewidths=1.6)
-    lines.set(gid="thrust", zorder=3, capstyle="round")
-    axes.add_collection(lines, autolim=False)  # type: ignore[attr-defined]
-    dots = camera.project(centre)[0]
-    axes.scatter(*dots.T, s=9, color=INK, zorder=4)  # type: ignore[attr-defined]
+    style = {"linewidths": 1.6, "gid": "thrust", "zorder": 3, "capstyle": "round"}
+    canvas.add_lines(axes, ends, colors=INK, **style)
+    axes.scatter(*camera.project(centre)[0].T, s=9, color=INK, zorder=4)

@@ -59,8 +59,7 @@ def force_distributions(
     if reference is not None:
         _point_out(axes[0], np.sort(reference)[::-1], np.sort(shown[0][1])[::-1], used)
     canvas.axis_labels(figure, "contacts, the strongest first", "contact force [N]")
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def force_histograms(
@@ -105,8 +104,7 @@ def force_histograms(
     if reference is not None:
         canvas.legend(figure, axes[0].get_legend_handles_labels()[0][-1:], "outside lower left")
     canvas.axis_labels(figure, "contact force [N]", "number of contacts")
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def _panels(

@@ -65,8 +65,7 @@ def force_ensemble(
     _magnitudes(right, ensemble, marks)
     if marks:
         canvas.legend(figure, left.get_legend_handles_labels()[0], "outside lower left", ncols=6)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title, subtitle)
 
 
 def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
@@ -86,9 +85,8 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> N
             axes.hlines(f[shown], at - 0.45, at + 0.45, label=label, **line)
         else:
             marker: dict[str, Any] = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
-            canvas.points(
-                axes, at, f[shown], style.colour, style.marker, label=label, zorder=4, **marker
-            )
+            marker |= {"label": label, "zorder": 4}
+            canvas.points(axes, at, f[shown], style.colour, style.marker, **marker)
     if few:
         canvas.name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
     axes.set_xlim(-0.7, shown.size - 0.3)
@@ -160,14 +158,9 @@ def stiffness_influence(
     bar = canvas.figure_of(host).colorbar(image, ax=axes, shrink=0.8, aspect=30)
     canvas.plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
     for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _NUMBERS else ():
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": canvas.TEXT}
         colour = "white" if abs(matrix[i, j]) > _DARK * top else INK
-        style: dict[str, Any] = {
-            "ha": "center",
-            "va": "center",
-            "fontsize": canvas.TEXT,
-            "color": colour,
-        }
-        axes.text(j, i, f"{matrix[i, j] + 0.0:.2g}", **style)
+        axes.text(j, i, f"{matrix[i, j] + 0.0:.2g}", color=colour, **style)
     if sensitivity.nc <= _NAMED:
         long, shown = max(map(len, labels)) > 4, list(map(canvas.literal, labels))
         style = {"rotation": 45.0, "ha": "right"} if long else {"rotation": 0.0, "ha": "center"}
@@ -176,5 +169,4 @@ def stiffness_influence(
     axes.tick_params(labelsize=canvas.SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
     canvas.axis_labels(axes, "this contact gets stiffer", "change of this force")
-    canvas.headline(host, title, subtitle)
-    return canvas.figure_of(host)
+    return canvas.headline(host, title, subtitle)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,10 +71,7 @@ def friction_forces(
     box = _box(camera, points) if solids is None else box_of(solids, state, camera)
     top = max(float(np.linalg.norm(v, axis=1).max(initial=0.0)) for v in vectors) or 1.0
     scale = _LONGEST * float(np.ptp(box[:, 0])) / top
-    columns = canvas.grid_columns(len(shown))
-    width, height = np.ptp(box, axis=0)
-    height = 0.98 * canvas.WIDTH / columns * min(max(height / width, 0.3), 1.4)
-    figure, axes = canvas.panels(len(shown), columns, height, foot=0.75, caption=0.5, ax=ax)
+    figure, axes = canvas.panels_of(len(shown), box, foot=0.75, caption=0.5, ax=ax)
     for panel, (solution, f), vector in zip(axes, shown, vectors, strict=True):
         if solids is not None:
             draw_bodies(panel, solids, state, camera)
@@ -86,8 +83,7 @@ def friction_forces(
         canvas.emphasise(panel, False)
         canvas.caption(panel, solution, False)
     canvas.colour_bar(figure, axes, 1.0, LABEL)
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def mobilised(mu: FloatArray, f: FloatArray, f_t: FloatArray | None) -> FloatArray:
@@ -129,41 +125,26 @@ def admissible_region(
     figure, axes = canvas.panels(1, 1, 4.2, foot=0.6, caption=0.1, ax=ax)
     panel = axes[0]
     name = report.names[contact]
-    points = [(look(s.backend), s.f, s.f_t) for s in solutions if s.f is not None]
-    points += [(COMPATIBLE, n.f, n.f_t) for n in networks]
-    labels = [look(s.backend).name for s in solutions if s.f is not None]
-    labels += [n.label for n in networks]
-    far = 1.25 * float(max(corners[:, 0].max(), *(f[contact] for _, f, _ in points), 0.0))
+    looks = [(look(s.backend), s) for s in solutions]
+    answers = [(style, style.name, s.f, s.f_t) for style, s in looks if s.f is not None]
+    answers += [(COMPATIBLE, n.label, n.f, n.f_t) for n in networks]
+    far = 1.25 * float(max(corners[:, 0].max(), *(f[contact] for _, _, f, _ in answers), 0.0))
     mu = float(report.faces.mu[contact])
     panel.fill([0.0, far, far], [0.0, mu * far, -mu * far], color=BAND, alpha=0.5, linewidth=0)
-    panel.fill(
-        *corners.T,
-        facecolor=BAND,
-        edgecolor=EDGE,
-        linewidth=4.0,
-        joinstyle="round",
-        label="admissible",
-    )
-    for number, ((style, f, f_t), label) in enumerate(zip(points, labels, strict=True)):
+    outline: dict[str, Any] = {"edgecolor": EDGE, "linewidth": 4.0, "joinstyle": "round"}
+    panel.fill(*corners.T, facecolor=BAND, label="admissible", **outline)
+    for number, (style, label, f, f_t) in enumerate(answers):
         if f_t is None or f.shape != (report.nc,):
             raise InvalidInput("solutions", "forces of other contacts", f"{report.nc:,} contacts")
-        hand = style.marker if style is not COMPATIBLE else "XP"[number % 2]
-        panel.plot(
-            f[contact],
-            f_t[contact, 0],
-            linestyle="none",
-            marker=hand,
-            markersize=13.0 - 6.0 * number / len(points),  # those below stay visible
-            color=style.colour,
-            markeredgecolor=INK,
-            markeredgewidth=0.6,
-            label=label,
-        )
+        marker = style.marker if style is not COMPATIBLE else "XP"[number % 2]
+        size = 13.0 - 6.0 * number / len(answers)  # those below stay visible
+        edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.6, "label": label}
+        at = f[contact], f_t[contact, 0]
+        canvas.points(panel, *at, style.colour, marker, markersize=size, clip_on=True, **edge)
     panel.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
     panel.set(xlim=(0.0, far), xlabel=f"normal force at {name} [N]", ylabel="friction [N]")
     panel.legend(frameon=False, loc="upper left", fontsize="small")
-    canvas.headline(figure, title or f"What {name} may carry", "")
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title or f"What {name} may carry", "")
 
 
 def _geometry(step: Step) -> tuple[Friction, FloatArray, FloatArray]:
@@ -204,15 +185,10 @@ def _lines(
     axes: Axes, camera: Camera, points: FloatArray, vectors: FloatArray, used: FloatArray
 ) -> None:
     """The forces as lines from the contact points, which are dots."""
-    from matplotlib.collections import LineCollection
     from matplotlib.colors import Normalize
 
     start, end = camera.project(points)[0], camera.project(points + vectors)[0]
-    style = {"cmap": force_colours(), "norm": Normalize(0.0, 1.0), "array": used}
-    lines = LineCollection(list(np.stack([start, end], axis=1)), linewidths=_LINE, **style)
-    lines.set(gid="forces", zorder=3, capstyle="round")
-    axes.add_collection(lines, autolim=False)
-    dots = axes.scatter(
-        start[:, 0], start[:, 1], s=9, c=used, cmap=force_colours(), vmin=0.0, vmax=1.0, zorder=4
-    )
-    dots.set_linewidth(0.0)
+    colours: dict[str, Any] = {"cmap": force_colours(), "norm": Normalize(0.0, 1.0)}
+    style: dict[str, Any] = {"linewidths": _LINE, "gid": "forces", "capstyle": "round"}
+    canvas.add_lines(axes, np.stack([start, end], axis=1), array=used, zorder=3, **style, **colours)
+    axes.scatter(*start.T, s=9, c=used, zorder=4, linewidths=0.0, **colours)

@@ -92,8 +92,7 @@ def force_intervals(
         style = {"fontsize": canvas.TEXT, "color": INK}
         figure.supxlabel(f"contacts, by {by}", x=0.06, ha="left", **style)
     _key(figure, bool(solved), bool(np.isposinf(upper).any()))
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def _sorted(
@@ -139,7 +138,7 @@ def _bands(
     axes: Axes, lower: FloatArray, upper: FloatArray, middle: FloatArray, top: float
 ) -> None:
     """Intervals as rectangles, the compatible forces as lines across them."""
-    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.collections import PolyCollection
 
     x, few = np.arange(lower.size), lower.size <= _FEW
     half = 0.4 if few else 0.5
@@ -148,39 +147,25 @@ def _bands(
     ends = [[left, middle], [right, middle]]
     rectangles, lines = (list(np.array(shape).transpose(2, 0, 1)) for shape in (corners, ends))
     pale: dict[str, Any] = {"facecolors": BAND, "edgecolors": BAND, "linewidths": 0.2}
+    bands = PolyCollection(rectangles, zorder=1, gid="intervals", **pale)
+    axes.add_collection(bands, autolim=False)
     black = {"colors": COMPATIBLE.colour, "linewidths": 1.6 if few else 1.2}
-    for artist in (
-        PolyCollection(rectangles, zorder=1, gid="intervals", **pale),
-        LineCollection(lines, zorder=3, gid="compatible", **black),
-    ):
-        axes.add_collection(artist, autolim=False)
+    canvas.add_lines(axes, lines, zorder=3, gid="compatible", **black)
     endless = x[np.isposinf(upper)]
     if endless.size:
-        canvas.points(
-            axes,
-            endless,
-            np.full(endless.size, top),
-            EDGE,
-            "^",
-            zorder=2,
-            gid="unbounded",
-            markersize=6.0 if few else 3.0,
-            markeredgewidth=1.0,
-        )
+        mark: dict[str, Any] = {"markersize": 6.0 if few else 3.0, "markeredgewidth": 1.0}
+        mark |= {"gid": "unbounded", "zorder": 2}
+        canvas.points(axes, endless, np.full(endless.size, top), EDGE, "^", **mark)
 
 
 def _dots(axes: Axes, solution: StepSolution, f: FloatArray) -> None:
     """One solver's forces; hollow when not certified."""
     entry, few = look(solution.backend), f.size <= _FEW
     size = 5.0 if few else 3.2 if f.size <= 400 else 2.0
-    style: dict[str, Any] = {
-        "alpha": 1.0 if few else 0.75,
-        "clip_on": few,
-        "zorder": 4,
-        "gid": "forces",
-    }
-    canvas.points(axes, np.arange(f.size), f, entry.colour, entry.marker if few else "o",
-           hollow=not solution.ok, markersize=size, **style)  # fmt: skip
+    style: dict[str, Any] = {"hollow": not solution.ok, "markersize": size, "clip_on": few}
+    style |= {"alpha": 1.0 if few else 0.75, "zorder": 4, "gid": "forces"}
+    marker = entry.marker if few else "o"
+    canvas.points(axes, np.arange(f.size), f, entry.colour, marker, **style)
 
 
 def _key(figure: Figure, solved: bool, endless: bool) -> None:

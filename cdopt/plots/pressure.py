@@ -131,8 +131,7 @@ def floor_pressure(
         canvas.caption(panel, solution, solution is compatible, _note(pressure, "N"))
         if floor.positions.shape[1] == 3:
             canvas.emphasise(panel, solution is compatible)
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def floor_pressure_grid(
@@ -172,8 +171,7 @@ def floor_pressure_grid(
         canvas.head(panel, method, material, _note(pressure, unit))
         if floors[0].positions.shape[1] == 3:
             canvas.emphasise(panel, False)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title, subtitle)
 
 
 def _note(pressure: FloatArray, unit: str) -> str:

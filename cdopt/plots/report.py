@@ -216,9 +216,7 @@ _FAR = 1e3  # times the fastest, where profiles end
 Points = Sequence[tuple[float, float]]
 
 
-def performance_profiles(
-    profiles: Mapping[str, Mapping[str, Profile]], *, title: str = "", subtitle: str = ""
-) -> Figure:
+def performance_profiles(profiles: Mapping[str, Mapping[str, Profile]], title: str = "") -> Figure:
     """Profiles ρ(τ), a panel for each comparison.
 
     Parameters
@@ -241,13 +239,10 @@ def performance_profiles(
         panel.set(xlim=(1.0, most), ylim=(0.0, 103.0))
         _name(panel, comparison, "time over the fastest [–]", "problems solved [%]")
     _legend_below(figure, axes)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title)
 
 
-def accuracy_against_time(
-    points: Mapping[str, Mapping[str, Points]], *, title: str = "", subtitle: str = ""
-) -> Figure:
+def accuracy_against_time(points: Mapping[str, Mapping[str, Points]], title: str = "") -> Figure:
     """What residual each solver reaches in what time, a panel for each formulation.
 
     Parameters
@@ -265,13 +260,10 @@ def accuracy_against_time(
             panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **_style(name))
         _name(panel, form, "time of the whole solve [s]", "worst residual [–]")
     _legend_below(figure, axes)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title)
 
 
-def growth_with_size(
-    points: Mapping[str, Mapping[str, Points]], *, title: str = "", subtitle: str = ""
-) -> Figure:
+def growth_with_size(points: Mapping[str, Mapping[str, Points]], title: str = "") -> Figure:
     """Time over number of contacts, and the exponent of each, a panel for each family.
 
     Parameters
@@ -293,8 +285,7 @@ def growth_with_size(
         _name(panel, family, "contacts", "time of the whole solve [s]")
         handles = panel.get_legend_handles_labels()[0]
         canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title)
 
 
 def _panels(content: Mapping[str, Any], name: str) -> tuple[Figure, list[Any]]:

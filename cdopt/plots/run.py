@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,8 +70,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
         if shown.step
         else "The start: no step has been taken, there are no forces yet."
     )
-    canvas.headline(figure, title or scene.title or scene.name, subtitle)
-    return figure
+    return canvas.headline(figure, title or scene.title or scene.name, subtitle)
 
 
 # --- force chains ----------------------------------------------------------------------
@@ -94,14 +93,10 @@ def _chains(axes: Axes, solids: Solids, frame: Frame, name: str, top: float, inc
 
 def _friction(axes: Axes, camera: Camera, points: FloatArray, vectors: FloatArray) -> None:
     """Tangential forces as strokes ``vectors`` (nc, dim), m, through the contact points."""
-    from matplotlib.collections import LineCollection
-
     half = 0.5 * np.nan_to_num(vectors)
-    ends = [camera.project(points + sign * half)[0] for sign in (-1.0, 1.0)]
-    style: Any = {"colors": "white", "linewidths": 3.4, "zorder": 4}
-    axes.add_collection(LineCollection(list(np.stack(ends, axis=1)), **style), autolim=False)
-    style = {"colors": FRICTION, "linewidths": 1.8, "zorder": 5, "gid": "friction"}
-    axes.add_collection(LineCollection(list(np.stack(ends, axis=1)), **style), autolim=False)
+    ends = np.stack([camera.project(points + sign * half)[0] for sign in (-1.0, 1.0)], axis=1)
+    canvas.add_lines(axes, ends, colors="white", linewidths=3.4, zorder=4)
+    canvas.add_lines(axes, ends, colors=FRICTION, linewidths=1.8, zorder=5, gid="friction")
 
 
 # --- over time -------------------------------------------------------------------------
@@ -117,7 +112,7 @@ def _energies(axes: Axes, trajectory: Trajectory, t: float) -> None:
     axes.plot(time, rows["kinetic"] / scale, color="#0072B2", linewidth=1.6, label="kinetic")
     axes.plot(time, lost / scale, color="#D55E00", linewidth=1.6, linestyle=dash, label="lost")
     _over_time(axes, f"Energy [{unit}]", t)
-    style: dict[str, Any] = {"labelcolor": QUIET, "handlelength": 1.6, "columnspacing": 1.0}
+    style = {"labelcolor": QUIET, "handlelength": 1.6, "columnspacing": 1.0}
     handles = axes.get_legend_handles_labels()[0]
     canvas.legend(axes, handles, "lower right", ncols=2, bbox_to_anchor=(1.03, 0.97), **style)
     axes.tick_params(labelbottom=False)

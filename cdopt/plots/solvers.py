@@ -77,16 +77,14 @@ def complementarity(
     for panel, (solution, _, _), (force, gap) in zip(axes, shown, pairs, strict=True):
         _logarithmic_axes(panel, edge, top, tol)
         strong = solution is compatible
-        _contacts(
-            panel, force, gap, edge, (COMPATIBLE if strong else look(solution.backend)).colour
-        )
+        style = COMPATIBLE if strong else look(solution.backend)
+        _contacts(panel, force, gap, edge, style.colour)
         violation = float(np.minimum(force, gap).max(initial=0.0))
         note = f"min ≤ {violation:.0e}" if violation > 0.0 else "min = 0"
         canvas.caption(panel, solution, strong, note)
     x, y = "contact force / load of its part [–]", "gap at the end / closing distance [–]"
     canvas.axis_labels(figure, x, y)
-    canvas.headline(figure, title, subtitle)
-    return canvas.figure_of(figure)
+    return canvas.headline(figure, title, subtitle)
 
 
 def _logarithmic_axes(axes: Axes, edge: float, top: float, tol: float) -> None:
@@ -112,17 +110,9 @@ def _contacts(axes: Axes, force: FloatArray, gap: FloatArray, edge: float, colou
     size = 4.0 if force.size <= 60 else 3.0 if force.size <= 400 else 2.2
     for chosen, gid in ((~negative, "contacts"), (negative, "negative")):
         if chosen.any():
-            canvas.points(
-                axes,
-                x[chosen],
-                y[chosen],
-                colour,
-                hollow=gid == "negative",
-                markersize=size,
-                alpha=0.7,
-                zorder=3,
-                gid=gid,
-            )
+            style: dict[str, Any] = {"markersize": size, "alpha": 0.7, "zorder": 3, "gid": gid}
+            hollow = gid == "negative"
+            canvas.points(axes, x[chosen], y[chosen], colour, hollow=hollow, **style)
 
 
 # --- residual against iterations -------------------------------------------------------
@@ -177,8 +167,7 @@ def convergence(
     canvas.legend(
         beside, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0
     )
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title, subtitle)
 
 
 def _history(
@@ -228,15 +217,6 @@ def _accuracies(by_count: Axes, by_time: Axes, solutions: list[StepSolution]) ->
     for accuracy in sorted(a for a in asked if isinstance(a, float)):
         for axes in (by_count, by_time):
             axes.axhline(accuracy, color=QUIET, linewidth=0.9, linestyle=":", zorder=1, gid="goal")
-        style: dict[str, Any] = {
-            "xycoords": ("axes fraction", "data"),
-            "textcoords": "offset points",
-        }
-        by_count.annotate(
-            f"asked: {accuracy:g}",
-            (0.0, accuracy),
-            (4.0, 3.0),
-            fontsize=canvas.SMALL,
-            color=QUIET,
-            **style,
-        )
+        style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "color": QUIET}
+        style |= {"textcoords": "offset points", "fontsize": canvas.SMALL}
+        by_count.annotate(f"asked: {accuracy:g}", (0.0, accuracy), (4.0, 3.0), **style)

@@ -62,6 +62,8 @@ NOT_THE_SOLUTION = (
 )
 NO_COMPATIBLE = "with friction only in Python: cdopt.CompatibleFriction(step).solve()"
 
+Posed = ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
+
 
 class Comparison(SolutionSet):
     """Classic contact dynamics by several backends, and the compatible forces.
@@ -471,7 +473,7 @@ def solve_named(
             kind += " without friction" if problem.step.friction is None else " with friction"
         what = f"formulation {name!r}"
         raise Unsupported(what, f"{problem.name} is {kind}", problem.formulations)
-    posed: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
+    posed: Posed
     if problem.step is None:
         posed = NoTensionTruss.of(problem.truss_data)
     elif name in LAWS:
@@ -508,7 +510,7 @@ def solve_named(
 
 
 def _answers(
-    posed: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
+    posed: Posed,
     backends: str | Backend | Sequence[str | Backend] | None,
     progress: bool | Callable[[str], None] | None,
     finished: Callable[[str, StepSolution | CdoptError], None] | None,
@@ -522,8 +524,7 @@ def _answers(
 
 
 def _chosen(
-    backends: str | Backend | Sequence[str | Backend] | None,
-    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
+    backends: str | Backend | Sequence[str | Backend] | None, problem: Posed
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
     """The backends asked for, by default those that suit the problem, and those left out."""
     if isinstance(backends, (str, Backend)):
@@ -539,18 +540,12 @@ def _chosen(
     return choose_backends(many, problem.problem_class, (problem.data.kind,), dofs)
 
 
-def _plain(
-    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
-) -> ClassicCD | FrictionalCD | NoTensionTruss:
+def _plain(problem: Posed) -> ClassicCD | FrictionalCD | NoTensionTruss:
     """The problem, or the first of the two that compatible forces need."""
     return problem.classic_cd if isinstance(problem, CompatibleCD) else problem
 
 
-def _prepare(
-    backends: Sequence[str | Backend],
-    problem: ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss,
-    time_limit: float | None,
-) -> None:
+def _prepare(backends: Sequence[str | Backend], problem: Posed, time_limit: float | None) -> None:
     """Start what some of the backends need to keep to a time limit."""
     chosen = []
     for backend in backends:
@@ -579,14 +574,13 @@ def uniqueness(
     """
     if _more_forces_than_equations(step, loaded, differing):
         return "the contact forces are not unique"
-    report = None
-    if step.nc <= _MOST_CONTACTS:
-        try:
-            report = indeterminacy(step, classic, contacts=[], time_limit=_SECONDS)
-        except (SolveFailed, Unsupported):
-            report = None
-    if report is None:
-        return "the contact forces may not be unique (cdopt bounds decides)"
+    unknown = "the contact forces may not be unique (cdopt bounds decides)"
+    if step.nc > _MOST_CONTACTS:
+        return unknown
+    try:
+        report = indeterminacy(step, classic, contacts=[], time_limit=_SECONDS)
+    except (SolveFailed, Unsupported):
+        return unknown
     if np.any(differing & ~report.unique):
         return "the contact forces are not unique"
     return (

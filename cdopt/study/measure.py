@@ -21,6 +21,7 @@ from cdopt.problem import LAWS, ProblemData
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.study.comparison import Posed
 from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
@@ -187,7 +188,7 @@ class _Question:
         contacts = np.asarray(network.contacts, dtype=np.intp)
         return cls(run.formulation, truss, contacts, total)
 
-    def state(self) -> ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss:
+    def state(self) -> Posed:
         """The formulation of the problem; Unsupported where a truss has none of this name."""
         kind, _, form = self.formulation.partition("-")
         step, truss = self.problem.step, self.problem.truss

@@ -176,8 +176,7 @@ def open_problem(
     path, _, number = text.partition("#")
     if path.endswith(RUN_SUFFIX):
         run = Trajectory.load(path)
-        number_of_step = step_number(run, number)
-        step: Step = recorded_step(run, number_of_step)
+        step: Step = recorded_step(run, step_number(run, number))
         return NamedProblem(Path(text).name, repr(step), power or step.power, step)
     if text.endswith(STEP_SUFFIX):
         step = Step.load(text)
@@ -372,14 +371,9 @@ def recorded_step(run: Trajectory, number: int) -> ContactStep:
     if run.method not in _METHODS:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     step_number(run, str(number))
-    state = _state_before(run, number)
+    state = run[run.steps.tolist().index(number - 1)].state
     v_min, turning = (run.settings[name] for name in ("v_min", "turning"))
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
     friction = True if "friction" in run.settings and run.friction is None else run.friction
     push = run.settings.get("push_overlaps", True)
     return rigid_step(run.scene, state, contacts, run.dt, v_min, turning, friction, push)
-
-
-def _state_before(run: Trajectory, number: int) -> State:
-    """The state from which a recorded run took a step."""
-    return run[run.steps.tolist().index(number - 1)].state

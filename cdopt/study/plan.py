@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,30 +177,10 @@ class Plan:
     @property
     def runs(self) -> tuple[StudyRun, ...]:
         """The runs, problem by problem; impossible combinations are refused when they run."""
-        combinations = itertools.product(
-            self.problems,
-            self.formulations,
-            self.backends,
-            self.tolerances,
-            self.modes,
-            self.calls,
-            self.seeds,
-        )
-        runs = [
-            StudyRun(
-                problem,
-                formulation,
-                backend,
-                tolerance,
-                mode,
-                call,
-                seed,
-                self.repeats,
-                self.threads,
-                tuple(self.plugins),
-                self.reference_backend,
-            )
-            for problem, formulation, backend, tolerance, mode, call, seed in combinations
-            if isinstance(problem, ProblemSource)
-        ]
+        varied: Iterable[tuple[Any, ...]] = itertools.product(
+            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
+            self.calls, self.seeds,
+        )  # fmt: skip
+        same = self.repeats, self.threads, tuple(self.plugins), self.reference_backend
+        runs = [StudyRun(*one, *same) for one in varied]
         return tuple({run.id: run for run in runs}.values())

@@ -27,13 +27,15 @@ from __future__ import annotations
 import re
 import statistics
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import count
 from cdopt.study.plan import StudyRun
 
 SCHEMA = 3  # of the lines; a reader refuses others
@@ -265,6 +267,9 @@ class Record:
         """Median over the repeats of the whole solve; None without an answer."""
         return statistics.median(t.total for t in self.times) if self.times else None
 
+    def __repr__(self) -> str:
+        return f"Record({self.run.label}: {self.outcome})"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         content: dict[str, Any] = msgspec.to_builtins(self)
@@ -274,6 +279,13 @@ class Record:
         """The record as one line of JSON, its end included."""
         text = msgspec.json.encode(self)
         return b'{"crc32":"%08x",' % zlib.crc32(text) + text[1:] + b"\n"
+
+
+def outcomes(records: Sequence[Record]) -> str:
+    """How many records there are, and of which outcomes: "5 runs: 4 solved, 1 crash"."""
+    numbers = Counter(record.outcome for record in records).most_common()
+    listed = ", ".join(f"{number:,} {outcome}" for outcome, number in numbers)
+    return ": ".join(filter(None, [count(len(records), "run"), listed]))
 
 
 @dataclass(frozen=True)

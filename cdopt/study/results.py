@@ -16,7 +16,7 @@ import pandas as pd
 from cdopt._util.errors import InvalidInput
 from cdopt.study import store
 from cdopt.study.plan import StudyRun
-from cdopt.study.record import Forces, Record, Stability
+from cdopt.study.record import Forces, Record, Stability, outcomes
 
 DEFAULTS = "defaults"
 _MEMBER = re.compile(r"^(?P<family>.+)-\d+\.npz$")
@@ -41,6 +41,9 @@ class Results:
     """
 
     records: tuple[Record, ...]
+
+    def __repr__(self) -> str:
+        return f"Results({outcomes(self.records)})"
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Results:

@@ -15,7 +15,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.study import plugins
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.process import make
-from cdopt.study.record import LIMITED, Record
+from cdopt.study.record import LIMITED, Record, outcomes
 from cdopt.study.store import opened
 
 _DASK = "pip install 'cdopt[dask]'"
@@ -36,6 +36,10 @@ class Study:
     records: tuple[Record, ...]
     made: int
     lost: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lost = f", {len(self.lost):,} lost" if self.lost else ""
+        return f"Study({outcomes(self.records)}; {self.made:,} made now{lost})"
 
 
 def run(
@@ -86,9 +90,8 @@ def run(
             made += 1
             records_by_id[record.id] = record
             report(made, len(missing), f"{record.run.label}: {record.outcome}")
-        return Study(
-            tuple(records_by_id[run.id] for run in plan.runs if run.id in records_by_id), made, lost
-        )
+        kept = [records_by_id[run.id] for run in plan.runs if run.id in records_by_id]
+        return Study(tuple(kept), made, lost)
 
 
 def _settled(record: Record | None, plan: Plan) -> bool:

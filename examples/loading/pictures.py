@@ -88,8 +88,7 @@ def loading_path(
         subtitle = f"{subtitle} No contact is born or lost: {each}.".strip()
     if flat:
         _chains(figure, rows[1].subgridspec(1, 2), record, chosen)
-    headline(figure, title, subtitle)
-    return figure
+    return headline(figure, title, subtitle)
 
 
 def _curves(record: LoadingPath) -> list[Curve]:

@@ -87,8 +87,7 @@ def bridge_lines(bridge: Bridge, *, title: str = "", subtitle: str = "") -> Figu
             name, fontsize=canvas.HEAD, weight="bold", color=INK, loc="left", y=1.0, pad=33.0
         )
     canvas.small_text(right, f"a solve takes {one}; in two steps {two}", (0.0, 20.0), color=QUIET)
-    canvas.headline(figure, title, subtitle)
-    return figure
+    return canvas.headline(figure, title, subtitle)
 
 
 def friction_lines(bridge: FrictionBridge) -> Figure:
@@ -126,8 +125,7 @@ def friction_lines(bridge: FrictionBridge) -> Figure:
     canvas.axis_labels(right, "compliance ε, falling", "")
     right.invert_xaxis()
     text = f"Pile of n = {bridge.n}, μ = {bridge.mu:g}, {len(bridge.coulomb):,} contacts"
-    canvas.headline(figure, "Discrete elements tend to Coulomb micro-slip", text)
-    return figure
+    return canvas.headline(figure, "Discrete elements tend to Coulomb micro-slip", text)
 
 
 def _draw(axes: Axes, line: Line, zorder: float) -> None:

@@ -150,8 +150,7 @@ def picture(rows: Sequence[Row]) -> Figure:
         canvas.axis_labels(axes, "friction coefficient μ", "")
         canvas.head(axes, title, subtitle, "")
     canvas.legend(figure, panels[0].get_legend_handles_labels()[0], "outside lower left", ncols=2)
-    canvas.headline(figure, "What friction leaves undetermined", "discs in a box, at rest")
-    return figure
+    return canvas.headline(figure, "What friction leaves undetermined", "discs in a box, at rest")
 
 
 def table(rows: Sequence[Row]) -> str:

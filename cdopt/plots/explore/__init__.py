@@ -17,16 +17,10 @@ from cdopt.plots.explore.exploration import (
     of_problem,
     of_scene,
     of_step,
-    page,
-    save_page,
 )
-from cdopt.plots.explore.friction import (
-    FrictionalExploration,
-    friction_page,
-    of_friction,
-    save_friction_page,
-)
+from cdopt.plots.explore.friction import FrictionalExploration, of_friction
 from cdopt.plots.explore.loads import Load
+from cdopt.plots.explore.pages import page, save_page
 
 __all__ = [
     "MOST",
@@ -35,13 +29,11 @@ __all__ = [
     "Load",
     "check_bodies",
     "check_page",
-    "friction_page",
     "of_friction",
     "of_problem",
     "of_scene",
     "of_step",
     "page",
-    "save_friction_page",
     "save_page",
 ]
 

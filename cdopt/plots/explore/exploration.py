@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdopt._util import documents
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import plain
@@ -26,10 +24,7 @@ from cdopt.scene import Scene
 from cdopt.study.named_problem import NamedProblem
 
 MOST = 100  # contacts, and degrees of freedom, that a page solves while a slider moves
-SOLVER = ("explore_solver.js", "explore_forces.js")  # the page's scripts that compute
 POWERS = (1.2, 3.0)  # the ends of the slider of the power
-
-_INTERFACE = ("explore_drawing.js", "explore_words.js", "explore_page.js")
 _ROUND_OFF = 1e-9  # of a row's largest entry: smaller ones are round-off of a settled scene
 
 
@@ -83,6 +78,12 @@ class Exploration(Frozen):
         """The data of the page's script, as JSON values."""
         content: dict[str, Any] = plain(vars(self) | {"load": vars(self.load)})
         return content | {"body": self.body or "body", "powers": POWERS, "hooke": HOOKE}
+
+    @property
+    def size(self) -> str:
+        """How much there is to explore, in words."""
+        nc, nv = self.B.shape
+        return f"{nc:,} contacts, {nv:,} degrees of freedom"
 
 
 def check_bodies(scene: Scene) -> None:
@@ -226,33 +227,3 @@ def _upward(step: Step, contacts: IntArray, fixed: BoolArray) -> BoolArray:
 def _response(step: ContactStep) -> FloatArray:
     """Δt B M⁻¹ (nc, nv)."""
     return step.dt * step.mass.solve(step.B.toarray().T).T
-
-
-# --- the page -----------------------------------------------------------------------------
-
-
-def page(posed: Exploration) -> str:
-    """The text of a self-contained HTML page.
-
-    Parameters
-    ----------
-    posed : what is explored, by ``of_scene``, ``of_step`` or ``of_problem``.
-    """
-    drawn, scripts = posed.picture is not None, SOLVER + _INTERFACE
-    return documents.render(
-        "explore.html", title=posed.title, drawn=drawn, content=posed.content(), scripts=scripts
-    )
-
-
-def save_page(posed: Exploration, path: str | Path) -> Path:
-    """Write the page of an exploration to a file.
-
-    Parameters
-    ----------
-    posed : the exploration. path : of the page, ``.html``.
-
-    Raises
-    ------
-    InvalidInput : as ``check_page``, or a file that cannot be written.
-    """
-    return documents.save_page(page(posed), path)

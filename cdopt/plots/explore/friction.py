@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdopt._util import documents
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.formatting import plain
 from cdopt._util.frozen import Frozen
@@ -55,6 +53,11 @@ class FrictionalExploration(Frozen):
         """The data of the page's script, as JSON values."""
         content: dict[str, Any] = plain(vars(self))
         return content
+
+    @property
+    def size(self) -> str:
+        """How much there is to explore, in words."""
+        return f"{len(self.names):,} contacts, {len(self.states):,} values of μ"
 
 
 def of_friction(problem: NamedProblem) -> FrictionalExploration:
@@ -129,18 +132,3 @@ def _friction(step: ContactStep) -> Friction:
     if step.friction is None:
         raise InvalidInput("problem", "a step without friction", "a contact step with friction")
     return step.friction
-
-
-def friction_page(posed: FrictionalExploration) -> str:
-    """The text of a self-contained HTML page of ``of_friction``'s ``posed``."""
-    return documents.render("explore_friction.html", title=posed.title, content=posed.content())
-
-
-def save_friction_page(posed: FrictionalExploration, path: str | Path) -> Path:
-    """Write the page of ``posed`` to a file at ``path``, ``.html``.
-
-    Raises
-    ------
-    InvalidInput : as ``check_page``, or a file that cannot be written.
-    """
-    return documents.save_page(friction_page(posed), path)

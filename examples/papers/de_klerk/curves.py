@@ -116,8 +116,7 @@ def curve_panels(
         handles=handles, loc="outside lower left", ncols=in_a_row, fontsize=SMALL, frameon=False,
         labelcolor=INK, handlelength=2.8, columnspacing=1.6,
     )  # fmt: skip
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def _powers_of_ten(place: Axes) -> str:

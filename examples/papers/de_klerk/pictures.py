@@ -39,8 +39,7 @@ def configuration_panels(drawn: Sequence[tuple[str, str, Scene]], title: str) ->
         without_ticks(place, _box(ends))
         place.axis("off")
         head(place, name, words, "")
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def path_panels(drawn: Sequence[tuple[str, dict[str, np.ndarray]]], title: str) -> Figure:
@@ -59,8 +58,7 @@ def path_panels(drawn: Sequence[tuple[str, dict[str, np.ndarray]]], title: str) 
         without_ticks(place, _box(np.concatenate([ends - 0.5, ends + 0.5])))
         place.axis("off")
         head(place, words, "pale: before", "")
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def scene_states(states: Sequence[tuple[Scene, State, str]], title: str) -> Figure:
@@ -78,8 +76,7 @@ def scene_states(states: Sequence[tuple[Scene, State, str]], title: str) -> Figu
         without_ticks(place, box)
         place.axis("off")
         head(place, words, "", "")
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def _spheres(axes: Axes, centres: np.ndarray, radii: np.ndarray, pale: bool = False) -> None:

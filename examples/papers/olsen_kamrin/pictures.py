@@ -64,8 +64,7 @@ def chains_and_histogram(step: cdopt.ContactStep, forces: Forces, top: float, ti
     head(right, "(b) nonzero forces", "", f"{loaded:,} of {forces.f.size:,} contacts")
     right.set_xlabel(f"contact force [{UNIT}]", fontsize=TEXT, color=INK)
     right.set_ylabel("number of contacts", fontsize=TEXT, color=INK)
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def histograms(methods: Sequence[Forces], title: str) -> Figure:
@@ -78,8 +77,7 @@ def histograms(methods: Sequence[Forces], title: str) -> Figure:
         head(panel, forces.name, words, f"max {significant(float(forces.f.max()), 6)} {UNIT}")
     figure.supxlabel(f"contact force [{UNIT}]", fontsize=TEXT, color=INK)
     figure.supylabel("number of contacts", fontsize=TEXT, color=INK)
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def _histogram(axes: Axes, forces: Forces, top: float) -> int:
@@ -118,8 +116,7 @@ def sphere_maps(states: Sequence[State], radius: float, label: str, title: str) 
         panel.spines[:].set_visible(False)
         head(panel, name, note, "")
     colour_bar(figure, axes, top, label)
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def _spheres(
@@ -167,8 +164,7 @@ def platform_forces(answers: Mapping[str, np.ndarray], title: str) -> Figure:
         panel.set_aspect("equal")
         panel.axis("off")
         head(panel, name, "", "")
-    headline(figure, title)
-    return figure
+    return headline(figure, title)
 
 
 def _arrow(axes: Axes, x: float, force: float, length: float) -> None:

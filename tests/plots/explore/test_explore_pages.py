@@ -17,7 +17,7 @@ import cdopt
 from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import indeterminacy
 from cdopt.plots import explore
-from cdopt.plots.explore.exploration import page
+from cdopt.plots.explore import page
 from cdopt.scene import open_scene
 
 SCENES = ("beam", "table", "table-six-legs", "pyramid:n=3", "crystal:rows=3,columns=4", "arch")

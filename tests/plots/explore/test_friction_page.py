@@ -51,7 +51,7 @@ def test_a_scene_that_states_friction_has_the_slider(tmp_path: Path) -> None:
 @needs_browser
 def test_the_slider_moves_the_bands(posed: explore.FrictionalExploration, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    explore.save_friction_page(posed, path)
+    explore.save_page(posed, path)
     texts = {}
     with browser(tmp_path / "profile") as view:
         for mu in (0.3, 0.8):
