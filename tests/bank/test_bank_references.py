@@ -141,17 +141,6 @@ def test_unreachable_loads_are_proven(load: str) -> None:
     assert problem.contact_load @ u < 0.0
 
 
-def test_pyramid_forces_and_floor_pressure_by_osqp() -> None:
-    problem = bank.load("pyramid-species:n=5")
-    both = problem.formulation("compatible").solve("osqp", classic="clarabel")
-    direct = settled(problem).solve("osqp")
-    for solution in (both, direct):
-        assert solution.ok
-        assert_references_hold(problem, solution)
-    with pytest.raises(cdopt.Unsupported):
-        bank.load("pyramid-hertz:n=5").formulation("compatible").solve("osqp", classic="clarabel")
-
-
 @pytest.mark.parametrize("name", PYRAMIDS)
 @pytest.mark.parametrize("form", ["complementary", "potential"])
 def test_pyramid_forces_and_floor_pressure_by_both_forms(name: str, form: str) -> None:

@@ -246,10 +246,3 @@ def test_the_friction_of_a_scene_is_never_dropped_silently(tmp_path: Path) -> No
     for command in ("bounds", "ensemble", "sensitivity"):
         refuses("--law coulomb", command, str(path))
     assert "without its friction" in run(str(path), "--frictionless").stdout
-
-
-def test_a_scene_is_bounded_at_rest_and_its_contacts_are_named() -> None:
-    result = run("beam")
-    assert result.exit_code == 0, result.output
-    for name in ("left", "middle", "right"):
-        assert name in result.stdout

@@ -147,15 +147,6 @@ def test_json_is_all_there_is_on_stdout(problem: str, verbose: list[str], capfd)
     assert ("Clarabel" in err) == bool(verbose)
 
 
-@pytest.mark.slow
-def test_the_command_is_a_process_of_its_own() -> None:
-    command = [sys.executable, "-m", "cdopt", "solve", "squeezed", "--json", "--verbose"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["problem"] == "squeezed"
-    assert "Clarabel" in done.stderr
-    assert done.returncode == 2
-
-
 SOLVING = {"cvxpy", "numba", "matplotlib", "pandas", "h5py"}
 
 

@@ -90,20 +90,6 @@ def test_every_bound_of_the_bank_is_certified(name):
         assert report.nullity == known["nullity"]
 
 
-def test_an_infeasible_step_has_no_forces_to_bound():
-    with pytest.raises(cdopt.SolveFailed) as caught:
-        report_of("squeezed")
-    assert caught.value.proof is not None
-
-
-@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-def test_settled_pyramids(material):
-    report = report_of(f"pyramid-{material}", contacts=[])
-    assert report.nullity == 70
-    assert report.closed.all()
-    assert not report.unique.any()
-
-
 @pytest.mark.slow
 def test_all_bounds_of_a_pyramid_of_seven_and_some_of_fourteen() -> None:
     seven = report_of("pyramid-hooke:n=7", jobs=2)

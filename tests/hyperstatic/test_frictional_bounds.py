@@ -189,15 +189,6 @@ def test_facial_reduction_and_a_wedge_without_bound() -> None:
     np.testing.assert_allclose(balance, 0.0, atol=1e-7)
 
 
-def test_without_friction_the_bounds_are_those_of_linear_programs() -> None:
-    step = cdopt.bank.load("table").step
-    flat = step.replace(friction=cdopt.Friction(0.0, np.zeros((step.nc, step.nv))))
-    report, exact = cdopt.indeterminacy(flat, law="coulomb"), cdopt.indeterminacy(step)
-    assert (report.dimension, report.rank) == (exact.dimension, exact.rank)
-    np.testing.assert_allclose(report.lower[:, 0], exact.lower, atol=1e-8 * report.unit)
-    np.testing.assert_allclose(report.upper[:, 0], exact.upper, rtol=1e-8)
-
-
 def test_refusals_and_the_command() -> None:
     step = cdopt.bank.load("ladder").step
     with pytest.raises(cdopt.Unsupported):

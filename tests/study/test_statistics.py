@@ -39,12 +39,6 @@ def test_the_steps_of_a_profile_are_its_values() -> None:
     np.testing.assert_allclose(share, [2 / 3, 2 / 3, 2 / 3, 1.0, 1.0])
 
 
-def test_a_solver_that_is_never_beaten_and_one_that_never_solves() -> None:
-    found = performance_profiles({"fast": [1.0, 2.0], "lost": [INF, INF]})
-    assert (found["fast"].wins, found["lost"].solved) == (1.0, 0.0)
-    np.testing.assert_array_equal(found["lost"].steps(5.0)[1], [0.0, 0.0])
-
-
 @pytest.mark.parametrize(
     "times", [{}, {"a": []}, {"a": [1.0], "b": [1.0, 2.0]}, {"a": [0.0]}, {"a": [-1.0]}]
 )
