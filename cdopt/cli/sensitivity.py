@@ -88,9 +88,9 @@ def _tell(
     table = output.table(*columns, numbers=columns)
     least = _ROUND * max(forces.tolist(), default=0.0)
     for i in largest(abs(matrix).max(axis=1, initial=0.0)):
-        row = [x if abs(x) > least else 0.0 for x in matrix[i].tolist()]
+        force, *row = (x if abs(x) > least else 0.0 for x in (forces[i], *matrix[i].tolist()))
         by, gains = _strongest(row, i, names)
-        table.add_row(names[i], f"{forces[i]:,.4g}", f"{row[i]:,.4g}", by, f"{gains:,.4g}")
+        table.add_row(names[i], f"{force:,.4g}", f"{row[i]:,.4g}", by, f"{gains:,.4g}")
     output.console().print(table)
     output.say(
         "forces in N; own: ∂f/∂log k by the contact's own stiffness: 1 % stiffer gains a "

@@ -34,6 +34,7 @@ from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import column_scale, network_parts
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
+NARROW = 1e-7  # a narrower interval, over what acts on its contact, is one force
 _FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
 _SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
@@ -98,6 +99,15 @@ class Intervals(Frozen):
     def ok(self) -> bool:
         """Whether every bound that was asked for is certified."""
         return not self.failures
+
+    def _ends(self, contact: int, unit: float) -> tuple[float, float]:
+        """Bounds of a normal force for people, N: 0 where they are below ``NARROW`` of a unit."""
+        low, high = (float(np.ravel(side[contact])[0]) for side in (self.lower, self.upper))
+        return (low if abs(low) > NARROW * unit else 0.0, high if high > NARROW * unit else 0.0)
+
+    def _beyond(self, forces: FloatArray) -> FloatArray:
+        """N, how far forces of the shape of the bounds are outside; not-a-number if unknown."""
+        return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
-from cdopt.hyperstatic.polytope import ForcePolytope, polytopes
+from cdopt.hyperstatic.polytope import STILL, ForcePolytope, polytopes
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -32,7 +33,7 @@ _ROUND = 2.0  # longest over shortest axis of the draws at which rounding ends
 _STAGES = ("polytope", "walk", "diagnostics")
 Bins = Annotated[int, checks.integer(1, 10_000)]
 Seed = Annotated[int, checks.integer(0)]
-_STILL = 1e-9  # of the largest: components that no state changes by more are determined
+
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
 
 
@@ -401,11 +402,15 @@ def ensemble(
     samples[:] = force.ravel()
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
     with progress_bar(progress, "chains") as update:
-        for k, (part, source) in enumerate(zip(parts, seeds, strict=True)):
+        total, number = len(parts) * chains, itertools.count()
+        if parts:
+            update(next(number), total)
+        for part, source in zip(parts, seeds, strict=True):
             generators = [np.random.default_rng(child) for child in source.spawn(chains)]
-            done = partial(_update, update, k * chains, len(parts) * chains)
-            walked = _walked(part, generators, draws, thin, skipped, done)
-            samples[:, :, part.rows] = part.unit * walked
+            walked = _walked(part, generators, draws, thin, skipped)
+            for k, chain in enumerate(walked):
+                samples[k][:, part.rows] = part.unit * chain
+                update(next(number), total)
     times.append(clock())
     rhat, bulk, tail = _diagnosed(samples, parts, nc, d)
     times.append(clock())
@@ -442,17 +447,12 @@ def _diagnosed(
     bulk, tail = np.full((2, nc), np.inf)
     for part in parts:
         moves = np.abs(part.states).max(axis=1)
-        for row in part.rows[moves > _STILL * moves.max()].tolist():
+        for row in part.rows[moves > STILL * moves.max()].tolist():
             one, contact = mixing(samples[:, :, row]), row // d
             rhat[contact] = max(rhat[contact], one.rhat) if bulk[contact] < np.inf else one.rhat
             bulk[contact] = min(bulk[contact], one.bulk)
             tail[contact] = min(tail[contact], one.tail)
     return rhat, bulk, tail
-
-
-def _update(progress: ProgressCallback, before: int, total: int, done: int) -> None:
-    """Report ``done`` chains of this part beside the chains of the parts before it."""
-    progress(before + done, total)
 
 
 def _walked(
@@ -461,23 +461,17 @@ def _walked(
     draws: int,
     thin: int,
     skipped: int,
-    progress: Callable[[int], None],
-) -> FloatArray:
-    """(chains, draws, n) forces of one polytope, in its units."""
-    progress(0)
+) -> Iterator[FloatArray]:
+    """Forces (draws, n) of one polytope, in its units, chain by chain."""
     starts = [_TOWARDS * part.corner(rng) for rng in generators]
     shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
-    forces = np.empty((len(generators), draws, part.rows.size))
-    chains = zip(starts, generators, forces, strict=True)
-    for done, (z, rng, chain) in enumerate(chains, start=1):
+    for z, rng in zip(starts, generators, strict=True):
         y = np.linalg.solve(shape, z).astype(np.float64)
         if skipped:
             part.walk(shape, y, 1, skipped * thin, rng)
-        np.matmul(part.walk(shape, y, draws, thin, rng), columns, out=chain)
-        progress(done)
-    forces += part.centre
-    return forces if part.slacks is not None else np.maximum(forces, 0.0, out=forces)
+        forces = part.walk(shape, y, draws, thin, rng) @ columns + part.centre
+        yield forces if part.slacks is not None else np.maximum(forces, 0.0)
 
 
 def _rounded(

@@ -21,7 +21,7 @@ from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import FrictionalCD
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
-from cdopt.hyperstatic.bounds import Intervals
+from cdopt.hyperstatic.bounds import NARROW, Intervals
 from cdopt.hyperstatic.force_set import ForceSet
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
-_WIDE = 1e-7  # a narrower interval, over the largest force, is one force
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ class FrictionalIndeterminacy(Intervals):
     @property
     def unique(self) -> BoolArray:
         """(nc,) all components known to be within 1e-7 of the largest force."""
-        return np.asarray((self.width <= _WIDE * self.unit).all(axis=1))
+        return np.asarray((self.width <= NARROW * self.unit).all(axis=1))
 
     @property
     def unbounded(self) -> BoolArray:
@@ -111,8 +110,7 @@ class FrictionalIndeterminacy(Intervals):
 
     def outside(self, f: Any, f_t: Any) -> FloatArray:
         """(nc, d) N, how far forces f (nc,) and f_t (nc, d − 1) are outside; NaN if unknown."""
-        forces = self.table(f, f_t)
-        return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
+        return self._beyond(self.table(f, f_t))
 
     def position(self, f: Any, f_t: Any) -> FloatArray:
         """(nc, d) where forces f (nc,) and f_t (nc, d − 1) lie, from 0 to 1.
@@ -121,7 +119,7 @@ class FrictionalIndeterminacy(Intervals):
         differ, its bounds are unknown or infinite.
         """
         width = np.where(np.isfinite(self.width), self.width, np.nan)
-        width = np.where(width > _WIDE * self.unit, width, np.nan)
+        width = np.where(width > NARROW * self.unit, width, np.nan)
         return np.asarray((self.table(f, f_t) - self.lower) / width)
 
     def table(self, f: Any, f_t: Any) -> FloatArray:
@@ -179,10 +177,11 @@ class FrictionalIndeterminacy(Intervals):
         text = f"{count(self.nc, 'contact')}: {', '.join(parts)}. The admissible forces have "
         text += f"{count(self.dimension, 'dimension')} (nullity {self.nullity:,})"
         known = np.where(np.isfinite(self.width[:, 0]), self.width[:, 0], 0.0)
-        if known.max(initial=0.0) > _WIDE * self.unit:
+        if known.max(initial=0.0) > NARROW * self.unit:
             i = int(known.argmax())
-            text += f"; the widest interval of a normal force is [{short(self.lower[i, 0])}, "
-            text += f"{short(self.upper[i, 0])}] N, at contact {self.names[i]}"
+            low, high = self._ends(i, self.unit)
+            text += f"; the widest interval of a normal force is [{short(low)}, "
+            text += f"{short(high)}] N, at contact {self.names[i]}"
         if endless := int(self.unbounded.sum()):
             text += f"; {count(endless, 'force')} without upper bound"
         failed = f" The bounds of {count(len(self.failures), 'contact')} failed."

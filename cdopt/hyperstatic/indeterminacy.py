@@ -21,7 +21,14 @@ from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
-from cdopt.hyperstatic.bounds import Bounds, FreeNetwork, Intervals, bounds_of, free_networks
+from cdopt.hyperstatic.bounds import (
+    NARROW,
+    Bounds,
+    FreeNetwork,
+    Intervals,
+    bounds_of,
+    free_networks,
+)
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_indeterminacy
 from cdopt.hyperstatic.self_stress import self_stress_states
 from cdopt.problem import RigidStepData
@@ -37,7 +44,7 @@ _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to 
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
 _SOLVER = "newton"  # the most accurate of cdopt's backends
 _STAGES = ("classic", "compatible", "rank", "bounds")
-_WIDE = 1e-7  # a narrower interval, over what acts on its contact, is one force
+
 _ROWS = 12  # contacts that printing a report shows
 
 
@@ -115,7 +122,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         self-stress state involves the contact by more than 1e-7 of its other forces.
         """
         certificate = self.classic.certificate
-        share = _WIDE if certificate is None else max(_WIDE, 100.0 * certificate.worst)
+        share = NARROW if certificate is None else max(NARROW, 100.0 * certificate.worst)
         with np.errstate(invalid="ignore"):
             narrow = self.width <= share * self.unit
         return read_only(np.where(self.bounded & self.moving, narrow, self.tight))
@@ -153,8 +160,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
 
     def outside(self, f: Any) -> FloatArray:
         """(nc,) N, how far forces f (nc,) are outside their bounds; not-a-number if unknown."""
-        forces = checks.vector("f", f, self.nc, "N")
-        return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
+        return self._beyond(checks.vector("f", f, self.nc, "N"))
 
     def slack(self, f: Any) -> FloatArray:
         """(nc,) N, how far f (nc,) may be outside because it is admissible only so nearly.
@@ -205,7 +211,8 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         width = np.where(np.isfinite(self.width) & ~self.unique, self.width, 0.0)
         if width.max() > 0.0:
             i = int(np.argmax(width >= width.max() * (1.0 - 1e-6)))
-            text += f"; the widest interval is [{short(self.lower[i])}, {short(self.upper[i])}] N, "
+            low, high = self._ends(i, self.unit[i])
+            text += f"; the widest interval is [{short(low)}, {short(high)}] N, "
             text += f"at contact {self.names[i]}"
         if endless := int(np.count_nonzero(self.unbounded)):
             text += f"; {count(endless, 'force')} without upper bound"
@@ -283,7 +290,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         """What a notebook shows."""
         first, more = self._first()
         rows = [
-            (self.names[i], self.verdict_of(i), f"{self.lower[i]:,.5g}", f"{self.upper[i]:,.5g}")
+            (self.names[i], self.verdict_of(i), *(f"{x:,.5g}" for x in self._ends(i, self.unit[i])))
             for i in first
         ]
         header = ("contact", "verdict", "lower [N]", "upper [N]")
@@ -293,7 +300,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         first, more = self._first()
         lines = [self.summary, "", f"{'contact':<14}{'lower':>12}{'upper':>12}  [N]"]
         for i in first:
-            ends = "".join(f"{x:>12,.5g}" for x in (self.lower[i], self.upper[i]))
+            ends = "".join(f"{x:>12,.5g}" for x in self._ends(i, self.unit[i]))
             lines.append(f"{self.names[i]:<14}{ends}  {self.verdict_of(i)}")
         return "\n".join([*lines, more] if more else lines)
 

@@ -50,7 +50,7 @@ _START = 1e-3  # least force, over what acts, to start the search from
 _DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
 _PASSES = 4  # of refinement, which takes the damping out again
 _TINY = 1e-200  # a force of zero, to divide by
-_STILL = 1e-9  # of the largest: components that no state changes by more are determined
+STILL = 1e-9  # of the largest: components that no state changes by more are determined
 _FLIP = np.array([1.0, -1.0, -1.0])
 
 
@@ -213,7 +213,7 @@ def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
         return []
     along = force_set.to_forces @ (basis / length[:, None])
     moves = np.abs(along).max(axis=1).reshape(-1, report.d).max(axis=1)
-    loose = np.flatnonzero(moves > _STILL * moves.max())
+    loose = np.flatnonzero(moves > STILL * moves.max())
     rows = (loose[:, None] * report.d + np.arange(report.d)).ravel()
     unit = np.full(rows.size, force_set.unit)
     states, _ = np.linalg.qr(along[rows] / force_set.unit)
