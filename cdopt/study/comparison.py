@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -76,9 +76,9 @@ class Comparison(SolutionSet):
     power : exponent p of the compatible forces' contact energy.
     compatible : the compatible solution, or None when it failed or was not asked for.
     compatible_failure : why it failed, or None.
-    failures, left_out : as in ``SolutionSet``.
 
-    Of ``data``, the problem that was solved, known scales are taken; by default they are computed.
+    Other ``fields`` are those of ``SolutionSet``. Of ``data``, the problem that was solved, known
+    scales are taken; by default they are computed.
     """
 
     def __init__(
@@ -87,15 +87,12 @@ class Comparison(SolutionSet):
         *,
         step: Step,
         power: checks.Power = HOOKE,
-        title: str = "",
-        tol: float = TOLERANCE,
-        failures: Mapping[str, CdoptError] = MappingProxyType({}),
-        left_out: Mapping[str, str] = MappingProxyType({}),
         compatible: StepSolution | None = None,
         compatible_failure: CdoptError | None = None,
         data: StepData | None = None,
+        **fields: Any,
     ) -> None:
-        super().__init__(solutions, title=title, tol=tol, failures=failures, left_out=left_out)
+        super().__init__(solutions, **fields)
         self.step = step
         self._data = data or rigid_data(step)
         self.power = power
