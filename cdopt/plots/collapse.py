@@ -97,4 +97,5 @@ def _thrust(axes: Axes, limit: LimitLoad, camera: Camera, longest: float) -> Non
     ends = np.stack([camera.project(centre - half)[0], camera.project(centre + half)[0]], axis=1)
     style = {"linewidths": 1.6, "gid": "thrust", "zorder": 3, "capstyle": "round"}
     canvas.add_lines(axes, ends, colors=INK, **style)
-    axes.scatter(*camera.project(centre)[0].T, s=9, color=INK, zorder=4)
+    dots = camera.project(centre)[0]
+    axes.scatter(dots[:, 0], dots[:, 1], s=9, color=INK, zorder=4)

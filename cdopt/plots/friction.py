@@ -191,4 +191,4 @@ def _lines(
     colours: dict[str, Any] = {"cmap": force_colours(), "norm": Normalize(0.0, 1.0)}
     style: dict[str, Any] = {"linewidths": _LINE, "gid": "forces", "capstyle": "round"}
     canvas.add_lines(axes, np.stack([start, end], axis=1), array=used, zorder=3, **style, **colours)
-    axes.scatter(*start.T, s=9, c=used, zorder=4, linewidths=0.0, **colours)
+    axes.scatter(start[:, 0], start[:, 1], s=9, c=used, zorder=4, linewidths=0.0, **colours)

@@ -145,9 +145,9 @@ def _bands(
     left, right, high = x - half, x + half, np.minimum(upper, top)
     corners = [[left, lower], [left, high], [right, high], [right, lower]]
     ends = [[left, middle], [right, middle]]
-    rectangles, lines = (list(np.array(shape).transpose(2, 0, 1)) for shape in (corners, ends))
+    rectangles, lines = (np.array(shape).transpose(2, 0, 1) for shape in (corners, ends))
     pale: dict[str, Any] = {"facecolors": BAND, "edgecolors": BAND, "linewidths": 0.2}
-    bands = PolyCollection(rectangles, zorder=1, gid="intervals", **pale)
+    bands = PolyCollection(list(rectangles), zorder=1, gid="intervals", **pale)
     axes.add_collection(bands, autolim=False)
     black = {"colors": COMPATIBLE.colour, "linewidths": 1.6 if few else 1.2}
     canvas.add_lines(axes, lines, zorder=3, gid="compatible", **black)

@@ -177,10 +177,10 @@ class Plan:
     @property
     def runs(self) -> tuple[StudyRun, ...]:
         """The runs, problem by problem; impossible combinations are refused when they run."""
-        varied: Iterable[tuple[Any, ...]] = itertools.product(
-            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
-            self.calls, self.seeds,
-        )  # fmt: skip
         same = self.repeats, self.threads, tuple(self.plugins), self.reference_backend
-        runs = [StudyRun(*one, *same) for one in varied]
+        combinations: Iterable[Any] = itertools.product(
+            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
+            self.calls, self.seeds, *([value] for value in same),
+        )  # fmt: skip
+        runs = [StudyRun(*one) for one in combinations]
         return tuple({run.id: run for run in runs}.values())

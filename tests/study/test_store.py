@@ -147,6 +147,7 @@ def test_a_line_gives_back_its_record() -> None:
 def test_finished_runs_are_not_repeated_and_a_larger_plan_adds_new_ones(tmp_path) -> None:
     done = run(PLAN, tmp_path, Canned())
     assert done.made == 8
+    assert repr(done) == "Study(8 runs: 8 solved; 8 made now)"
     assert [r.id for r in done.records] == [one.id for one in PLAN.runs]
     assert repeated(tmp_path) == []
     assert run(PLAN, tmp_path, Canned()).records == done.records
