@@ -154,9 +154,9 @@ def _preconditioned_newton(rows: list[Row], out: Path) -> list[str]:
                         f"{growth[0]:.2f}, time to the power {growth[1]:.2f}.")  # fmt: skip
     return [
         "Conjugate gradient iterations of the whole solution, to 1e-12. Where they are many beside "
-        "the operations of a factorisation, newton factorises. The products with each body's block "
-        "are SciPy's and take three to seven times as long as the loops of block SSOR: compare "
-        "iterations, and the growth of times.",
+        "the operations of a factorisation, newton factorises. Each body's block is applied with "
+        "SciPy's products, block SSOR in a compiled loop: compare iterations, and the growth of "
+        "times.",
         "", *told, "",
         *_table(rows, [
             ("problem", lambda r: r["problem"]), ("contacts", lambda r: f"{r['contacts']:,}"),

@@ -163,8 +163,8 @@ def preconditioners(problem: str) -> list[Row]:
 def preconditioned_newton(problem: str) -> list[Row]:
     """newton on a truss whose systems have each body's block or block SSOR, and its factors.
 
-    The products of the former are SciPy's, which take three to seven times as long as the loops of
-    the latter: compare iterations, and times by their growth.
+    The former is applied with SciPy's products, the latter in a compiled loop: compare iterations,
+    and times by their growth.
     """
     step = build(problem).step
     truss = cdopt.NoTensionTruss(
