@@ -1,7 +1,9 @@
-"""Threads of the compiled loops: all of them for large problems, one for the others.
+"""Threads of the compiled loops: one for each idle core for large problems, one for the others.
 
-BLAS is kept to one thread beside them: two pools of threads on the same cores wait for each
-other, and a solve can take twenty times as long.
+A thread on a core that another process uses keeps all others waiting at the end of each loop: two
+threads beside two busy processes took 22 times as long as alone. BLAS is kept to one thread beside
+them: two pools of threads on the same cores wait for each other, and a solve can take twenty times
+as long.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import functools
 import os
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -19,12 +23,14 @@ from threadpoolctl import ThreadpoolController
 from cdopt._util.compiled import thread_count
 
 SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
+_LOAD = Path("/proc/loadavg")  # its fourth field starts with the number of running threads
+_SHARED: ContextVar[bool] = ContextVar("_SHARED", default=False)
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its thread accord
 
 
 @contextlib.contextmanager
 def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
-    """BLAS on one thread; the compiled loops on all of theirs, or on one; how many that are.
+    """BLAS on one thread; the compiled loops on idle cores, or on one; how many threads that are.
 
     On busy cores the threads of a small problem wait for each other and do no work. What was set
     before is set again at the end, of BLAS when the last of several overlapping solves ends. Where
@@ -38,11 +44,33 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
     before = thread_count()
     _BLAS.limit()
     try:
-        numba.set_num_threads(before if contacts > SERIAL else 1)
+        numba.set_num_threads(max(1, min(before, idle_cores())) if contacts > SERIAL else 1)
         yield thread_count()
     finally:
         numba.set_num_threads(before)
         _BLAS.release()
+
+
+@contextlib.contextmanager
+def all_cores() -> Iterator[None]:
+    """Use busy cores, too, within: loops for several threads are compiled whatever else runs."""
+    token = _SHARED.set(True)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def idle_cores() -> int:
+    """Cores without another running thread, now; all of them where the system does not say."""
+    cores = os.cpu_count() or 1
+    if _SHARED.get():
+        return cores
+    try:
+        running = int(_LOAD.read_text().split()[3].partition("/")[0])  # this thread is one of them
+    except OSError:
+        return cores
+    return cores - (running - 1)
 
 
 def several() -> bool:

@@ -17,7 +17,7 @@ import cdopt
 from cdopt._util.compiled import LOGGER, at_once, seconds_compiling
 from cdopt.backends.linalg.factorisation import UpperPattern, operations, structure
 from cdopt.backends.linalg.network import network
-from cdopt.backends.threads import SERIAL, threads_for
+from cdopt.backends.threads import SERIAL, all_cores, threads_for
 from cdopt.dynamics.elastic import SOLVERS
 from cdopt.hyperstatic.cone_programs import ConePrograms
 
@@ -44,7 +44,8 @@ def _compile(name: str) -> float:
     """Compile a share in this process; seconds."""
     LOGGER.setLevel(logging.ERROR)
     before = seconds_compiling()
-    SHARES[name]()
+    with all_cores():
+        SHARES[name]()
     return seconds_compiling() - before
 
 

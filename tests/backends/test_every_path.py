@@ -28,6 +28,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         if numba.config.NUMBA_NUM_THREADS == 1:
             pytest.skip("one core")
         monkeypatch.setattr(threads, "SERIAL", 0)
+        monkeypatch.setattr(threads, "idle_cores", lambda: 64)
     if name == "PARDISO":
         pytest.importorskip("pypardiso", exc_type=ImportError)
     elif name in TOLD:

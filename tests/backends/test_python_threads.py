@@ -116,7 +116,7 @@ PROGRAM = """
     import cdopt
     from cdopt.backends import threads
 
-    threads.SERIAL = 10_000
+    threads.SERIAL, threads.idle_cores = 10_000, lambda: 64
     step = cdopt.bank.load(sys.argv[1]).step
     truss = [cdopt.NoTensionTruss(step.B, -step.F_ext, dof_body=step.dof_body) for _ in "ab"]
     rigid = cdopt.ClassicCD(step)

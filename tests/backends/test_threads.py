@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -25,6 +26,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Solve problems of every size on this many threads."""
     before = numba.get_num_threads()
     monkeypatch.setattr(threads, "SERIAL", -1)
+    monkeypatch.setattr(threads, "idle_cores", lambda: 64)
     yield numba.set_num_threads
     numba.set_num_threads(before)
 
@@ -64,7 +66,8 @@ def test_forces_are_the_same_on_one_thread_and_on_two(
     np.testing.assert_array_equal(one.raw.residuals, two.raw.residuals)
 
 
-def test_small_problems_run_on_one_thread_and_blas_always() -> None:
+def test_small_problems_run_on_one_thread_and_blas_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "idle_cores", lambda: 64)
     before, seen = numba.get_num_threads(), []
     for contacts in (threads.SERIAL, threads.SERIAL + 1):
         with threads.threads_for(contacts):
@@ -73,6 +76,22 @@ def test_small_problems_run_on_one_thread_and_blas_always() -> None:
             seen.append((numba.get_num_threads(), threads.several()))
     assert seen == [(1, False), (before, before > 1)]
     assert numba.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("running", "expected"), [("1", 4), ("2", 3), ("4", 1), ("9", 1), (None, 4)]
+)
+def test_large_problems_use_idle_cores_only(
+    running: str | None, expected: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    load = tmp_path / "loadavg"
+    if running is not None:
+        load.write_text(f"0.52 0.58 0.59 {running}/467 20143\n")
+    monkeypatch.setattr(threads, "_LOAD", load)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    allowed = numba.config.NUMBA_NUM_THREADS
+    with threads.threads_for(threads.SERIAL + 1):
+        assert numba.get_num_threads() == min(expected, allowed)
 
 
 @pytest.mark.parametrize(("contacts", "dofs", "asked"), [(3, 2, 0), (40, 40, 0), (3, 60, 1),

@@ -9,6 +9,7 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
 import cdopt
+from cdopt.backends.threads import all_cores
 from cdopt.dynamics.spheres.integrate import variational, velocity_verlet
 from cdopt.scene import HalfSpace, Material, Scene, Spheres
 from cdopt.study.warmup import SHARES
@@ -16,8 +17,9 @@ from cdopt.study.warmup import SHARES
 
 @pytest.mark.slow
 def test_every_loop_is_compiled() -> None:
-    for share in SHARES.values():
-        share()
+    with all_cores():
+        for share in SHARES.values():
+            share()
     modules = [module for name, module in sys.modules.items() if name.startswith("cdopt.")]
     loops = [x for module in modules for x in vars(module).values() if isinstance(x, Dispatcher)]
     kept = [loop for loop in loops if isinstance(loop._cache, FunctionCache)]
