@@ -89,10 +89,13 @@ copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))
 
 
 class Frozen:
-    """Base of frozen dataclasses whose arrays and sparse matrices nobody writes to.
+    """Base of frozen classes whose arrays and sparse matrices nobody writes to.
 
     An array that somebody else can write to is copied.
     """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a {type(self).__name__} is frozen: make a new one")
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():

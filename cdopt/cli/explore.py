@@ -53,7 +53,7 @@ def explore(
             pages.check_page(out)
         with output.solvers_kept_quiet():
             if scene in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(scene):
-                opened = cdopt.scene.open_scene(scene)
+                opened = cdopt.scene.load(scene)
                 pages.check_bodies(opened)
                 posed: Exploration | FrictionalExploration
                 if opened.has_friction and not frictionless:

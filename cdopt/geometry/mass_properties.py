@@ -51,10 +51,14 @@ class MassProperties(Frozen):
 
 
 def of_polytope(solid: Polytope) -> MassProperties:
-    """Mass properties of a polygon or a polyhedron."""
-    if solid.dim == 3:
-        return _of_polyhedron(solid)
-    return _of_polygon(solid.vertices[[first for first, _ in solid.loops]])
+    """Mass properties of a polygon or a polyhedron, by triangles or tetrahedra."""
+    if solid.dim == 2:
+        x = solid.vertices[[first for first, _ in solid.loops]]
+        a, b = x[1:-1] - x[0], x[2:] - x[0]
+        return _of_simplices(x[0], 0.5 * (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]), (a, b))
+    middle = solid.vertices.mean(axis=0)
+    a, b, c = ((solid.vertices - middle)[solid.triangles[:, k]] for k in range(3))
+    return _of_simplices(middle, (cross(a, b) * c).sum(axis=1) / 6.0, (a, b, c))
 
 
 def of_capsule(radius: float, length: float, dim: int) -> MassProperties:
@@ -99,28 +103,12 @@ def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
     return moments, quaternion[[3, 0, 1, 2]]
 
 
-def _of_polygon(x: FloatArray) -> MassProperties:
-    """By triangles from the first corner."""
-    a, b = x[1:-1] - x[0], x[2:] - x[0]
-    area = 0.5 * (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
-    total = area.sum()
-    arm = (area[:, None] * (a + b)).sum(axis=0) / (3.0 * total)
-    s = a + b
-    second = np.einsum("k,ki,kj->ij", area, s, s) + np.einsum("k,ki,kj->ij", area, a, a)
-    second = (second + np.einsum("k,ki,kj->ij", area, b, b)) / 12.0
-    return MassProperties(float(total), x[0] + arm, second - total * np.outer(arm, arm))
-
-
-def _of_polyhedron(solid: Polytope) -> MassProperties:
-    """By tetrahedra from the mean of the corners."""
-    middle = solid.vertices.mean(axis=0)
-    x = solid.vertices - middle
-    a, b, c = (x[solid.triangles[:, k]] for k in range(3))
-    volume = (cross(a, b) * c).sum(axis=1) / 6.0
-    total = volume.sum()
-    s = a + b + c
-    arm = (volume[:, None] * s).sum(axis=0) / (4.0 * total)
-    second = sum(np.einsum("k,ki,kj->ij", volume, y, y) for y in (a, b, c, s)) / 20.0
-    return MassProperties(
-        float(total), middle + arm, np.asarray(second) - total * np.outer(arm, arm)
-    )
+def _of_simplices(
+    origin: FloatArray, volume: FloatArray, edges: tuple[FloatArray, ...]
+) -> MassProperties:
+    """Of simplices with volumes (n,) and with edges (n, dim) each from a common ``origin``."""
+    dim, total, s = len(edges), volume.sum(), sum(edges)
+    arm = (volume[:, None] * s).sum(axis=0) / ((dim + 1) * total)
+    second = sum(np.einsum("k,ki,kj->ij", volume, y, y) for y in (*edges, s))
+    second = np.asarray(second) / ((dim + 1) * (dim + 2)) - total * np.outer(arm, arm)
+    return MassProperties(float(total), origin + arm, second)

@@ -25,7 +25,7 @@ from cdopt.geometry.hulls import Hulls, Topology
 from cdopt.geometry.polytope import LABELS
 
 NO_AXIS, FACE_OF_FIRST, FACE_OF_SECOND, EDGES = 0, 1, 2, 3  # kinds of separating axes
-COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of Buffer.tally
+COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of ContactPoints.tally
 
 SECONDS_IN_PYTHON = 2e-5  # of a pair of edges
 ROOM_PER_PAIR = 4  # contact points per pair that there is room for at first
@@ -44,27 +44,15 @@ Vector = tuple[float, float, float]
 
 
 class ContactPoints(NamedTuple):
-    """Contact points of pairs of pieces.
+    """Contact points of pairs of pieces, with room for a limited number while they are found.
 
+    tally : (3,) points so far, including those without room; where those of this pair of pieces
+        begin; where those of its two bodies begin.
     pair : (n,) numbers of the pairs.
     features : (n, 2) ids of the corner, edge or face of either body.
     gap : (n,) m.
-    normals : (n, dim) unit vectors from first to second.
-    positions : (n, dim) m, halfway across the gap.
-    """
-
-    pair: IntArray
-    features: IntArray
-    gap: FloatArray
-    normals: FloatArray
-    positions: FloatArray
-
-
-class Buffer(NamedTuple):
-    """Contact points as the compiled loop fills them in, with room for a limited number.
-
-    tally : (3,) points so far, including those without room; where those of this pair of pieces
-        begin; where those of its two bodies begin. The others are as in ContactPoints, in space.
+    normals : (n, dim) unit vectors from first to second; in space while they are found.
+    positions : (n, dim) m, halfway across the gap, likewise.
     """
 
     tally: IntArray
@@ -89,7 +77,7 @@ class Pair(NamedTuple):
     x: FloatArray
     normals: FloatArray
     margin: float
-    buffer: Buffer
+    found: ContactPoints
 
 
 def contact_points(
@@ -112,7 +100,7 @@ def contact_points(
     edge_pairs = int((1 + np.diff(hulls.topology.first_edge))[pairs].prod(axis=1).sum())
     room = 64 + ROOM_PER_PAIR * len(pairs)
     while True:
-        buffer = Buffer(
+        found = ContactPoints(
             tally=np.zeros(3, dtype=np.int64),
             pair=np.zeros(room, dtype=np.int64),
             features=np.zeros((room, 2), dtype=np.int64),
@@ -120,16 +108,16 @@ def contact_points(
             normals=np.zeros((room, 3)),
             positions=np.zeros((room, 3)),
         )
-        data = pairs, new_bodies, hulls.topology, x, normals, margin, buffer
+        data = pairs, new_bodies, hulls.topology, x, normals, margin, found
         compiled_in_time(_find_points, SECONDS_IN_PYTHON * edge_pairs, *data)
-        count = int(buffer.tally[COUNT])
+        count = int(found.tally[COUNT])
         if count <= room:
-            return ContactPoints(
-                pair=buffer.pair[:count],
-                features=buffer.features[:count],
-                gap=buffer.gap[:count],
-                normals=buffer.normals[:count, :dim],
-                positions=buffer.positions[:count, :dim],
+            return found._replace(
+                pair=found.pair[:count],
+                features=found.features[:count],
+                gap=found.gap[:count],
+                normals=found.normals[:count, :dim],
+                positions=found.positions[:count, :dim],
             )
         room = count
 
@@ -142,15 +130,15 @@ def _find_points(
     x: FloatArray,
     normals: FloatArray,
     margin: FloatArray,
-    buffer: Buffer,
+    found: ContactPoints,
 ) -> None:
-    """Fill the buffer; ``new_bodies`` (n,): pairs of other bodies than the pair before."""
-    buffer.tally[COUNT] = 0
+    """Fill ``found``; ``new_bodies`` (n,): pairs of other bodies than the pair before."""
+    found.tally[COUNT] = 0
     for k in range(pairs.shape[0]):
-        buffer.tally[PIECES_START] = buffer.tally[COUNT]
+        found.tally[PIECES_START] = found.tally[COUNT]
         if new_bodies[k]:
-            buffer.tally[BODIES_START] = buffer.tally[COUNT]
-        _touch(Pair(k, pairs[k, 0], pairs[k, 1], topology, x, normals, margin[k], buffer))
+            found.tally[BODIES_START] = found.tally[COUNT]
+        _touch(Pair(k, pairs[k, 0], pairs[k, 1], topology, x, normals, margin[k], found))
 
 
 @part()
@@ -660,39 +648,39 @@ def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -
     la, lb : ids of the two features.
     distance : between the cores of the two along n, m; ``at`` is the point on the first core.
     """
-    net, buffer, a, b = pair.topology, pair.buffer, pair.a, pair.b
+    net, found, a, b = pair.topology, pair.found, pair.a, pair.b
     ra, rb = net.radius[a], net.radius[b]
     if distance - ra - rb > pair.margin:
         return np.inf
     ida = _feature_id(pair, a, at, la)
     idb = _feature_id(pair, b, along(at, distance, n), lb)
-    if _known(buffer, ida, idb):  # as where a small corner is cut off
+    if _known(found, ida, idb):  # as where a small corner is cut off
         ida, idb = la, lb
-        while _known(buffer, ida, idb):
+        while _known(found, ida, idb):
             idb = LABELS - 1 if idb == lb else idb - 1
     position = along(at, 0.5 * (distance + ra - rb), n)
     same = SAME_PLACE * min(net.size[a], net.size[b])
-    for k in range(buffer.tally[PIECES_START], min(buffer.tally[COUNT], buffer.pair.size)):
-        off = minus(row(buffer.positions, k), position)
+    for k in range(found.tally[PIECES_START], min(found.tally[COUNT], found.pair.size)):
+        off = minus(row(found.positions, k), position)
         if dot(off, off) <= same * same:
             return distance
-    k = buffer.tally[COUNT]
-    buffer.tally[COUNT] += 1
-    if k < buffer.pair.size:
-        buffer.pair[k] = pair.number
-        buffer.features[k, 0], buffer.features[k, 1] = ida, idb
-        buffer.gap[k] = distance - ra - rb
+    k = found.tally[COUNT]
+    found.tally[COUNT] += 1
+    if k < found.pair.size:
+        found.pair[k] = pair.number
+        found.features[k, 0], found.features[k, 1] = ida, idb
+        found.gap[k] = distance - ra - rb
         for axis in range(3):
-            buffer.normals[k, axis] = n[axis]
-            buffer.positions[k, axis] = position[axis]
+            found.normals[k, axis] = n[axis]
+            found.positions[k, axis] = position[axis]
     return distance
 
 
 @part()
-def _known(buffer: Buffer, ida: int, idb: int) -> bool:
+def _known(found: ContactPoints, ida: int, idb: int) -> bool:
     """Whether a point of these two bodies has these feature ids already."""
-    for k in range(buffer.tally[BODIES_START], min(buffer.tally[COUNT], buffer.pair.size)):
-        if buffer.features[k, 0] == ida and buffer.features[k, 1] == idb:
+    for k in range(found.tally[BODIES_START], min(found.tally[COUNT], found.pair.size)):
+        if found.features[k, 0] == ida and found.features[k, 1] == idb:
             return True
     return False
 

@@ -66,9 +66,6 @@ class PeriodicBox(Frozen):
             raise InvalidInput("shear", "an axis that does not repeat", "repeating axes")
         self.__setstate__({"size": sides, "shear": shear, "rate": rates})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a PeriodicBox is frozen: make a new one")
-
     @property
     def dim(self) -> int:
         """2 in the plane, 3 in space."""

@@ -146,7 +146,7 @@ def polyhedron(vertices: Any, faces: Any = None, name: str = "vertices") -> Poly
     x = _corners(name, vertices, 3, 4)
     loops = _hull_loops(x, name) if faces is None else _given_loops(x, faces)
     normals = np.array([_normal(x[list(loop)]) for loop in loops])
-    edges, sides = _edges(loops, "faces")
+    edges, sides = _edges(loops)
     _require_solid(x, loops, normals)
     return Polytope(x, loops, normals, edges, sides)
 
@@ -164,7 +164,7 @@ def box(size: FloatArray) -> Polytope:
         return _of_sides(vertices, sides, normals)
     loops = ((1, 3, 7, 5), (0, 4, 6, 2), (2, 6, 7, 3), (0, 1, 5, 4), (4, 5, 7, 6), (0, 2, 3, 1))
     normals = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
-    return Polytope(vertices, loops, normals, *_edges(loops, "faces"))
+    return Polytope(vertices, loops, normals, *_edges(loops))
 
 
 def _of_sides(x: FloatArray, sides: Any, normals: FloatArray) -> Polytope:
@@ -298,14 +298,14 @@ def _normal(x: FloatArray) -> FloatArray:
     return np.asarray(total / length) if length > 0.0 else np.full(3, np.nan)
 
 
-def _edges(loops: Sequence[Sequence[int]], name: str) -> tuple[IntArray, IntArray]:
+def _edges(loops: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     """Edges and the faces beside them, of faces that close."""
     left: dict[tuple[int, int], int] = {}
     for number, loop in enumerate(loops):
         for a, b in zip(loop, [*loop[1:], loop[0]], strict=True):
             if (a, b) in left:
                 raise InvalidInput(
-                    name,
+                    "faces",
                     f"edge {a}–{b} runs the same way in faces {left[a, b]} and {number}",
                     "faces that close, each anticlockwise from outside",
                 )
@@ -313,7 +313,7 @@ def _edges(loops: Sequence[Sequence[int]], name: str) -> tuple[IntArray, IntArra
     for (a, b), number in left.items():
         if (b, a) not in left:
             raise InvalidInput(
-                name, f"edge {a}–{b} of face {number} has no second face", "faces that close"
+                "faces", f"edge {a}–{b} of face {number} has no second face", "faces that close"
             )
     chosen = [(a, b) for a, b in left if a < b]
     return _pairs(chosen), _pairs([(left[a, b], left[b, a]) for a, b in chosen])
@@ -337,7 +337,7 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
         out = (x - x[loop[0]]) @ normal
         if out.max() > 10.0 * FLAT * size:
             raise InvalidInput(
-                "faces" if len(loops) else "vertices",
+                "faces",
                 f"corner {int(out.argmax())} outside face {number}: not convex",
                 "a convex polyhedron",
             )

@@ -12,7 +12,7 @@ from cdopt._util.arguments import guard
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.scene.assemblies import load_assembly
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
-from cdopt.scene.files import load, loads, open_scene, placed, shipped_scenes
+from cdopt.scene.files import load, loads, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.generators.frictional import (
     arch_without_keystone,
@@ -107,7 +107,6 @@ __all__ = [
     "load",
     "load_assembly",
     "loads",
-    "open_scene",
     "placed",
     "polygon_packing",
     "polyhedra_pile",

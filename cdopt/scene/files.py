@@ -140,16 +140,6 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     return scene if overlaps is None else scene.with_overlaps(overlaps)
 
 
-def open_scene(text: str) -> Scene:
-    """The same as ``load``, for a text.
-
-    Raises
-    ------
-    InvalidInput : as in ``load``.
-    """
-    return load(text)
-
-
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
     """The scene that a text describes; ``source`` names it in messages.
 

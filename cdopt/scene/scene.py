@@ -159,9 +159,6 @@ class Scene(Frozen):
             _require_suited(self.box, self.bodies, self.bond_stiffness)
         self._require_apart()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a Scene is frozen: make a new one")
-
     @property
     def nb(self) -> int:
         """Number of bodies."""
@@ -226,10 +223,11 @@ class Scene(Frozen):
                 "'resolve' (they are pushed apart)",
             )
 
-    def _with(self, **fields: Any) -> Scene:
-        """The same scene with other fields."""
+    def _with(self, forget: Sequence[str] = (), **fields: Any) -> Scene:
+        """The same scene with other fields; cached values to ``forget`` are computed anew."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in forget}
         scene = object.__new__(Scene)
-        scene.__setstate__(self.__dict__ | fields)
+        scene.__setstate__(kept | fields)
         return scene
 
     def with_overlaps(self, overlaps: Overlaps) -> Scene:
@@ -261,16 +259,13 @@ class Scene(Frozen):
         ------
         InvalidInput : a box that does not suit the bodies, or a state of another scene.
         """
-        fields = {**self.__dict__, "box": box}
-        for name in ("initial", "start_overlaps"):
-            fields.pop(name, None)
+        fields: dict[str, Any] = {"box": box}
         if state is not None:
             self.check_state(state)
             moved: dict[str, Any] = {"position": state.position, "orientation": state.orientation}
             moved |= {"velocity": state.velocity, "angular_velocity": state.angular_velocity}
             fields["bodies"] = replace(self.bodies, **moved)
-        scene = object.__new__(Scene)
-        scene.__setstate__(fields)
+        scene = self._with(("initial", "start_overlaps"), **fields)
         if box is not None:
             _require_suited(box, scene.bodies, scene.bond_stiffness)
         scene._require_apart()
@@ -404,16 +399,12 @@ class Scene(Frozen):
         array([1000000., 1000000., 1000000.])
         """
         materials, bodies = stiffer(self.materials, self.bodies, self.power, kappa)
-        fields = {**self.__dict__, "materials": materials, "bodies": bodies}
-        for name in ("half_stiffness", "body_restitution"):  # cached values of the old materials
-            fields.pop(name, None)
+        fields: dict[str, Any] = {"materials": materials, "bodies": bodies}
         if self.bond_stiffness is not None:
             fields["bond_stiffness"] = kappa * self.bond_stiffness
         if damping is not None:
             fields["damping"] = damping
-        scene = object.__new__(Scene)
-        scene.__setstate__(fields)
-        return scene
+        return self._with(("half_stiffness", "body_restitution"), **fields)
 
     def to_toml(self) -> str:
         """The scene as the text of a scene file; ``cdopt.scene.load`` reads it without loss."""

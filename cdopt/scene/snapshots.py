@@ -7,7 +7,7 @@ LAMMPS writes snapshots as text: dump files (``dump custom``), of one moment or 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ from cdopt._util import checks, files
 from cdopt._util.checks import Dim, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.scene.bodies import Body, Spheres
+from cdopt.scene.generators.packings import walls_at
 from cdopt.scene.scene import Scene, deepest, overlapping
-from cdopt.scene.shapes import HalfSpace
 
 DUMPS = (".dump", ".lammpstrj")  # ends of names of dump files
 SNAPSHOTS = (*DUMPS, ".data", ".lmp")  # and of data files
 DENSITY = 2500.0  # kg/m³, of glass
-_SIDES = (("left", "right"), ("front", "back"), ("bottom", "top"))
 _EXPECTED = "a dump file or a data file of LAMMPS"
 
 
@@ -383,7 +382,7 @@ def _walls(walls: Any, centres: FloatArray, material: str) -> list[Body]:
     if behind.size:
         found = f"{behind.size:,} centres behind them, the first x[{behind[0]}]"
         raise InvalidInput("walls", found, "centres between the lower and the upper places")
-    return list(_upright(places, dim, material))
+    return walls_at(places.T, dim, material)
 
 
 def _places(walls: Any, dim: int) -> FloatArray:
@@ -397,13 +396,3 @@ def _places(walls: Any, dim: int) -> FloatArray:
     if np.isinf(places).any() or (places[1] <= places[0]).any():
         raise InvalidInput("walls", "an upper wall that is not above the lower one", expected)
     return np.asarray(places)
-
-
-def _upright(places: FloatArray, dim: int, material: str) -> Iterator[Body]:
-    for axis in range(dim):
-        names = _SIDES[2] if axis == dim - 1 else _SIDES[axis]
-        for side, inward in ((0, 1.0), (1, -1.0)):
-            if np.isfinite(places[side, axis]):
-                normal, place = np.zeros(dim), np.zeros(dim)
-                normal[axis], place[axis] = inward, places[side, axis]
-                yield Body(HalfSpace(normal), place, material=material, name=f"{names[side]} wall")

@@ -51,9 +51,6 @@ class State(Frozen):
                 raise InvalidInput("q", found, "unit quaternions")
         self.__setstate__({"t": checks.scalar("t", t), "q": q, "v": v})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a State is frozen: make a new one")
-
     def at(self, t: float) -> State:
         """The same positions and velocities at another time t, s; the arrays are shared."""
         state = State.__new__(State)

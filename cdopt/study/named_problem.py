@@ -28,7 +28,7 @@ from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
 from cdopt.scene.assemblies import is_assembly
-from cdopt.scene.files import SCENE_FILES, names_scene, open_scene, placed, shipped_scenes
+from cdopt.scene.files import SCENE_FILES, load, names_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
 _UNDER_A_LAW = ("bounds", "ensembles", "sensitivities")  # commands with --law
@@ -194,7 +194,7 @@ def open_problem(
         step = family.build(size)
         return NamedProblem(text, family.about, power or family.power, step)
     if is_scene(text):
-        scene = open_scene(text)
+        scene = load(text)
         rough = scene.has_friction and not frictionless
         step = touching_step(scene) if rough else at_rest(scene)[1]
         where = "as it stands, with friction" if rough else "at rest"

@@ -35,7 +35,7 @@ def make(app: Sphinx) -> None:
     source = Path(app.srcdir)
     pictures.write(source / "_static" / "pictures")
     for name in EXPLORED:
-        page = explore.page(explore.of_scene(cdopt.scene.open_scene(name)))
+        page = explore.page(explore.of_scene(cdopt.scene.load(name)))
         _write(source / "_static" / "explore" / f"{name.partition(':')[0]}.html", page)
     for lesson in make_notebooks.LESSONS:
         _write(source / "lessons" / f"{lesson.stem}.ipynb", notebook(lesson))

@@ -15,7 +15,7 @@ from command_line import refuses, run, run_json
 
 import cdopt
 from cdopt.cli import output
-from cdopt.scene.files import open_scene, shipped_scenes
+from cdopt.scene.files import load, shipped_scenes
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,13 @@ def dropped(tmp_path_factory) -> Path:
 
 def test_a_scene_is_a_file_or_ships_with_cdopt_or_is_generated(tmp_path) -> None:
     cdopt.scene.crystal(2, 3).save(tmp_path / "mine.toml")
-    assert open_scene(str(tmp_path / "mine.toml")).nb == 8
+    assert load(str(tmp_path / "mine.toml")).nb == 8
     assert {"beam", "pyramid-5", "table"} <= set(shipped_scenes())
-    assert open_scene("pyramid-5").nb == 55
     assert cdopt.scene.load("pyramid-5").nb == 55
     assert cdopt.simulate("pyramid:n=3", 1e-3, 1e-3).scene.nb == 14
-    assert open_scene("beam").half_stiffness.max() == np.inf
-    assert open_scene("pyramid:n=4,power=2.5").power == 2.5
-    assert open_scene("random-packing:n=7,walls=false,dim=2").nb == 8
+    assert load("beam").half_stiffness.max() == np.inf
+    assert load("pyramid:n=4,power=2.5").power == 2.5
+    assert load("random-packing:n=7,walls=false,dim=2").nb == 8
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 
 from cdopt import InvalidInput, collision, scene
 from cdopt.collision import Contacts, detect
-from cdopt.scene import GENERATORS, Box, Material, Polyhedron, Scene, open_scene
+from cdopt.scene import GENERATORS, Box, Material, Polyhedron, Scene, load
 
 G = 9.81
 
@@ -279,11 +279,11 @@ def test_the_middle_of_a_lopsided_table_is_that_of_its_parts() -> None:
 
 
 def test_scenes_are_opened_by_name() -> None:
-    assert open_scene("brick-wall:courses=2,bricks=2,dim=3").nb == 6
-    assert open_scene("arch:voussoirs=5,angle=0.8").nb == 7
-    assert open_scene("box_stack:n=3").nb == 4
-    assert open_scene("table_with_legs:legs=5").nb == 6
-    assert open_scene("table-six-legs").nb == 7
+    assert load("brick-wall:courses=2,bricks=2,dim=3").nb == 6
+    assert load("arch:voussoirs=5,angle=0.8").nb == 7
+    assert load("box_stack:n=3").nb == 4
+    assert load("table_with_legs:legs=5").nb == 6
+    assert load("table-six-legs").nb == 7
 
 
 @pytest.mark.parametrize(

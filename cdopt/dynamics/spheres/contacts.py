@@ -12,6 +12,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
 from cdopt.dynamics.spheres.system import SphereArrays
+from cdopt.geometry.narrow_phase import Vector, along, cross, dot, minus, row, times
 from cdopt.problem.contact_law import force_and_tangent
 
 contact_law = part(inline="always")(force_and_tangent)
@@ -28,31 +29,28 @@ def find_active(arrays: SphereArrays, d: FloatArray, a: float) -> int:
     count = 0
     for c in range(neighbors.i.size):
         i, j, reach = neighbors.i[c], neighbors.j[c], neighbors.reach[c]
-        rx = (x[i, 0] - x[j, 0]) + a * (d[i, 0] - d[j, 0])
-        ry = (x[i, 1] - x[j, 1]) + a * (d[i, 1] - d[j, 1])
-        rz = (x[i, 2] - x[j, 2]) + a * (d[i, 2] - d[j, 2])
+        arm = along(minus(row(x, i), row(x, j)), a, minus(row(d, i), row(d, j)))
         always = neighbors.bonded[c] or damped[c]
         if neighbors.wall[c]:
-            nx, ny, nz = neighbors.normal[c, 0], neighbors.normal[c, 1], neighbors.normal[c, 2]
-            distance = rx * nx + ry * ny + rz * nz
+            n = row(neighbors.normal, c)
+            distance = dot(arm, n)
             if distance >= reach and not always:
                 continue
         else:
-            square = rx * rx + ry * ry + rz * rz
+            square = dot(arm, arm)
             if square >= reach * reach and not always:
                 continue
             distance = np.sqrt(square)
+            n = (1.0, 0.0, 0.0)
             if distance > 0.0:
-                nx, ny, nz = rx / distance, ry / distance, rz / distance
-            else:
-                nx, ny, nz = 1.0, 0.0, 0.0
+                n = (arm[0] / distance, arm[1] / distance, arm[2] / distance)
         overlap = reach - distance
         if neighbors.bonded[c]:
             force, slope = neighbors.k[c] * overlap, neighbors.k[c]
         else:
             force, slope = contact_law(neighbors.k[c], overlap, power)
         active.pair[count] = c
-        active.n[count, 0], active.n[count, 1], active.n[count, 2] = nx, ny, nz
+        active.n[count, 0], active.n[count, 1], active.n[count, 2] = n
         active.distance[count] = distance
         active.overlap[count] = overlap
         active.force[count] = force
@@ -93,6 +91,12 @@ def add_elastic(arrays: SphereArrays, count: int, factor: float, out: FloatArray
 
 
 @part()
+def turn_of(z: FloatArray, i: int) -> Vector:
+    """The turn of body i in a table (nb, 6)."""
+    return z[i, 3], z[i, 4], z[i, 5]
+
+
+@part()
 def add_pair_product(
     n: FloatArray,
     s: int,
@@ -110,41 +114,27 @@ def add_pair_product(
     It is ``factors`` times the relative translation along the normal, that across it, and the
     sliding of the surfaces, spin included.
     """
-    along, across, slide = factors
-    nx, ny, nz = n[s, 0], n[s, 1], n[s, 2]
-    ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
-    un = ux * nx + uy * ny + uz * nz
-    tx, ty, tz = ux - un * nx, uy - un * ny, uz - un * nz
-    fx = along * un * nx + across * tx
-    fy = along * un * ny + across * ty
-    fz = along * un * nz + across * tz
-    if slide != 0.0:
+    normal, shift = row(n, s), minus(row(z, i), row(z, j))
+    apart = dot(shift, normal)
+    slip = along(shift, -apart, normal)
+    force = along(times(factors[0] * apart, normal), factors[1], slip)
+    if factors[2] != 0.0:
         if turning:
-            wx, wy, wz = z[i, 3], z[i, 4], z[i, 5]
+            turn = turn_of(z, i)
             if not wall:
-                wx, wy, wz = wx + z[j, 3], wy + z[j, 4], wz + z[j, 5]
-            tx += lever * (ny * wz - nz * wy)
-            ty += lever * (nz * wx - nx * wz)
-            tz += lever * (nx * wy - ny * wx)
-        tx, ty, tz = slide * tx, slide * ty, slide * tz
-        fx, fy, fz = fx + tx, fy + ty, fz + tz
+                turn = along(turn, 1.0, turn_of(z, j))
+            slip = along(slip, lever, cross(normal, turn))
+        drag = times(factors[2], slip)
+        force = along(force, 1.0, drag)
         if turning:
-            mx = lever * (nz * ty - ny * tz)
-            my = lever * (nx * tz - nz * tx)
-            mz = lever * (ny * tx - nx * ty)
-            out[i, 3] += mx
-            out[i, 4] += my
-            out[i, 5] += mz
-            if not wall:
-                out[j, 3] += mx
-                out[j, 4] += my
-                out[j, 5] += mz
-    out[i, 0] += fx
-    out[i, 1] += fy
-    out[i, 2] += fz
-    out[j, 0] -= fx
-    out[j, 1] -= fy
-    out[j, 2] -= fz
+            torque = times(lever, cross(drag, normal))
+            for k in range(3):
+                out[i, 3 + k] += torque[k]
+                if not wall:
+                    out[j, 3 + k] += torque[k]
+    for k in range(3):
+        out[i, k] += force[k]
+        out[j, k] -= force[k]
 
 
 @part()

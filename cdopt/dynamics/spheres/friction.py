@@ -32,9 +32,9 @@ import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.compiled import part
+from cdopt.dynamics.spheres.contacts import turn_of
 from cdopt.dynamics.spheres.system import SphereArrays, Springs
-
-Vector = tuple[float, float, float]
+from cdopt.geometry.narrow_phase import Vector, along, cross, dot, minus, row, times
 
 
 class Slid(NamedTuple):
@@ -49,32 +49,20 @@ class Slid(NamedTuple):
 def slide(k: float, c: float, share: float, cap: float, spring: Vector, s: Vector) -> Slid:
     """The law above; ``c`` is the dashpot over the time step, ``share`` is α, ``cap`` μ f_n."""
     whole = share * k + c
-    fx, fy = k * spring[0] + whole * s[0], k * spring[1] + whole * s[1]
-    fz = k * spring[2] + whole * s[2]
-    size = np.sqrt(fx * fx + fy * fy + fz * fz)
+    force = along(times(k, spring), whole, s)
+    size = np.sqrt(dot(force, force))
     if size <= cap:
-        new = (spring[0] + s[0], spring[1] + s[1], spring[2] + s[2])
-        return Slid((fx, fy, fz), new, c * (s[0] * s[0] + s[1] * s[1] + s[2] * s[2]))
-    ratio = cap / size
-    fx, fy, fz = ratio * fx, ratio * fy, ratio * fz
-    ex, ey = (fx - k * spring[0]) / whole, (fy - k * spring[1]) / whole
-    ez = (fz - k * spring[2]) / whole
-    slip = fx * (s[0] - ex) + fy * (s[1] - ey) + fz * (s[2] - ez)
-    new = (spring[0] + ex, spring[1] + ey, spring[2] + ez)
-    return Slid((fx, fy, fz), new, slip + c * (ex * ex + ey * ey + ez * ez))
-
-
-@part()
-def cross(a: Vector, b: Vector) -> Vector:
-    """a × b."""
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+        return Slid(force, along(spring, 1.0, s), c * dot(s, s))
+    force = times(cap / size, force)
+    stretch = times(1.0 / whole, along(force, -k, spring))
+    lost = dot(force, minus(s, stretch)) + c * dot(stretch, stretch)
+    return Slid(force, along(spring, 1.0, stretch), lost)
 
 
 @part()
 def turned(x: Vector, a: Vector, b: Vector) -> Vector:
     """x, at right angles to the unit vector a, turned by the least rotation from a to b."""
-    t = (b[0] * x[0] + b[1] * x[1] + b[2] * x[2]) / (1.0 + a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
-    return (x[0] - t * (a[0] + b[0]), x[1] - t * (a[1] + b[1]), x[2] - t * (a[2] + b[2]))
+    return along(x, -dot(b, x) / (1.0 + dot(a, b)), along(a, 1.0, b))
 
 
 @part()
@@ -82,17 +70,16 @@ def turned_about(x: Vector, n: Vector, angle: float) -> Vector:
     """x, at right angles to the unit vector n, turned about it by an angle, rad."""
     if angle == 0.0:
         return x
-    c, s, y = np.cos(angle), np.sin(angle), cross(n, x)
-    return (c * x[0] + s * y[0], c * x[1] + s * y[1], c * x[2] + s * y[2])
+    return along(times(np.cos(angle), x), np.sin(angle), cross(n, x))
 
 
 @part()
-def unit(x: float, y: float, z: float) -> Vector:
-    """The unit vector along (x, y, z)."""
-    size = np.sqrt(x * x + y * y + z * z)
+def unit(x: Vector) -> Vector:
+    """The unit vector along x."""
+    size = np.sqrt(dot(x, x))
     if size == 0.0:
-        return (1.0, 0.0, 0.0)
-    return (x / size, y / size, z / size)
+        return 1.0, 0.0, 0.0
+    return x[0] / size, x[1] / size, x[2] / size
 
 
 @part()
@@ -108,22 +95,9 @@ def levers(arrays: SphereArrays, s: int, distance: float) -> tuple[float, float]
 @part()
 def sliding(n: Vector, arms: tuple[float, float], i: int, j: int, z: FloatArray) -> Vector:
     """How far the surface of body i goes past that of j, by the displacements z (nb, 6)."""
-    first, second = arms
-    turn = cross(
-        n,
-        (
-            first * z[i, 3] + second * z[j, 3],
-            first * z[i, 4] + second * z[j, 4],
-            first * z[i, 5] + second * z[j, 5],
-        ),
-    )
-    ux, uy, uz = z[i, 0] - z[j, 0], z[i, 1] - z[j, 1], z[i, 2] - z[j, 2]
-    along = ux * n[0] + uy * n[1] + uz * n[2]
-    return (
-        turn[0] + (ux - along * n[0]),
-        turn[1] + (uy - along * n[1]),
-        turn[2] + (uz - along * n[2]),
-    )
+    turned_past = cross(n, along(times(arms[0], turn_of(z, i)), arms[1], turn_of(z, j)))
+    shift = minus(row(z, i), row(z, j))
+    return along(turned_past, 1.0, along(shift, -dot(shift, n), n))
 
 
 @part()
@@ -140,19 +114,11 @@ def drag(
 
 
 @part()
-def normal_of(arrays: SphereArrays, s: int) -> Vector:
-    """The unit normal of active pair ``s``."""
-    n = arrays.active.n
-    return (n[s, 0], n[s, 1], n[s, 2])
-
-
-@part()
 def normal_push(arrays: SphereArrays, s: int) -> float:
     """f_n of active pair ``s``, N: the elastic force and that of the dashpot, never a pull."""
     active, neighbors, v = arrays.active, arrays.neighbors, arrays.motion.v
-    c, rate = active.pair[s], 0.0
-    for axis in range(3):
-        rate += active.n[s, axis] * (v[neighbors.i[c], axis] - v[neighbors.j[c], axis])
+    c = active.pair[s]
+    rate = dot(row(active.n, s), minus(row(v, neighbors.i[c]), row(v, neighbors.j[c])))
     return max(0.0, active.force[s] - neighbors.c_n[c] * rate)
 
 
@@ -185,19 +151,17 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
     m, neighbors, springs = arrays.motion, arrays.neighbors, arrays.springs
     active, d, c = arrays.active, arrays.work.d, arrays.active.pair[s]
     i, j = neighbors.i[c], neighbors.j[c]
-    n = normal_of(arrays, s)
+    n = row(active.n, s)
     before, distance = n, active.distance[s]
     if not neighbors.wall[c] and share > 0.0:
-        rx = (m.x[i, 0] - m.x[j, 0]) - (d[i, 0] - d[j, 0])
-        ry = (m.x[i, 1] - m.x[j, 1]) - (d[i, 1] - d[j, 1])
-        rz = (m.x[i, 2] - m.x[j, 2]) - (d[i, 2] - d[j, 2])
-        before = unit(rx, ry, rz)
-        distance = 0.5 * (distance + np.sqrt(rx * rx + ry * ry + rz * rz))
-    middle = unit(before[0] + n[0], before[1] + n[1], before[2] + n[2])
-    a, b = (d[i, 3], d[i, 4], d[i, 5]), (0.0, 0.0, 0.0)
+        start = minus(minus(row(m.x, i), row(m.x, j)), minus(row(d, i), row(d, j)))
+        before = unit(start)
+        distance = 0.5 * (distance + np.sqrt(dot(start, start)))
+    middle = unit(along(before, 1.0, n))
+    a, b = turn_of(d, i), (0.0, 0.0, 0.0)
     if not neighbors.wall[c]:
-        b = (d[j, 3], d[j, 4], d[j, 5])
-    mean = (a[0] + b[0]) * middle[0] + (a[1] + b[1]) * middle[1] + (a[2] + b[2]) * middle[2]
+        b = turn_of(d, j)
+    mean = dot(along(a, 1.0, b), middle)
     push = normal_push(arrays, s)
     k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
     shrink = old / k if k > old > 0.0 else 1.0
@@ -215,9 +179,9 @@ def stretched(
 
     The second result is the energy lost as k_t changes.
     """
-    x, y, z = springs[c, 0], springs[c, 1], springs[c, 2]
-    lost = 0.5 * (p.old - p.k * p.shrink * p.shrink) * (x * x + y * y + z * z)
-    spring = turned_about((p.shrink * x, p.shrink * y, p.shrink * z), p.before, p.angle)
+    spring = row(springs, c)
+    lost = 0.5 * (p.old - p.k * p.shrink * p.shrink) * dot(spring, spring)
+    spring = turned_about(times(p.shrink, spring), p.before, p.angle)
     moved = slide(p.k, p.c, p.share, cap, turned(spring, p.before, p.middle), s)
     if p.share > 0.0:
         new = turned(moved.spring, p.middle, p.after)
@@ -248,14 +212,10 @@ def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) ->
     radius = g.radius[i]
     if not wall:
         radius *= g.radius[j] / (g.radius[i] + g.radius[j])
-    turn = (
-        radius * (p.a[0] - p.b[0]),
-        radius * (p.a[1] - p.b[1]),
-        radius * (p.a[2] - p.b[2]),
-    )
+    turn = times(radius, minus(p.a, p.b))
     rolled, lost = stretched(p, springs.roll, c, springs.rolling[c] * p.push, cross(turn, n))
     twist = springs.twist[c]
-    about = turn[0] * n[0] + turn[1] * n[1] + turn[2] * n[2]
+    about = dot(turn, n)
     lost += 0.5 * (p.old - p.k * p.shrink * p.shrink) * twist * twist
     cap = springs.spinning[c] * p.push
     spun = slide(p.k, p.c, p.share, cap, (p.shrink * twist, 0.0, 0.0), (about, 0.0, 0.0))
@@ -321,16 +281,12 @@ def freeze(arrays: SphereArrays, count: int) -> None:
         cap = springs.mu[c] * normal_push(arrays, s)
         if neighbors.bonded[c] or not active.overlap[s] > 0.0 or not cap > 0.0:
             continue
-        n, i, j = normal_of(arrays, s), neighbors.i[c], neighbors.j[c]
+        n, i, j = row(active.n, s), neighbors.i[c], neighbors.j[c]
         k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
         spring = (0.0, 0.0, 0.0)
         if old > 0.0:
-            x, before, least = springs.xi[c], springs.normal[c], min(k, old)
-            stretch = (least * x[0], least * x[1], least * x[2])
-            spring = turned(stretch, (before[0], before[1], before[2]), n)
-            twist = 0.0
-            for axis in range(3):
-                twist += 0.5 * (v[i, 3 + axis] + v[j, 3 + axis]) * n[axis]
+            spring = turned(times(min(k, old), row(springs.xi, c)), row(springs.normal, c), n)
+            twist = 0.5 * dot(along(turn_of(v, i), 1.0, turn_of(v, j)), n)
             if not arrays.system.plane:
                 spring = turned_about(spring, n, arrays.scheme.h * twist)
         springs.cap[c], springs.frozen[c] = cap, k
@@ -346,48 +302,41 @@ def add_grips(
 
     The active pairs are those at q_α.
     """
-    springs, neighbors, active, scheme = (
-        arrays.springs,
-        arrays.neighbors,
-        arrays.active,
-        arrays.scheme,
-    )
+    springs, neighbors = arrays.springs, arrays.neighbors
+    active, scheme = arrays.active, arrays.scheme
     for s in range(count):
         c, grip = active.pair[s], active.grip[s]
         cap = springs.cap[c]
         grip.fill(0.0)
         if not cap > 0.0:
             continue
-        i, j, n = neighbors.i[c], neighbors.j[c], normal_of(arrays, s)
+        i, j, n = neighbors.i[c], neighbors.j[c], row(active.n, s)
         arms = levers(arrays, s, active.distance[s])
-        t, slip = trial_at(springs, c, n), sliding(n, arms, i, j, d)
         growth = scheme.alpha * springs.frozen[c] + springs.damping[c] / scheme.h
-        fx, fy, fz = t[0] + growth * slip[0], t[1] + growth * slip[1], t[2] + growth * slip[2]
-        size = np.sqrt(fx * fx + fy * fy + fz * fz)
+        force = along(trial_at(springs, c, n), growth, sliding(n, arms, i, j, d))
+        size = np.sqrt(dot(force, force))
         grip[0] = abs(factor) * growth
         if size > cap:
             grip[0] *= cap / size
-            grip[1], grip[2], grip[3] = fx / size, fy / size, fz / size
-            fx, fy, fz = cap * grip[1], cap * grip[2], cap * grip[3]
-        springs.acting[c, 0], springs.acting[c, 1], springs.acting[c, 2] = fx, fy, fz
+            grip[1], grip[2], grip[3] = unit(force)
+            force = times(cap / size, force)
+        springs.acting[c, 0], springs.acting[c, 1], springs.acting[c, 2] = force
         drag_pair(arrays, s, factor, out)
 
 
 @part()
 def drag_pair(arrays: SphereArrays, s: int, factor: float, out: FloatArray) -> None:
     """Add ``factor`` times the frictional force of active pair ``s`` to out."""
-    c, acting = arrays.active.pair[s], arrays.springs.acting
-    force = (factor * acting[c, 0], factor * acting[c, 1], factor * acting[c, 2])
+    c = arrays.active.pair[s]
     i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
     arms = levers(arrays, s, arrays.active.distance[s])
-    drag(normal_of(arrays, s), arms, i, j, force, out)
+    drag(row(arrays.active.n, s), arms, i, j, times(factor, row(arrays.springs.acting, c)), out)
 
 
 @part()
 def trial_at(springs: Springs, c: int, n: Vector) -> Vector:
     """The force of a spring at the start of the step, turned to the normal n."""
-    t, at = springs.trial[c], springs.at[c]
-    return turned((t[0], t[1], t[2]), (at[0], at[1], at[2]), n)
+    return turned(row(springs.trial, c), row(springs.at, c), n)
 
 
 @part()
@@ -396,12 +345,10 @@ def add_grip_product(arrays: SphereArrays, s: int, z: FloatArray, out: FloatArra
     g, c = arrays.active.grip[s], arrays.active.pair[s]
     if g[0] == 0.0:
         return
-    i, j, n = arrays.neighbors.i[c], arrays.neighbors.j[c], normal_of(arrays, s)
+    i, j, n = arrays.neighbors.i[c], arrays.neighbors.j[c], row(arrays.active.n, s)
     arms = levers(arrays, s, arrays.active.distance[s])
-    x, y, u = sliding(n, arms, i, j, z)
-    along = g[1] * x + g[2] * y + g[3] * u
-    force = (g[0] * (along * g[1] - x), g[0] * (along * g[2] - y), g[0] * (along * g[3] - u))
-    drag(n, arms, i, j, force, out)
+    slip, way = sliding(n, arms, i, j, z), (g[1], g[2], g[3])
+    drag(n, arms, i, j, times(g[0], minus(times(dot(way, slip), way), slip)), out)
 
 
 @part()
@@ -417,7 +364,7 @@ def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
         cap, k, dashpot = springs.cap[c], springs.frozen[c], springs.damping[c] / scheme.h
         if not cap > 0.0:
             continue
-        n, growth, size = normal_of(arrays, s), scheme.alpha * k + dashpot, 0.0
+        n, growth, size = row(arrays.active.n, s), scheme.alpha * k + dashpot, 0.0
         arms = levers(arrays, s, arrays.active.distance[s])
         t, slip = trial_at(springs, c, n), sliding(n, arms, neighbors.i[c], neighbors.j[c], d)
         for axis in range(3):

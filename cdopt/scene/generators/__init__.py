@@ -1,36 +1,19 @@
 """Generators: scenes from a few numbers, one function each."""
 
-from cdopt.scene.generators import frictional, masonry, packings, paper, primitives
+from __future__ import annotations
 
-GENERATORS = {
-    function.__name__: function
-    for function in (
-        masonry.arch,
-        frictional.arch_without_keystone,
-        paper.beam,
-        primitives.bouncing_ball,
-        primitives.box_on_floor,
-        masonry.box_on_step,
-        masonry.box_stack,
-        masonry.brick_on_two_bricks,
-        masonry.brick_wall,
-        masonry.buttress,
-        primitives.collision,
-        packings.crystal,
-        frictional.grain_column,
-        frictional.house_of_cards,
-        frictional.incline,
-        frictional.ladder,
-        packings.polygon_packing,
-        packings.polyhedra_pile,
-        frictional.pulled_brick,
-        paper.pyramid,
-        packings.random_packing,
-        primitives.rod_on_supports,
-        frictional.rotating_drum,
-        frictional.silo,
-        primitives.sphere_on_floor,
-        paper.table,
-        primitives.table_with_legs,
+from collections.abc import Callable
+
+from cdopt.scene.generators import frictional, masonry, packings, paper, primitives
+from cdopt.scene.scene import Scene
+
+# all functions of these modules that return a Scene, by name
+GENERATORS: dict[str, Callable[..., Scene]] = dict(
+    sorted(
+        (name, member)
+        for module in (frictional, masonry, packings, paper, primitives)
+        for name, member in vars(module).items()
+        if getattr(member, "__module__", "") == module.__name__
+        and getattr(member, "__annotations__", {}).get("return") == "Scene"
     )
-}
+)

@@ -28,6 +28,7 @@ Spread = Annotated[float, number(at_least=0.0, at_most=0.95)]
 Across = Annotated[int, integer(1, 10_000)]
 Grains = Annotated[int, integer(1, 10_000)]
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
+_SIDES = (("left", "right"), ("front", "back"), ("bottom", "top"))
 
 
 def crystal(
@@ -195,15 +196,16 @@ def polygon_packing(
     )
 
 
-def walls_at(sides: FloatArray, dim: int) -> list[Body]:
-    """Upright walls at the ends (n, 2) of the first n horizontal axes, m, facing in."""
-    names = (("left", "right"), ("front", "back"))
+def walls_at(sides: FloatArray, dim: int, material: str = "") -> list[Body]:
+    """Walls at the ends (n, 2) of the first n axes, m, facing in; none at an end that is nan."""
+    names = (*_SIDES[: dim - 1], _SIDES[2])
     walls = []
     for axis, ends in enumerate(sides):
         for end, inward, name in zip(ends, (1.0, -1.0), names[axis], strict=True):
-            normal = np.zeros(dim)
-            normal[axis] = inward
-            walls.append(Body(HalfSpace(normal), np.abs(normal) * end, name=f"{name} wall"))
+            if np.isfinite(end):
+                normal, place = np.zeros((2, dim))
+                normal[axis], place[axis] = inward, end
+                walls.append(Body(HalfSpace(normal), place, material=material, name=f"{name} wall"))
     return walls
 
 

@@ -18,7 +18,6 @@ from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import indeterminacy
 from cdopt.plots import explore
 from cdopt.plots.explore import page
-from cdopt.scene import open_scene
 
 SCENES = ("beam", "table", "table-six-legs", "pyramid:n=3", "crystal:rows=3,columns=4", "arch")
 PROBLEMS = ("beam-uniform", "table", "tripod", "fan", "crystal-2d:rows=2,columns=3",
@@ -30,7 +29,7 @@ def exploration(name: str) -> explore.Exploration:
     """Of a scene; of a bank problem if the name begins with "bank/"."""
     if name.startswith("bank/"):
         return explore.of_problem(cdopt.open_problem(name.removeprefix("bank/")))
-    return explore.of_scene(open_scene(name))
+    return explore.of_scene(cdopt.scene.load(name))
 
 
 EVERY = [*SCENES, *(f"bank/{name}" for name in PROBLEMS)]
@@ -96,13 +95,13 @@ def test_the_beam_is_posed_at_rest_with_a_weight_that_moves() -> None:
 
 def test_the_load_at_the_start_is_that_of_the_scene() -> None:
     for name in ("pyramid:n=3", "arch"):
-        posed, scene = exploration(name), open_scene(name)
+        posed, scene = exploration(name), cdopt.scene.load(name)
         assert posed.load.kind == "gravity"
         weight = -cdopt.collision.applied_loads(scene)
         np.testing.assert_allclose(posed.load.at(posed.load.start), weight, atol=1e-12)
     beside = exploration("arch").load.at((2.0, 90.0))  # gravity to the right
     np.testing.assert_allclose(beside[1::3], 0.0, atol=1e-9)
-    total = 2.0 * 9.81 * open_scene("arch").bodies.mass[1:-1].sum()
+    total = 2.0 * 9.81 * cdopt.scene.load("arch").bodies.mass[1:-1].sum()
     assert beside[0::3].sum() == pytest.approx(-total)
 
 
@@ -120,7 +119,7 @@ def test_open_contacts_stay_out() -> None:
 def test_scenes_that_no_page_can_show_are_refused() -> None:
     for name, message in (("bouncing-ball", "comes to rest"), ("bonded-pair", "bonds")):
         with pytest.raises(InvalidInput, match=message):
-            explore.of_scene(open_scene(name))
+            explore.of_scene(cdopt.scene.load(name))
     with pytest.raises(InvalidInput, match=r"power: found 4; expected 1\.2 to 3"):
         explore.of_step(cdopt.bank.load("beam-uniform").step, 4.0)
     with pytest.raises(InvalidInput, match="no closed contacts"):
