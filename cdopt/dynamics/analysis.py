@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util import checks, notebook
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics import free_bodies
@@ -59,12 +59,7 @@ class Motion:
         shapes = {"t": shape[:1], "x": shape, "v": shape, "w": turning}
         shapes |= {"mass": shape[1:2], "spin": turning}
         for name, size in shapes.items():
-            value = np.array(getattr(self, name), dtype=np.float64)
-            if value.shape != size:
-                raise InvalidInput(name, f"an array of shape {value.shape}", f"shape {size}")
-            if not np.isfinite(value).all():
-                raise InvalidInput(name, "a number that is not finite", "finite numbers")
-            object.__setattr__(self, name, read_only(value))
+            object.__setattr__(self, name, checks.numbers(name, getattr(self, name), size))
 
     @classmethod
     def of(cls, run: Trajectory | Motion) -> Motion:

@@ -393,39 +393,27 @@ class Measures(Frozen):
         Ohser & Stoyan, Biometrical Journal 23, 523 (1981), with the isotropic set covariance of
         the box.
         """
-        if self.box is not None:
-            return self._periodic_distribution(reach, bins)
-        x = self.x[self.free]
-        corners = np.array([x.min(axis=0), x.max(axis=0)]) if region is None else region
-        corners = self._corners(corners)
-        x = x[((x >= corners[0]) & (x <= corners[1])).all(axis=1)]
+        x, box = self.x[self.free], self.box
+        if box is None:
+            corners = np.array([x.min(axis=0), x.max(axis=0)]) if region is None else region
+            corners = self._corners(corners)
+            x = x[((x >= corners[0]) & (x <= corners[1])).all(axis=1)]
+            sides, most = corners[1] - corners[0], 1.0
+        elif box.repeats.all():
+            sides, most = box.size, 0.499
+        else:
+            raise Unsupported("radial_distribution", "only some axes of the box repeat")
         if len(x) < 2:
             raise InvalidInput("region", f"{len(x)} centres", "at least two free bodies")
-        sides = corners[1] - corners[0]
         shortest = float(sides.min())
-        far = checks.scalar(
-            "reach", shortest / 3.0 if reach is None else reach, above=0.0, at_most=shortest
-        )
+        furthest = shortest / 3.0 if reach is None else reach
+        far = checks.scalar("reach", furthest, above=0.0, at_most=most * shortest)
         edges = np.linspace(0.0, far, bins + 1)
-        counted = np.diff(_pairs_within(x, edges))
-        expected = np.diff(_random_pairs(sides, edges)) * len(x) * (len(x) - 1) / 2.0
-        return Distribution(edges, counted / expected)
-
-    def _periodic_distribution(self, reach: float | None, bins: int) -> Distribution:
-        """g(r) where every axis repeats; ``region`` has no part in it."""
-        box = self.box
-        if box is None or not box.repeats.all():
-            raise Unsupported("radial_distribution", "only some axes of the box repeat")
-        x, shortest = self.x[self.free], float(box.size.min())
-        far = checks.scalar(
-            "reach", shortest / 3.0 if reach is None else reach, above=0.0, at_most=0.499 * shortest
-        )
-        edges = np.linspace(0.0, far, bins + 1)
-        everywhere = cKDTree(box.copies(x, far)[0])
-        inside = cKDTree(everywhere.data[: len(x)])
+        images = x if box is None else box.copies(x, far)[0]  # the points themselves first
+        everywhere, inside = cKDTree(images), cKDTree(images[: len(x)])
         counted = np.diff(inside.count_neighbors(everywhere, edges)) / 2.0  # from both ends
-        ball = np.pi * edges**2 if self.dim == 2 else 4.0 / 3.0 * np.pi * edges**3
-        expected = np.diff(ball) / box.size.prod() * len(x) * (len(x) - 1) / 2.0
+        share = _random_pairs(sides, edges, box is not None)
+        expected = np.diff(share) * len(x) * (len(x) - 1) / 2.0
         return Distribution(edges, counted / expected)
 
     # --- tables ------------------------------------------------------------------------
@@ -536,19 +524,15 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if known.size else np.nan
 
 
-def _pairs_within(x: FloatArray, radii: FloatArray) -> IntArray:
-    """How many pairs of the points are within each of the ascending radii."""
-    tree = cKDTree(x)
-    return np.asarray((tree.count_neighbors(tree, radii) - len(x)) // 2)
-
-
-def _random_pairs(sides: FloatArray, r: FloatArray) -> FloatArray:
-    """Share of pairs of random points in a box within r, at most its shortest side."""
+def _random_pairs(sides: FloatArray, r: FloatArray, repeats: bool) -> FloatArray:
+    """Share of pairs of random points in a box, periodic or not, within r, at most a side."""
     volume = sides.prod()
+    near = volume * (np.pi * r**2 if sides.size == 2 else 4.0 / 3.0 * np.pi * r**3)
+    if repeats:
+        return np.asarray(near / volume**2)
     if sides.size == 2:
-        near = np.pi * volume * r**2 - 4.0 / 3.0 * sides.sum() * r**3 + 0.5 * r**4
+        near += 0.5 * r**4 - 4.0 / 3.0 * sides.sum() * r**3
     else:
         area = (volume / sides).sum()
-        near = 4.0 / 3.0 * np.pi * volume * r**3 - 0.5 * np.pi * area * r**4
-        near += 8.0 / 15.0 * sides.sum() * r**5 - r**6 / 6.0
+        near += 8.0 / 15.0 * sides.sum() * r**5 - 0.5 * np.pi * area * r**4 - r**6 / 6.0
     return np.asarray(near / volume**2)

@@ -23,11 +23,10 @@ from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
-from cdopt.scene.scene import Scene
+from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Polygon, Polyhedron
 
 _PATH = re.compile(r"(?P<path>.+\.(?:obj|stl|json))(?P<stated>:.*)?", re.IGNORECASE)
-_GRAVITY = 9.81  # m/s²
 _ENCLOSED = 1e-5  # share of the hull's volume that a convex mesh may miss
 _FACET = 50  # bytes in a binary STL
 
@@ -164,7 +163,7 @@ def _gravity(stated: _Assembly, up: str, dim: int) -> Sequence[float] | None:
     if not up:
         return stated.gravity
     gravity = [0.0] * dim
-    gravity["xyz".index(checks.choice("up", up, "xyz"[:dim]))] = -_GRAVITY
+    gravity["xyz".index(checks.choice("up", up, "xyz"[:dim]))] = -GRAVITY
     return gravity
 
 

@@ -38,11 +38,11 @@ class State(Frozen):
     v: FloatArray
 
     def __init__(self, t: Any, q: Any, v: Any) -> None:
-        q = _table("q", q, tuple(WIDTH_Q.values()))
+        q = checks.numbers("q", q, (None, None))
+        if q.shape[1] not in WIDTH_Q.values():
+            raise InvalidInput("q", checks.describe(q), "numbers (bodies, 3) or (bodies, 7)")
         dim = 2 if q.shape[1] == WIDTH_Q[2] else 3
-        v = _table("v", v, (WIDTH_V[dim],))
-        if v.shape[0] != q.shape[0]:
-            raise InvalidInput("v", f"{v.shape[0]:,} rows", f"{q.shape[0]:,} rows, as in q")
+        v = checks.numbers("v", v, (len(q), WIDTH_V[dim]))
         if dim == 3:
             length = np.sqrt((q[:, 3:] ** 2).sum(axis=1))
             if np.abs(length - 1.0).max(initial=0.0) > UNIT_TOL:
@@ -173,16 +173,3 @@ class Dofs(Frozen):
 
     def __repr__(self) -> str:
         return f"Dofs({self.nv:,} of {self.number.shape[0]:,} bodies)"
-
-
-def _table(name: str, value: object, widths: tuple[int, ...]) -> FloatArray:
-    """A finite (nb, width) table, copied."""
-    allowed = " or ".join(f"(bodies, {width})" for width in widths)
-    array = checks.real(name, value, f"numbers of shape {allowed}")
-    if array.ndim != 2 or array.shape[1] not in widths:
-        raise InvalidInput(name, checks.describe(array), f"numbers of shape {allowed}")
-    result = np.array(array, dtype=np.float64)
-    if not np.isfinite(result).all():
-        bad = np.flatnonzero(~np.isfinite(result).all(axis=1))
-        raise InvalidInput(name, f"a number that is not finite in row {int(bad[0])}", "finite")
-    return result
