@@ -55,7 +55,6 @@ SPLITS = {"paper": PAPER, "forced": FORCED}
 SOLVERS = ("cg", "direct")
 PATHS = ("auto", "native", "cvxpy")
 LOG = logging.getLogger("cdopt.dynamics")
-_SHOWN = ("alpha", "damping", "path", "tol", "allow_long_steps")
 _ADVISED = 16.0  # steps in t_c, the largest step of most of the paper's examples
 _COARSE = 0.1 * np.pi  # of 2/ω = (2/π) t_c: t_c/5
 _TOO_COARSE = (
@@ -99,8 +98,13 @@ class _ElasticSteps:
         return rough
 
     def settings(self) -> dict[str, Any]:
-        """The settings as plain values; friction's alone with friction."""
-        return {"stiffness_ratio": self.stiffness_ratio} if self.rough else {}
+        """The settings as plain values, those left out that have no part in the run."""
+        shown = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        ratio = {"stiffness_ratio": shown.pop("stiffness_ratio")}
+        if shown.get("backend") is not None:
+            shown["backend"] = repr(shown["backend"])
+        known = {name: value for name, value in shown.items() if value is not None}
+        return known | (ratio if self.rough else {})
 
     def _require_sliding_alone(self, scene: Scene) -> None:
         """Refuse materials with rolling or spinning friction.
@@ -221,15 +225,6 @@ class VariationalSteps(_ElasticSteps):
             why = "forces at the start of the step know nothing of its slip"
             raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
         return super().with_friction()
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        shown = {name: getattr(self, name) for name in _SHOWN}
-        if self.solver is not None:
-            shown["solver"] = self.solver
-        if self.backend is not None:
-            shown["backend"] = repr(self.backend)
-        return shown | super().settings()
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.
@@ -422,12 +417,6 @@ class QuasiStaticSteps(_ElasticSteps):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backend", resolved("backend", self.backend))
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        names = ("tol", "limit", "travel")
-        shown = {name: getattr(self, name) for name in names} | {"backend": repr(self.backend)}
-        return shown | super().settings()
 
     def begin(self, run: StepContext, state: State) -> StepTaken:
         """Measures of the initial state.

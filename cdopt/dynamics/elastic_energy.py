@@ -22,9 +22,9 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import Contacts, VerletList, detect, gap_gradient, mass_matrix, move
 from cdopt.dynamics.records import ContactState
-from cdopt.geometry.rotations import matrices
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.scene import SHAPES, Dofs, HalfSpace, Scene, Sphere, State
+from cdopt.scene.pairs import outward
 
 _SHIFT = 1e-9  # of the stiffest contact: what keeps loose bodies from making it singular
 _SOFT = 1e-8  # of the same: a curvature below minus this is negative
@@ -124,11 +124,7 @@ class Unknowns:
 
     def outward(self, state: State) -> FloatArray:
         """(n, dim) normals of the walls."""
-        if not self.walls.size:
-            return np.zeros((0, self.scene.dim))
-        normal = self.scene.bodies.shape_columns(HalfSpace, self.walls)["normal"]
-        turn = matrices(state.orientation[self.walls])
-        return np.asarray(np.einsum("nij,nj->ni", turn, normal))
+        return outward(self.scene.bodies, state.orientation, self.walls)
 
     def gradient(self, state: State, contacts: Contacts) -> sp.csr_array:
         """B (nc, nv), of walls too."""

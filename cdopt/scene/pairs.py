@@ -174,7 +174,7 @@ def _sphere_plane(
 ) -> Gaps:
     """Height of the centre over the plane less the radius."""
     x = state.position
-    out = _outward(bodies, state, b)
+    out = outward(bodies, state.orientation, b)
     radius = bodies.reach[a]
     height = ((x[a] - x[b]) * out).sum(axis=1)
     points = x[a] - out * (0.5 * (height + radius))[:, None]
@@ -193,7 +193,7 @@ def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: 
     rotation = matrices(state.orientation[a])[which]
     vertices = np.einsum("nij,nj->ni", rotation, hulls.vertices[corner])
     vertices += x[a][which]
-    out = _outward(bodies, state, b)[which]
+    out = outward(bodies, state.orientation, b)[which]
     piece = np.searchsorted(net.first_vertex, corner, side="right") - 1
     radius = net.radius[piece]
     height = ((vertices - x[b][which]) * out).sum(axis=1)
@@ -238,7 +238,12 @@ def _empty(dim: int) -> Gaps:
     return _gaps(none, none, np.empty(0), np.empty((0, dim)), np.empty((0, dim)))
 
 
-def _outward(bodies: Bodies, state: State, b: IntArray) -> FloatArray:
-    """Normals (n, dim) of half-spaces out of the solid, in the global frame."""
+def outward(bodies: Bodies, orientation: FloatArray, b: IntArray) -> FloatArray:
+    """Normals (n, dim) of half-spaces out of the solid, in the global frame.
+
+    ``orientation`` is that of all bodies, as in ``Bodies``; b (n,) numbers of half-spaces.
+    """
+    if not b.size:
+        return np.zeros((0, bodies.dim))
     normal = bodies.shape_columns(HalfSpace, b)["normal"]
-    return np.asarray(np.einsum("nij,nj->ni", matrices(state.orientation[b]), normal))
+    return np.asarray(np.einsum("nij,nj->ni", matrices(orientation[b]), normal))

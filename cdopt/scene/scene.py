@@ -16,7 +16,6 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies, Item, assemble
 from cdopt.scene.material import (
     HERTZ,
@@ -26,8 +25,7 @@ from cdopt.scene.material import (
     pair_frictions,
     stiffer,
 )
-from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among
-from cdopt.scene.shapes import HalfSpace
+from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among, outward
 from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml
 
@@ -470,12 +468,10 @@ def _require_suited(box: PeriodicBox, bodies: Bodies, bonds: float | None) -> No
     if solid.size:
         where = f"bodies[{solid[0]}].shape"
         raise InvalidInput(where, "a solid in a periodic box", "spheres and half-spaces")
-    for k in walls:
-        normal = bodies.shape_columns(HalfSpace, np.array([k]))["normal"][0]
-        turned = matrices(bodies.orientation[[k]])[0] @ normal
-        if np.any(np.abs(turned[box.repeats]) > 0.0):
-            where = f"bodies[{k}].normal"
-            raise InvalidInput(where, "a wall across a repeating axis", "an axis without walls")
+    across = outward(bodies, bodies.orientation, walls)[:, box.repeats].any(axis=1)
+    if across.any():
+        where = f"bodies[{walls[across][0]}].normal"
+        raise InvalidInput(where, "a wall across a repeating axis", "an axis without walls")
 
 
 def _require_one_curvature(bodies: Bodies) -> None:

@@ -10,7 +10,7 @@ from random_scenes import mixed, near, shapes, thrown
 
 from cdopt.collision import configuration_map, detect, gap_gradient, move
 from cdopt.geometry.rotations import matrices
-from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere, State
+from cdopt.scene import Body, Box, Scene, Sphere, State
 
 H = 1e-6
 KINDS = {
@@ -154,13 +154,6 @@ def test_a_scene_without_contacts_has_an_empty_B() -> None:
     assert gap_gradient(scene, scene.initial, found).shape == (0, 2)
 
 
-def test_a_wall_that_moves_and_turns_prescribes_its_rate() -> None:
-    wall = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], velocity=[5.0, 2.0], angular_velocity=3.0)
-    scene = Scene([wall, Body(Sphere(0.5), [2.0, 1.0], mass=1.0)], dim=2)
-    found = detect(scene, scene.initial, margin=1.0)
-    np.testing.assert_allclose(found.gap_rate, [-(2.0 + 3.0 * 2.0)])
-
-
 @pytest.mark.parametrize("dim", [2, 3])
 def test_L_takes_velocities_to_rates_of_q(dim: int) -> None:
     rng = np.random.default_rng(11)
@@ -171,12 +164,3 @@ def test_L_takes_velocities_to_rates_of_q(dim: int) -> None:
     np.testing.assert_allclose(rate, (ahead - back) / (2.0 * H), atol=1e-8)
     if dim == 3:
         np.testing.assert_allclose(np.linalg.norm(ahead[:, 3:], axis=1), 1.0, atol=1e-15)
-
-
-def test_turns_are_exact() -> None:
-    crate = Body(Box([1.0] * 3), [0.0] * 3, angular_velocity=[0.0, 0.0, np.pi], mass=1.0)
-    scene = Scene([crate], dim=3)
-    q = move(scene.initial, scene.initial.v, 0.5)
-    np.testing.assert_allclose(q[0, 3:], [np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)], atol=1e-15)
-    back = move(State(0.0, q, scene.initial.v), scene.initial.v, -0.5)
-    np.testing.assert_allclose(back, scene.initial.q, atol=1e-15)

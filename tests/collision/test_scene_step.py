@@ -11,15 +11,6 @@ from cdopt import InvalidInput, collision
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
-HALF = np.sqrt(0.5)
-
-
-def test_inertia_turns_with_the_body() -> None:
-    crate = Body(Box([1.0, 2.0, 3.0]), [0.0] * 3, orientation=[HALF, HALF, 0.0, 0.0], mass=12.0)
-    scene = Scene([crate], dim=3)
-    M = collision.mass_matrix(scene, scene.initial).toarray()
-    np.testing.assert_allclose(M, np.diag([12.0, 12.0, 12.0, 13.0, 5.0, 10.0]), atol=1e-14)
-
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_M_gives_the_kinetic_energy(dim: int) -> None:

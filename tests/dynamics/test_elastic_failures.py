@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from elastic_scenes import MASS, T_C, bonded_hit, impact, in_a_box
-from grain_mixtures import STIFF, ball, mixture, scene
+from grain_mixtures import STIFF, ball, scene
 
 import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import resolve
-from cdopt.dynamics import Interrupted, StepFailed, Trajectory, VariationalSteps
+from cdopt.dynamics import StepFailed, Trajectory, VariationalSteps
 from cdopt.dynamics.spheres.integrate import outdated
 from cdopt.dynamics.spheres.newton import size
 from cdopt.dynamics.spheres.system import neighbor_list, system_of
@@ -290,25 +290,6 @@ def test_a_copy_that_cannot_be_resumed_says_so(tmp_path: Path) -> None:
     cdopt.simulate(impact(), T_C / 20, T_C, "velocity-verlet").save(copy)
     with pytest.raises(InvalidInput):
         cdopt.simulate(impact(), T_C / 20, 2 * T_C, "velocity-verlet", out=copy, resume=True)
-
-
-@pytest.mark.parametrize("method", ["variational", "velocity-verlet"])
-def test_an_interrupted_run_goes_on_bit_for_bit(method: str, tmp_path: Path) -> None:
-    def stop(done: int, total: int, text: str = "") -> None:
-        if done >= 100 and total:
-            raise KeyboardInterrupt
-
-    file, place = tmp_path / "run.vtkhdf", mixture(3)
-    whole = cdopt.simulate(place, 2e-4, 0.0404, method, every=20)
-    with pytest.raises(Interrupted) as caught:
-        cdopt.simulate(place, 2e-4, 0.0404, method, every=20, out=file, progress=stop)
-    assert caught.value.trajectory.steps[-1] == 100
-    going_on = cdopt.simulate(place, 2e-4, 0.0404, method, every=20, out=file, resume=True)
-    assert whole.diagnostics["contacts"].max() > 0
-    for name in ("steps", "q", "v"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(going_on, name))
-    for name in ("elastic", "step"):
-        np.testing.assert_array_equal(whole.diagnostics[name], going_on.diagnostics[name])
 
 
 @pytest.mark.slow

@@ -141,20 +141,10 @@ def stored(run: cdopt.Trajectory) -> np.ndarray:
     return seen["kinetic"] + seen["potential"] + seen["elastic"]
 
 
-def test_resumed_runs_have_the_same_bits(tmp_path: Path) -> None:
-    scene = in_a_box(rolling_friction=0.05, spinning_friction=0.02)
+def test_forces_of_rough_spheres_in_a_box_stay_in_their_cones(tmp_path: Path) -> None:
+    scene, path = in_a_box(rolling_friction=0.05, spinning_friction=0.02), tmp_path / "box.vtkhdf"
     dt, every = 2e-4, 250
-    whole = cdopt.simulate(scene, dt, 1.0, METHOD, every=every)
-    path = tmp_path / "box.vtkhdf"
-    for part in (0.45, 0.7, 1.0):
-        again = cdopt.simulate(scene, dt, part, METHOD, every=every, out=path, resume=True)
-    np.testing.assert_array_equal(again.q, whole.q)
-    np.testing.assert_array_equal(again.v, whole.v)
-    for one, two in zip(again, whole, strict=True):
-        np.testing.assert_array_equal(one.f, two.f)
-        np.testing.assert_array_equal(one.f_t, two.f_t)
-    for name in ("friction", "tangential", "balance"):
-        np.testing.assert_array_equal(again.diagnostics[name], whole.diagnostics[name])
+    whole = cdopt.simulate(scene, dt, 1.0, METHOD, every=every, out=path)
     assert whole.diagnostics["friction"][-1] > 1.0
     cone = np.linalg.norm(whole.final.f_t, axis=1) - 0.4 * whole.final.f
     assert cone.max() <= 1e-12 * whole.final.f.max()

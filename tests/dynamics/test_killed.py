@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from grain_mixtures import mixture
+from test_friction_springs import in_a_box, on_a_floor
+from test_quasi_static_friction import pile
 
 import cdopt
 
@@ -42,32 +45,54 @@ def test_kills_leave_no_trace(tmp_path: Path, kills: int, warm: bool) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.vtkhdf"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"every": 1, "warm_start": False},
-        pytest.param({"every": 4, "warm_start": True}, marks=pytest.mark.slow),
-        {"every": 1, "method": "contact-dynamics", "friction": 0.3},
-        pytest.param(
-            {"every": 4, "method": "compatible-friction", "friction": 0.3}, marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
-    scene = cdopt.scene.pyramid(2)
+RUNS = {  # scene, time step, steps, and options of simulate
+    "compatible-cd": (lambda: cdopt.scene.pyramid(2), 1e-3, 9, {"warm_start": False}),
+    "warm": (lambda: cdopt.scene.pyramid(2), 1e-3, 9, {"every": 4, "warm_start": True}),
+    "contact-dynamics": (
+        lambda: cdopt.scene.pyramid(2), 1e-3, 9, {"method": "contact-dynamics", "friction": 0.3}
+    ),
+    "compatible-friction": (
+        lambda: cdopt.scene.pyramid(2), 1e-3, 9,
+        {"every": 4, "method": "compatible-friction", "friction": 0.3},
+    ),
+    "variational": (lambda: mixture(3), 2e-4, 202, {"every": 20, "method": "variational"}),
+    "velocity-verlet": (lambda: mixture(3), 2e-4, 202, {"every": 20, "method": "velocity-verlet"}),
+    "springs of friction": (
+        lambda: in_a_box(rolling_friction=0.05, spinning_friction=0.02), 2e-4, 5000,
+        {"every": 250, "method": "velocity-verlet"},
+    ),
+    "native friction": (
+        lambda: on_a_floor(1.0, 0.0, 3), 1e-3, 6, {"method": "variational", "path": "native"}
+    ),
+    "posed friction": (
+        lambda: on_a_floor(1.0, 0.0, 3), 1e-3, 6, {"method": "variational", "path": "cvxpy"}
+    ),
+    "quasi-static": (lambda: pile(1e4, 2), 0.1, 6, {"method": "quasi-static"}),
+}  # fmt: skip
+LONG = {"warm", "compatible-friction", "quasi-static"}
 
-    def stop(done: int, total: int, text: str) -> None:
-        if done in (3, 4, 7):
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+)
+def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+    make, dt, steps, options = RUNS[name]
+    scene, duration, path = make(), steps * dt, tmp_path / "run.vtkhdf"
+
+    def stop(share: float, done: int, total: int, text: str = "") -> None:
+        if total and done >= share * total:
             raise KeyboardInterrupt
 
-    whole = cdopt.simulate(scene, 1e-3, 0.009, **options)
-    path = tmp_path / "run.vtkhdf"
-    for _ in range(3):
+    whole = cdopt.simulate(scene, dt, duration, **options)
+    assert whole.diagnostics["contacts"].max() > 0
+    for share in (0.3, 0.45, 0.8):
         with pytest.raises(cdopt.dynamics.Interrupted) as caught:
-            cdopt.simulate(scene, 1e-3, 0.009, out=path, resume=True, progress=stop, **options)
-        kept = caught.value.trajectory
-        assert kept.diagnostics["step"][-1] in (3, 4, 7)
-    ended = cdopt.simulate(scene, 1e-3, 0.009, out=path, resume=True, **options)
+            cdopt.simulate(
+                scene, dt, duration, out=path, resume=True, progress=partial(stop, share), **options
+            )
+        last = caught.value.trajectory.diagnostics["step"][-1]
+        assert share * steps <= last < steps
+    ended = cdopt.simulate(scene, dt, duration, out=path, resume=True, **options)
     check_same(ended, whole)
-    again = cdopt.simulate(scene, 1e-3, 0.009, out=path, resume=True, **options)
+    again = cdopt.simulate(scene, dt, duration, out=path, resume=True, **options)
     check_same(again, whole)

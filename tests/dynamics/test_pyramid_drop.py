@@ -35,12 +35,6 @@ def test_five_layers_whichever_backend_solves_the_first_problem(first: str, mate
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["newton", "clarabel"])
-def test_ten_layers_whichever_backend_solves_the_first_problem(first: str) -> None:
-    check_drop(10, "hertz", **FIRST[first])
-
-
-@pytest.mark.slow
 def test_twenty_layers() -> None:
     """With Hertz contacts; the paper's other piles are in tests/examples/papers."""
     done = check_drop(20, "hertz")

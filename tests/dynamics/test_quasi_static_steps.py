@@ -7,8 +7,8 @@ import pytest
 from loading import compress
 
 import cdopt
-from cdopt.dynamics import QuasiStaticSteps, StepFailed
-from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
+from cdopt.dynamics import QuasiStaticSteps
+from cdopt.scene import Body, HalfSpace, Material, Scene, Spheres
 
 K = 2e4  # N/m
 GRAIN = Material(name="grain", stiffness=K)
@@ -47,32 +47,6 @@ def test_steps_of_another_length_end_in_the_same_place():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
 
 
-@pytest.mark.slow
-def test_a_run_goes_on_from_its_file(tmp_path):
-    whole = cdopt.simulate(column(0.01), 0.1, 0.4, "quasi-static", out=tmp_path / "a.vtkhdf")
-    cdopt.simulate(column(0.01), 0.1, 0.2, "quasi-static", out=tmp_path / "b.vtkhdf")
-    again = cdopt.simulate(
-        column(0.01), 0.1, 0.4, "quasi-static", out=tmp_path / "b.vtkhdf", resume=True
-    )
-    np.testing.assert_array_equal(whole.q, again.q)
-
-
-@pytest.mark.slow
-def test_a_body_that_leaves_ends_the_run_with_its_name():
-    """A ball upon a ball: the first step finds that the balance is none."""
-    floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0])
-    balls = [
-        Body(Sphere(0.1), [0.0, y], mass=1.0, material="grain", name=name)
-        for y, name in ((0.1, "lower"), (0.3, "upper"))
-    ]
-    scene = Scene([floor, *balls], dim=2, materials=[GRAIN])
-    with pytest.raises(StepFailed, match="upper") as caught:
-        cdopt.simulate(scene, 0.1, 0.3, "quasi-static")
-    assert len(caught.value.trajectory) >= 1
-    run = cdopt.simulate(scene, 0.1, 0.3, "quasi-static", travel=100.0)
-    assert run.final.state.position[1:, 1].max() < 0.1
-
-
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("tol", 0.0), ("tol", 0.1), ("limit", 0), ("limit", 2.5), ("travel", 0.0), ("travel", -1.0),
@@ -81,8 +55,3 @@ def test_a_body_that_leaves_ends_the_run_with_its_name():
 def test_settings_are_checked(setting, value):
     with pytest.raises(cdopt.InvalidInput, match=setting):
         QuasiStaticSteps(**{setting: value})
-
-
-def test_rigid_scenes_are_refused():
-    with pytest.raises(cdopt.InvalidInput, match="stiffness"):
-        cdopt.simulate(cdopt.scene.crystal(2, 3), 0.1, 0.1, "quasi-static")

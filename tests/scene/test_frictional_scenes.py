@@ -79,21 +79,3 @@ def test_the_drum_carries_what_touches_it_along() -> None:
 def test_a_gate_holds_a_column() -> None:
     names = [cdopt.scene.grain_column(20, gate=gate).bodies.names[:3] for gate in (False, True)]
     assert names == [("floor", "left wall", ""), ("floor", "left wall", "right wall")]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "field"),
-    [
-        ("house_of_cards", {"storeys": 0}, "storeys"),
-        ("pulled_brick", {"pulled": 5}, "pulled"),
-        ("arch_without_keystone", {"voussoirs": 8}, "voussoirs"),
-        ("silo", {"opening": 40.0}, "opening"),
-        ("rotating_drum", {"n": 900}, "n"),
-        ("grain_column", {"mu": -1.0}, "mu"),
-        ("incline", {"ratio": 9.0}, "ratio"),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict, field: str) -> None:
-    with pytest.raises(cdopt.InvalidInput) as error:
-        cdopt.scene.GENERATORS[name](**arguments)
-    assert field in error.value.argument

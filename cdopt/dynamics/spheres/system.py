@@ -16,9 +16,8 @@ from cdopt._util.errors import Unsupported
 from cdopt.collision import effective_mass
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
-from cdopt.geometry.rotations import matrices
 from cdopt.scene import SHAPES, HalfSpace, Scene, Sphere, State
-from cdopt.scene.pairs import is_among
+from cdopt.scene.pairs import is_among, outward
 
 PAPER, FORCED = 0, 1  # splits of damping
 
@@ -238,7 +237,9 @@ def system_of(scene: Scene) -> SphereSystem:
         first = int(np.argmin(known))
         why = f"{b.label(first)} is neither a sphere nor a half-space"
         raise Unsupported("the compiled integrators", why, ("method='variational'",))
-    normal = _normals(scene)
+    walls = np.flatnonzero(b.kind == SHAPES.index(HalfSpace))
+    normal = np.zeros((scene.nb, 3))
+    normal[walls, :dim] = outward(b, b.orientation, walls)
     spin = b.angular_velocity.reshape(scene.nb, -1).any(axis=1)
     turning_wall = np.flatnonzero(spin & normal.any(axis=1))
     if turning_wall.size:
@@ -296,15 +297,6 @@ def state_of(motion: SphereMotion, t: float, dim: int) -> State:
         q = np.column_stack([motion.x[:, :2], motion.angle])
         return State(t, q, motion.v[:, [0, 1, 5]])
     return State(t, np.hstack([motion.x, motion.quaternion]), motion.v)
-
-
-def _normals(scene: Scene) -> FloatArray:
-    normal = np.zeros((scene.nb, 3))
-    table = scene.bodies.table(HalfSpace)
-    if table is not None:
-        frame = matrices(scene.bodies.orientation[table.body])
-        normal[table.body, : scene.dim] = np.einsum("nij,nj->ni", frame, table.columns["normal"])
-    return normal
 
 
 def _in_space(spin: FloatArray, dim: int) -> FloatArray:
