@@ -5,26 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from elastic_scenes import GRAIN, MASS
+from elastic_scenes import ball, scene, wall
 
 import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import Trajectory
-from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
+from cdopt.scene import Material, Scene, Spheres
 
 STIFF = 2e6  # half-stiffness, N/m
-
-
-def ball(place: Any, velocity: Any = None, radius: float = 0.5, **more: Any) -> Body:
-    """An elastic sphere."""
-    settings = {"mass": MASS, **more}
-    return Body(Sphere(radius), place, velocity=velocity, material="grain", **settings)
-
-
-def scene(bodies: list[Any], dim: int = 3, gravity: Any = None, **more: Any) -> Scene:
-    """A scene without gravity, unless it is told otherwise."""
-    pull = np.zeros(dim) if gravity is None else gravity
-    return Scene(bodies, dim=dim, gravity=pull, **{"materials": [GRAIN], **more})
 
 
 def apart(one: Trajectory, two: Trajectory) -> float:
@@ -66,17 +54,15 @@ def mixture(
     spin, torque = rng.uniform(-5.0, 5.0, (n, width)), rng.uniform(-1.0, 1.0, (n, width))
     force = rng.uniform(-3.0, 3.0, (n, dim))
     speed, newton = metre / second, kilo * metre / second**2
+    walls = (
+        (e[-1], 0.0 * e[0], 0.5 * e[0] + e[-1]),
+        (e[0], 0.0 * e[0], 0.0 * e[0]),
+        (-e[0], 3.2 * e[0], -0.5 * e[0]),
+    )
     bodies = [
-        Body(
-            HalfSpace(frame @ out), metre * (frame @ place + shift), material="grain",
-            velocity=speed * (frame @ v) * float(moving),
-        )
-        for out, place, v in (
-            (e[-1], 0.0 * e[0], 0.5 * e[0] + e[-1]),
-            (e[0], 0.0 * e[0], 0.0 * e[0]),
-            (-e[0], 3.2 * e[0], -0.5 * e[0]),
-        )
-    ]  # fmt: skip
+        wall(frame @ out, metre * (frame @ place + shift), velocity=speed * (frame @ v) * moving)
+        for out, place, v in walls
+    ]
     for k in range(n):
         w, pull = spun @ spin[k] / second, newton * metre * (spun @ torque[k])
         more: dict[str, Any] = {"angular_velocity": w if dim == 3 else w[0]}
@@ -110,7 +96,7 @@ def crowd(seed: int, n: int = 100) -> Scene:
             places.append(x)
     e = np.eye(3)
     walls = [
-        Body(HalfSpace(s * e[a]), -2.8 * s * e[a], velocity=rng.normal(size=3), material="grain")
+        wall(s * e[a], -2.8 * s * e[a], velocity=rng.normal(size=3))
         for a in range(3)
         for s in (1.0, -1.0)
     ]

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from elastic_scenes import T_C
-from grain_mixtures import ball, scene
+from elastic_scenes import T_C, ball, scene, wall
 
 import cdopt
 from cdopt.dynamics import Equilibrium, StepFailed, elastic, equilibrium
@@ -30,9 +29,9 @@ LOOSE = {"tol": 1e-8}  # of its speed is more than the speeds of the others
 @pytest.mark.parametrize("speed", [1.0, 1e-3, 1e-6])
 def test_the_residual_of_a_loose_step_is_the_residual_left(speed: float) -> None:
     """Without damping and with α = ½, Δq/h is the mean velocity, but for R/2M."""
-    wall = Body(HalfSpace([0.0, 1.0]), [0.0, -0.5], material="grain")
+    floor = wall([0.0, 1.0], [0.0, -0.5])
     start = ball([0.0, 1e-3 * speed * T_C], [0.0, -speed])
-    place = scene([wall, start], 2, power=2.5)
+    place = scene([floor, start], 2, power=2.5)
     run = cdopt.simulate(place, H, 80 * H, "variational", tol=1e-3)
     x, v = run.q[:, 1, 1], run.v[:, 1, 1]
     left = np.abs(np.diff(x) / H - 0.5 * (v[1:] + v[:-1])).max() / speed

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elastic_scenes import MASS, T_C, bonded_hit, impact, in_a_box
-from grain_mixtures import STIFF, ball, scene
+from elastic_scenes import MASS, T_C, ball, bonded_hit, impact, in_a_box, scene, wall
+from grain_mixtures import STIFF
 
 import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
@@ -56,10 +56,10 @@ def test_a_torque_turns_a_sphere_from_rest() -> None:
 def test_a_wall_is_no_rougher_far_from_its_point(far: float) -> None:
     """Slow spheres on an incline whose position is a long way up."""
     out, down = np.array([1.0, 2.0]) / np.sqrt(5.0), np.array([2.0, -1.0]) / np.sqrt(5.0)
-    wall = Body(HalfSpace(out), [0.0, 0.0], material="grain")
+    incline = wall(out, [0.0, 0.0])
     for speed in (1e-2, 1e-5):
         sphere = ball((0.5 - 1e-6) * out + far * down, -speed * out)
-        place = scene([wall, sphere], 2, overlap_tol=1e-3)
+        place = scene([incline, sphere], 2, overlap_tol=1e-3)
         assert cdopt.simulate(place, T_C / 16, 40 * T_C / 16, "variational", every=40).ok
 
 
@@ -176,7 +176,7 @@ def test_an_iteration_that_does_not_converge_ends_the_run(
 
 
 def test_quasi_static_names_what_nothing_holds() -> None:
-    floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="grain")
+    floor = wall([0.0, 1.0], [0.0, 0.0])
     place = scene([floor, ball([0.0, 5.0], name="balloon")], 2, [0.0, -9.8])
     with pytest.raises(StepFailed, match="balloon") as caught:
         cdopt.simulate(place, 1.0, 3.0, "quasi-static")
@@ -262,9 +262,9 @@ def test_shapes_that_a_method_cannot_take_are_named(
 
 
 def test_walls_that_turn_are_refused() -> None:
-    wall = Body(HalfSpace([0.0, 1.0]), [0.0, -1.0], angular_velocity=1.0, material="grain")
+    turning = wall([0.0, 1.0], [0.0, -1.0], angular_velocity=1.0)
     with pytest.raises(Unsupported, match="turns"):
-        cdopt.simulate(scene([wall, ball([0.0, 0.0])], 2), 1e-4, 1e-3, "variational")
+        cdopt.simulate(scene([turning, ball([0.0, 0.0])], 2), 1e-4, 1e-3, "variational")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elastic_scenes import T_C
-from grain_mixtures import apart, ball, both_paths, crowd, mixture, scene
+from elastic_scenes import T_C, ball, scene, wall
+from grain_mixtures import apart, both_paths, crowd, mixture
 
 import cdopt
 from cdopt.dynamics.spheres import FORCED, PAPER, Scheme, SphereStepper
-from cdopt.scene import Body, HalfSpace, Material, Sphere
+from cdopt.scene import Material
 
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("variational", {}),
@@ -103,7 +103,7 @@ def test_steady_motion_of_everything_changes_nothing(path: str, settings: dict[s
     """A sphere that slides past a fixed one, seen by who moves along and by who does not."""
     runs = []
     for u in (np.zeros(3), np.array([2.0, 1.0, -1.0])):
-        anvil = Body(Sphere(0.7), [0.0] * 3, velocity=u, fixed=True, material="grain")
+        anvil = ball([0.0] * 3, u, 0.7, fixed=True)
         sliding = ball([1.06, 0.58, 0.0], u + np.array([-3.0, -0.8, 0.2]))
         made = cdopt.simulate(
             scene([anvil, sliding], damping=100.0), 4e-4, 4e-3, "variational", path=path, **settings
@@ -164,7 +164,7 @@ def test_a_bond_is_seen_at_any_distance() -> None:
     bodies = [
         ball([0.0, 0.0, 1.0], [-100.0, 15.0, 25.0]),
         ball([1.0, 0.0, 1.0], [100.0, -5.0, -30.0], mass=2.0),
-        Body(HalfSpace([0.0, 0.0, 1.0]), [0.0] * 3, material="grain"),
+        wall([0.0, 0.0, 1.0], [0.0] * 3),
     ]
     place = scene(bodies, power=2.5, damping=3.0, bond_stiffness=50.0, gravity=[0.0, 0.0, -9.8])
     native, posed = both_paths(place, 1e-3, 0.025)
@@ -177,7 +177,7 @@ def test_a_bond_is_seen_at_any_distance() -> None:
 @pytest.mark.parametrize("settings", [{}, {"damping": "paper"}])
 def test_contacts_foreseen_damp_for_the_whole_step(settings: dict[str, Any]) -> None:
     """A bond holds a sphere back that was to hit its neighbour: both paths damp them alike."""
-    anvil = Body(Sphere(0.5), [-1.0, 0.0], fixed=True, material="grain")
+    anvil = ball([-1.0, 0.0], fixed=True)
     place = scene(
         [anvil, ball([0.0, 0.0], [400.0, 0.0]), ball([1.1, 0.0])], 2, damping=100.0,
         bond_stiffness=1e8,
@@ -204,7 +204,7 @@ def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float)
     bodies = [
         ball([-0.31, 0.0], [1.0, 0.0], 0.3, mass=0.2),
         ball([0.71, 0.2], [-0.5, 0.0], 0.7, mass=2.0),
-        Body(HalfSpace([0.0, 1.0]), [0.0, -0.52], velocity=[0.0, 0.3], material="grain"),
+        wall([0.0, 1.0], [0.0, -0.52], velocity=[0.0, 0.3]),
     ]
     k = Material(name="grain", stiffness=1e6 * 100.0 ** max(0.0, power - 2.0))
     place = scene(bodies, 2, [0.0, -1.0], power=power, damping=20.0, materials=[k])
@@ -217,7 +217,7 @@ def test_paths_agree_for_powers_that_are_neither_hookes_nor_hertzs(power: float)
 def test_energy_is_kept_to_second_order_whatever_the_power() -> None:
     """Kinetic, potential and stored energy of one hit by Hertz' law and by a cubic one."""
     for power, k in ((2.5, 1e7), (3.0, 1e8)):
-        floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="grain")
+        floor = wall([0.0, 1.0], [0.0, 0.0])
         grain = Material(name="grain", stiffness=k)
         place = scene(
             [floor, ball([0.0, 0.51], [0.3, -1.0])], 2, [0.0, -9.8], power=power, materials=[grain]

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elastic_scenes import GRAIN, MASS, STIFFNESS, T_C, between_walls, cluster, impact, in_a_box
+from elastic_scenes import (
+    MASS,
+    STIFFNESS,
+    T_C,
+    ball,
+    between_walls,
+    cluster,
+    impact,
+    in_a_box,
+    scene,
+    wall,
+)
 from grain_mixtures import apart, both_paths
 
 import cdopt
 from cdopt._util.checks import FloatArray
-from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
+from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Spheres
 
 
 def head_on(t: FloatArray | float, gamma: float) -> FloatArray:
@@ -91,19 +102,17 @@ def test_momentum_of_an_isolated_cluster() -> None:
 
 
 def test_undamped_steps_can_be_reversed() -> None:
-    scene = cluster(bonds=False)
+    loose = cluster(bonds=False)
     h = T_C / 16
-    there = cdopt.simulate(scene, h, 1000 * h, "variational", every=1000)[-1].state
+    there = cdopt.simulate(loose, h, 1000 * h, "variational", every=1000)[-1].state
     turned = Spheres(
         there.position, velocities=-there.velocity, radius=0.5, mass=MASS, material="grain"
     )
-    returning = Scene(
-        [turned], dim=3, gravity=np.zeros(3), materials=scene.materials, overlap_tol=0.1
-    )
+    returning = scene([turned], overlap_tol=0.1)
     back = cdopt.simulate(returning, h, 1000 * h, "variational", every=1000)[-1].state
-    assert np.abs(there.position - scene.initial.position).max() > 0.1
-    assert np.abs(back.position - scene.initial.position).max() <= 1e-8
-    assert np.abs(back.velocity + scene.initial.velocity).max() <= 1e-8
+    assert np.abs(there.position - loose.initial.position).max() > 0.1
+    assert np.abs(back.position - loose.initial.position).max() <= 1e-8
+    assert np.abs(back.velocity + loose.initial.velocity).max() <= 1e-8
 
 
 # --- paths agree ---------------------------------------------------------------------------
@@ -131,27 +140,10 @@ def test_clarabel_takes_the_same_steps() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("dim", "power"), [(2, 2.5), (3, 2.0)])
 def test_paths_agree_on_spheres_in_a_box(dim: int, power: float) -> None:
-    loose = in_a_box(9, dim=dim, seed=3)
-    table = loose.bodies.table(HalfSpace)
-    walls = [
-        Body(HalfSpace(n), loose.bodies.position[k], material="grain")
-        for k, n in zip(table.body, table.columns["normal"], strict=True)
-    ]
-    centres = loose.initial.position[~loose.bodies.fixed]
-    falling = np.zeros_like(centres)
-    falling[:, -1] = -20.0 * (1.0 + 2.0 * centres[:, -1])  # so that all collide soon
-    spheres = Spheres(centres, velocities=falling, radius=0.5, mass=MASS, material="grain")
-    scene = Scene(
-        [*walls, spheres],
-        dim=dim,
-        gravity=loose.gravity,
-        materials=loose.materials,
-        damping=100.0,
-        power=power,
-    )
+    falling = in_a_box(9, dim=dim, seed=3, fall=20.0, power=power)
     h, duration = 4e-4, 0.006
-    native, posed = both_paths(scene, h, duration)
-    direct = cdopt.simulate(scene, h, duration, "variational", solver="direct")
+    native, posed = both_paths(falling, h, duration)
+    direct = cdopt.simulate(falling, h, duration, "variational", solver="direct")
     assert native.diagnostics["contacts"].max() >= 3
     assert apart(native, direct) <= 1e-9
     assert apart(native, posed) <= 1e-9
@@ -165,14 +157,10 @@ def test_a_moving_wall_takes_spheres_along() -> None:
     runs = []
     for path in ("native", "cvxpy"):
         for up in (2.0, 0.0):
-            floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], velocity=[0.0, up], material="grain")
-            ball = Body(
-                Sphere(0.5), [0.0, 0.5], velocity=[0.0, up - 2.0], mass=MASS, material="grain"
-            )
-            scene = Scene(
-                [floor, ball], dim=2, gravity=[0.0, -9.8], materials=[GRAIN], damping=100.0
-            )
-            run = cdopt.simulate(scene, 3e-4, 1.5e-3, "variational", path=path)
+            floor = wall([0.0, 1.0], [0.0, 0.0], velocity=[0.0, up])
+            falling = ball([0.0, 0.5], [0.0, up - 2.0])
+            place = scene([floor, falling], 2, [0.0, -9.8], damping=100.0)
+            run = cdopt.simulate(place, 3e-4, 1.5e-3, "variational", path=path)
             runs.append(run.q[:, 1, 1] - up * run.t)
     assert np.ptp(runs, axis=0).max() <= 1e-10
 
