@@ -387,6 +387,7 @@ class Measures(Frozen):
         Raises
         ------
         InvalidInput : fewer than two centres, a region without volume, or a reach out of range.
+        Unsupported : a box of which only some axes repeat.
 
         Notes
         -----
