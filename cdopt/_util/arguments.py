@@ -23,7 +23,7 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -113,16 +113,18 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        ordered, rest, by_name, others = converters()
-        if len(args) > len(ordered):
-            ordered = chain(ordered, repeat(rest))
+        checked, count, rest, by_name, others = converters()
+        given = len(args)
+        if given > count:
+            checked = chain(checked, ((i, *rest) for i in range(count, given)))
         converted: list[Any] | None = None  # a copy of the arguments if one changes
-        for i, ((name, convert), value) in enumerate(zip(ordered, args, strict=False)):
-            if convert is not _anything:
-                new = _convert(name, convert, value)
-                if new is not value:
-                    converted = converted or list(args)
-                    converted[i] = new
+        for i, name, convert in checked:
+            if i >= given:
+                break
+            new = _convert(name, convert, args[i])
+            if new is not args[i]:
+                converted = converted or list(args)
+                converted[i] = new
         if converted is not None:
             args = tuple(converted)
         if not kwargs:
@@ -148,7 +150,10 @@ def _convert(name: str, convert: Converter, value: Any) -> Any:
 
 
 def _converters(function: Callable[..., Any], owner: type | None) -> Any:
-    """Names and converters in order, converters by name, and the converter of other keywords."""
+    """Places, names and converters of what is checked; how many arguments have a place; and more.
+
+    Name and converter of further ones, converters by name, and that of other keywords.
+    """
     code = getattr(function, "__code__", None)
     by_dataclass = code is not None and code.co_filename == "<string>"  # may store not-a-number
     names = _Names.of(function, owner)
@@ -168,7 +173,8 @@ def _converters(function: Callable[..., Any], owner: type | None) -> Any:
             by_name[parameter.name] = convert
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 ordered.append((parameter.name, convert))
-    return ordered, rest, by_name, others
+    checked = [(i, *pair) for i, pair in enumerate(ordered) if pair[1] is not _anything]
+    return checked, len(ordered), rest, by_name, others
 
 
 class _Names(ChainMap[str, Any]):

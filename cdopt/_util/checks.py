@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.errors import InvalidInput
-from cdopt._util.frozen import FrozenMatrix
+from cdopt._util.frozen import FrozenMatrix, from_dense
 from cdopt._util.frozen import freeze as freeze
 from cdopt._util.frozen import read_only as read_only
 
@@ -52,16 +52,13 @@ def scalar(
     at_most: float | None = None,
 ) -> float:
     """One finite float within the stated range."""
-    limits = [
-        f"{word} {limit:g}"
-        for word, limit in (("above", above), ("at least", at_least), ("at most", at_most))
-        if limit is not None
-    ]
-    expected = " ".join(["one finite number", " and ".join(limits)]).strip()
-    array = real(name, value, expected)
-    if array.ndim != 0:
-        raise InvalidInput(name, describe(value), expected)
-    number = float(array)
+    expected = partial(_range, above, at_least, at_most)
+    number = value
+    if type(number) is not float:
+        array = real(name, value, expected())
+        if array.ndim != 0:
+            raise InvalidInput(name, describe(value), expected())
+        number = float(array)
     if above == 0.0 and 0.0 < number < 1.0 / _LARGEST:
         raise InvalidInput(name, repr(number), f"one finite number of at least {1 / _LARGEST:g}")
     inside = (
@@ -71,8 +68,15 @@ def scalar(
         and (at_most is None or number <= at_most)
     )
     if not inside:
-        raise InvalidInput(name, repr(number), expected)
+        raise InvalidInput(name, repr(number), expected())
     return number
+
+
+def _range(above: float | None, at_least: float | None, at_most: float | None) -> str:
+    """A range in words."""
+    words = (("above", above), ("at least", at_least), ("at most", at_most))
+    limits = [f"{word} {limit:g}" for word, limit in words if limit is not None]
+    return " ".join(["one finite number", " and ".join(limits)]).strip()
 
 
 def whole(name: str, value: object, at_least: int, at_most: int | None = None) -> int:
@@ -215,6 +219,9 @@ def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatA
 
 def answer(name: str, value: object, size: int | None) -> FloatArray:
     """A solver's vector, as it is: real, nothing masked; it may hold not-a-number."""
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1
+    if plain and (size is None or len(value) == size):  # type: ignore[arg-type]
+        return value  # type: ignore[return-value]
     expected = f"a vector of {_length(size)}, of real numbers"
     return real(name, value, expected, (size,)).astype(np.float64)
 
@@ -249,9 +256,8 @@ def per_contact(
     expected += "" if at_least is None else f", at least {at_least}"
     expected += "" if at_most is None else f", at most {at_most}"
     array = real(name, value, expected)
-    if array.ndim == 0:
-        array = np.full(nc, float(array))
-    result = _finite(name, real(name, array, expected, (nc,)), expected)
+    array = real(name, array, expected, (nc,)) if array.ndim else np.full(nc, float(array))
+    result = _finite(name, array, expected)
     fit = result > (1.0 / _LARGEST if positive else -np.inf)
     if at_least is not None:
         fit &= result >= at_least
@@ -326,10 +332,7 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
         result = _sparse(name, value)
     else:
         array = real(name, value, expected, (None, None))
-        row, column = np.nonzero(array)
-        ends = np.searchsorted(row, np.arange(array.shape[0] + 1)).astype(np.int32)
-        entries = array[row, column].astype(np.float64)
-        result = sp.csr_array((entries, column.astype(np.int32), ends), shape=array.shape)
+        result = from_dense(array.astype(np.float64, copy=False))
     if (rows is not None and result.shape[0] != rows) or (
         cols is not None and result.shape[1] != cols
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import copyreg
 from types import MappingProxyType
 from typing import Any
@@ -68,16 +69,33 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()
-    parts = (result.data, result.indices, result.indptr)
-    for part in parts:
+    frozen = FrozenMatrix.__new__(FrozenMatrix)  # the checks of a constructor take longer
+    frozen.__dict__.update(result.__dict__)
+    return _sealed(frozen)
+
+
+def _sealed(frozen: FrozenMatrix) -> FrozenMatrix:
+    """The same matrix, which is in canonical order; nobody can write to it any more."""
+    for part in (frozen.data, frozen.indices, frozen.indptr):
         read_only(part)
         if isinstance(part.base, np.ndarray):  # what it was cut from
             read_only(part.base)
-    frozen = FrozenMatrix.__new__(FrozenMatrix)  # the checks of a constructor take longer
-    frozen.__dict__.update(result.__dict__)
     frozen.has_canonical_format = True
     frozen.__dict__["_sealed"] = True
     return frozen
+
+
+_BLANK = freeze(sp.csr_array((1, 1)))
+
+
+def from_dense(matrix: NDArray[np.float64]) -> FrozenMatrix:
+    """A FrozenMatrix of the entries (n, m) that are not zero."""
+    row, column = np.nonzero(matrix)
+    result = copy.copy(_BLANK)
+    result._shape, result.data = matrix.shape, matrix[row, column]
+    result.indices = column.astype(np.int32)
+    result.indptr = np.searchsorted(row, np.arange(matrix.shape[0] + 1)).astype(np.int32)
+    return _sealed(result)
 
 
 def _proxy(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:

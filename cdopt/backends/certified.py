@@ -85,7 +85,6 @@ def solve_certified(
     return result, certificate
 
 
-@np.errstate(all="ignore")  # what overflows is not certified
 def _certify(posed: Problem, result: RunResult, tol: float) -> Certificate | None:
     if result.iterate is None:
         return None

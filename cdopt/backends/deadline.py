@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cdopt._util.compiled import clock
 
 TIME_LIMIT = "time limit"  # the status of a run that its limit ended
+_NONE = float("inf")
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class Deadline:
     at : seconds on the clock of ``cdopt._util.compiled.clock``; infinite for none.
     """
 
-    at: float = float("inf")
+    at: float = _NONE
 
     @staticmethod
     def after(seconds: float | None) -> Deadline:
         """So many seconds from now; None for none."""
-        return Deadline() if seconds is None else Deadline(clock() + seconds)
+        return NEVER if seconds is None else Deadline(clock() + seconds)
 
     @property
     def left(self) -> float:
@@ -33,12 +34,12 @@ class Deadline:
     @property
     def time_limit(self) -> float | None:
         """Seconds left as an argument of another solve; None without a limit."""
-        return None if self.at == float("inf") else self.left
+        return None if self.at == _NONE else self.left
 
     @property
     def passed(self) -> bool:
         """Whether no time is left."""
-        return clock() >= self.at
+        return self.at != _NONE and clock() >= self.at
 
 
 NEVER = Deadline()

@@ -145,7 +145,7 @@ class _Step:
         self.weight = 1.0 / (s + f * self.give)
         self.D = f * self.weight
         self.shift = 0.0 if problem.net.mass is not None else 1e-10 * float(self.D.mean())
-        self.tol = float(np.clip(1e-2 * mu, 1e-9, 1e-3))
+        self.tol = min(max(1e-2 * mu, 1e-9), 1e-3)
         self.system: System = (
             self.net.factored(self.D, self.shift) if direct else self.net.system(self.D, self.shift)
         )

@@ -135,7 +135,7 @@ class NativeBackend(ABC):
         """The kinds of problems it takes, and whether a solution can start it."""
         return _capability(self.kinds, self.warm_starts)
 
-    @property
+    @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that are not at their defaults, and the accuracy."""
         values = [(f, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]

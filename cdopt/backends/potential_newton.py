@@ -225,13 +225,13 @@ def _forcing(norms: list[float], residual: float, tol: float, last: bool, looses
     Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996), their second choice. Where the network is
     linear and no contact has opened or closed, it is the ``last`` system: it is solved out.
     """
-    needed = float(np.clip(0.1 * tol / residual, _SHARPEST, 1e-2))
+    needed = min(max(0.1 * tol / residual, _SHARPEST), 1e-2)
     if last:
         return needed
     if len(norms) < 2:
         return loosest
     foretold = _FORCING * (norms[-1] / norms[-2]) ** 2
-    return float(np.clip(foretold, min(0.3 * needed, loosest), loosest))
+    return min(max(foretold, 0.3 * needed), loosest)
 
 
 def _norm(gradient: FloatArray) -> float:

@@ -15,8 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg import ContactNetwork
+from cdopt.backends.linalg.iteration import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.potential_newton import line_search
 from cdopt.problem.scaling import column_scale
@@ -26,12 +28,17 @@ LOG = logging.getLogger("cdopt.backends.newton")
 _SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
 _SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
 _SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
+_SIGMA_ENOUGH = 1e4  # of dense systems: round-off of a gap times σ stays below 1e-12
 _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
-_EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
+_GROWTH_EASY = 100.0  # and where it was easy, of dense systems
+_EASY = 2  # Newton steps up to which a minimisation was easy
 _HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
 _INNER = 60  # Newton steps at most of one minimisation
 _WHOLE, _SHARE = 1e-6, 1e-3  # slopes at which a line search ends, of its first
 _DIRECT_FROM = 1e4  # σ from which systems are factorised
+
+
+Motion = tuple[FloatArray, FloatArray, FloatArray]  # w, its gaps B w + p, and S w
 
 
 def solve(
@@ -48,35 +55,37 @@ def solve(
     problem.net.statistics.methods.append("augmented Lagrangian")
     f = np.zeros(problem.net.nc) if start is None else start.copy()
     small = problem.net.small
-    least, most = _SIGMA_SMALL if small else _SIGMA_START, _SIGMA_MOST * _spread(problem)
-    w, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
-    history, steps = [np.inf], 0
-    best = IterationResult(w, f, np.inf, 0, history, False)
+    least = _SIGMA_SMALL if small else _SIGMA_START
+    rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
+    at, held, history, steps = (rest, problem.p, rest), _Held(problem.net), [np.inf], 0
+    best = IterationResult(rest, f, np.inf, 0, history, False)
     for _ in range(limit):
         if deadline.passed:
             break
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
         try:
-            moved, gap, push, force, spent = _compliant(problem, f, sigma, w, inner, deadline)
+            at, push, force, spent = _compliant(problem, f, sigma, at, inner, deadline, held)
         except ArithmeticError as error:
             LOG.info("rigid step: %s", error)
             break
         steps += spent
         if spent == _INNER and sigma > _SIGMA_START:  # too stiff to begin from here
-            sigma, w = sigma / _GROWTH, moved
+            sigma = sigma / _GROWTH
             continue
-        w, f = moved, push
-        residual = problem.residual(force, gap, f)
+        f = push
+        residual = problem.residual(force, at[1], f)
         LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
         history.append(residual)
         if residual < best.residual:
-            best = IterationResult(w, f, residual, steps, history, residual <= tol)
+            best = IterationResult(at[0], f, residual, steps, history, residual <= tol)
         if best.converged:
             break
-        if residual > 0.2 * history[-2] or (small and spent <= _EASY):
+        easy = small and spent <= _EASY
+        if residual > 0.2 * history[-2] or (easy and sigma < _SIGMA_ENOUGH):
+            most = _SIGMA_MOST * (_spread(problem) if sigma >= _SIGMA_MOST else 1.0)
             if sigma >= most and residual > 0.5 * min(history[-9:-1]):
                 break
-            sigma = min(sigma * _growth(spent), most)
+            sigma = min(sigma * (_GROWTH_EASY if easy else _growth(spent)), most)
     best.steps = steps
     return best
 
@@ -99,32 +108,57 @@ def _growth(spent: int) -> float:
     return _GROWTH if spent <= _HARD else _GROWTH_HARD if spent <= _TOO_HARD else 1.0
 
 
+class _Held:
+    """The last system S + σ Bᵀ B of contacts that push: a full step leaves it as it is."""
+
+    def __init__(self, net: ContactNetwork) -> None:
+        self.net, self.key = net, (0.0, b"")
+        self.system: System
+
+    def of(self, sigma: float, pushing: BoolArray) -> System:
+        """That of the contacts ``pushing`` (nc,)."""
+        key = sigma, pushing.tobytes()
+        if key != self.key:
+            net, D = self.net, np.where(pushing, sigma, 0.0)
+            direct = net.factored if sigma >= _DIRECT_FROM else net.system
+            self.system, self.key = net.of_forces(D) if net.few else direct(D), key
+        return self.system
+
+
 def _compliant(
     problem: NetworkProblem,
     f: FloatArray,
     sigma: float,
-    w: FloatArray,
+    at: Motion,
     tol: float,
     deadline: Deadline,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]:
-    """The inner minimisation from w: motion, gaps, pushes, the force left, Newton steps spent."""
-    net, direct = problem.net, sigma >= _DIRECT_FROM
-    gap, inertia = net.gap(w) + problem.p, net.inertia(w)
+    held: _Held,
+) -> tuple[Motion, FloatArray, FloatArray, int]:
+    """The inner minimisation from a motion: where it ends, pushes, the force left, Newton steps.
+
+    Where the same contacts push before and after a full step, the energy is quadratic along it,
+    and its end is the minimum.
+    """
+    net, (w, gap, inertia) = problem.net, at
+    push, full, before = np.maximum(f - sigma * gap, 0.0), False, np.inf
     for step in range(_INNER + 1):
-        push = np.maximum(f - sigma * gap, 0.0)
         force = net.load(push) - inertia
-        if step == _INNER or np.abs(force / net.mass_diagonal).max(initial=0.0) <= tol:
+        error = np.abs(force / net.mass_diagonal).max(initial=0.0)
+        if step == _INNER or error <= tol or (full and error > 0.5 * before) or deadline.passed:
             break
-        D = np.where(push > 0.0, sigma, 0.0)
-        system = net.of_forces(D) if net.few else net.factored(D) if direct else net.system(D)
-        d = system.solve(force, 1e-12 if direct else 1e-3)
+        pushing, before = push > 0.0, error
+        d = held.of(sigma, pushing).solve(force, 1e-12 if sigma >= _DIRECT_FROM else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
-        slope = _slope(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
-        t = line_search(slope, _WHOLE, _SHARE)
-        if t == 0.0 or deadline.passed:
-            break
-        w, gap, inertia = w + t * d, gap + t * rate, inertia + t * kinetic
-    return w, gap, push, force, step
+        t, ahead = 1.0, np.maximum(f - sigma * (gap + rate), 0.0)
+        full = bool(((ahead > 0.0) == pushing).all())
+        if not full:
+            slope = _slope(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
+            t = line_search(slope, _WHOLE, _SHARE)
+            if t == 0.0:
+                break
+            ahead = np.maximum(f - sigma * (gap + t * rate), 0.0)
+        w, gap, inertia, push = w + t * d, gap + t * rate, inertia + t * kinetic, ahead
+    return (w, gap, inertia), push, force, step
 
 
 def _slope(

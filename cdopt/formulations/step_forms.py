@@ -70,7 +70,8 @@ class StepFormulation(Formulation):
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         gap = self.data.gap(iterate.motion, iterate.forces)
-        return {"v_next": iterate.motion, "gap": gap, "dual": self._multipliers(iterate)}
+        dual = gap if self.form == "force" else self._multipliers(iterate)
+        return {"v_next": iterate.motion, "gap": gap, "dual": dual}
 
     def _objective(self, iterate: Iterate) -> float:
         if self.form == "force":

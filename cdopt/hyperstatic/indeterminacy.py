@@ -523,7 +523,7 @@ def _parts_of(
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     largest[stuck] = data.force[stuck]
     exchange = data.exchange(first.v_next, np.asarray(first.f))
-    acting = exchange.force
+    acting = data.acting_force(exchange)
     unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
     uncertain = _BLUR * worst * np.minimum(exchange.speed / data.mobility, largest)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))

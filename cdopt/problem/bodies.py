@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,14 +117,18 @@ class ContactBodies:
     nc: int
     count: int
 
+    @cached_property
+    def total(self) -> FloatArray:
+        """(nc,) 1/kg, of all bodies of each contact."""
+        return total_by(self.contact, self.mobility, self.nc)
+
     def speeds(self, energy: FloatArray) -> FloatArray:
         """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
 
         A body whose change of motion has the ``energy`` (count,) in kg m²/s² has the gap speed
         w √energy. Of several bodies it is the mean weighted by mobility: the lighter one counts.
         """
-        w2 = self.mobility
-        total = total_by(self.contact, w2, self.nc)
+        w2, total = self.mobility, self.total
         weighted = total_by(self.contact, w2 * np.sqrt(w2 * energy[self.body]), self.nc)
         return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), 0.0)
 
@@ -154,10 +159,11 @@ class ContactBodies:
         ``idle`` body (count,) also takes the gap speed of its neighbours, or the ``background``
         (nc,) in m/s where they are idle as well: the smallest over its contacts.
         """
-        total = total_by(self.contact, self.mobility, self.nc)
         used = self.mobility > 0.0
         i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
-        pushed = largest_by(b, (share * closing[i] / total[i]) ** 2 * w2, self.count)
+        pushed = largest_by(b, (share * closing[i] / self.total[i]) ** 2 * w2, self.count)
+        if not idle.any():
+            return np.maximum(energy, pushed)
         busy = ~idle[b]
         neighbours = w2 * np.maximum(share * share * energy[b], pushed[b])
         most = largest_by(i[busy], neighbours[busy], self.nc)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -257,52 +257,65 @@ def positive(values: FloatArray) -> FloatArray:
     return np.maximum(values, 0.0)
 
 
-def worst(
-    name: str,
-    error: FloatArray,
-    scale: FloatArray,
-    round_off: FloatArray,
-    unit: str,
-    decides: bool = False,
-) -> Residual:
-    """The largest error beyond round-off over its scale; not-a-number counts as largest.
+class Condition(NamedTuple):
+    """The errors of one optimality condition.
 
-    Where the scale itself is round-off, an error of that size counts as zero. ``decides`` is true
-    where round-off may hide a wrong answer: then the resolution is computed.
+    Attributes
+    ----------
+    name, unit : of the residual.
+    error, scale, round_off : (n,) its errors, what acts there, and the errors' round-off.
+    decides : whether round-off may hide a wrong answer: then the resolution is computed.
     """
-    if error.size == 0:
-        return trusted(Residual, name, 0.0, 1.0, unit)
+
+    name: str
+    unit: str
+    error: FloatArray
+    scale: FloatArray
+    round_off: FloatArray
+    decides: bool = False
+
+
+def judged(*conditions: Condition) -> tuple[Residual, ...]:
+    """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
+
+    Where the scale itself is round-off, an error of that size counts as zero.
+    """
+    columns = [(c.error, c.scale, c.round_off) for c in conditions]
+    error, scale, round_off = map(np.concatenate, zip(*columns, strict=True))  # at once: few calls
     floor = _NOTHING * round_off
-    total = error + scale + floor
-    if not np.isfinite(total).all():
-        first = int(np.argmin(np.isfinite(total)))
-        resolution = np.nan if decides else 0.0
-        return trusted(Residual, name, np.nan, float(scale[first]), unit, resolution)
-    acts = scale > floor
+    acts, known = scale > floor, np.isfinite(error + scale + floor)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = positive(error - round_off) / scale
-        beyond = error / scale if not acts.all() else ratio
-    if beyond is not ratio:
-        beyond = np.where(scale > 0.0, beyond, np.inf)
-        ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-    at, resolution = int(np.argmax(ratio)), 0.0
-    if decides:
-        resolution = float(np.max(round_off / scale, where=acts, initial=0.0))
-    return trusted(Residual, name, float(ratio[at]), float(scale[at]), unit, resolution)
+        ratio, blurred = positive(error - round_off) / scale, round_off / scale
+        if not acts.all():
+            beyond = np.where(scale > 0.0, error / scale, np.inf)
+            ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
+            blurred = np.where(acts, blurred, 0.0)
+    if not known.all():
+        ratio[~known] = blurred[~known] = np.nan
+    residuals, end = [], 0
+    for name, unit, errors, _, _, decides in conditions:
+        begin, end = end, end + errors.size
+        value, size, resolution = 0.0, 1.0, 0.0
+        if errors.size:
+            at = begin + int(ratio[begin:end].argmax())
+            value, size = float(ratio[at]), float(scale[at])
+            resolution = float(blurred[begin:end].max()) if decides else 0.0
+        residuals.append(trusted(Residual, name, value, size, unit, resolution))
+    return tuple(residuals)
 
 
-def tension(f: FloatArray, force: FloatArray) -> Residual:
+def tension(f: FloatArray, force: FloatArray) -> Condition:
     """(−f)₊ over the force (nc,) in N that acts at each contact."""
-    return worst("tension", positive(-f), force, np.zeros(f.size), "N")
+    return Condition("tension", "N", positive(-f), force, np.zeros(f.size))
 
 
 def law_residual(
     law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray, force: FloatArray
-) -> Residual:
+) -> Condition:
     """|f − w′(c)| over the force (nc,) in N that acts there; the overlap is known to ± slack."""
     at_c = law.force(c)
     spread = np.maximum(law.force(c + slack) - at_c, at_c - law.force(c - slack))
-    return worst("law", np.abs(f - at_c), force, spread + EPS * np.abs(f), "N", True)
+    return Condition("law", "N", np.abs(f - at_c), force, spread + EPS * np.abs(f), True)
 
 
 def energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:

@@ -432,6 +432,8 @@ class ContactStep(Step):
 
         Those with e > 0 that would end the step in penetration and approach faster than v_min.
         """
+        if not self.restitution.any():
+            return read_only(np.zeros(self.nc, dtype=bool))
         approach = self.B @ self.v + self.gap_rate
         end = self.phi + self.dt * (self.B @ self.v_star + self.gap_rate)
         return read_only((self.restitution > 0.0) & (end < 0.0) & (approach < -self.v_min))
@@ -442,9 +444,11 @@ class ContactStep(Step):
 
         bias = Φ/Δt + gap_rate; on impacting contacts e (B v + gap_rate) + gap_rate.
         """
-        rigid = self.phi / self.dt
-        rebound = self.restitution * (self.B @ self.v + self.gap_rate)
-        return read_only(np.where(self.impacting, rebound, rigid) + self.gap_rate)
+        bias = self.phi / self.dt
+        if self.impacting.any():
+            rebound = self.restitution * (self.B @ self.v + self.gap_rate)
+            bias = np.where(self.impacting, rebound, bias)
+        return read_only(bias + self.gap_rate)
 
     @cached_property
     def p_vec(self) -> FloatArray:

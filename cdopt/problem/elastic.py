@@ -12,6 +12,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt.problem.certificate import (
     Residual,
     energy_round_off,
+    judged,
     law_residual,
     positive,
     tension,
@@ -64,10 +65,10 @@ class ElasticStepData(MatrixStepData):
         law, exchange = self.law, self.exchange(motion, f)
         c, slack = self.overlap(motion, f), self.dt * exchange.gap_round_off
         closing = law.force(self.dt * (positive(-self.step.p_vec) + exchange.speed))
-        force = np.minimum(exchange.force, closing)
+        force = np.minimum(self.acting_force(exchange), closing)
         stored = law.energy(c) + law.conjugate(f)
         round_off = energy_round_off(law, f, c, slack)
-        return (
+        return judged(
             law_residual(law, f, c, slack, force),
             tension(f, force),
             *exchange.momentum,

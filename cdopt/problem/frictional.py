@@ -20,7 +20,7 @@ from cdopt._util.checks import FloatArray, freeze, one_of, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
-from cdopt.problem.certificate import EPS, Residual, worst
+from cdopt.problem.certificate import EPS, Condition, Residual, judged
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.rigid import (
@@ -133,10 +133,10 @@ class FrictionalData(StepData):
         natural = np.linalg.norm(cone.natural_map(forces, law_rates, mu, w), axis=1)
         work = self.dt * np.repeat(np.sum(forces * law_rates, axis=1) / self.d, self.d)
         size = self.dt * np.repeat(np.linalg.norm(forces, axis=1) * round_off / self.d, self.d)
-        return (
-            worst("penetration", outside, speed, round_off, "m/s"),
-            worst("friction cone", w * cone.distance(forces, mu), speed, 0.0 * speed, "m/s"),
-            worst("natural map", natural, speed, round_off, "m/s"),
+        return judged(
+            Condition("penetration", "m/s", outside, speed, round_off),
+            Condition("friction cone", "m/s", w * cone.distance(forces, mu), speed, 0.0 * speed),
+            Condition("natural map", "m/s", natural, speed, round_off),
             *exchange.momentum,
             self.duality_gap(exchange, work, size, np.zeros(self.nc)),
         )

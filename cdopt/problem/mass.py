@@ -16,7 +16,6 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only, symmetric
 from cdopt._util.errors import InvalidInput
-from cdopt.problem.scaling import Entries
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
 _PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
@@ -41,9 +40,11 @@ class MassMatrix:
                 "M", f"diagonal entry {self.diagonal[j]:.6g} at row {j}", "a positive definite M"
             )
         if self.is_diagonal:
-            self._blocks = [np.arange(self.diagonal.size)[:, None]]
+            self._label = np.arange(self.diagonal.size)
+            self._blocks = [self._label[:, None]]
         else:
-            self._blocks = _blocks_by_size(connected_components(self.M, directed=False)[1])
+            self._label = connected_components(self.M, directed=False)[1]
+            self._blocks = _blocks_by_size(self._label)
         self._factor = None
         if max((rows.shape[1] for rows in self._blocks), default=0) > _LARGEST_BLOCK:
             self._factor = self._sparse_factor()
@@ -56,6 +57,15 @@ class MassMatrix:
         """Whether M has no entry off its diagonal."""
         return int(self.M.nnz) == self.diagonal.size
 
+    @cached_property
+    def ties(self) -> sp.csr_array:
+        """(nv, nv) ties together what M does, each degree of freedom and the first of its block."""
+        dofs = np.arange(self._label.size)
+        first = np.zeros_like(dofs)
+        first[self._label[::-1]] = dofs[::-1]
+        entries = np.ones(dofs.size), first[self._label], np.arange(dofs.size + 1)
+        return sp.csr_array(entries, shape=self.M.shape)
+
     @property
     def is_coupled(self) -> bool:
         """Whether M couples more degrees of freedom than a few bodies have; it is factorised."""
@@ -67,11 +77,11 @@ class MassMatrix:
 
     def times_size(self, x: FloatArray) -> FloatArray:
         """|M| |x| for a vector x (nv,)."""
-        return self.diagonal * np.abs(x) if self.is_diagonal else self._entries.times_size(x)
+        return self.diagonal * np.abs(x) if self.is_diagonal else self._sizes @ np.abs(x)
 
     @cached_property
-    def _entries(self) -> Entries:
-        return Entries(self.M)
+    def _sizes(self) -> sp.csr_array:
+        return abs(self.M)
 
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for x (nv,) or columns x (nv, k)."""

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
-from cdopt.problem.certificate import EPS, ProblemData, Residual, descending_ray, positive, worst
+from cdopt.problem.certificate import (
+    EPS,
+    Condition,
+    ProblemData,
+    Residual,
+    descending_ray,
+    judged,
+    positive,
+)
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import (
@@ -51,21 +59,21 @@ class Exchange:
     speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
         the speed of the contact's part.
     gap_round_off : (nc,) m/s, of the gap of each contact.
-    force : (nc,) N, what acts at each contact: of what its bodies exchange the smaller.
+    energy : (bodies,) kg m²/s², behind the gap speeds; empty where only N and p are known.
     part_energy : (parts,) J, what acts in each independent part.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, where a_j is the larger of the changes of
         speed that contacts and loads make in this step; empty where only N and p are known.
-    momentum : the residual of momentum, where bodies are known.
+    momentum : the condition of momentum, where bodies are known.
     kinetic, kinetic_round_off : (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, which is
         the share of momentum in the duality gap, and its round-off.
     """
 
     speed: FloatArray
     gap_round_off: FloatArray
-    force: FloatArray
+    energy: FloatArray
     part_energy: FloatArray
     acting: FloatArray
-    momentum: tuple[Residual, ...]
+    momentum: tuple[Condition, ...]
     kinetic: FloatArray
     kinetic_round_off: FloatArray
 
@@ -131,6 +139,10 @@ class StepData(ProblemData):
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
         """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
 
+    @abstractmethod
+    def acting_force(self, exchange: Exchange) -> FloatArray:
+        """(nc,) N, what acts at each contact: of what its bodies ``exchange`` the smaller."""
+
     def normal(self, rows: FloatArray) -> FloatArray:
         """(nc,) of values of the ``rows`` (nc,), that of each one's normal row: here itself."""
         return rows
@@ -153,10 +165,10 @@ class StepData(ProblemData):
         exchange, gap, push = self.exchange(motion, f), self.gap(motion, f), self.mobility * f
         speed, round_off, zero = exchange.speed, exchange.gap_round_off, np.zeros(self.nc)
         both = positive(np.minimum(push, gap))
-        return (
-            worst("penetration", positive(-gap), speed, round_off, "m/s"),
-            worst("tension", positive(-push), speed, zero, "m/s"),
-            worst("complementarity", both, speed, round_off, "m/s"),
+        return judged(
+            Condition("penetration", "m/s", positive(-gap), speed, round_off),
+            Condition("tension", "m/s", positive(-push), speed, zero),
+            Condition("complementarity", "m/s", both, speed, round_off),
             *exchange.momentum,
             self.duality_gap(exchange, self.dt * f * gap, self.dt * np.abs(f) * round_off, zero),
         )
@@ -167,8 +179,8 @@ class StepData(ProblemData):
         unbalanced: FloatArray,
         round_off: FloatArray,
         stored: FloatArray,
-    ) -> Residual:
-        """The residual of the duality gap, P + Δt D, written so that it does not cancel.
+    ) -> Condition:
+        """The condition of the duality gap, P + Δt D, written so that it does not cancel.
 
         Parameters
         ----------
@@ -177,12 +189,12 @@ class StepData(ProblemData):
         stored : (nc,) J, elastic energy of each contact.
         """
         at, parts = self.parts.contact, self.parts
-        return worst(
+        return Condition(
             "duality gap",
+            "J",
             np.abs(parts.total(at, unbalanced) + exchange.kinetic),
             parts.total(at, stored) + exchange.part_energy,
             parts.total(at, round_off) + exchange.kinetic_round_off,
-            "J",
         )
 
     # --- what acts ---------------------------------------------------------------------
@@ -294,7 +306,7 @@ class MatrixStepData(StepData):
 
     @property
     def _coupling(self) -> sp.csr_array | None:
-        return None if self.mass.is_diagonal else self.mass.M
+        return None if self.mass.is_diagonal else self.mass.ties
 
     @property
     def products(self) -> sp.csr_array:
@@ -362,25 +374,28 @@ class MatrixStepData(StepData):
         acting = pushed + mass * change
         gap_round_off = EPS * (np.abs(step.bias) + self.entries.times_size(v_next))
         speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
-        exchanged = np.maximum(bodies.total((acting / root) ** 2), energy)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self.mass.times(jump) - dt * self.load(f)
         momenta = self.mass.times_size(np.abs(v_next) + np.abs(step.v_star))
-        error, round_off = (
-            np.abs(imbalance) / np.sqrt(mass),
-            EPS * (pushed + momenta) / np.sqrt(mass),
-        )
-        momentum = worst("momentum", error, np.sqrt(energy)[blocks], round_off, "m/s √kg")
+        error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
+        scale = np.sqrt(energy)[blocks]
+        momentum = Condition("momentum", "m/s √kg", error, scale, round_off)
         return Exchange(
             speed,
             gap_round_off,
-            self.contact_bodies.impulses(exchanged) / dt,
+            energy,
             np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
             acting,
             (momentum,),
             parts.total(parts.dof, 0.5 * imbalance * self.mass.solve(imbalance)),
             parts.total(parts.dof, round_off**2),
         )
+
+    def acting_force(self, exchange: Exchange) -> FloatArray:
+        """(nc,) N, what acts at each contact: of what its bodies ``exchange`` the smaller."""
+        momenta = exchange.acting / np.sqrt(self.mass.diagonal)
+        exchanged = np.maximum(self.bodies.total(momenta**2), exchange.energy)
+        return self.contact_bodies.impulses(exchanged) / self.dt
 
     def _gap_speeds(
         self, energy: FloatArray, gap_round_off: FloatArray
@@ -392,12 +407,12 @@ class MatrixStepData(StepData):
         contacts closes, takes a small share of what acts on its neighbours; in a part of such
         bodies alone the part's speed counts.
         """
-        idle = self.idle_parts[self.parts.contact]
-        most = np.where(idle, np.maximum(self.speed, _RESOLVED * gap_round_off), self.speed)
-        closing = np.where(self._closing, -self.normal(self.step.p_vec), 0.0)
+        idle, most = self.idle_parts[self.parts.contact], self.speed
+        if idle.any():
+            most = np.where(idle, np.maximum(most, _RESOLVED * gap_round_off), most)
         background = np.where(idle, 1.0, BACKGROUND) * most
         energy = self.contact_bodies.least_energies(
-            energy, self.idle_bodies, closing, _NEIGHBOUR, background
+            energy, self.idle_bodies, self._closing_rate, _NEIGHBOUR, background
         )
         return np.minimum(self.contact_bodies.speeds(energy), most), energy
 
@@ -407,6 +422,11 @@ class MatrixStepData(StepData):
     def _closing(self) -> BoolArray:
         """(nc,) contacts that close in free motion, by more than round-off."""
         return self.normal(self.step.p_vec) < -EPS * self._free_terms
+
+    @cached_property
+    def _closing_rate(self) -> FloatArray:
+        """(nc,) m/s, how fast they do, zero for the others."""
+        return np.where(self._closing, -self.normal(self.step.p_vec), 0.0)
 
     @cached_property
     def _free_terms(self) -> FloatArray:
@@ -430,8 +450,7 @@ class MatrixStepData(StepData):
 
     def _closing_speeds(self) -> FloatArray:
         p, bias, parts, size_of = self.step.p_vec, self.step.bias, self.parts, self.normal_size
-        closes = np.where(self._closing, -self.normal(p), 0.0)  # by more than round-off
-        each = (closes, size_of(p), size_of(p - bias), self._free_terms)
+        each = (self._closing_rate, size_of(p), size_of(p - bias), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
         opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
         speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)
@@ -477,6 +496,14 @@ class MatrixStepData(StepData):
     def scaled(self) -> ScaledDynamics:
         """The step in units of the forces, speeds and energies of its parts; made once."""
         return self._scaled
+
+    @property
+    def scaled_inverse(self) -> sp.csr_array | None:
+        """M⁻¹ in these units; None where M is diagonal, or couples more than the dofs of a body."""
+        if self.mass.is_diagonal or self.mass.is_coupled:
+            return None
+        s = self.dof_speed
+        return scaled(self.mass.inverse, 1.0 / s, self.dof_energy / s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -558,13 +585,17 @@ class DelassusStepData(StepData):
         return Exchange(
             speed,
             EPS * (np.abs(p) + summed),
-            speed / self.mobility,
+            np.zeros(0),
             np.where(moved, energy, np.maximum(energy, least)),
             acting=np.zeros(0),
             momentum=(),
             kinetic=zero,
             kinetic_round_off=zero,
         )
+
+    def acting_force(self, exchange: Exchange) -> FloatArray:
+        """(nc,) N, the force that stops the speed of the ``exchange`` at each contact."""
+        return exchange.speed / self.mobility
 
     @cached_property
     def idle_parts(self) -> BoolArray:

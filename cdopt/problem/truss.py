@@ -17,13 +17,14 @@ from cdopt.problem.bodies import BodyBlocks, one_body_a_dof, stated_bodies
 from cdopt.problem.certificate import (
     EPS,
     TOLERANCE,
+    Condition,
     ProblemData,
     Residual,
     descending_ray,
     energy_round_off,
+    judged,
     law_residual,
     tension,
-    worst,
 )
 from cdopt.problem.contact_law import NEAR_ONE, PowerLaw
 from cdopt.problem.scaling import (
@@ -148,7 +149,7 @@ class TrussData(ProblemData):
         slack = _ROUND_OFF * self.entries.times_size(u)
         by_law = law_residual(law, f, c, slack, force)
         near_one = law.power < NEAR_ONE and self.in_play.sum() <= graded.LARGEST
-        if near_one and by_law.resolution > TOLERANCE:
+        if near_one and judged(by_law)[0].resolution > TOLERANCE:
             by_law = law_residual(law, f, *self._resolved(u, f, c, slack, force), force)
         stored = law.energy(c) + law.conjugate(f)
         work = np.where(self.free, (self.contact_load - load) * u, 0.0)
@@ -160,11 +161,12 @@ class TrussData(ProblemData):
         energy = parts.total(parts.contact, np.maximum(stored, least))
         error = np.abs(load - self.contact_load) / self.dof_lever
         scale = exchanged[self.bodies.label]
-        return (
-            worst("equilibrium", error[used], scale[used], EPS * acting[used], "N"),
+        slight = EPS * acting[used]
+        return judged(
+            Condition("equilibrium", "N", error[used], scale[used], slight),
             tension(f, force),
             by_law,
-            worst("duality gap", np.abs(gap), energy, round_off, "J"),
+            Condition("duality gap", "J", np.abs(gap), energy, round_off),
         )
 
     def _resolved(

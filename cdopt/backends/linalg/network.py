@@ -50,6 +50,7 @@ class ContactNetwork:
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
     pairs : the same B as pairs of bodies; None where a contact touches more than two.
+    inverse : (m, m) S⁻¹, where it is at hand.
     statistics : what its systems have cost so far.
     """
 
@@ -58,6 +59,7 @@ class ContactNetwork:
     size: int
     mass: sp.csr_array | None = None
     pairs: BlockPairs | None = None
+    inverse: sp.csr_array | None = None
     statistics: IterationStatistics = field(default_factory=IterationStatistics)
 
     @cached_property
@@ -111,13 +113,15 @@ class ContactNetwork:
         """
         if self.mass is not None and self._is_diagonal:
             return np.asarray(load / self.mass_diagonal)
-        if self.blocks is None:
+        if self.inverse is None and self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
         return np.asarray(self._mobility @ load)
 
     @cached_property
-    def _mobility(self) -> sp.bsr_array:
+    def _mobility(self) -> sp.csr_array | sp.bsr_array:
         """S⁻¹ (m, m) by blocks."""
+        if self.inverse is not None:
+            return self.inverse
         try:
             inverse = np.linalg.inv(np.asarray(self.blocks))
         except np.linalg.LinAlgError as error:
@@ -163,8 +167,9 @@ class ContactNetwork:
     @cached_property
     def few(self) -> bool:
         """Whether there are few contacts, and ``of_forces`` is the quickest system."""
-        bodies = self.mass is not None and self.blocks is not None
-        return bodies and self.m > DENSE_UP_TO and 2 * self.nc <= min(2 * _FEW, self.m)
+        if self.mass is None or not few_contacts(self.nc, self.m):
+            return False
+        return self.inverse is not None or self.blocks is not None
 
     @property
     def factorisable(self) -> bool:
@@ -325,6 +330,7 @@ def network(
     mass: sp.csr_array | None = None,
     index: IntArray | None = None,
     d: int = 1,
+    inverse: sp.csr_array | None = None,
 ) -> ContactNetwork:
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
@@ -332,11 +338,12 @@ def network(
     holds the dofs of one body, joined with those that the mass ties to them; where that makes more
     than six, every dof stands alone. Without ``body`` blocks are found from B and the mass;
     ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
-    B come in groups of ``d``, one for each contact.
+    B come in groups of ``d``, one for each contact. ``inverse`` (m, m) is that of the mass, if
+    known.
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:
-        return ContactNetwork(B, np.arange(m), 1, mass)
+        return ContactNetwork(B, np.arange(m), 1, mass, inverse=inverse)
     block = _tied(np.arange(m) if body is None else np.unique(body, return_inverse=True)[1], mass)
     if body is None:
         block = dof_blocks(B, block, np.arange(m) if index is None else index, LARGEST_BLOCK)
@@ -349,7 +356,8 @@ def network(
     position = np.empty(m, dtype=np.int64)
     position[order] = block[order] * size + np.arange(m) - offset[block[order]]
     first, second, in_pairs = _ends(B.indptr[::d], B.indices, block, count)
-    better = block_order(first, second, count) if in_pairs else None
+    few = mass is not None and few_contacts(B.shape[0], m)  # whose order hardly matters
+    better = block_order(first, second, count) if in_pairs and not few else None
     if better is not None:
         rank = np.empty(count + 1, dtype=np.int64)
         rank[better], rank[count] = np.arange(count), count
@@ -361,7 +369,18 @@ def network(
         first, second = np.minimum(first, second), np.maximum(first, second)
         rows = _rows_on(arranged, np.repeat(first, d), size)
         pairs = block_pairs(size, first, second, rows, count, d)
-    return ContactNetwork(arranged, position, size, _filled(mass, position, count * size), pairs)
+    matrices = (_filled(matrix, position, count * size) for matrix in (mass, inverse))
+    return ContactNetwork(arranged, position, size, next(matrices), pairs, next(matrices))
+
+
+def few_contacts(nc: int, m: int) -> bool:
+    """Whether a system of the forces of nc contacts is quicker than one of m dofs."""
+    return m > DENSE_UP_TO and 2 * nc <= min(2 * _FEW, m)
+
+
+def _in_place(position: IntArray, m: int) -> bool:
+    """Whether every dof stands where it stood."""
+    return position.size == m and bool((position == np.arange(m)).all())
 
 
 def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
@@ -398,6 +417,8 @@ def _ends(
 
 def _moved(B: sp.csr_array, position: IntArray, m: int) -> sp.csr_array:
     """B with its columns at their places."""
+    if _in_place(position, m):
+        return B
     columns = position[B.indices]
     moved = sp.csr_array((B.data.copy(), columns, B.indptr.copy()), shape=(B.shape[0], m))
     moved.sort_indices()
@@ -415,8 +436,8 @@ def _rows_on(B: sp.csr_array, first: IntArray, size: int) -> FloatArray:
 
 def _filled(mass: sp.csr_array | None, position: IntArray, m: int) -> sp.csr_array | None:
     """The inertia at the dofs' places, ones on those that fill up blocks."""
-    if mass is None:
-        return None
+    if mass is None or _in_place(position, m):
+        return mass
     entries = sp.coo_array(mass)
     spare = np.ones(m, dtype=bool)
     spare[position] = False
@@ -428,4 +449,4 @@ def _filled(mass: sp.csr_array | None, position: IntArray, m: int) -> sp.csr_arr
 
 
 def _is_diagonal(matrix: sp.csr_array) -> bool:
-    return bool(np.array_equal(*sp.coo_array(matrix).coords))
+    return matrix.nnz == matrix.shape[0] and bool((rows_of(matrix) == matrix.indices).all())
