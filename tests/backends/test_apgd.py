@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.backends import APGD, apgd
+from cdopt.backends import apgd
 
 
 @pytest.mark.parametrize("name", ["beam-uniform", "beam-stiff-middle", "supports", "table"])
@@ -37,9 +37,3 @@ def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None
         assert x + a * x**s == pytest.approx(z, rel=1e-12)
     assert apgd._proximal.py_func(-1.0, a, s) == apgd._proximal.py_func(0.0, a, s) == 0.0
     assert apgd._proximal.py_func(3.0, 0.0, s) == 3.0
-
-
-def test_the_settings_object() -> None:
-    assert APGD().name == "apgd"
-    assert APGD().capability.structured == {"rigid step", "frictional step"}
-    assert APGD(max_iterations=7).settings == {"max_iterations": 7, "accuracy": 1e-8}

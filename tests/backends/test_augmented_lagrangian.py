@@ -86,15 +86,6 @@ def test_units_do_not_matter() -> None:
     np.testing.assert_allclose(scaled.f / 1e9, plain.f, atol=1e-7 * plain.f.max())
 
 
-def test_two_runs_are_equal_and_a_warm_start_saves_iterations() -> None:
-    truss = sharp(cdopt.bank.load("pyramid-species"))
-    first, second = truss.solve(NAME), truss.solve(NAME)
-    np.testing.assert_array_equal(first.f, second.f)
-    warm = truss.solve(NAME, warm_start=first)
-    assert warm.ok
-    assert warm.iterations < 0.5 * first.iterations
-
-
 @pytest.mark.parametrize("load", ["pull", "sideways", "tip"])
 def test_loads_out_of_reach_are_proven_so(load: str) -> None:
     with pytest.raises(SolveFailed, match="iteration limit") as failure:

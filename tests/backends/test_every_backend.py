@@ -13,7 +13,7 @@ from cdopt.backends.registry import NATIVE
 from cdopt.formulations import Formulation
 
 STEP = cdopt.bank.load("pyramid-species").step
-RIGID = cdopt.ClassicCD(STEP)
+RIGID, VELOCITY = cdopt.ClassicCD(STEP), cdopt.ClassicCD(STEP, "velocity")
 TRUSS = cdopt.NoTensionTruss(STEP.B, -STEP.F_ext, STEP.stiffness)
 HERTZ = cdopt.NoTensionTruss(STEP.B, -STEP.F_ext, STEP.stiffness, power=2.5)
 ELASTIC = cdopt.CompliantCD(STEP, kappa=1e9)
@@ -62,6 +62,27 @@ def test_a_limit_leaves_an_iterate_and_no_answer(
     assert not stopped.certificate.ok
     assert stopped.iterate.forces.shape == (posed.data.nc,)
     assert stopped.iterations == next(iter(limit.values())) or "max_outer" in limit
+
+
+@pytest.mark.parametrize(
+    ("posed", "backend"),
+    [
+        *((posed, name) for posed in (RIGID, VELOCITY) for name in ("osqp", "scs")),
+        (HERTZ, "newton"),
+        (TRUSS, "augmented-lagrangian"),
+        (ROUGH, "newton"),
+        (ROUGH, "nsgs"),
+        (ROUGH, "admm"),
+        (ROUGH, "apgd"),
+    ],
+)
+def test_a_warm_start_saves_iterations(posed: Formulation, backend: str) -> None:
+    cold = posed.solve(backend, accuracy=1e-6)
+    warm = posed.solve(backend, accuracy=1e-6, warm_start=cold)
+    assert warm.claimed
+    assert warm.iterations < cold.iterations
+    assert warm.provenance["warm_start"] == "used"
+    assert cold.provenance["warm_start"] == "none"
 
 
 @pytest.mark.parametrize(

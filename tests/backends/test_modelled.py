@@ -108,17 +108,6 @@ def test_a_second_solve_equals_the_first(backend: str, crystal: cdopt.ContactSte
     assert first.iterations == second.iterations
 
 
-@pytest.mark.parametrize("backend", ["osqp", "scs"])
-@pytest.mark.parametrize("form", ["force", "velocity"])
-def test_a_warm_start_saves_iterations(backend: str, form: str, crystal: cdopt.ContactStep) -> None:
-    cd = cdopt.ClassicCD(crystal, form)
-    cold = cd.solve(backend, accuracy=1e-6)
-    warm = cd.solve(backend, accuracy=1e-6, warm_start=cold)
-    assert warm.iterations < cold.iterations
-    assert warm.provenance["warm_start"] == "used"
-    assert cold.provenance["warm_start"] == "none"
-
-
 def test_warm_starts_are_matched_by_name(crystal: cdopt.ContactStep) -> None:
     """Today's contacts in another order, one new: forces follow their contacts."""
     named = crystal.replace(contact_ids=np.arange(crystal.nc))

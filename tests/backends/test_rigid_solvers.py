@@ -89,14 +89,6 @@ def test_coupled_masses_and_matrices_known_by_products_agree(seed: int, solver: 
         np.testing.assert_allclose(full.f / data.force, known.f / data.force, atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_two_runs_are_equal(solver: str, falling: cdopt.ClassicCD) -> None:
-    cd = falling if solver != "lcp" else cdopt.ClassicCD(cdopt.bank.load("crystal-2d").step)
-    first, second = solve(cd, solver), solve(cd, solver)
-    np.testing.assert_array_equal(first.f, second.f)
-    assert first.iterations == second.iterations
-
-
 @pytest.mark.parametrize("solver", ITERATIVE)
 def test_a_warm_start_saves_iterations_and_follows_names(
     solver: str, falling: cdopt.ClassicCD

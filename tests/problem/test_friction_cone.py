@@ -54,13 +54,6 @@ def test_derivatives_by_finite_differences(d: int) -> None:
         assert np.allclose((derivative @ step[:, :, None])[:, :, 0], difference, atol=1e-5)
 
 
-def test_without_friction_the_cone_is_the_half_line() -> None:
-    y = np.array([[2.0, 1.0], [-1.0, 3.0]])
-    assert cone.project(y, np.zeros(2)).tolist() == [[2.0, 0.0], [0.0, 0.0]]
-    assert cone.shifted(y, np.zeros(2)).tolist() == y.tolist()
-    assert cone.project(np.array([[-1.0, 0.0]]), np.zeros(1)).tolist() == [[0.0, 0.0]]
-
-
 def test_the_natural_map_vanishes_at_solutions_and_only_there() -> None:
     mu, w = np.array([0.5]), np.array([2.0])
     stick, slide, rate = np.array([[1.0, 0.3]]), np.array([[1.0, -0.5]]), np.array([[0.0, 0.7]])
