@@ -106,17 +106,6 @@ class _ElasticSteps:
         known = {name: value for name, value in shown.items() if value is not None}
         return known | (ratio if self.rough else {})
 
-    def _require_sliding_alone(self, scene: Scene) -> None:
-        """Refuse materials with rolling or spinning friction.
-
-        Raises
-        ------
-        Unsupported : some material has it.
-        """
-        if self.rough and any(m.rolling_friction or m.spinning_friction for m in scene.materials):
-            why = "this method has sliding friction alone"
-            raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
-
     def _law(self, run: StepContext) -> FrictionLaw | None:
         """Friction of the run."""
         if not self.rough:
@@ -233,10 +222,9 @@ class VariationalSteps(_ElasticSteps):
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution; a time step that
             does not resolve its collisions.
-        Unsupported : shapes that the path does not know; rolling or spinning friction.
+        Unsupported : shapes that the path does not know.
         """
         require_elastic(run.scene)
-        self._require_sliding_alone(run.scene)
         longest = _longest(run.scene, self._law(run))
         if run.dt >= longest and not self.allow_long_steps:
             expected = (
@@ -424,10 +412,8 @@ class QuasiStaticSteps(_ElasticSteps):
         Raises
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution.
-        Unsupported : rolling or spinning friction.
         """
         require_elastic(run.scene)
-        self._require_sliding_alone(run.scene)
         if self.rough:
             run.memory |= SlidingSprings.none(run.scene.dim).stored()
         contacts, energy = self._shown(run, state, 0.0)

@@ -106,7 +106,8 @@ def simulate(
     ------
     InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
         without ``out``, so many steps that their record does not fit into the machine's memory.
-    BackendUnavailable, Unsupported : before the first step; friction with a method that has none.
+    BackendUnavailable, Unsupported : before the first step; friction with a method that has none,
+        or materials' friction of rolling with one that has that of sliding alone.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
         carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
     Interrupted : Ctrl-C; a KeyboardInterrupt that carries the ``trajectory`` so far.
@@ -130,7 +131,7 @@ def simulate(
     steps = _count(duration / dt)
     if method is None:
         method = "compatible-cd" if rough is None else "contact-dynamics"
-    chosen = _suited(method_of(method, **options), rough)
+    chosen = _suited(method_of(method, **options), scene, rough)
     if resume and out is None:
         raise InvalidInput("resume", "True without a file", "out, the file of the run")
     if out is None:
@@ -178,12 +179,14 @@ def _friction(scene: Scene, friction: float | None, frictionless: bool) -> float
     return friction or None
 
 
-def _suited(method: Method | Integrator, friction: float | bool | None) -> Method | Integrator:
+def _suited(
+    method: Method | Integrator, scene: Scene, friction: float | bool | None
+) -> Method | Integrator:
     """The method, for a run with this friction or without.
 
     Raises
     ------
-    Unsupported : a method without friction.
+    Unsupported : a method without friction, or without that of rolling where a material states it.
     """
     if friction is None:
         return method.without_friction() if isinstance(method, FrictionalSteps) else method
@@ -192,6 +195,10 @@ def _suited(method: Method | Integrator, friction: float | bool | None) -> Metho
         why = "this method has no friction, which the run has"
         instead = (*map("method={!r}".format, known), "frictionless=True")
         raise Unsupported(method.name, why, instead)
+    rolling = any(m.rolling_friction or m.spinning_friction for m in scene.materials)
+    if rolling and not isinstance(method, VelocityVerletSteps):
+        why = f"{method.name!r} has sliding friction alone"
+        raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
     if isinstance(method, VelocityVerletSteps | VariationalSteps | QuasiStaticSteps):
         return method.with_friction()
     return method

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import FrictionalSteps, StepFailed
-from cdopt.scene import Body, Box, Capsule, HalfSpace, Scene, Sphere
+from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene, Sphere
 
 G, DT = 9.81, 1e-3
 SLOW = pytest.mark.slow
@@ -78,6 +78,16 @@ def test_which_method_a_scene_with_friction_takes() -> None:
     classic = cdopt.simulate(scene, DT, 5 * DT, "classic-cd")
     assert (smooth.final.q == classic.final.q).all()
     assert (smooth.final.f == classic.final.f).all()
+
+
+@pytest.mark.parametrize("method", ["contact-dynamics", "compatible-friction"])
+@pytest.mark.parametrize("kind", ["rolling_friction", "spinning_friction"])
+def test_friction_of_rolling_is_refused(method: str, kind: str) -> None:
+    grain = Material(name="grain", friction=0.3, **{kind: 0.1})
+    ball = Body(Sphere(0.1), [0.0, 0.1], mass=1.0, material="grain")
+    with pytest.raises(cdopt.Unsupported, match=f"{method}.*method='velocity-verlet'"):
+        cdopt.simulate(Scene([ball], dim=2, materials=[grain]), DT, DT, method)
+    cdopt.simulate(Scene([ball], dim=2, materials=[grain]), DT, DT, method, frictionless=True)
 
 
 def order(steps: list[float], errors: list[float]) -> float:
