@@ -94,14 +94,12 @@ class Unknowns:
 
         Raises
         ------
-        InvalidInput : not a half-space of the scene, or not a force.
+        InvalidInput : not a half-space of the scene, or no finite force.
         """
         forces = {} if pushed is None else pushed
-        if not isinstance(forces, Mapping):
-            raise InvalidInput("pushed", checks.describe(forces), "forces in N by numbers of walls")
         b, dofs = scene.bodies, scene.dofs
         for wall, force in forces.items():
-            if not isinstance(wall, int | np.integer) or not 0 <= wall < b.nb:
+            if not 0 <= wall < b.nb:
                 raise InvalidInput("pushed", checks.describe(wall), "numbers of half-spaces")
             if b.kind[wall] != SHAPES.index(HalfSpace):
                 raise InvalidInput("pushed", b.label(int(wall)), "a half-space")

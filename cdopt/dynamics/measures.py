@@ -113,32 +113,6 @@ class Measures(Frozen):
         super().__post_init__()
 
     @classmethod
-    def of_step(cls, step: ContactStep, f: Any) -> Measures:
-        """Of a step that was made of a scene, and its forces: see ``measures``.
-
-        Parameters
-        ----------
-        f : a solution of the step, or (nc,) normal forces, N.
-
-        Raises
-        ------
-        InvalidInput : a step that no scene was made of, a solution without forces, or forces of
-            another shape.
-        """
-        where = placed(step)
-        if where is None or step.bodies is None or step.normals is None or step.points is None:
-            expected = "a step of cdopt.collision.step, which knows where the bodies are"
-            raise InvalidInput("step", "a step of matrices alone", expected)
-        normal, sliding = f, None
-        if isinstance(f, StepSolution):
-            normal, sliding = f.f, f.f_t
-            if normal is None:
-                raise InvalidInput("f", "a solution without forces", "one that is certified")
-        vectors = step.contact_vectors(normal, sliding)
-        mu = None if step.friction is None else step.friction.mu
-        return cls._placed(*where, step.bodies, step.normals, step.points, vectors, mu)
-
-    @classmethod
     def of_frame(
         cls, scene: Scene, frame: Frame, name: str = "f", friction: float | None = None
     ) -> Measures:
@@ -477,7 +451,18 @@ def measures(step: ContactStep, f: Any) -> Measures:
     >>> cdopt.measures(step, cdopt.CompatibleCD(step).solve()).coordination().mean.__round__(3)
     3.714
     """
-    return Measures.of_step(step, f)
+    where = placed(step)
+    if where is None or step.bodies is None or step.normals is None or step.points is None:
+        expected = "a step of cdopt.collision.step, which knows where the bodies are"
+        raise InvalidInput("step", "a step of matrices alone", expected)
+    normal, sliding = f, None
+    if isinstance(f, StepSolution):
+        normal, sliding = f.f, f.f_t
+        if normal is None:
+            raise InvalidInput("f", "a solution without forces", "one that is certified")
+    vectors = step.contact_vectors(normal, sliding)
+    mu = None if step.friction is None else step.friction.mu
+    return Measures._placed(*where, step.bodies, step.normals, step.points, vectors, mu)
 
 
 def stress(
@@ -495,7 +480,7 @@ def stress(
     ------
     InvalidInput : as in these.
     """
-    return Measures.of_step(step, f).stress(region, volume)
+    return measures(step, f).stress(region, volume)
 
 
 def enclosure(x: FloatArray, reach: FloatArray, box: PeriodicBox | None) -> FloatArray:

@@ -337,8 +337,6 @@ def write(
         "path", when no file can have it.
     SaveFailed : the disk is full or cannot be written.
     """
-    if not isinstance(problem, Step | FclibProblem):
-        raise InvalidInput("problem", checks.describe(problem), "a ContactStep or FclibProblem")
     step = problem if isinstance(problem, Step) else problem.step
     stored = _in_impulses(problem) if isinstance(problem, Step) else problem
     answer = {} if solution is None else _solution(stored, step, solution)
@@ -409,7 +407,7 @@ def _blocks(normal: FloatArray, d: int) -> FloatArray:
 
 def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[str, FloatArray]:
     """Impulses r, relative velocities u, and the velocity v of a global problem."""
-    if not isinstance(solution, StepSolution) or solution.f is None:
+    if solution.f is None:
         raise InvalidInput("solution", checks.describe(solution), "a StepSolution with forces")
     if solution.f.shape != (step.nc,):
         raise InvalidInput("solution", f"{solution.f.size} forces", f"{step.nc}, one per contact")

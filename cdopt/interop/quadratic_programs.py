@@ -86,8 +86,6 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
     Unsupported : it is no quadratic program: it needs cones, or integers.
     """
     stated = problem.problem if isinstance(problem, Formulation) else problem
-    if not isinstance(stated, cp.Problem):
-        raise InvalidInput("problem", checks.describe(problem), "a formulation or cvxpy.Problem")
     label = name or (problem.name if isinstance(problem, Formulation) else "")
     if not stated.is_qp() or stated.is_mixed_integer():
         raise Unsupported(label or "this problem", "it is no quadratic program")
@@ -239,6 +237,6 @@ def _bounds(values: Any, otherwise: float, n: int) -> FloatArray:
 
 
 def _checked(path: str | Path) -> Path:
-    if not isinstance(path, str | Path) or Path(path).suffix not in SUFFIXES:
+    if Path(path).suffix not in SUFFIXES:
         raise InvalidInput("path", checks.describe(path), "a file that ends in .mps or .qps")
     return Path(path)

@@ -146,7 +146,6 @@ def from_lammps(
     snapshot = _read(text, str(path), frame)
     if dim is None:
         dim = 2 if _is_flat(snapshot) else 3
-    checks.dimension("dim", dim)
     columns = snapshot.columns
     given = {"radius": radius, "mass": mass, "density": density}
     stated: dict[str, Any] = {

@@ -59,7 +59,7 @@ def boxed_crystal(pressure: float, angle: float = 0.0, unit: float = 1.0) -> Mea
     discs = Spheres(centres=unit * square @ turn.T, radius=0.5 * unit, mass=1.0)
     scene = Scene([*walls, discs], dim=2, gravity=[0.0, 0.0], overlap_tol=1e-3)
     step = taken(scene)
-    return Measures.of_step(step, np.full(step.nc, pressure * unit))
+    return cdopt.measures(step, np.full(step.nc, pressure * unit))
 
 
 def test_crystal_under_isotropic_pressure() -> None:
