@@ -36,9 +36,10 @@ def point(name: str, problem: cp.Problem, compiled: Compiled) -> Point:
         if variable.value is not None and variable.id in columns:
             x[columns[variable.id][0]] = np.ravel(variable.value, order="F")
     for constraint in problem.constraints:
-        if constraint.dual_value is not None and constraint.id in rows:
+        multipliers = _flat(constraint)
+        if multipliers is not None and constraint.id in rows:
             position, sign = rows[constraint.id]
-            y[position] = sign * np.ravel(constraint.dual_value, order="F")
+            y[position] = sign * multipliers
             known[position] = True
     if not known.all():
         P = data.get(keys.P)
@@ -47,6 +48,18 @@ def point(name: str, problem: cp.Problem, compiled: Compiled) -> Point:
         bounds = np.asarray(lsqr(unknown, -gradient, atol=1e-10, btol=1e-10)[0])
         y[~known] = np.maximum(bounds, 0.0)
     return x, y
+
+
+def _flat(constraint: cp.Constraint) -> FloatArray | None:
+    """The multipliers of a constraint as solvers have them; of cones one after the other."""
+    value = constraint.dual_value
+    if not isinstance(value, list):
+        return None if value is None else np.ravel(value, order="F")
+    if not isinstance(constraint, cp.SOC) or value[0] is None:
+        return None
+    first, others = value
+    others = np.asarray(others) if constraint.axis == 1 else np.transpose(others)
+    return np.column_stack([np.ravel(first), others.reshape(np.size(first), -1)]).ravel()
 
 
 def positions(

@@ -32,7 +32,7 @@ from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations.base import Certified, Formulation, Solve
 from cdopt.formulations.classic_cd import ClassicCD
-from cdopt.formulations.statement import Statement, align
+from cdopt.formulations.statement import Statement, align, seed_dual
 from cdopt.formulations.step_forms import Form, StepForm, possible_form
 from cdopt.problem import (
     DelassusStep,
@@ -386,8 +386,13 @@ class ConeVelocities(_ConeForm):
         return Iterate(motion, data.force * self._joined(normal, sliding) / self.contact_weight)
 
     def seed(self, start: WarmStart) -> None:
-        """Write the motion that forces cause."""
-        self._seed_motion(start.forces_on(self.data.contact_ids, self.data.nc))
+        """Write the motion that forces cause, and the forces as multipliers."""
+        data = self.data
+        forces = start.forces_on(data.contact_ids, data.nc)
+        self._seed_motion(forces)
+        f = data.table(self.contact_weight * forces / data.force)
+        sliding = f[:, 1:] / np.where(self.mu > 0.0, self.mu, np.inf)[:, None]
+        seed_dual(self.problem.constraints[0], f[:, 0], sliding)
 
 
 def _force_form(x: ConeForces) -> cp.Problem:

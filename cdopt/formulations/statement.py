@@ -153,9 +153,10 @@ def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: st
     return cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
 
 
-def seed_dual(constraint: cp.Constraint, value: FloatArray) -> None:
-    """Write the multiplier of a constraint."""
-    constraint.dual_variables[0].save_value(value)
+def seed_dual(constraint: cp.Constraint, *values: FloatArray) -> None:
+    """Write the multiplier of a constraint; two of a second-order cone."""
+    for variable, value in zip(constraint.dual_variables, values, strict=True):
+        variable.save_value(value)
 
 
 def align(*lines: str) -> str:
