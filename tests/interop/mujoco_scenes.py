@@ -50,6 +50,14 @@ def loaded_box(k: float) -> str:
         </body>"""
 
 
+def box_at(height: float, **options):
+    """Model and data of the loaded box with its centre at this height, m."""
+    model = compiled(loaded_box(1e5), **options)
+    data = engine.MjData(model)
+    data.qpos[2] = height
+    return model, data
+
+
 def plank(k: float) -> str:
     """A plank on three balls, the middle one three times as stiff; it rises and tilts."""
     balls = "".join(

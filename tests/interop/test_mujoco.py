@@ -13,6 +13,7 @@ from mujoco_scenes import (
     GRAVITY,
     SCENES,
     arm,
+    box_at,
     compiled,
     engine,
     loaded_box,
@@ -158,9 +159,7 @@ def test_a_model_in_the_air_gives_a_step_without_contacts():
 
 def test_contacts_that_the_model_switches_off_are_no_rows():
     for flag in ("contact", "constraint"):
-        model = compiled(loaded_box(1e5), flags=f'{flag}="disable"')
-        data = engine.MjData(model)
-        data.qpos[2] = 0.09
+        model, data = box_at(0.09, flags=f'{flag}="disable"')
         assert bridge.contact_step(model, data).nc == 0
         assert bridge.stiffness(model, data).size == 0
 
@@ -229,9 +228,7 @@ def test_contacts_are_those_of_the_state_however_old_the_datas_are():
 
 
 def test_a_state_without_contacts_moves_freely_with_friction():
-    model = compiled(loaded_box(1e5))
-    data = engine.MjData(model)
-    data.qpos[2] = 5.0
+    model, data = box_at(5.0)
     step = bridge.contact_step(model, data, friction=True)
     assert (step.nc, step.friction.d) == (0, 3)
     fall = cdopt.FrictionalCD(step).solve("newton")
@@ -272,14 +269,12 @@ def test_speculative_contacts_whose_distances_are_no_gaps_are_not_taken():
 
 def test_friction_that_is_left_out_is_said_once(caplog):
     bridge._warn_of_friction.cache_clear()
-    smooth, rough = compiled(loaded_box(1e5)), compiled(loaded_box(1e5), geom='condim="3"')
-    for model in (smooth, rough):
-        data = engine.MjData(model)
-        data.qpos[2] = 0.099
+    smooth, rough = box_at(0.099), box_at(0.099, geom='condim="3"')
+    for model, data in (smooth, rough):
         with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
             for _ in range(2):
                 assert bridge.contact_step(model, data).nc == 4
-        assert [record.levelname for record in caplog.records] == ["WARNING"] * (model is rough)
+        assert [record.levelname for record in caplog.records] == ["WARNING"] * (model is rough[0])
     assert "derived frictionless problem: normal rows only" in caplog.text
 
 
@@ -305,10 +300,8 @@ def test_tangential_rows_are_mujocos_own():
 @pytest.mark.parametrize(("angle", "slides"), [(0.4, False), (0.7, True)])
 def test_a_box_on_an_incline_sticks_or_slides(angle, slides):
     """μ = 0.6: tan 0.4 = 0.42 and tan 0.7 = 0.84."""
-    model = compiled(loaded_box(1e5), geom='condim="3" friction="0.6 0 0"')
+    model, data = box_at(0.099, geom='condim="3" friction="0.6 0 0"')
     model.opt.gravity[:] = 9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)])
-    data = engine.MjData(model)
-    data.qpos[2] = 0.099
     step = bridge.contact_step(model, data, friction=True, dt=1e-3)
     answer = cdopt.FrictionalCD(step).solve("newton")
     assert answer.ok
@@ -318,9 +311,7 @@ def test_a_box_on_an_incline_sticks_or_slides(angle, slides):
 
 def test_friction_that_cannot_be_taken_is_named(caplog):
     bridge._warn_of_spin.cache_clear()
-    model = compiled(loaded_box(1e5), geom='condim="4"')
-    data = engine.MjData(model)
-    data.qpos[2] = 0.099
+    model, data = box_at(0.099, geom='condim="4"')
     with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
         assert bridge.contact_step(model, data, friction=True).friction.mu.tolist() == [1.0] * 4
     assert "torsional" in caplog.text
@@ -368,9 +359,7 @@ def test_constraints_that_pull_are_refused_by_name(what):
 
 
 def test_bad_arguments_are_named():
-    model = compiled(loaded_box(1e5))
-    data = engine.MjData(model)
-    data.qpos[2] = 0.099
+    model, data = box_at(0.099)
     other = engine.MjData(compiled(table(1e5)))
     spoilt = copy.copy(data)
     spoilt.qpos[0] = np.nan

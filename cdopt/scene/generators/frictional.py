@@ -208,6 +208,7 @@ def arch_without_keystone(
     mu: Positive = 0.6,
     angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
     keystone: bool = False,
+    dim: Dim = 2,
 ) -> Scene:
     """An arch of stone with friction that has lost its keystone, and falls.
 
@@ -216,6 +217,7 @@ def arch_without_keystone(
     voussoirs : odd number of wedges, with the keystone. mu : friction coefficient.
     angle : of the joints at the abutments from the upright, rad.
     keystone : whether it is still there; then the arch stands.
+    dim : 2 in the plane; 3 in space, 0.2 m deep.
 
     Raises
     ------
@@ -223,7 +225,7 @@ def arch_without_keystone(
     """
     if voussoirs % 2 == 0:
         raise InvalidInput("voussoirs", str(voussoirs), "an odd number: one is the keystone")
-    b = arch(voussoirs, angle=angle, density=_DENSITY).bodies
+    b = arch(voussoirs, angle=angle, density=_DENSITY, dim=dim).bodies
     stones = [
         Body(
             b.shape(k),
@@ -237,7 +239,7 @@ def arch_without_keystone(
     ]
     return Scene(
         stones,
-        dim=2,
+        dim=dim,
         friction=mu,
         name="arch-without-keystone",
         title="An arch of stone" if keystone else "An arch that has lost its keystone",
