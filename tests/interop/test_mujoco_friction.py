@@ -47,9 +47,9 @@ def model_of(scene: Scene, mu: float):
         if not isinstance(shape, HalfSpace):
             place += f' quat="{words(start.orientation[k])}"'
         if table.fixed[k]:
-            bodies.append(f"<geom {geom} {place}/>")
+            bodies.append(f'<geom name="{k}" {geom} {place}/>')
         else:
-            geom += f' mass="{table.mass[k]}"'
+            geom += f' name="{k}" mass="{table.mass[k]}"'
             bodies.append(f"<body {place}><freejoint/><geom {geom}/></body>")
     return engine.MjModel.from_xml_string(f"""
         <mujoco>
@@ -88,7 +88,7 @@ def stack(overhang: float = 0.0, angle: float = 0.0, struck: float = 0.0) -> Sce
 
 
 def pile() -> Scene:
-    """A pyramid of 14 balls: one on another leans by 45°, and needs tan 22.5° = 0.414."""
+    """A pyramid of 14 balls, whose forces balance from about μ = 0.6."""
     centres = 2.0 * RADIUS * pyramid_positions(3)[0] + [0.0, 0.0, RADIUS]
     return scene_of([Body(Sphere(RADIUS), centre, mass=1.0) for centre in centres])
 
@@ -101,12 +101,12 @@ CASES = {  # scene, μ, and what happens
     "stack that holds": (stack(overhang=0.4), 0.5, "stands"),
     "stack that tips": (stack(overhang=0.6), 0.5, "falls"),
     "stack on a slope that holds": (stack(angle=np.arctan(0.45)), 0.5, "stands"),
-    "stack on a slope that slides": (stack(angle=np.arctan(0.6)), 0.5, "falls"),
+    "stack on a slope that slides": (stack(angle=np.arctan(0.6)), 0.5, "slides"),
     "stack with a brick struck": (stack(struck=SPEED), 0.5, "stops"),
     "arch of rough stones": (arch(), 0.7, "stands"),
     "arch of smooth stones": (arch(), 0.02, "falls"),
     "arch without its keystone": (arch(keystone=False), 0.7, "falls"),
-    "pile on a rough floor": (pile(), 0.6, "stands"),
+    "pile on a rough floor": (pile(), 1.0, "stands"),
     "pile on a slippery floor": (pile(), 0.25, "falls"),
 }
 RESTING = [name for name, (_, _, end) in CASES.items() if end == "stands"]
@@ -133,11 +133,17 @@ def farthest(path) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_happens_at_the_same_time(name: str) -> None:
-    """Stands, falls or stops in cdopt as in MuJoCo, at close positions until bodies have fallen."""
+    """Stands, falls or stops in cdopt as in MuJoCo, at close positions until bodies have fallen.
+
+    On a slope the centre of a sliding stack is compared: all its joints are at the limit of
+    friction, and bricks that slide over each other in the least go on doing so.
+    """
     scene, mu, end = CASES[name]
     rigid = cdopt.simulate(scene, DT, DURATION, "contact-dynamics", friction=mu)
     assert rigid.ok
     paths = [rigid.q[:, ~scene.bodies.fixed, :3], run_of_mujoco(scene, mu)[2]]
+    if end == "slides":
+        paths = [path.mean(axis=1, keepdims=True) for path in paths]
     if end == "stands":
         assert max(farthest(path).max() for path in paths) < STANDS
     elif end == "stops":
@@ -158,7 +164,10 @@ def test_the_same_happens_at_the_same_time(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESTING)
 def test_forces_of_mujoco_at_rest_are_admissible(name: str) -> None:
-    """Within the certified bounds, up to the forces that still accelerate MuJoCo's bodies."""
+    """Within the certified bounds, up to the forces that still accelerate MuJoCo's bodies.
+
+    Bodies touch that must press on each other, and only those that touch in cdopt.
+    """
     scene, mu, _ = CASES[name]
     model, data, _ = run_of_mujoco(scene, mu, 4.0)
     step = bridge.contact_step(model, data, friction=True).replace(v=np.zeros(model.nv))
@@ -170,3 +179,10 @@ def test_forces_of_mujoco_at_rest_are_admissible(name: str) -> None:
     beyond = report.outside(f.ravel(), f_t).max() / report.unit
     assert beyond <= 1e-6 + 2.0 * unbalanced
     assert report.dimension > 0
+    contacts = cdopt.collision.detect(scene, scene.initial)
+    rest = cdopt.collision.step(scene, scene.initial, contacts, DT, friction=mu)
+    own = cdopt.indeterminacy(rest, "nsgs", law="coulomb")
+    pairs = [frozenset(pair) for pair in contacts.bodies.tolist()]
+    loaded = {pairs[k] for k in np.flatnonzero(own.lower[:, 0] > 1e-6 * own.unit)}
+    theirs = {frozenset(map(int, name.split("/")[:2])) for name in step.contact_ids}
+    assert loaded <= theirs <= set(pairs)

@@ -19,6 +19,7 @@ import siconos.numerics as sn
 from siconos.mechanics.collision.bodies import Disk, DiskDiskR, DiskPlanR
 
 TOUCHING = 1e-9  # m: contacts with smaller gaps are active
+WIDE = 1e3  # m, of the floor; without it Siconos's floor is a point
 
 
 def discs(given):
@@ -27,7 +28,7 @@ def discs(given):
     bodies = [
         Disk(*of) for of in zip(radius, given["mass"].tolist(), given["q"], given["v"], strict=True)
     ]
-    links = [(DiskPlanR(r, 0.0, 1.0, 0.0), i, -1) for i, r in enumerate(radius)]
+    links = [(DiskPlanR(r, 0.0, 1.0, 0.0, 0.0, 0.0, WIDE), i, -1) for i, r in enumerate(radius)]
     pairs = combinations(range(len(radius)), 2)
     return bodies, links + [(DiskDiskR(radius[i], radius[j]), i, j) for i, j in pairs]
 

@@ -33,7 +33,11 @@ def boxes(count: int, **motion: object) -> list[Body]:
 
 
 def pile(rows: int) -> list[Body]:
-    """Discs in a triangle: with friction above tan 15° it stands."""
+    """Discs in a triangle.
+
+    Forces balance it from about μ = 0.5, but up to 1 its discs may roll apart as well: the law of
+    Coulomb has two answers there, and round-off decides. At 1.5 it rests, below 0.5 it spreads.
+    """
     places = [
         [RADIUS * (2 * k + row), RADIUS * (1.0 + np.sqrt(3.0) * row)]
         for row in range(rows)
@@ -47,8 +51,8 @@ CASES = {  # bodies, μ, angle of the floor, whether they move by 5 cm, and the 
     "block that slides to rest": (boxes(1, velocity=[1.0, 0.0]), 0.4, 0.0, True, ROUND),
     "ball that slides, then rolls": (BALL, 0.4, 0.0, True, ROUND),
     "stack on a slope that holds": (boxes(5), 0.4, np.arctan(0.36), False, ROUND),
-    "stack on a slope that slides": (boxes(5), 0.4, np.arctan(0.48), True, ROUND),
-    "pile that stands": (pile(5), 0.4, 0.0, False, ROUND),
+    "stack on a slope that slides": (boxes(5), 0.4, np.arctan(0.6), True, ROUND),
+    "pile that stands": (pile(5), 1.5, 0.0, False, ROUND),
     "pile that spreads": (pile(5), 0.15, 0.0, True, 5e-3),
 }
 DT, STEPS = 1e-3, 300
@@ -108,7 +112,8 @@ def test_forces_of_siconos_at_rest_are_admissible(interpreter: str, tmp_path: Pa
     scene, state = ours.scene, ours.final.state
     contacts = cdopt.collision.detect(scene, state)
     step = cdopt.collision.step(scene, state, contacts, DT, friction=CASES["pile that stands"][1])
-    report = cdopt.indeterminacy(step, law="coulomb")
+    report = cdopt.indeterminacy(step, "nsgs", law="coulomb")  # of an answer at rest
+    assert np.abs(report.solution.v_next).max() < 1e-9
     number = {frozenset(pair): k for k, pair in enumerate(step.bodies.tolist())}
     vectors = np.zeros((step.nc, 2))  # on the second body
     for (i, j), force in zip(theirs["pairs"].tolist(), theirs["forces"], strict=True):
