@@ -35,8 +35,8 @@ def boxes(count: int, **motion: object) -> list[Body]:
 def pile(rows: int) -> list[Body]:
     """Discs in a triangle.
 
-    Forces balance it from about μ = 0.5, but up to 1 its discs may roll apart as well: the law of
-    Coulomb has two answers there, and round-off decides. At 1.5 it rests, below 0.5 it spreads.
+    Forces balance it with μ = 0.5, not with 0.4, but up to 1 its discs may roll apart as well: the
+    law of Coulomb has two answers there, and round-off decides. So μ is 1.5 where it is to rest.
     """
     places = [
         [RADIUS * (2 * k + row), RADIUS * (1.0 + np.sqrt(3.0) * row)]
@@ -67,7 +67,7 @@ def interpreter() -> str:
 
 
 def both(interpreter: str, folder: Path, name: str):
-    """Step at the end and trajectory of cdopt, and the arrays of Siconos."""
+    """The trajectory of cdopt, and the arrays of Siconos."""
     bodies, mu, angle, *_ = CASES[name]
     floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], fixed=True)
     scene = Scene([*bodies, floor], dim=2, gravity=slope(angle))
