@@ -48,7 +48,7 @@ def solve(
         c, slope = problem.compliance(f)
         gap = net.gap(w) + problem.p + c
         balance = problem.balance(w, f)
-        size, mu = problem.residual(balance, gap, f), float(f @ s) / max(f.size, 1)
+        size, mu = problem.residual(problem.error(balance), gap, f), float(f @ s) / max(f.size, 1)
         history.append(size)
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
@@ -72,7 +72,7 @@ def _without_contacts(problem: NetworkProblem, tol: float) -> IterationResult:
     w, f = np.zeros(problem.net.m), np.zeros(0)
     if problem.net.mass is not None:
         w = problem.net.motion(-problem.load)
-    size = problem.residual(problem.balance(w, f), f, f)
+    size = problem.residual(problem.error(problem.balance(w, f)), f, f)
     return IterationResult(w, f, size, 0, [size], size <= tol)
 
 
@@ -91,7 +91,7 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
     except ArithmeticError:
         return run
     gap = problem.net.gap(w) + problem.p + np.where(f > 0.0, c, 0.0)
-    size = problem.residual(problem.balance(w, f), gap, f)
+    size = problem.residual(problem.error(problem.balance(w, f)), gap, f)
     if size > max(tol, run.residual):
         return run
     return IterationResult(w, f, size, run.steps, [*run.history, size], size <= tol)

@@ -79,11 +79,14 @@ class NetworkProblem:
         c = self.law.overlap(f)
         return c, c / ((self.law.power - 1.0) * f)
 
-    def residual(self, balance: FloatArray, gap: FloatArray, f: FloatArray) -> float:
-        """Largest of the balance's error and the natural residual |min(N_ii f_i, g_i)|."""
+    def error(self, balance: FloatArray) -> float:
+        """The largest entry of a balance (m,) over the inertia there."""
+        return float(np.abs(balance / self.net.mass_diagonal).max(initial=0.0))
+
+    def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
+        """Largest of the balance's ``error`` and the natural residual |min(N_ii f_i, g_i)|."""
         natural = np.abs(np.minimum(self.mobility * f, gap)).max(initial=0.0)
-        error = np.abs(balance) / self.net.mass_diagonal
-        return float(max(natural, error.max(initial=0.0)))
+        return max(float(natural), error)
 
     # --- to and from physical units ----------------------------------------------------
 

@@ -27,10 +27,10 @@ LOG = logging.getLogger("cdopt.backends.newton")
 
 _SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
 _SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
-_SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
+_SIGMA_SMALL = 10.0  # at the start, of dense systems; as it grows weak couplings lose digits
 _SIGMA_ENOUGH = 1e4  # of dense systems: round-off of a gap times σ stays below 1e-12
 _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
-_GROWTH_EASY = 100.0  # and where it was easy, of dense systems
+_GROWTH_EASY = 1e3  # and where it was easy, of dense systems
 _EASY = 2  # Newton steps up to which a minimisation was easy
 _HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
 _INNER = 60  # Newton steps at most of one minimisation
@@ -64,16 +64,16 @@ def solve(
             break
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
         try:
-            at, push, force, spent = _compliant(problem, f, sigma, at, inner, deadline, held)
-        except ArithmeticError as error:
-            LOG.info("rigid step: %s", error)
+            at, push, error, spent = _compliant(problem, f, sigma, at, inner, deadline, held)
+        except ArithmeticError as reason:
+            LOG.info("rigid step: %s", reason)
             break
         steps += spent
         if spent == _INNER and sigma > _SIGMA_START:  # too stiff to begin from here
             sigma = sigma / _GROWTH
             continue
         f = push
-        residual = problem.residual(force, at[1], f)
+        residual = problem.residual(error, at[1], f)
         LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
         history.append(residual)
         if residual < best.residual:
@@ -133,8 +133,8 @@ def _compliant(
     tol: float,
     deadline: Deadline,
     held: _Held,
-) -> tuple[Motion, FloatArray, FloatArray, int]:
-    """The inner minimisation from a motion: where it ends, pushes, the force left, Newton steps.
+) -> tuple[Motion, FloatArray, float, int]:
+    """The inner minimisation from a motion: where it ends, pushes, its error, Newton steps spent.
 
     Where the same contacts push before and after a full step, the energy is quadratic along it,
     and its end is the minimum.
@@ -143,14 +143,14 @@ def _compliant(
     push, full, before = np.maximum(f - sigma * gap, 0.0), False, np.inf
     for step in range(_INNER + 1):
         force = net.load(push) - inertia
-        error = np.abs(force / net.mass_diagonal).max(initial=0.0)
+        error = problem.error(force)
         if step == _INNER or error <= tol or (full and error > 0.5 * before) or deadline.passed:
             break
         pushing, before = push > 0.0, error
         d = held.of(sigma, pushing).solve(force, 1e-12 if sigma >= _DIRECT_FROM else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
         t, ahead = 1.0, np.maximum(f - sigma * (gap + rate), 0.0)
-        full = bool(((ahead > 0.0) == pushing).all())
+        full = (ahead > 0.0).tobytes() == pushing.tobytes()
         if not full:
             slope = _slope(f, sigma, gap, rate, float(inertia @ d), float(kinetic @ d))
             t = line_search(slope, _WHOLE, _SHARE)
@@ -158,7 +158,7 @@ def _compliant(
                 break
             ahead = np.maximum(f - sigma * (gap + t * rate), 0.0)
         w, gap, inertia, push = w + t * d, gap + t * rate, inertia + t * kinetic, ahead
-    return (w, gap, inertia), push, force, step
+    return (w, gap, inertia), push, error, step
 
 
 def _slope(

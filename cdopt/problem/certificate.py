@@ -72,7 +72,7 @@ class Certificate:
     tol: float = TOLERANCE
     slater: float | None = None
 
-    @property
+    @cached_property
     def worst(self) -> float:
         """The largest residual; infinite when one is not a number."""
         values = [r.value if r.value == r.value else np.inf for r in self.residuals]
@@ -83,7 +83,7 @@ class Certificate:
         """Whether every residual and its resolution are within the tolerance."""
         return self.worst <= self.tol and self.resolution <= self.tol
 
-    @property
+    @cached_property
     def resolution(self) -> float:
         """The largest resolution: no force can be certified beyond it."""
         return max((r.resolution for r in self.residuals), default=0.0)
@@ -245,6 +245,8 @@ def certify(
         if not certificate.ok:
             return certificate
         slater, doubts = data.attainment(motion, forces, certificate.worst)
+        if slater is None and not doubts:
+            return certificate
         residuals = (*certificate.residuals, *doubts)
         return trusted(Certificate, data.kind, residuals, tol, slater)
 
@@ -275,6 +277,7 @@ class Condition(NamedTuple):
     decides: bool = False
 
 
+@np.errstate(all="ignore")
 def judged(*conditions: Condition) -> tuple[Residual, ...]:
     """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
 
@@ -284,14 +287,12 @@ def judged(*conditions: Condition) -> tuple[Residual, ...]:
     error, scale, round_off = map(np.concatenate, zip(*columns, strict=True))  # at once: few calls
     floor = _NOTHING * round_off
     acts, known = scale > floor, np.isfinite(error + scale + floor)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, blurred = positive(error - round_off) / scale, round_off / scale
-        if not acts.all():
-            beyond = np.where(scale > 0.0, error / scale, np.inf)
-            ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-            blurred = np.where(acts, blurred, 0.0)
+    ratio = positive(error - round_off) / scale
+    if not acts.all():
+        beyond = np.where(scale > 0.0, error / scale, np.inf)
+        ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
     if not known.all():
-        ratio[~known] = blurred[~known] = np.nan
+        ratio = np.where(known, ratio, np.nan)
     residuals, end = [], 0
     for name, unit, errors, _, _, decides in conditions:
         begin, end = end, end + errors.size
@@ -299,7 +300,9 @@ def judged(*conditions: Condition) -> tuple[Residual, ...]:
         if errors.size:
             at = begin + int(ratio[begin:end].argmax())
             value, size = float(ratio[at]), float(scale[at])
-            resolution = float(blurred[begin:end].max()) if decides else 0.0
+            if decides:
+                blurred = np.where(acts, round_off / scale, 0.0)[begin:end]
+                resolution = float(blurred.max()) if value == value else np.nan
         residuals.append(trusted(Residual, name, value, size, unit, resolution))
     return tuple(residuals)
 

@@ -443,8 +443,8 @@ class MatrixStepData(StepData):
     def idle_parts(self) -> BoolArray:
         """(parts,) those in which no body bears a load and no contact closes in free motion."""
         parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
-        acting = parts.largest(parts.contact, self._closing.astype(np.float64))
-        return (acting + parts.largest(parts.dof, busy.astype(np.float64))) == 0.0
+        acting = np.bincount(parts.contact[self._closing], minlength=parts.count)
+        return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0
 
     # --- scales ------------------------------------------------------------------------
 

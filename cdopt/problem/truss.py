@@ -132,6 +132,8 @@ class TrussData(ProblemData):
     @cached_property
     def prescribed_overlap(self) -> FloatArray:
         """c (nc,), m, that prescribed displacements make by themselves."""
+        if not self.prescribed_u.any():
+            return read_only(np.zeros(self.nc))
         return read_only(self.overlap(self.prescribed_u))
 
     def reactions(self, f: FloatArray) -> FloatArray:
@@ -250,8 +252,10 @@ class TrussData(ProblemData):
         acts = self.entries.value != 0.0
         contact, body = contact[acts], body[acts]
         force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], self.nc)
-        other = smallest_by(contact, exchanged[body], self.nc)
-        return acting, exchanged, np.where(force > 0.0, force, other)
+        if not (force > 0.0).all():
+            other = smallest_by(contact, exchanged[body], self.nc)
+            force = np.where(force > 0.0, force, other)
+        return acting, exchanged, force
 
     # --- energies, by part -------------------------------------------------------------
 
@@ -279,9 +283,14 @@ class TrussData(ProblemData):
         return Entries(self.B)
 
     @cached_property
+    def _reach(self) -> FloatArray:
+        """(nv,) gap per unit of each dof, at most."""
+        return column_scale(self.B)
+
+    @cached_property
     def dof_lever(self) -> FloatArray:
         """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        beta = column_scale(self.B)
+        beta = self._reach
         longest = float(beta.max(initial=0.0)) or 1.0
         return read_only(np.where(beta > 0.0, beta, longest))
 
@@ -292,7 +301,7 @@ class TrussData(ProblemData):
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
         provided that its load is round-off too.
         """
-        beta, load = column_scale(self.B), np.abs(self.contact_load)
+        beta, load = self._reach, np.abs(self.contact_load)
         touched, most = beta > 0.0, load.max(where=self.free, initial=0.0)
         noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
         return read_only(self.free & np.where(touched, ~noise, load != 0.0))
