@@ -27,11 +27,10 @@ LOG = logging.getLogger("cdopt.backends.newton")
 
 _SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
 _SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
-_SIGMA_SMALL = 10.0  # at the start, of dense systems; as it grows weak couplings lose digits
+_SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
 _SIGMA_ENOUGH = 1e4  # of dense systems: round-off of a gap times σ stays below 1e-12
 _GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
-_GROWTH_EASY = 1e3  # and where it was easy, of dense systems
-_EASY = 2  # Newton steps up to which a minimisation was easy
+_EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
 _HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
 _INNER = 60  # Newton steps at most of one minimisation
 _WHOLE, _SHARE = 1e-6, 1e-3  # slopes at which a line search ends, of its first
@@ -80,12 +79,12 @@ def solve(
             best = IterationResult(at[0], f, residual, steps, history, residual <= tol)
         if best.converged:
             break
-        easy = small and spent <= _EASY
-        if residual > 0.2 * history[-2] or (easy and sigma < _SIGMA_ENOUGH):
+        easy = small and spent <= _EASY and sigma < _SIGMA_ENOUGH
+        if residual > 0.2 * history[-2] or easy:
             most = _SIGMA_MOST * (_spread(problem) if sigma >= _SIGMA_MOST else 1.0)
             if sigma >= most and residual > 0.5 * min(history[-9:-1]):
                 break
-            sigma = min(sigma * (_GROWTH_EASY if easy else _growth(spent)), most)
+            sigma = min(sigma * _growth(spent), most)
     best.steps = steps
     return best
 

@@ -283,14 +283,9 @@ class TrussData(ProblemData):
         return Entries(self.B)
 
     @cached_property
-    def _reach(self) -> FloatArray:
-        """(nv,) gap per unit of each dof, at most."""
-        return column_scale(self.B)
-
-    @cached_property
     def dof_lever(self) -> FloatArray:
         """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        beta = self._reach
+        beta = column_scale(self.B)
         longest = float(beta.max(initial=0.0)) or 1.0
         return read_only(np.where(beta > 0.0, beta, longest))
 
@@ -301,7 +296,7 @@ class TrussData(ProblemData):
         A column of B whose levers are all round-off beside the largest of B acts on nothing,
         provided that its load is round-off too.
         """
-        beta, load = self._reach, np.abs(self.contact_load)
+        beta, load = column_scale(self.B), np.abs(self.contact_load)
         touched, most = beta > 0.0, load.max(where=self.free, initial=0.0)
         noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
         return read_only(self.free & np.where(touched, ~noise, load != 0.0))
