@@ -58,17 +58,10 @@ class _Mesh:
     triangles: IntArray
 
 
-def is_assembly(text: str) -> bool:
-    """Whether a text is the path of an assembly, with or without parameters."""
-    return _PATH.fullmatch(text) is not None
-
-
-def parts_of(text: str) -> tuple[str, str]:
-    """Path and parameters of ``wall.obj:density=2000,fixed=base``."""
+def parts_of(text: str) -> tuple[str, str] | None:
+    """Path and parameters of ``wall.obj:density=2000,fixed=base``; None of other texts."""
     match = _PATH.fullmatch(text)
-    if match is None:
-        raise InvalidInput("path", repr(text), "a file named .obj, .stl or .json")
-    return match["path"], match["stated"] or ""
+    return None if match is None else (match["path"], match["stated"] or "")
 
 
 def load_assembly(

@@ -19,7 +19,7 @@ from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.problem.contact_step import Step
-from cdopt.scene.assemblies import is_assembly, load_assembly, parts_of
+from cdopt.scene.assemblies import load_assembly, parts_of
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.material import Material, MaterialPair
@@ -114,8 +114,8 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     """
     if str(path).endswith(SNAPSHOTS):
         return from_lammps(path) if overlaps is None else from_lammps(path, overlaps=overlaps)
-    if is_assembly(str(path)):
-        file, stated_parameters = parts_of(str(path))
+    if assembly := parts_of(str(path)):
+        file, stated_parameters = assembly
         words = split(f"assembly{stated_parameters}")[1]
         blocks = load_assembly(file, **merge("assembly", _writable(load_assembly), words, {}))  # type: ignore[arg-type]
         return blocks if overlaps is None else blocks.with_overlaps(overlaps)
@@ -214,7 +214,7 @@ def _is_file(text: str) -> bool:
 
 def names_scene(text: str) -> bool:
     """Whether a text is a scene file, a scene that ships with cdopt or a generator."""
-    if text.endswith(SCENE_FILES) or is_assembly(text) or text in shipped_scenes():
+    if text.endswith(SCENE_FILES) or parts_of(text) or text in shipped_scenes():
         return True
     return text.partition(":")[0].strip().replace("-", "_") in GENERATORS
 

@@ -27,7 +27,7 @@ from cdopt.problem import LAWS, TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
-from cdopt.scene.assemblies import is_assembly
+from cdopt.scene.assemblies import parts_of
 from cdopt.scene.files import SCENE_FILES, load, names_scene, placed, shipped_scenes
 
 STEP_SUFFIX, RUN_SUFFIX, FAMILY_PREFIX = ".npz", ".vtkhdf", "family:"
@@ -315,7 +315,7 @@ def _digest(path: str) -> str:
 
 def is_scene(text: str) -> bool:
     """Whether a text names a scene and no bank problem."""
-    if text.endswith(SCENE_FILES) or is_assembly(text):
+    if text.endswith(SCENE_FILES) or parts_of(text):
         return True
     return split(text)[0] not in bank.names() and names_scene(text)
 
