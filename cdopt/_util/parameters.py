@@ -60,12 +60,12 @@ def merge(
     return merged
 
 
-def one_of_these(text: object, known: Iterable[str]) -> str:
-    """The known names for a message, the one most like the text first."""
+def one_of_these(text: object, known: Iterable[str], shown: Iterable[str] | None = None) -> str:
+    """The known names, or those ``shown``, for a message; the one most like the text first."""
     names = list(known)
     close = difflib.get_close_matches(text, names, n=1) if isinstance(text, str) else []
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"one of these{hint}: {', '.join(names)}"
+    return f"one of these{hint}: {', '.join(names if shown is None else shown)}"
 
 
 def canonical(problem: str, defaults: Mapping[str, Value], merged: Mapping[str, Value]) -> str:

@@ -43,6 +43,7 @@ _RAY = 1e-7  # N g of a ray, beside pᵀg
 _PANEL = 32  # pivots between two products with the whole table, and two looks at the clock
 _MATH = {"contract", "nsz"}  # the same bits whether just compiled or from disk
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
+_INFEASIBLE, _TROUBLE = "infeasible: secondary ray", "numerical trouble"
 
 
 @dataclass(frozen=True)
@@ -81,34 +82,31 @@ class LCP(NativeBackend):
         N = np.asarray((step.rows @ step.spread.T).todense())
         N = 0.5 * (N + N.T)
         with run.iterating(data.nc, data.nc):
-            outcome, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
+            status, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
         residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
-        met = outcome == "complementary basis" and residual <= self.accuracy
-        status: str = outcome
-        claim: Claim = "inaccurate"
-        if outcome == "ray":
-            status, claim = "infeasible: secondary ray", "infeasible"
-        elif outcome == "complementary basis":
-            status = "solved" if met else "numerical trouble"
+        met = status == "solved" and residual <= self.accuracy
+        if status == "solved" and not met:
+            status = _TROUBLE
+        claim: Claim = "infeasible" if status == _INFEASIBLE else "inaccurate"
         run.report(f"{status} after {pivots} pivots: residual {residual:.2e}")
         return outcome_of(data, step.force * forces, met, pivots, status=status, claim=claim)
 
     def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline
     ) -> tuple[str, int, FloatArray]:
-        """Outcome, pivots and scaled forces (nc,); contacts that act on nothing get zero."""
+        """Status, pivots and scaled forces (nc,); contacts that act on nothing get zero."""
         forces = np.zeros(p.size)
         idle = np.ones(p.size, dtype=bool)
         idle[acting] = False
         if np.any(p[idle] < -self.accuracy):
-            return "ray", 0, forces
+            return _INFEASIBLE, 0, forces
         small, q = np.ascontiguousarray(N[np.ix_(acting, acting)]), p[acting]
         outcome, pivots, basis, ray = lemke(small, q, self.max_pivots, deadline)
         if outcome == _ON_A_RAY:
             g = np.maximum(ray, 0.0)
             drop = float(q @ g)
             proven = drop < 0.0 and float(np.abs(small @ g).max()) <= -_RAY * drop
-            return ("ray" if proven else "numerical trouble"), int(pivots), forces
+            return (_INFEASIBLE if proven else _TROUBLE), int(pivots), forces
         if outcome == _LIMIT:
             late = pivots < self.max_pivots
             return TIME_LIMIT if late else "pivot limit", int(pivots), forces
@@ -119,7 +117,7 @@ class LCP(NativeBackend):
         except np.linalg.LinAlgError:  # singular to working accuracy
             exact = np.linalg.lstsq(block, -q[loaded], rcond=None)[0]
         forces[acting[loaded]] = np.maximum(exact, 0.0)  # below zero only by round-off: tested
-        return "complementary basis", int(pivots), forces
+        return "solved", int(pivots), forces
 
 
 def lemke(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from typing import Any
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.parameters import one_of_these
 from cdopt.backends.base import Backend, Problem
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NativeBackend
@@ -130,10 +130,9 @@ def _require_known(name: object) -> None:
     known = known_names()
     if isinstance(name, str) and name in known:
         return
-    close = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    names = ", ".join(available())
-    raise InvalidInput("backend", checks.describe(name), f"one of these{hint}: {names}")
+    asked = name.lower() if isinstance(name, str) else name
+    expected = one_of_these(asked, known, available())
+    raise InvalidInput("backend", checks.describe(name), expected)
 
 
 # --- for tables and JSON -----------------------------------------------------------------
