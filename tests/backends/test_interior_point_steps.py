@@ -30,14 +30,15 @@ def certified(step: cdopt.ContactStep, tol: float = 1e-10, **options) -> cdopt.S
     return solution
 
 
-@pytest.mark.parametrize(("n", "seed"), [(5, 1), (6, 0), (7, 1), (8, 1), (10, 2)])
-def test_piles_in_mid_fall(n: int, seed: int) -> None:
-    certified(generators.pyramid_falling(n=n, seed=seed))
-
-
-@pytest.mark.parametrize("opened", [0.0, 0.9, 1.0])
-def test_piles_with_few_gaps_open_and_with_all(opened: float) -> None:
-    certified(generators.pyramid_falling(n=8, opened=opened))
+@pytest.mark.parametrize(
+    "pile",
+    [
+        *({"n": n, "seed": seed} for n, seed in ((5, 1), (6, 0), (7, 1), (8, 1), (10, 2))),
+        *({"n": 8, "opened": opened} for opened in (0.0, 0.9, 1.0)),
+    ],
+)
+def test_piles_in_mid_fall_with_some_gaps_open_few_or_all(pile: dict[str, float]) -> None:
+    certified(generators.pyramid_falling(**pile))
 
 
 def test_steps_of_the_bank_in_many_copies() -> None:

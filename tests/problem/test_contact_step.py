@@ -135,14 +135,15 @@ def test_saving_loses_nothing(
     same(rows, cdopt.DelassusStep.load(path))
 
 
-@pytest.mark.parametrize("keep", [0, 1, 10, 100, 0.5, 0.9, -1])
-def test_a_truncated_file_gives_one_clear_error(tmp_path: Path, keep: float) -> None:
+def test_a_truncated_file_gives_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "step.npz"
     beam().save(path)
     content = path.read_bytes()
-    path.write_bytes(content[: int(keep * len(content)) if 0 < keep < 1 else int(keep)])
-    with pytest.raises(InvalidInput, match=r"^path: found"):
-        cdopt.ContactStep.load(path)
+    size = len(content)
+    for kept in (0, 1, 10, 100, size // 2, 9 * size // 10, size - 1):
+        path.write_bytes(content[:kept])
+        with pytest.raises(InvalidInput, match=r"^path: found"):
+            cdopt.ContactStep.load(path)
 
 
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
