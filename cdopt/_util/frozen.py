@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import copyreg
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,16 +86,26 @@ def _sealed(frozen: FrozenMatrix) -> FrozenMatrix:
 
 
 _BLANK = freeze(sp.csr_array((1, 1)))
+_SMALL = np.iinfo(np.int32).max  # up to here indices have 32 bits
+
+
+def frozen_rows(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> FrozenMatrix:
+    """A FrozenMatrix of entries in canonical order without zeros, which nothing checks."""
+    kind = np.int32 if max(*shape, data.size) < _SMALL else np.int64
+    result = copy.copy(_BLANK)
+    result._shape, result.data = shape, data
+    result.indices = indices.astype(kind, copy=False)
+    result.indptr = indptr.astype(kind, copy=False)
+    return _sealed(result)
 
 
 def from_dense(matrix: NDArray[np.float64]) -> FrozenMatrix:
     """A FrozenMatrix of the entries (n, m) that are not zero."""
     row, column = np.nonzero(matrix)
-    result = copy.copy(_BLANK)
-    result._shape, result.data = matrix.shape, matrix[row, column]
-    result.indices = column.astype(np.int32)
-    result.indptr = np.searchsorted(row, np.arange(matrix.shape[0] + 1)).astype(np.int32)
-    return _sealed(result)
+    ends = np.searchsorted(row, np.arange(matrix.shape[0] + 1))
+    return frozen_rows(matrix[row, column], column, ends, matrix.shape)
 
 
 def _proxy(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
@@ -118,6 +128,13 @@ class Frozen:
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
             self.__dict__[name] = _frozen(value, copy=True)
+
+    @classmethod
+    def _of(cls, **values: Any) -> Self:
+        """A record of cdopt's own arrays, which become read-only: neither copied nor checked."""
+        record = object.__new__(cls)
+        record.__setstate__(values)
+        return record
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)

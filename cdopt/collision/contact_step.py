@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, Positive, freeze
 from cdopt._util.errors import InvalidInput
-from cdopt.collision.contacts import Contacts, from_start, gap_gradient
+from cdopt._util.frozen import frozen_rows
+from cdopt.collision.contacts import Contacts, from_start, gap_rows
 from cdopt.collision.friction import friction as friction_rows
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
@@ -152,31 +153,57 @@ def step(
     usual = scene.dofs if friction is None else scene.full_dofs
     chosen = scene.check_dofs(usual if dofs is None else dofs)
     scene.check_state(state)
+    contacts.check_scene(scene)
     contacts = _without_overlaps(scene, contacts, overlaps)
-    middle = halfway(scene, state, dt, turning, chosen)
-    keeps = turning == MOMENTUM
-    return ContactStep(
-        M=_mass(scene, middle, chosen),
-        B=freeze(gap_gradient(scene, state, contacts, chosen)),
-        phi=contacts.phi,
-        v=chosen.gather(middle.v),
-        F_ext=applied_loads(scene, chosen) if keeps else external_forces(scene, state, chosen),
-        dt=dt,
-        stiffness=contacts.stiffness,
-        restitution=contacts.restitution,
-        gap_rate=contacts.gap_rate,
-        v_min=v_min,
-        bodies=contacts.bodies,
-        normals=contacts.normals,
-        points=contacts.points,
-        contact_ids=contacts.contact_ids,
-        dof_body=chosen.body,
-        power=scene.power,
-        origin=Origin(scene, state.t, state.q, state.v, scene.bodies.names),
-        friction=None
-        if friction is None
-        else friction_rows(scene, state, contacts, friction, chosen),
-    )
+    arguments = _arguments(scene, state, contacts, chosen, dt, turning, friction)
+    return ContactStep(**arguments, v_min=v_min)
+
+
+def own_step(
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    dt: float,
+    v_min: float,
+    turning: str,
+    friction: float | bool | None,
+) -> ContactStep:
+    """``step`` of contacts as ``detect`` gives them, which are not checked again.
+
+    Overlaps are pushed apart.
+    """
+    dofs = scene.dofs if friction is None else scene.full_dofs
+    arguments = _arguments(scene, state, contacts, dofs, dt, turning, friction)
+    return ContactStep._of(**arguments, v_min=v_min)
+
+
+def _arguments(
+    scene: Scene,
+    state: State,
+    contacts: Contacts,
+    dofs: Dofs,
+    dt: float,
+    turning: str,
+    friction: float | FloatArray | bool | None,
+) -> dict[str, Any]:
+    """Arguments of the contact step but ``v_min``."""
+    middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
+    rough = None if friction is None else friction_rows(scene, state, contacts, friction, dofs)
+    names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")
+    return {
+        **{name: getattr(contacts, name) for name in (*names, "contact_ids")},
+        "M": _mass(scene, middle, dofs),
+        "B": frozen_rows(*gap_rows(scene, state, contacts, dofs), (contacts.nc, dofs.nv)),
+        "v": dofs.gather(middle.v),
+        "F_ext": applied_loads(scene, dofs) if keeps else external_forces(scene, state, dofs),
+        "dt": dt,
+        "dof_body": dofs.body,
+        "power": scene.power,
+        "origin": Origin._of(
+            scene=scene, t=state.t, q=state.q, v=state.v, names=scene.bodies.names
+        ),
+        "friction": rough,
+    }
 
 
 def _mass(scene: Scene, state: State, dofs: Dofs) -> MassMatrix:
@@ -215,7 +242,7 @@ def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) ->
         )
     phi = contacts.phi.copy()
     phi[deep] = 0.0
-    return replace(contacts, phi=phi)
+    return contacts._at_gaps(phi)
 
 
 def warn_of_overlaps(scene: Scene, pairs: IntArray, phi: FloatArray, what: str) -> None:

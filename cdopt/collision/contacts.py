@@ -9,7 +9,7 @@ its centre to the point; the opposite on body i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -87,6 +87,10 @@ class Contacts(Frozen):
         if self.normals.shape[1] != scene.dim or not among_them:
             raise InvalidInput("contacts", "those of another scene", "contacts of this scene")
 
+    def _at_gaps(self, phi: FloatArray) -> Contacts:
+        """The same contacts with other gaps (nc,), m."""
+        return Contacts._of(**{**self.__dict__, "phi": phi})
+
     @property
     def nc(self) -> int:
         """Number of contacts."""
@@ -129,7 +133,7 @@ def detect(
         points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])
     else:
         points = gaps(scene.bodies, state, pairs, width, scene.box)
-    return Contacts(
+    return Contacts._of(
         bodies=points.bodies,
         phi=points.phi,
         normals=points.normals,
@@ -162,7 +166,7 @@ def from_start(scene: Scene, contacts: Contacts) -> Contacts:
     place = np.minimum(np.searchsorted(known, contacts.contact_ids), known.size - 1)
     raised = np.where(known[place] == contacts.contact_ids, -start.phi[place], raised)
     beyond = np.minimum(contacts.phi + raised, 0.0)
-    return replace(contacts, phi=np.where(contacts.phi < 0.0, beyond, contacts.phi))
+    return contacts._at_gaps(np.where(contacts.phi < 0.0, beyond, contacts.phi))
 
 
 def _numbers(scene: Scene, points: Gaps) -> IntArray:
@@ -255,11 +259,17 @@ def gap_gradient(
     scene.check_state(state)
     contacts.check_scene(scene)
     chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
-    number = without_idle_turns(scene, chosen.number)
-    rows = approach_rows(
-        state, contacts.bodies, contacts.normals, contacts.points, number, scene.box
-    )
+    rows = gap_rows(scene, state, contacts, chosen)
     return sp.csr_array(rows, shape=(contacts.nc, chosen.nv))
+
+
+def gap_rows(
+    scene: Scene, state: State, contacts: Contacts, dofs: Dofs
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """The rows of ``gap_gradient``, as ``approach_rows`` gives them."""
+    number = without_idle_turns(scene, dofs.number)
+    ends = contacts.bodies, contacts.normals, contacts.points
+    return approach_rows(state, *ends, number, scene.box)
 
 
 def without_idle_turns(scene: Scene, number: IntArray) -> IntArray:
@@ -287,7 +297,7 @@ def approach_rows(
 
     Returns
     -------
-    data, indices and indptr of a CSR matrix with n rows.
+    data, indices and indptr of a CSR matrix with n rows, without zeros.
     """
     cols, data = [], []
     for side, sign in ((0, -1.0), (1, 1.0)):
@@ -296,7 +306,7 @@ def approach_rows(
         arm = points - state.position[body]
         data.append(sign * _wrenches(directions, arm if box is None else box.nearest(arm, state.t)))
     columns, entries = np.hstack(cols), np.hstack(data)
-    used = columns >= 0
+    used = (columns >= 0) & (entries != 0.0)
     indptr = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
     return entries[used], columns[used], indptr
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.frozen import frozen_rows
 from cdopt.collision.contacts import Contacts, approach_rows, prescribed_rate
 from cdopt.problem.friction import Friction
 from cdopt.scene import Dofs, Scene, State
@@ -25,7 +25,11 @@ def tangents(normals: FloatArray) -> FloatArray:
     InvalidInput : other shapes.
     """
     many = np.shape(checks.array("normals", normals, "an array of shape (nc, 2) or (nc, 3)"))
-    n = checks.table("normals", normals, many[0] if many else 0)
+    return _tangents(checks.table("normals", normals, many[0] if many else 0))
+
+
+def _tangents(n: FloatArray) -> FloatArray:
+    """``tangents`` of unit normals n (nc, dim)."""
     if n.shape[1] == 2:
         return np.stack([-n[:, 1], n[:, 0]], axis=1)[:, None, :]
     axis = np.zeros_like(n)
@@ -56,7 +60,7 @@ def friction(
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
     if mu is True:
         mu = scene.contact_friction(contacts.bodies)
-    directions = tangents(contacts.normals)
+    directions = _tangents(contacts.normals)
     many = scene.dim - 1
     flat = directions.reshape(-1, scene.dim)
     pairs = np.repeat(contacts.bodies, many, axis=0)
@@ -64,7 +68,8 @@ def friction(
     rows = approach_rows(state, pairs, flat, points, chosen.number, scene.box)
     return Friction(
         checks.per_contact("friction", mu, contacts.nc, at_least=0.0),
-        sp.csr_array(rows, shape=(contacts.nc * many, chosen.nv)),
-        prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many),
-        tangents=directions,
+        frozen_rows(*rows, (contacts.nc * many, chosen.nv)),
+        read_only(prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many)),
+        read_only(np.ones(contacts.nc)),
+        read_only(directions),
     )

@@ -68,7 +68,11 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     ------
     InvalidInput : velocities of another shape.
     """
-    v = checks.numbers("v", v, state.v.shape, "m/s")
+    return _moved(state, checks.numbers("v", v, state.v.shape, "m/s"), dt)
+
+
+def _moved(state: State, v: FloatArray, dt: float) -> FloatArray:
+    """``move`` at velocities that are not checked."""
     if state.dim == 2:
         return state.q + dt * v
     position = state.position + dt * v[:, :3]
@@ -117,8 +121,9 @@ def advance(
     if mean is not None:
         velocities = checks.vector("mean", mean, chosen.nv, "m/s")
         moving = chosen.scatter(velocities, state.v)
-    q = move(state, moving, dt)
-    return State(state.t + dt, q, carried(scene, middle, q, v) if turning == MOMENTUM else v)
+    q = _moved(state, moving, dt)
+    v = carried(scene, middle, q, v) if turning == MOMENTUM else v
+    return State._of(t=state.t + dt, q=q, v=v)
 
 
 def uneven(scene: Scene, dofs: Dofs) -> IntArray:

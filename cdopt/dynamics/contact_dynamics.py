@@ -7,7 +7,7 @@ a setting; by default, unlike the paper, their angular momentum is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from cdopt.backends.base import Backend
 from cdopt.backends.osqp_session import at_work
 from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
-from cdopt.collision import step as contact_step
+from cdopt.collision.contact_step import own_step
 from cdopt.collision.contacts import from_start
 from cdopt.dynamics.impacts import Impacts, Solved, take
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
@@ -290,17 +290,8 @@ def rigid_step(
     """
     touching = from_start(scene, contacts)
     if not push:
-        touching = replace(touching, phi=np.maximum(touching.phi, 0.0))
-    return contact_step(
-        scene,
-        state,
-        touching,
-        dt,
-        v_min=v_min,
-        turning=turning,
-        overlaps="resolve",
-        friction=friction,
-    )
+        touching = touching._at_gaps(np.maximum(touching.phi, 0.0))
+    return own_step(scene, state, touching, dt, v_min, turning, friction)
 
 
 def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:

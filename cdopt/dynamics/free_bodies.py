@@ -46,16 +46,12 @@ class FreeBodies:
 
     def totals(self, state: State) -> list[float]:
         """Kinetic and potential energy, J, momentum and angular momentum of a state."""
-        x, v, w, spin = self.motion(state.q[None], state.v[None])
-        kinetic = translational(self.mass, v) + rotational(w, spin)
-        potential = -float(self.mass @ (x[0] @ self.scene.gravity))
-        turning = angular_momentum(self.mass, x, v, spin)
-        return [
-            float(kinetic[0]),
-            potential,
-            *momentum(self.mass, v)[0].tolist(),
-            *turning[0].tolist(),
-        ]
+        x, v, w, spin = (part[0] for part in self.motion(state.q[None], state.v[None]))
+        push = self.mass[:, None] * v
+        kinetic = 0.5 * float((push * v).sum() + (spin * w).sum())
+        potential = -float((self.mass * (x @ self.scene.gravity)).sum())
+        turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0]
+        return [kinetic, potential, *push.sum(axis=0).tolist(), *turning.tolist()]
 
 
 def translational(mass: FloatArray, v: FloatArray) -> FloatArray:

@@ -242,7 +242,7 @@ class CompatibleFrictionSteps(FrictionalSteps):
 def _warn_of_gain(run: StepContext, problem: ContactStep, motion: FloatArray) -> None:
     """Log, once in a run, that impacts with restitution add energy where nothing else does."""
     still = not problem.gap_rate.any() and problem.phi.min(initial=0.0) >= 0.0
-    if "gain" in run.workspace or not still or not problem.impacting.any():
+    if "gain" in run.workspace or not problem.impacting.any() or not still:
         return
     before, after = (0.5 * v @ problem.mass.times(v) for v in (problem.v_star, motion))
     if after > (1.0 + _GAIN) * before:
@@ -263,7 +263,11 @@ def _rows(problem: ContactStep, ids: Any, normal: FloatArray, sliding: FloatArra
     rows = np.zeros((problem.nc, friction.d))
     if not problem.nc:
         return rows
-    _, here, there = np.intersect1d(np.asarray(problem.contact_ids), ids, return_indices=True)
+    here: Any = slice(None)
+    there: Any = here
+    now = np.asarray(problem.contact_ids)
+    if not np.array_equal(now, ids):  # else all contacts stay
+        _, here, there = np.intersect1d(now, ids, return_indices=True)
     rows[here, 0] = normal[there]
     rows[here, 1:] = np.einsum("ix,ikx->ik", sliding[there], friction.tangents[here])
     return rows

@@ -109,7 +109,7 @@ def in_sequence(step: ContactStep, solve: Callable[[ContactStep], Impacts], most
     """
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
     way, answers, lengths = np.zeros(step.nv), list[Impacts](), list[float]()
-    while left > 0.0:
+    while True:
         part = step if length == step.dt else step.replace(phi=phi, v=v, dt=length)
         shortest = length * most <= step.dt
         taken = _attempt(part, solve, shortest)
@@ -119,6 +119,8 @@ def in_sequence(step: ContactStep, solve: Callable[[ContactStep], Impacts], most
         answers.append(taken)
         lengths.append(length / step.dt)
         v, way, left = taken.solved.motion, way + length * taken.mean, left - length
+        if left <= 0.0:
+            break
         phi = _without_noise(phi + length * (step.B @ taken.mean + step.gap_rate), step, v)
     if len(answers) == 1:
         return answers[0]

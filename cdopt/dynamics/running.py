@@ -341,8 +341,7 @@ def _contacts(taken: StepTaken) -> ContactState:
 
 
 def _frame(k: int, state: State, contacts: Contacts | ContactState, forces: Any) -> Frame:
-    return trusted(
-        Frame,
+    return Frame._of(
         step=k,
         state=state,
         contact_ids=contacts.contact_ids,

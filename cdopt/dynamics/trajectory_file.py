@@ -31,15 +31,16 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cdopt._util import files
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
+from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, in_space, is_tangential
 from cdopt.interop.hdf5 import self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
@@ -67,10 +68,10 @@ _FAULTS = (
 _EXPECTED = "a trajectory that cdopt wrote"
 _COLUMNS = {"step", "time", "ok"}  # of any diagnostics
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
+_CONTACTS = {"point": "points", "contact": "contact_ids", "gap": "phi", "normal": "normals"}
 
 _COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
 _COMMIT_BYTES = 2**26  # that may wait in memory
-_FRAMES = 256  # written at once
 _MERGE_SHARE = 20.0  # a merge that took 1 s is followed by another after 20 s at the earliest
 _VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
 _MARGIN = 2**16  # bytes
@@ -116,7 +117,7 @@ class FileStore:
                 if k < count:
                     break
                 k -= count
-            return _frames(part, self.header, k, 1)[0]
+            return _frame(_read(part, self.header, k, 1), self.header)
 
     def checkpoint(self) -> Checkpoint:
         """The last checkpoint of the run in the file."""
@@ -249,7 +250,8 @@ class FileWriter:
         image = io.BytesIO()
         with h5py.File(image, "w", libver=_VERSIONS) as file:
             _lay_out(file, self.header)
-            _append_frames(file, self.header, self._frames)
+            if self._frames:
+                _append(file, self.header, _block(self._frames, self.header))
             records = file[_RECORDS]
             append(records["diagnostics"], np.array(self._rows))
             records.attrs["commit"] = self._number + 1
@@ -422,74 +424,112 @@ def _lay_out(file: h5py.File, header: Header) -> None:
     growing(records, "diagnostics", "f8", (len(header.columns),), 64)
 
 
+class _FrameRows(NamedTuple):
+    """Frames, one after the other.
+
+    Attributes
+    ----------
+    steps, times : (n,). q, v : (n, nb, width), as in State. counts : (n,) contacts of each frame.
+    contacts : arrays with a row per contact of all frames: "point", and by names in ParaView.
+    """
+
+    steps: IntArray
+    times: FloatArray
+    q: FloatArray
+    v: FloatArray
+    counts: IntArray
+    contacts: dict[str, NDArray[Any]]
+
+
+def _block(frames: Sequence[Frame], header: Header) -> _FrameRows:
+    """At least one frame as a block."""
+    contacts = {
+        shown: np.concatenate([getattr(frame, name) for frame in frames])
+        for shown, name in _CONTACTS.items()
+    }
+    for name in header.forces:
+        contacts[_shown(name)] = np.concatenate([frame.forces[name] for frame in frames])
+    steps, times, q, v, counts = (
+        np.array([getattr(frame, name) for frame in frames])
+        for name in ("step", "t", "q", "v", "nc")
+    )
+    return _FrameRows(steps, times, q, v, counts, contacts)
+
+
+def _read(file: h5py.File, header: Header, first: int, count: int) -> _FrameRows:
+    """So many frames of a file."""
+    records, series, nb = file[_RECORDS], PolyDataSeries(file), header.scene.nb
+    steps, times = records["step"][first : first + count], series.times[first : first + count]
+    rows = slice(first * nb, (first + count) * nb)
+    q, v = (records[name][rows].reshape(count, nb, records[name].shape[1]) for name in "qv")
+    counts, names = series.lines(first, count), (*_CELL_DATA, *map(_shown, header.forces))
+    contacts = {name: series.cell_data(name, first, count) for name in names}
+    contacts["point"] = series.points(first, count)[_places(nb, counts)[1]]
+    dim = header.scene.dim
+    flat = {name: rows if rows.ndim == 1 else rows[:, :dim] for name, rows in contacts.items()}
+    return _FrameRows(steps, times, q, v, counts, flat)
+
+
+def _frame(block: _FrameRows, header: Header) -> Frame:
+    """The frame of a block of one."""
+    contacts = block.contacts
+    return Frame(
+        step=int(block.steps[0]),
+        state=State(float(block.times[0]), block.q[0], block.v[0]),
+        contact_ids=contacts["contact"],
+        phi=contacts["gap"],
+        normals=contacts["normal"],
+        points=contacts["point"],
+        forces={name: contacts[_shown(name)] for name in header.forces},
+    )
+
+
 def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
     """Append the frames and diagnostics of a part, and take over its checkpoint."""
-    count = part[_RECORDS]["step"].shape[0]
-    _append_frames(file, header, _frames(part, header, 0, count))
+    _append(file, header, _read(part, header, 0, part[_RECORDS]["step"].shape[0]))
     append(file[_RECORDS]["diagnostics"], part[_RECORDS]["diagnostics"][()])
     file[_RECORDS].attrs["commit"] = part[_RECORDS].attrs["commit"]
     del file[_RECORDS]["checkpoint"]
     part.copy(part[_RECORDS]["checkpoint"], file[_RECORDS], "checkpoint")
 
 
-def _frames(file: h5py.File, header: Header, first: int, count: int) -> list[Frame]:
-    records, series, scene = file[_RECORDS], PolyDataSeries(file), header.scene
-    nb, dim = scene.nb, scene.dim
-    steps, times = records["step"][first : first + count], series.times[first : first + count]
-    rows = slice(first * nb, (first + count) * nb)
-    q, v = (records[name][rows].reshape(count, nb, records[name].shape[1]) for name in "qv")
-    points = series.points(first, count)
-    names = ("contact", "gap", "normal", *map(_shown, header.forces))
-    cells = {name: series.cell_data(name, first, count) for name in names}
-    return [
-        Frame(
-            step=int(steps[k]),
-            state=State(float(times[k]), q[k], v[k]),
-            contact_ids=cells["contact"][k],
-            phi=cells["gap"][k],
-            normals=cells["normal"][k][:, :dim].copy(),
-            points=points[k][nb:, :dim].copy(),
-            forces={
-                name: cells[_shown(name)][k][:, :dim].copy()
-                if is_tangential(name)
-                else cells[_shown(name)][k]
-                for name in header.forces
-            },
-        )
-        for k in range(count)
-    ]
+def _append(file: h5py.File, header: Header, block: _FrameRows) -> None:
+    """Append frames, all at once."""
+    if not block.steps.size:
+        return
+    scene, records, contacts = header.scene, file[_RECORDS], dict(block.contacts)
+    bounded, nb, dim = np.isfinite(scene.bodies.reach), scene.nb, scene.dim
+    bodies, places, middle = _places(nb, block.counts)
+    points, velocity = np.zeros((2, bodies.size + places.size, 3))
+    points[bodies, :dim] = block.q[:, :, :dim].reshape(-1, dim)
+    velocity[bodies, :dim] = block.v[:, :, :dim].reshape(-1, dim)
+    points[places, :dim] = contacts.pop("point")
+    # from body to contact point to body; a wall ends at the contact
+    i, j = np.divmod(contacts["contact"] // FEATURES, nb)
+    ends = [np.where(bounded[body], body, middle) for body in (i, j)]
+    lines = np.column_stack([ends[0], middle, ends[1]])
+    cell_data = {
+        name: rows if rows.ndim == 1 else in_space(rows) for name, rows in contacts.items()
+    }
+    counts, point_data = block.counts, {"velocity": velocity}
+    PolyDataSeries(file).append(
+        block.times, nb + counts, points, counts, lines, point_data, cell_data
+    )
+    append(records["q"], block.q.reshape(-1, block.q.shape[2]))
+    append(records["v"], block.v.reshape(-1, block.v.shape[2]))
+    append(records["step"], block.steps)
 
 
-def _append_frames(file: h5py.File, header: Header, frames: Sequence[Frame]) -> None:
-    """Append frames, many at a time."""
-    bounded, nb, records = np.isfinite(header.scene.bodies.reach), header.scene.nb, file[_RECORDS]
-    for first in range(0, len(frames), _FRAMES):
-        batch = frames[first : first + _FRAMES]
-        points, lines, velocities = [], [], []
-        for frame in batch:
-            contact, state = nb + np.arange(frame.nc), frame.state
-            # from body to contact point to body; a wall ends at the contact
-            ends = np.where(bounded[frame.bodies], frame.bodies, contact[:, None])
-            lines.append(np.column_stack([ends[:, 0], contact, ends[:, 1]]))
-            points.append(in_space(np.concatenate([state.position, frame.points])))
-            velocities.append(in_space(np.pad(state.velocity, ((0, frame.nc), (0, 0)))))
-        cell_data: dict[str, list[NDArray[Any]]] = {
-            "gap": [frame.phi for frame in batch],
-            "normal": [in_space(frame.normals) for frame in batch],
-            "contact": [frame.contact_ids for frame in batch],
-            **{
-                _shown(name): [
-                    in_space(f.forces[name]) if is_tangential(name) else f.forces[name]
-                    for f in batch
-                ]
-                for name in header.forces
-            },
-        }
-        times = [frame.t for frame in batch]
-        PolyDataSeries(file).append(times, points, lines, {"velocity": velocities}, cell_data)
-        append(records["q"], np.concatenate([frame.q for frame in batch]))
-        append(records["v"], np.concatenate([frame.v for frame in batch]))
-        append(records["step"], [frame.step for frame in batch])
+def _places(nb: int, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows of bodies and of contact points, of each frame the bodies first.
+
+    And the numbers of the contact points within their frames.
+    """
+    begins = np.cumsum(nb + counts) - nb - counts
+    bodies = (begins[:, None] + np.arange(nb)).ravel()
+    first = np.cumsum(counts) - counts
+    middle = nb + np.arange(counts.sum()) - np.repeat(first, counts)
+    return bodies, np.repeat(begins, counts) + middle, middle
 
 
 def _beside(path: Path, ending: str) -> Path:

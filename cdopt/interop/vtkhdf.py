@@ -12,7 +12,7 @@ same in every step) is stored once and all steps refer to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import h5py
@@ -97,28 +97,25 @@ class PolyDataSeries:
 
     def append(
         self,
-        times: Sequence[float],
-        points: Sequence[FloatArray],
-        lines: Sequence[IntArray],
-        point_data: Mapping[str, Sequence[FloatArray]],
-        cell_data: Mapping[str, Sequence[NDArray[Any]]],
+        times: FloatArray,
+        numbers: IntArray,
+        points: FloatArray,
+        cells: IntArray,
+        lines: IntArray,
+        point_data: Mapping[str, FloatArray],
+        cell_data: Mapping[str, NDArray[Any]],
     ) -> None:
-        """Add steps.
+        """Add steps; each array has the rows of all of them, one step after the other.
 
         Parameters
         ----------
-        times : of the steps, s. points : of each step, (np, 3) m. lines : of each step, (nl, 3)
-            numbers of points.
-        point_data : of each step, arrays with np rows. cell_data : arrays with nl rows, one per
-            line.
+        times : (n,) of the steps, s.
+        numbers, cells : (n,) points and lines of each step.
+        points : (np, 3) m. lines : (nl, 3) numbers of points within the step.
+        point_data : arrays with np rows. cell_data : arrays with nl rows, one per line.
         """
-        if not times:
-            return
-        root, steps = self._root, self._steps
-        count = len(times)
-        cells = np.array([len(entry) for entry in lines])
+        root, steps, count = self._root, self._steps, len(times)
         nodes, ones = NODES * cells, np.ones(count, dtype=np.int64)
-        numbers = np.array([len(entry) for entry in points])
         connected = np.zeros((count, len(_TOPOLOGIES)), dtype=np.int64)
         connected[:, _LINES] = _starts(root["Lines/Connectivity"], nodes)
         append(steps["Values"], times)
@@ -127,21 +124,21 @@ class PolyDataSeries:
         append(steps["PointOffsets"], _starts(root["Points"], numbers))
         append(steps["CellOffsets"], 0 * connected)
         append(steps["ConnectivityIdOffsets"], connected)
-        for name, arrays in point_data.items():
+        for name, rows in point_data.items():
             data = root[f"PointData/{name}"]
             append(steps[f"PointDataOffsets/{name}"], _starts(data, numbers))
-            append(data, np.concatenate(arrays))
+            append(data, rows)
         for name in set(root["PointData"]) - set(point_data):
             append(steps[f"PointDataOffsets/{name}"], 0 * ones)
             _lengthen(root[f"PointData/{name}"], int(numbers.max()))
-        for name, arrays in cell_data.items():
+        begins = np.cumsum(cells) - cells
+        for name, rows in cell_data.items():
             data = root[f"CellData/{name}"]
             append(steps[f"CellDataOffsets/{name}"], _starts(data, cells + 1))
-            rows = [(np.zeros_like(array, shape=(1, *array.shape[1:])), array) for array in arrays]
-            append(data, np.concatenate([array for pair in rows for array in pair]))
+            append(data, np.insert(rows, begins, 0, axis=0))
         append(root["NumberOfPoints"], numbers)
-        append(root["Points"], np.concatenate(points))
-        append(root["Lines/Connectivity"], np.concatenate(lines).ravel())
+        append(root["Points"], points)
+        append(root["Lines/Connectivity"], lines.ravel())
         offsets = root["Lines/Offsets"]
         append(offsets, NODES * np.arange(offsets.shape[0], int(cells.max()) + 1))
         bodies = int(root.attrs["Bodies"])
@@ -162,31 +159,29 @@ class PolyDataSeries:
         """(steps,) s."""
         return np.asarray(self._steps["Values"][()])
 
-    @property
-    def lines(self) -> IntArray:
-        """(steps,) number of lines in each step."""
-        return np.asarray(self._root["Lines/NumberOfCells"][()])
+    def lines(self, first: int, count: int) -> IntArray:
+        """(count,) number of lines in so many steps."""
+        return np.asarray(self._root["Lines/NumberOfCells"][first : first + count])
 
-    def points(self, first: int, count: int) -> list[FloatArray]:
+    def points(self, first: int, count: int) -> FloatArray:
         """(np, 3) points of so many steps, m."""
         numbers = self._root["NumberOfPoints"][first : first + count]
-        start = self._steps["PointOffsets"][first : first + 1]
-        return _parts(self._root["Points"], start, numbers)
+        return _rows(self._root["Points"], self._steps["PointOffsets"], first, numbers)
 
-    def cell_data(self, name: str, first: int, count: int) -> list[NDArray[Any]]:
-        """An array on the lines of so many steps."""
-        cells = self._root["Lines/NumberOfCells"][first : first + count] + 1
-        start = self._steps[f"CellDataOffsets/{name}"][first : first + 1]
-        parts = _parts(self._root[f"CellData/{name}"], start, cells)
-        return [rows[1:].copy() for rows in parts]
+    def cell_data(self, name: str, first: int, count: int) -> NDArray[Any]:
+        """An array on the lines of so many steps, one row per line."""
+        cells = self.lines(first, count) + 1
+        offsets = self._steps[f"CellDataOffsets/{name}"]
+        rows = _rows(self._root[f"CellData/{name}"], offsets, first, cells)
+        return np.delete(rows, np.cumsum(cells) - cells, axis=0)
 
 
-def _parts(dataset: h5py.Dataset, start: IntArray, lengths: IntArray) -> list[NDArray[Any]]:
-    """Rows of a dataset in parts of these lengths, one after the other."""
-    if not lengths.size:
-        return []
-    rows = dataset[int(start[0]) : int(start[0]) + int(lengths.sum())]
-    return list(np.split(rows, np.cumsum(lengths)[:-1]))
+def _rows(
+    dataset: h5py.Dataset, offsets: h5py.Dataset, first: int, lengths: IntArray
+) -> NDArray[Any]:
+    """Rows of a dataset of as many steps as there are ``lengths``."""
+    start = int(offsets[first]) if lengths.size else 0
+    return np.asarray(dataset[start : start + int(lengths.sum())])
 
 
 def append(dataset: h5py.Dataset, rows: Any) -> None:

@@ -132,6 +132,12 @@ class ContactBodies:
         """(nc,) 1/kg, of all bodies of each contact."""
         return total_by(self.contact, self.mobility, self.nc)
 
+    def repeated(self, d: int) -> ContactBodies:
+        """The same for d rows of each contact, one after the other."""
+        rows = (self.contact * d + np.arange(d)[:, None]).ravel()
+        entries = np.tile(self.body, d), np.tile(self.mobility, d)
+        return ContactBodies(rows, *entries, self.nc * d, self.count)
+
     def speeds(self, energy: FloatArray) -> FloatArray:
         """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
 

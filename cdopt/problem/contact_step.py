@@ -406,6 +406,19 @@ class ContactStep(Step):
             nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
         )
 
+    @classmethod
+    def _of(cls, M: MassMatrix, **arguments: Any) -> ContactStep:
+        """The step of arguments that cdopt made itself: complete, sound, and not copied.
+
+        Arrays become read-only. Every array with a row per contact is there, or None.
+        """
+        step = object.__new__(cls)
+        for value in arguments.values():
+            if isinstance(value, np.ndarray):
+                read_only(value)
+        step.__dict__.update(arguments, mass=M, M=M.M, _sealed=True)
+        return step
+
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
         """The same as ``DelassusStep(N, p_vec, dt, **contacts)``.

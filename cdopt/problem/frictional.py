@@ -16,11 +16,13 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, freeze, one_of, read_only
+from cdopt._util.checks import FloatArray, one_of, read_only
 from cdopt._util.errors import InfeasibilityProof
+from cdopt._util.frozen import from_dense, frozen_rows
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
 from cdopt.problem.certificate import EPS, Condition, Residual, judged
+from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.rigid import (
@@ -39,6 +41,7 @@ LAWS = ("coulomb", "associated")
 Law = Annotated[str, one_of(LAWS)]
 _MODERATE = 3.0  # forces over what acts that need no second look,
 _GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
+_DENSE = 20_000  # entries of a B whose squares are summed as a dense matrix
 _SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
 
 
@@ -143,7 +146,7 @@ class FrictionalData(StepData):
 
     def worst_residual(self, f: FloatArray) -> float:
         """The largest residual of forces f (nc,), N, and the motion that they cause."""
-        return max(r.value for r in self.residuals(self.velocity(f), f))
+        return max(r.value for r in self.residuals_once(self.velocity(f), f))
 
     def errors_elsewhere(self, motion: FloatArray | None, f: FloatArray) -> dict[str, float]:
         """Errors that other programs report, of an answer v⁺ (nv,) and f (nc,).
@@ -261,7 +264,7 @@ class FrictionalStepData(FrictionalData, RigidStepData):
     @cached_property
     def contact_bodies(self) -> ContactBodies:
         """The bodies of each row, with the mobility of its contact in all directions."""
-        return self.bodies.at_contacts(_repeated(self._reach, self.d), self.mass.diagonal)
+        return self.bodies.at_contacts(self._reach, self.mass.diagonal).repeated(self.d)
 
     @cached_property
     def _reach(self) -> sp.csr_array:
@@ -354,33 +357,40 @@ def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDela
         return FrictionalDelassusData(_DelassusRows(step), friction, law)
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
-    zero, ids = np.zeros(friction.rate.shape), row_ids(step.contact_ids, friction.d)
-    return FrictionalStepData(
-        ContactStep(
-            step.mass,
-            interleaved(step.B, friction.B_t, friction.d),
-            _rows(step.phi, zero),
-            step.v,
-            step.F_ext,
-            step.dt,
-            restitution=_rows(step.restitution, zero),
-            gap_rate=_rows(step.gap_rate, friction.rate),
-            v_min=step.v_min,
-            contact_ids=ids,
-            dof_body=step.dof_body,
-        ),
-        friction,
-        law,
+    zero, nothing = np.zeros(friction.rate.shape), ("bodies", "normals", "points")
+    rows = ContactStep._of(
+        step.mass,
+        **dict.fromkeys(nothing),
+        B=interleaved(step.B, friction.B_t, friction.d),
+        phi=_rows(step.phi, zero),
+        v=step.v,
+        F_ext=step.F_ext,
+        dt=step.dt,
+        restitution=_rows(step.restitution, zero),
+        gap_rate=_rows(step.gap_rate, friction.rate),
+        v_min=step.v_min,
+        stiffness=np.ones(zero.size + step.nc),
+        contact_ids=row_ids(step.contact_ids, friction.d),
+        dof_body=step.dof_body,
+        power=HOOKE,
+        v_star=step.v_star,
     )
+    return FrictionalStepData(rows, friction, law)
 
 
 def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
-    """Normal rows B (nc, nv) and tangential ones, the d of a contact together (nc d, nv)."""
-    nc = B.shape[0]
-    order = np.empty((nc, d), dtype=np.int64)
-    order[:, 0] = np.arange(nc)
-    order[:, 1:] = nc + np.arange(nc * (d - 1)).reshape(nc, d - 1)
-    return freeze(sp.csr_array(sp.vstack([B, B_t]).tocsr()[order.ravel()]))
+    """Normal rows B (nc, nv) and tangential ones, the d of a contact together (nc d, nv).
+
+    Both are in canonical order without zeros.
+    """
+    (nc, nv), many = B.shape, d - 1
+    begins = np.column_stack([B.indptr[:-1], B.nnz + B_t.indptr[:-1].reshape(nc, many)]).ravel()
+    counts = np.column_stack([np.diff(B.indptr), np.diff(B_t.indptr).reshape(nc, many)]).ravel()
+    indptr = np.append(0, np.cumsum(counts))
+    place = np.arange(indptr[-1]) + np.repeat(begins - indptr[:-1], counts)
+    data = np.concatenate([B.data, B_t.data])[place]
+    indices = np.concatenate([B.indices, B_t.indices])[place]
+    return frozen_rows(data, indices, indptr, (counts.size, nv))
 
 
 def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
@@ -389,16 +399,14 @@ def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
 
 def _reach(B: sp.csr_array, d: int) -> sp.csr_array:
     """√Σ B² over the rows of each contact: how far a dof moves it in any direction."""
-    squares = sp.csr_array((B.data**2, B.indices, B.indptr), shape=B.shape)
-    nc = B.shape[0] // d
+    nc, nv = B.shape[0] // d, B.shape[1]
+    if B.shape[0] * nv <= _DENSE:  # constructing sparse matrices would take longer
+        squares = (B.toarray() ** 2).reshape(nc, d, nv).sum(axis=1)
+        return from_dense(np.sqrt(squares))
+    squared = sp.csr_array((B.data**2, B.indices, B.indptr), shape=B.shape)
     gather = sp.csr_array(
         (np.ones(nc * d), np.arange(nc * d), np.arange(nc + 1) * d), shape=(nc, nc * d)
     )
-    reach = sp.csr_array(gather @ squares)
+    reach = sp.csr_array(gather @ squared)
     reach.data = np.sqrt(reach.data)
     return reach
-
-
-def _repeated(reach: sp.csr_array, d: int) -> sp.csr_array:
-    """Each row d times: for each row of a contact that of the contact."""
-    return sp.csr_array(reach[np.repeat(np.arange(reach.shape[0]), d)])

@@ -46,13 +46,7 @@ class Gaps(Frozen):
 
     def select(self, index: IntArray) -> Gaps:
         """These contact points, in this order."""
-        return Gaps(
-            bodies=self.bodies[index],
-            phi=self.phi[index],
-            normals=self.normals[index],
-            points=self.points[index],
-            features=self.features[index],
-        )
+        return Gaps._of(**{name: value[index] for name, value in self.__dict__.items()})
 
 
 def gaps(
@@ -102,7 +96,7 @@ def ordered(parts: list[Gaps]) -> Gaps:
     phi = np.concatenate([part.phi for part in parts])
     points = np.concatenate([part.points for part in parts])
     order = np.lexsort((features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0]))
-    return Gaps(bodies, phi, normals, points, features).select(order)
+    return _gaps(bodies[:, 0], bodies[:, 1], phi, normals, points, features).select(order)
 
 
 def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:
@@ -135,6 +129,8 @@ def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray
 
 def is_among(pairs: IntArray, bonds: IntArray) -> BoolArray:
     """(n,) which of these pairs (n, 2), i < j, are bonds (m, 2)."""
+    if not bonds.size:
+        return np.zeros(len(pairs), dtype=bool)
     base = 1 + max(int(pairs.max(initial=0)), int(bonds.max(initial=0)))
     return np.isin(pairs[:, 0] * base + pairs[:, 1], bonds[:, 0] * base + bonds[:, 1])
 
@@ -230,7 +226,8 @@ def _gaps(
     features: IntArray | None = None,
 ) -> Gaps:
     ids = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
-    return Gaps(np.column_stack([a, b]), phi, normals, points, ids)
+    bodies = np.column_stack([a, b])
+    return Gaps._of(bodies=bodies, phi=phi, normals=normals, points=points, features=ids)
 
 
 def _empty(dim: int) -> Gaps:

@@ -233,6 +233,21 @@ def test_energy_of_a_heap_never_grows() -> None:
     assert np.diff(energy).max() <= 1e-10 * np.ptp(energy)
 
 
+@pytest.mark.slow
+def test_energy_of_discs_in_a_corner_never_grows() -> None:
+    """Two discs fall, roll, slide and come to rest between a floor and a wall: 100,000 steps."""
+    velocities = np.random.default_rng(0).normal(size=(2, 2))
+    discs = Spheres(centres=[[0.6, 0.6], [1.75, 0.62]], radius=0.5, mass=1.0, velocities=velocities)
+    walls = [Body(HalfSpace(normal), [0, 0], fixed=True) for normal in ([0, 1], [1, 0])]
+    scene = Scene([*walls, discs], dim=2, gravity=[0, -10], friction=0.5)
+    steps = 100_000
+    run = cdopt.simulate(scene, 1e-3, 1e-3 * steps, every=steps, push_overlaps=False)
+    energy = run.diagnostics["kinetic"] + run.diagnostics["potential"]
+    assert run.ok
+    assert energy.size == steps + 1
+    assert np.max(energy[1:] - np.minimum.accumulate(energy)[:-1]) <= 0.0
+
+
 @pytest.mark.parametrize(("dim", "method"), [(2, "contact-dynamics"), (3, "compatible-friction")])
 def test_a_body_falls_freely_and_lands(dim: int, method: str) -> None:
     body = Body(Sphere(0.1), [0.0] * (dim - 1) + [0.15], mass=1.0)

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
@@ -192,8 +191,7 @@ class SphereStepper:
             tangential = tangential[order][:, : self.scene.dim] + 0.0
             square = (springs.xi[c] ** 2 + springs.roll[c] ** 2).sum(axis=1) + springs.twist[c] ** 2
             energy_t = float(0.5 * (springs.stiffness[c] * square).sum())
-        return trusted(
-            ContactState,
+        return ContactState._of(
             contact_ids=ids[order],
             phi=-overlap[order],
             normals=normals[order][:, : self.scene.dim],
