@@ -3,16 +3,24 @@
 Discs of 9 mm to 11 mm settle behind a gate, which is then taken away; a second of the collapse
 follows by contact dynamics with Coulomb friction, μ = 0.5 and no restitution. The steps of the
 collapse that are certified to ``--tol`` are counted. The settling is preparation, and is not
-certified: its steps end after 300 sweeps. The runout (L − L₀) / L₀ ends at the farthest disc that
-is in contact with the heap, as in Kumar's. It is set beside published laws of a = H₀ / L₀:
+certified: its steps end after 300 sweeps. ``--rolling`` lets the same column collapse with elastic
+contacts too, by velocity-Verlet, each time with another coefficient of rolling friction.
+
+The runout (L − L₀) / L₀ ends at the farthest disc that is in contact with the heap. It is set
+beside published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
+multiphase modelling of granular flows*, PhD thesis, Cambridge (2015):
 
 - grains in channels, 1.2 a up to a = 2.3 and 1.9 a^(2/3) above: G. Lube et al., Phys. Rev. E 72,
   041301 (2005), and E. Lajeunesse, J. B. Monnier & G. M. Homsy, Phys. Fluids 17, 103302 (2005), as
-  quoted by K. Kumar, chapter 2;
-- discrete elements, 3000 discs of friction 0.53, 1.67 a and 2.5 a^(2/3) with the same limit:
-  K. Kumar, Multi-scale multiphase modelling of granular flows, PhD thesis, Cambridge (2015), ch. 4.
-  Discs in the plane run farther than grains in a channel, which its walls slow down. Restitution
-  up to 0.8 hardly matters (L. Staron & E. J. Hinch, 2007, as quoted there).
+  quoted in chapter 2. The experiments drawn in chapter 4 ran farther, 1.5 a to 1.8 a up to a = 2;
+- his 3000 discs of friction 0.53 and restitution 0.75, chapter 4: 1.67 a up to a = 2.7 and
+  2.7 a^(2/3) above. They resist rolling, "to model the shape effect of non-spherical grains".
+
+Without rolling friction discs roll on, as far by contact dynamics as with elastic contacts: of 2000
+discs with a = 1.33 to 3.2 and 3.1, still in motion. With a rolling friction of 0.1 they come to 2.6
+and with 0.3 to 2.3, where the laws give 1.6 and 2.2 and the points drawn 2.4; no coefficient of
+Kumar's is known, whose discs have a rolling spring. Chance contacts decide on the front: another
+run by contact dynamics, different by round-off, came to 2.7.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import EllipseCollection
@@ -34,18 +43,62 @@ from cdopt import plots
 from cdopt.backends import APGD, NSGS
 from cdopt.collision import detect
 from cdopt.dynamics import Trajectory
-from cdopt.scene import State
+from cdopt.scene import Material, Scene, State
 
 TOLERANCE = 1e-2  # of the certificates, relative to what acts at each contact
-ITERATIONS, PARTS = 20_000, 4  # of a solve, and parts of a step without a certified answer, at most
-FRICTION, RADIUS = 0.5, 0.005  # m
+ITERATIONS, PARTS = 5_000, 16  # of a solve, and parts of a step without a certified answer, at most
+FRICTION, RADIUS, DENSITY, GRAVITY = 0.5, 0.005, 2500.0, 9.81  # SI units
 SETTLING, SHARE = 0.4, 300  # s, and the sweeps of its steps
-LAWS = {
-    "channels, 1.2 a and 1.9 a^(2/3)": (1.2, 1.9),
-    "discs, 1.67 a and 2.5 a^(2/3)": (1.67, 2.5),
+STIFFNESS, RESTITUTION, RESOLVED = 4e7, 0.5, 16  # N/m, e and steps of an elastic collision
+LAWS = {  # factors below and above a change, which is the last number
+    "channels, 1.2 a and 1.9 a^(2/3)": (1.2, 1.9, 2.3),
+    "discs, 1.67 a and 2.7 a^(2/3)": (1.67, 2.7, 2.7),
 }
-CHANGE = 2.3  # aspect ratio between the two branches of both laws
+# Runouts at a, read from the vector graphic "runout" of Kumar's chapter 4.
+ASPECTS = (0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+PUBLISHED = {
+    "experiments in channels": (0.3, 0.63, 1.02, 1.41, 1.81, 3.47, 6.46, 8.3, 10.3, 11.2),
+    "discs that resist rolling": (0.25, 0.6, 1.05, 1.4, 1.68, 3.79, 6.77, 8.19, 9.95, 11.0),
+}
 NEAR = 0.05  # of a radius: gaps that count as contact
+FRAMES = 20  # recorded of a collapse
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that has settled behind its gate.
+
+    Attributes
+    ----------
+    centres : (n, 2) m. radius : (n,) m. seconds : of processor time that it took.
+    """
+
+    centres: np.ndarray
+    radius: np.ndarray
+    seconds: float
+
+    @property
+    def width(self) -> float:
+        """L₀, m."""
+        return float((self.centres[:, 0] + self.radius).max())
+
+    @property
+    def height(self) -> float:
+        """H₀, m: the mean height of the tops of eight strips."""
+        strip = np.digitize(self.centres[:, 0], np.linspace(0.0, self.width, 9)[1:-1])
+        tops = self.centres[:, 1] + self.radius
+        return float(np.mean([tops[strip == k].max() for k in range(8)]))
+
+    @property
+    def aspect(self) -> float:
+        """H₀ / L₀."""
+        return self.height / self.width
+
+    def scene(self, **options: Any) -> Scene:
+        """The column without its gate, between the wall and the floor."""
+        walls = [[0.0, 0.0], [np.nan, np.nan]]
+        discs = {"density": DENSITY, "friction": FRICTION, **options}
+        return cdopt.scene.from_positions(self.centres, self.radius, walls=walls, **discs)
 
 
 @dataclass(frozen=True)
@@ -54,21 +107,14 @@ class Collapse:
 
     Attributes
     ----------
-    run : its trajectory. radius : (n,) m. width, height : of the column at the start, m.
-    settling, processor : seconds of processor time of the preparation and of the collapse.
+    name : of its contacts. column : at the start. run : its trajectory.
+    seconds : of processor time.
     """
 
+    name: str
+    column: Column
     run: Trajectory
-    radius: np.ndarray
-    width: float
-    height: float
-    settling: float
-    processor: float
-
-    @property
-    def aspect(self) -> float:
-        """H₀ / L₀ of the settled column."""
-        return self.height / self.width
+    seconds: float
 
     def front(self, state: State) -> float:
         """How far the heap reaches from the wall, without discs that have left it, m."""
@@ -80,12 +126,25 @@ class Collapse:
         graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(free), len(free)))
         label = connected_components(graph, directed=False)[1]
         heap = free & (label == np.bincount(label[free]).argmax())
-        return float((state.position[heap, 0] + self.radius[heap[free]]).max())
+        return float((state.position[heap, 0] + self.column.radius[heap[free]]).max())
+
+    @property
+    def runouts(self) -> np.ndarray:
+        """(L − L₀) / L₀ of the recorded frames."""
+        fronts = [self.front(frame.state) for frame in self.run]
+        return np.array(fronts) / self.column.width - 1.0
 
     @property
     def runout(self) -> float:
         """(L − L₀) / L₀ at the end."""
-        return self.front(self.run.final.state) / self.width - 1.0
+        return float(self.runouts[-1])
+
+    @property
+    def spread(self) -> float:
+        """As the runout, to where 98 % of the discs are: no chance contact decides on it."""
+        scene = self.run.scene
+        places = self.run.final.state.position[~scene.bodies.fixed, 0]
+        return float(np.quantile(places, 0.98)) / self.column.width - 1.0
 
     @property
     def certified(self) -> tuple[int, int]:
@@ -93,21 +152,34 @@ class Collapse:
         ok = np.asarray(self.run.diagnostics["ok"])[1:]
         return int(ok.sum()), ok.size
 
+    @property
+    def overlap(self) -> float:
+        """The deepest overlap in a recorded frame, over the mean radius."""
+        deepest = min(detect(self.run.scene, f.state, 0.0).phi.min(initial=0.0) for f in self.run)
+        return -float(deepest) / RADIUS
+
     def __str__(self) -> str:
-        ok, steps = self.certified
         rows = self.run.diagnostics
-        iterations = float(np.mean(rows["iterations_friction"][1:]))
         speed = np.sqrt(rows["kinetic"][-1] / rows["kinetic"].max())
+        shown = (
+            f"a = {self.column.aspect:.2f}, {self.name}: runout {self.runout:.2f}, of 98 % of the "
+            f"discs {self.spread:.2f}, last speed {speed:.1%} of the fastest, processor time "
+            f"{self.seconds:.0f} s"
+        )
+        if "substeps" not in rows:
+            return f"{shown}, overlaps of at most {self.overlap:.1%} of a radius"
+        ok, steps = self.certified
+        iterations = float(np.mean(rows["iterations_friction"][1:]))
         return (
-            f"a = {self.aspect:.2f}: runout {self.runout:.2f}, {ok} of {steps:,} steps certified, "
-            f"{int(np.max(rows['substeps'][1:]))} parts at most, {iterations:.0f} iterations each, "
-            f"last speed {speed:.1%} of the fastest, processor time {self.processor:.0f} s and "
-            f"{self.settling:.0f} s to settle"
+            f"{shown} and {self.column.seconds:.0f} s to settle, {ok} of {steps:,} steps "
+            f"certified, {int(np.max(rows['substeps'][1:]))} parts at most, {iterations:.0f} "
+            f"iterations each"
         )
 
 
-def settled(n: int, aspect: float, dt: float, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Centres (n, 2) and radii (n,) of a column behind its gate, and its width, m."""
+def settled(n: int, aspect: float, dt: float, seed: int = 0) -> Column:
+    """A column of n discs, made about ``aspect`` times as high as wide."""
+    started = time.process_time()
     scene = cdopt.scene.grain_column(
         n, aspect=aspect, radius=RADIUS, spread=0.1, mu=FRICTION, gate=True, seed=seed
     )
@@ -118,47 +190,53 @@ def settled(n: int, aspect: float, dt: float, seed: int) -> tuple[np.ndarray, np
     )
     free = ~scene.bodies.fixed
     centres, radii = run.final.state.position[free], scene.bodies.reach[free]
-    return centres, radii, float((centres[:, 0] + radii).max())
+    return Column(centres, radii, time.process_time() - started)
 
 
-def collapse(
-    n: int, aspect: float, duration: float, dt: float, seed: int = 0, tol: float = TOLERANCE
-) -> Collapse:
-    """Let a column of n discs settle, and collapse."""
+def collapse(column: Column, duration: float, dt: float, tol: float = TOLERANCE) -> Collapse:
+    """Let a column collapse by contact dynamics."""
     started = time.process_time()
-    centres, radii, width = settled(n, aspect, dt, seed)
-    scene = cdopt.scene.from_positions(
-        centres, radii, walls=[[0.0, 0.0], [np.nan, np.nan]], friction=FRICTION
-    )
-    begun = time.process_time()
-    backend = APGD(accuracy=tol, max_iterations=ITERATIONS)
     run = cdopt.simulate(
-        *(scene, dt, duration, "contact-dynamics"),
-        backend=backend,
+        *(column.scene(), dt, duration, "contact-dynamics"),
+        backend=APGD(accuracy=tol, max_iterations=ITERATIONS),
         tol=tol,
         substeps=PARTS,
         on_failure="continue",
-        every=max(1, round(duration / dt / 20)),
+        every=max(1, round(duration / dt / FRAMES)),
         progress=True,
     )
-    columns = np.linspace(0.0, width, 9)  # the mean height of the tops of eight strips
-    strip = np.clip(np.digitize(centres[:, 0], columns) - 1, 0, 7)
-    tops = [(centres[strip == k, 1] + radii[strip == k]).max() for k in range(8)]
-    seconds = begun - started, time.process_time() - begun
-    return Collapse(run, radii, width, float(np.mean(tops)), *seconds)
+    return Collapse("contact dynamics", column, run, time.process_time() - started)
+
+
+def elastic(column: Column, duration: float, rolling: float) -> Collapse:
+    """Let a column of elastic discs collapse, with a coefficient of rolling friction."""
+    started = time.process_time()
+    rate = np.sqrt(2.0 * STIFFNESS / (DENSITY * np.pi * RADIUS**2))  # of two mean discs, rad/s
+    loss = -np.log(RESTITUTION)
+    grain = Material(name="grain", stiffness=2.0 * STIFFNESS, rolling_friction=rolling)
+    damping = 2.0 * loss / np.hypot(np.pi, loss) * rate
+    scene = column.scene(materials=[grain], material="grain", damping=damping)
+    steps = int(np.ceil(duration * rate * RESOLVED / np.pi))
+    run = cdopt.simulate(
+        *(scene, duration / steps, duration, "velocity-verlet"),
+        every=max(1, steps // FRAMES),
+        progress=True,
+    )
+    name = f"elastic, rolling friction {rolling:g}"
+    return Collapse(name, column, run, time.process_time() - started)
 
 
 def profiles(result: Collapse) -> Figure:
     """The column at five times, coloured by how high each disc was."""
-    run = result.run
+    run, height = result.run, result.column.height
     frames = [run[k] for k in (0, len(run) // 5, 2 * len(run) // 5, 3 * len(run) // 5, -1)]
     free = ~run.scene.bodies.fixed
     reach = max(frame.state.position[free, 0].max() for frame in frames)
     reach = min(reach, 1.3 * result.front(run.final.state)) + 5 * RADIUS
-    figure = plots.canvas.blank(8.0, 5.0 * 8.0 * 1.15 * result.height / reach)
+    figure = plots.canvas.blank(8.0, 5.0 * 8.0 * 1.15 * height / reach)
     colours = frames[0].state.position[free, 1]
     for frame, axes in zip(frames, figure.subplots(len(frames), 1, sharex=True), strict=True):
-        sizes = 2.0 * result.radius
+        sizes = 2.0 * result.column.radius
         discs = EllipseCollection(
             *(sizes, sizes, np.zeros_like(sizes)),
             offsets=frame.state.position[free],
@@ -168,29 +246,42 @@ def profiles(result: Collapse) -> Figure:
             cmap="viridis",
         )
         axes.add_collection(discs)
-        axes.set(xlim=(0, reach), ylim=(0, 1.05 * result.height), aspect="equal")
+        axes.set(xlim=(0, reach), ylim=(0, 1.05 * height), aspect="equal")
         axes.set_title(f"t = {frame.state.t:.2f} s", loc="right", fontsize=9)
         axes.set_ylabel("m")
     axes.set_xlabel("distance from the wall, m")
     return figure
 
 
-def law(first: float, second: float, a: np.ndarray) -> np.ndarray:
+def law(first: float, second: float, change: float, a: np.ndarray) -> np.ndarray:
     """Runout by a published law, with its factors below and above the change."""
-    return np.where(a < CHANGE, first * a, second * a ** (2.0 / 3.0))
+    return np.where(a < change, first * a, second * a ** (2.0 / 3.0))
 
 
 def runouts(results: list[Collapse]) -> Figure:
-    """Runout against aspect ratio, beside the published laws."""
-    figure = plots.canvas.blank(6.0, 4.2)
-    axes = figure.subplots()
-    points = np.array([[result.aspect, result.runout] for result in results])
-    a = np.geomspace(0.6 * points[:, 0].min(), 1.6 * points[:, 0].max(), 200)
+    """Runout against aspect ratio beside published ones, and against time."""
+    figure = plots.canvas.blank(10.0, 4.4)
+    left, right = figure.subplots(1, 2)
+    aspects = np.array([result.column.aspect for result in results])
+    a = np.linspace(0.0, 1.6 * aspects.max(), 400)
     for (name, factors), style in zip(LAWS.items(), ("--", "-"), strict=True):
-        axes.plot(a, law(*factors, a), style, color="0.4", label=name)
-    axes.plot(*points.T, "o", color="#0072B2", label="cdopt")
-    axes.set(xscale="log", yscale="log", xlabel="a = H₀ / L₀", ylabel="(L − L₀) / L₀")
-    axes.legend(frameon=False)
+        left.plot(a, law(*factors, a), style, color="0.4", label=name)
+    for (name, values), marker in zip(PUBLISHED.items(), "sx", strict=True):
+        left.plot(ASPECTS, values, marker, color="0.4", label=name)
+    names = list(dict.fromkeys(result.name for result in results))
+    for k, name in enumerate(names):
+        own = [result for result in results if result.name == name]
+        points = [(result.column.aspect, result.runout) for result in own]
+        left.plot(*np.array(points).T, "o", color=f"C{k}", label=name)
+        for result in own:
+            times = np.array([frame.state.t for frame in result.run])
+            unit = np.sqrt(result.column.height / GRAVITY)
+            right.plot(times / unit, result.runouts, color=f"C{k}")
+    most = max(result.runout for result in results)
+    left.set(xlim=(0.0, a[-1]), ylim=(0.0, 1.6 * most))
+    left.set(xlabel="a = H₀ / L₀", ylabel="(L − L₀) / L₀")
+    left.legend(frameon=False, fontsize=8)
+    right.set(xlabel="time / (H₀ / g)^½", ylabel="(L − L₀) / L₀")
     return figure
 
 
@@ -202,19 +293,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--duration", type=float, default=1.0, help="s")
     parser.add_argument("--dt", type=float, default=2e-3, help="time step, s")
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the certificates")
+    text = "also with elastic contacts and these coefficients of rolling friction"
+    parser.add_argument("--rolling", type=float, nargs="+", default=[], help=text)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the pictures")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    results = []
+    results = list[Collapse]()
     for aspect in options.aspects:
-        settings = options.duration, options.dt, options.seed, options.tol
-        result = collapse(options.n, aspect, *settings)
-        print(result, flush=True)
+        column = settled(options.n, aspect, options.dt, options.seed)
         for name, factors in LAWS.items():
-            print(f"    {name}: {law(*factors, np.array(result.aspect)):.2f}")
-        plots.save(profiles(result), options.out / f"collapse-{aspect:g}.png")
-        results.append(result)
+            print(f"a = {column.aspect:.2f}, {name}: {law(*factors, np.array(column.aspect)):.2f}")
+        those = [collapse(column, options.duration, options.dt, options.tol)]
+        those += [elastic(column, options.duration, rolling) for rolling in options.rolling]
+        for result in those:
+            print(result, flush=True)
+            kind = result.name.replace(", rolling friction ", "-").replace(" ", "-")
+            plots.save(profiles(result), options.out / f"{kind}-{aspect:g}.png")
+        results += those
     plots.save(runouts(results), options.out / "runout.png")
     print(f"The pictures are in {options.out}")
 

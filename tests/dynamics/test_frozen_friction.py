@@ -134,8 +134,6 @@ def test_what_it_does_not_have_is_refused(tmp_path: Path) -> None:
         cdopt.simulate(scene, 1e-3, 0.01, METHOD, out=out, resume=True, stiffness_ratio=0.5)
     with pytest.raises(cdopt.Unsupported, match="friction with alpha 0"):
         cdopt.simulate(scene, 1e-3, 1e-3, VariationalSteps(alpha=0.0))
-    with pytest.raises(cdopt.Unsupported, match="rolling"):
-        cdopt.simulate(on_a_floor(1.0, 0.0, 3, rolling_friction=0.1), 1e-3, 1e-3, METHOD)
     with pytest.raises(cdopt.InvalidInput, match="dt"):
         cdopt.simulate(pressed(0.2), 0.0098, 0.01, METHOD)
     with pytest.raises(cdopt.Unsupported, match=r"neither a sphere nor.*method='variational'"):

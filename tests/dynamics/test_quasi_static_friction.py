@@ -62,11 +62,3 @@ def test_a_pile_rests_as_by_velocity_verlet() -> None:
     assert run.diagnostics["residual_step"].max() <= 1e-10
     mobilised = np.linalg.norm(run.final.f_t, axis=1) / (MU * run.final.f)
     assert 0.5 < mobilised.max() < 1.0
-
-
-def test_what_it_does_not_have_is_refused() -> None:
-    floor = Body(HalfSpace([0.0, 1.0]), np.zeros(2), fixed=True)
-    rolling = Material(name="m", stiffness=K, friction=MU, rolling_friction=0.1)
-    ball = Spheres(centres=[[0.0, 0.5]], radius=0.5, mass=1.0, material="m")
-    with pytest.raises(cdopt.Unsupported, match="rolling"):
-        cdopt.simulate(Scene([floor, ball], dim=2, materials=[rolling]), 1.0, 1.0, METHOD)
