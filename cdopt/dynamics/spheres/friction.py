@@ -364,20 +364,19 @@ def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
         cap, k, dashpot = springs.cap[c], springs.frozen[c], springs.damping[c] / scheme.h
         if not cap > 0.0:
             continue
-        n, growth, size = row(arrays.active.n, s), scheme.alpha * k + dashpot, 0.0
-        arms = levers(arrays, s, arrays.active.distance[s])
+        n, arms = row(arrays.active.n, s), levers(arrays, s, arrays.active.distance[s])
         t, slip = trial_at(springs, c, n), sliding(n, arms, neighbors.i[c], neighbors.j[c], d)
+        force = row(springs.acting, c)
+        stretch = times(1.0 / (scheme.alpha * k + dashpot), minus(force, t))
+        lost += dot(force, minus(slip, stretch)) + dashpot * dot(stretch, stretch)
+        lost -= 0.5 * dot(t, t) / k
+        after = along(t, k, stretch)
+        square = dot(after, after)
+        if square > cap * cap:
+            lost += 0.5 * (square - cap * cap) / k
+            after = times(cap / np.sqrt(square), after)
         for axis in range(3):
-            f = springs.acting[c, axis]
-            stretch = (f - t[axis]) / growth
-            lost += f * (slip[axis] - stretch) + dashpot * stretch * stretch
-            lost -= 0.5 * t[axis] ** 2 / k
-            springs.trial[c, axis], springs.at[c, axis] = t[axis] + k * stretch, n[axis]
-            size += (t[axis] + k * stretch) ** 2
-        if size > cap * cap:
-            lost += 0.5 * (size - cap * cap) / k
-            for axis in range(3):
-                springs.trial[c, axis] *= cap / np.sqrt(size)
+            springs.trial[c, axis], springs.at[c, axis] = after[axis], n[axis]
     return lost
 
 
