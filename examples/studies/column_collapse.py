@@ -17,10 +17,11 @@ multiphase modelling of granular flows*, PhD thesis, Cambridge (2015):
   2.7 a^(2/3) above. They resist rolling, "to model the shape effect of non-spherical grains".
 
 Without rolling friction discs roll on, as far by contact dynamics as with elastic contacts: of 2000
-discs with a = 1.33 to 3.2 and 3.1, still in motion. With a rolling friction of 0.1 they come to 2.6
-and with 0.3 to 2.3, where the laws give 1.6 and 2.2 and the points drawn 2.4; no coefficient of
-Kumar's is known, whose discs have a rolling spring. Chance contacts decide on the front: another
-run by contact dynamics, different by round-off, came to 2.7.
+discs with a = 1.33 to 3.2 and 3.1, still in motion. Kumar's discs have a rolling spring, and no
+coefficient of rolling friction is known of them. With 0.1 ours come to 2.6. With 0.3 they come to
+1.5, 2.3 and 4.2 for a = 1.00, 1.33 and 3.10, where his law gives 1.7, 2.2 and 5.7, and that of
+channels 1.2, 1.6 and 4.0. Chance contacts decide on the front: another run by contact dynamics,
+different by round-off, came to 2.7 instead of 3.2.
 """
 
 from __future__ import annotations
