@@ -170,7 +170,7 @@ def prescribed(prescribed_u: Any, free: BoolArray) -> FloatArray:
 
 def _complementary_form(x: ComplementaryForm) -> cp.Problem:
     """(33) and (36): Σ w*(f) over f ≥ 0 with Bᵀf = F̃."""
-    return cp.Problem(cp.Minimize(x.conjugate_energy + x.work), [x.B.T @ x.f == x.load])
+    return cp.Problem(cp.Minimize(x.conjugate_energy + x.work), [x.B_T @ x.f == x.load])
 
 
 def _potential_form(x: PotentialForm) -> cp.Problem:
@@ -221,6 +221,7 @@ class ComplementaryForm(_TrussForm):
         super()._declare()
         self.f = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="f")
         self.forces = self.in_newtons(self.f)
+        self.B_T = cp.Constant(sp.csr_array(self.scaled.B.T), name="Bᵀ")  # CVXPY's B.T is dense
         self.load = cp.Constant(self.scaled.load, name="F̃")
 
     @property

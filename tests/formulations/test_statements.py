@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Callable
 from functools import partial
 
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import beam, random_step
 
 import cdopt
@@ -158,3 +160,32 @@ def test_an_iterate_is_none_until_something_is_solved(form: str) -> None:
     assert cd.iterate() is None
     solution = cd.solve("clarabel")
     np.testing.assert_array_equal(cd.iterate().forces, solution.f)
+
+
+def _columns_only(toarray: Callable) -> Callable:
+    """The method of sparse arrays, for rows and columns alone."""
+
+    def checked(matrix: sp.csr_array, *arguments: object, **settings: object) -> np.ndarray:
+        assert 1 in matrix.shape, f"a dense array of {matrix.shape}"
+        return toarray(matrix, *arguments, **settings)
+
+    return checked
+
+
+@pytest.mark.parametrize(
+    "pose",
+    [
+        lambda step: cdopt.NoTensionTruss(step.B, -step.F_ext),
+        lambda step: cdopt.NoTensionTruss(step.B, -step.F_ext, form="potential"),
+        lambda step: cdopt.ClassicCD(step),
+        lambda step: cdopt.ClassicCD(step, "velocity"),
+        lambda step: cdopt.CompliantCD(step, kappa=1e9),
+        lambda step: cdopt.CompliantCD(step, kappa=1e9, form="velocity"),
+    ],
+)
+def test_cvxpy_compiles_no_dense_matrix(pose, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = pose(cdopt.bank.load("pyramid-hooke:n=8").step).problem
+
+    for kind in (sp.csr_array, sp.csc_array, sp.coo_array):
+        monkeypatch.setattr(kind, "toarray", _columns_only(kind.toarray))
+    problem.get_problem_data("CLARABEL")
