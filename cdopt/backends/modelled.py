@@ -233,8 +233,8 @@ def run_compiled(
     def ended(
         status: str, claim: Claim = "failed", iterate: Iterate | None = None, **more: Any
     ) -> RunResult:
-        told = {"settings": settings, "limited": limited, **more}
-        return RunResult(status, claim, iterate, timings, **told)
+        fields = {"settings": settings, "limited": limited, **more}
+        return RunResult(status, claim, iterate, timings, **fields)
 
     stage, started = "compile", clock()
     try:

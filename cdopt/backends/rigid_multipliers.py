@@ -56,14 +56,14 @@ def solve(
     small = problem.net.small
     least = _SIGMA_SMALL if small else _SIGMA_START
     rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
-    at, held, history, steps = (rest, problem.p, rest), _Held(problem.net), [np.inf], 0
+    at, last, history, steps = (rest, problem.p, rest), _LastSystem(problem.net), [np.inf], 0
     best = IterationResult(rest, f, np.inf, 0, history, False)
     for _ in range(limit):
         if deadline.passed:
             break
         inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
         try:
-            at, push, error, spent = _compliant(problem, f, sigma, at, inner, deadline, held)
+            at, push, error, spent = _compliant(problem, f, sigma, at, inner, deadline, last)
         except ArithmeticError as reason:
             LOG.info("rigid step: %s", reason)
             break
@@ -107,7 +107,7 @@ def _growth(spent: int) -> float:
     return _GROWTH if spent <= _HARD else _GROWTH_HARD if spent <= _TOO_HARD else 1.0
 
 
-class _Held:
+class _LastSystem:
     """The last system S + σ Bᵀ B of contacts that push: a full step leaves it as it is."""
 
     def __init__(self, net: ContactNetwork) -> None:
@@ -131,7 +131,7 @@ def _compliant(
     at: Motion,
     tol: float,
     deadline: Deadline,
-    held: _Held,
+    last: _LastSystem,
 ) -> tuple[Motion, FloatArray, float, int]:
     """The inner minimisation from a motion: where it ends, pushes, its error, Newton steps spent.
 
@@ -146,7 +146,7 @@ def _compliant(
         if step == _INNER or error <= tol or (full and error > 0.5 * before) or deadline.passed:
             break
         pushing, before = push > 0.0, error
-        d = held.of(sigma, pushing).solve(force, 1e-12 if sigma >= _DIRECT_FROM else 1e-3)
+        d = last.of(sigma, pushing).solve(force, 1e-12 if sigma >= _DIRECT_FROM else 1e-3)
         rate, kinetic = net.gap(d), net.inertia(d)
         t, ahead = 1.0, np.maximum(f - sigma * (gap + rate), 0.0)
         full = (ahead > 0.0).tobytes() == pushing.tobytes()

@@ -24,8 +24,8 @@ from cdopt._util.compiled import thread_count
 
 SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
 _LOAD = Path("/proc/loadavg")  # its fourth field starts with the number of running threads
-_SHARED: ContextVar[bool] = ContextVar("_SHARED", default=False)
-_LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no thread of its thread accord
+_ALL_CORES: ContextVar[bool] = ContextVar("_ALL_CORES", default=False)
+_LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no threads by itself
 
 
 @contextlib.contextmanager
@@ -54,17 +54,17 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
 @contextlib.contextmanager
 def all_cores() -> Iterator[None]:
     """Use busy cores, too, within: loops for several threads are compiled whatever else runs."""
-    token = _SHARED.set(True)
+    token = _ALL_CORES.set(True)
     try:
         yield
     finally:
-        _SHARED.reset(token)
+        _ALL_CORES.reset(token)
 
 
 def idle_cores() -> int:
     """Cores without another running thread, now; all of them where the system does not say."""
     cores = os.cpu_count() or 1
-    if _SHARED.get():
+    if _ALL_CORES.get():
         return cores
     try:
         running = int(_LOAD.read_text().split()[3].partition("/")[0])  # this thread is one of them

@@ -120,12 +120,12 @@ def bounds(
         else:
             with output.solvers_kept_quiet(to_stderr=as_json):
                 bounded = cdopt.study.bounds.BoundedProblem.of(named, report, chosen)
-            _tell(bounded, what if as_json else None, to_csv, plot)
+            _write(bounded, what if as_json else None, to_csv, plot)
     if report.failures:
         raise typer.Exit(output.NO_ANSWER)
 
 
-def _tell(
+def _write(
     bounded: BoundedProblem, as_json: dict[str, str] | None, to_csv: str | None, plot: str | None
 ) -> None:
     """Bounds without friction as text, or as JSON beside what it is given; the files asked for."""

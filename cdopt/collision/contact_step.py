@@ -155,29 +155,11 @@ def step(
     scene.check_state(state)
     contacts.check_scene(scene)
     contacts = _without_overlaps(scene, contacts, overlaps)
-    arguments = _arguments(scene, state, contacts, chosen, dt, turning, friction)
+    arguments = arguments_of_step(scene, state, contacts, chosen, dt, turning, friction)
     return ContactStep(**arguments, v_min=v_min)
 
 
-def own_step(
-    scene: Scene,
-    state: State,
-    contacts: Contacts,
-    dt: float,
-    v_min: float,
-    turning: str,
-    friction: float | bool | None,
-) -> ContactStep:
-    """``step`` of contacts as ``detect`` gives them, which are not checked again.
-
-    Overlaps are pushed apart.
-    """
-    dofs = scene.dofs if friction is None else scene.full_dofs
-    arguments = _arguments(scene, state, contacts, dofs, dt, turning, friction)
-    return ContactStep._of(**arguments, v_min=v_min)
-
-
-def _arguments(
+def arguments_of_step(
     scene: Scene,
     state: State,
     contacts: Contacts,
@@ -186,7 +168,7 @@ def _arguments(
     turning: str,
     friction: float | FloatArray | bool | None,
 ) -> dict[str, Any]:
-    """Arguments of the contact step but ``v_min``."""
+    """Arguments of ``ContactStep`` but ``v_min``, of contacts as ``detect`` gives them."""
     middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
     rough = None if friction is None else friction_rows(scene, state, contacts, friction, dofs)
     names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")

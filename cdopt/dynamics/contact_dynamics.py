@@ -19,7 +19,7 @@ from cdopt.backends.base import Backend
 from cdopt.backends.osqp_session import at_work
 from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
-from cdopt.collision.contact_step import own_step
+from cdopt.collision.contact_step import arguments_of_step
 from cdopt.collision.contacts import from_start
 from cdopt.dynamics.impacts import Impacts, Solved, take
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
@@ -291,7 +291,9 @@ def rigid_step(
     touching = from_start(scene, contacts)
     if not push:
         touching = touching._at_gaps(np.maximum(touching.phi, 0.0))
-    return own_step(scene, state, touching, dt, v_min, turning, friction)
+    dofs = scene.dofs if friction is None else scene.full_dofs
+    arguments = arguments_of_step(scene, state, touching, dofs, dt, turning, friction)
+    return ContactStep._of(**arguments, v_min=v_min)
 
 
 def answer(solution: StepSolution) -> tuple[FloatArray, FloatArray]:

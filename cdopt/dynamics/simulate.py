@@ -107,7 +107,7 @@ def simulate(
     InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
         without ``out``, so many steps that their record does not fit into the machine's memory.
     BackendUnavailable, Unsupported : before the first step; friction with a method that has none,
-        or materials' friction of rolling with one that has that of sliding alone.
+        or materials with rolling friction with a method that has only sliding friction.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
         carries ``t`` and the ``trajectory`` so far. In its file the run can be resumed.
     Interrupted : Ctrl-C; a KeyboardInterrupt that carries the ``trajectory`` so far.
@@ -186,7 +186,7 @@ def _suited(
 
     Raises
     ------
-    Unsupported : a method without friction, or without that of rolling where a material states it.
+    Unsupported : a method without friction, or without rolling friction where a material states it.
     """
     if friction is None:
         return method.without_friction() if isinstance(method, FrictionalSteps) else method

@@ -196,8 +196,8 @@ class ProblemData(ABC):
         answer: Any = np.array(forces), None if motion is None else np.array(motion)
         if kept is None or not all(map(np.array_equal, kept, answer)):
             kept = self.__dict__["_residuals"] = *answer, self.residuals(motion, forces)
-        found: tuple[Residual, ...] = kept[2]
-        return found
+        residuals: tuple[Residual, ...] = kept[2]
+        return residuals
 
     @abstractmethod
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
@@ -287,7 +287,7 @@ class Condition(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def judged(*conditions: Condition) -> tuple[Residual, ...]:
+def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
     """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
 
     Where the scale itself is round-off, an error of that size counts as zero.
@@ -321,7 +321,7 @@ def tension(f: FloatArray, force: FloatArray) -> Condition:
     return Condition("tension", "N", positive(-f), force, np.zeros(f.size))
 
 
-def law_residual(
+def law_condition(
     law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray, force: FloatArray
 ) -> Condition:
     """|f − w′(c)| over the force (nc,) in N that acts there; the overlap is known to ± slack."""

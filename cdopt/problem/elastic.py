@@ -12,9 +12,9 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt.problem.certificate import (
     Residual,
     energy_round_off,
-    judged,
-    law_residual,
+    law_condition,
     positive,
+    residuals_of,
     tension,
 )
 from cdopt.problem.contact_law import PowerLaw
@@ -68,8 +68,8 @@ class ElasticStepData(MatrixStepData):
         force = np.minimum(self.acting_force(exchange), closing)
         stored = law.energy(c) + law.conjugate(f)
         round_off = energy_round_off(law, f, c, slack)
-        return judged(
-            law_residual(law, f, c, slack, force),
+        return residuals_of(
+            law_condition(law, f, c, slack, force),
             tension(f, force),
             *exchange.momentum,
             self.duality_gap(exchange, stored - f * c, round_off, stored),

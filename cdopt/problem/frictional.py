@@ -21,7 +21,7 @@ from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import from_dense, frozen_rows
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
-from cdopt.problem.certificate import EPS, Condition, Residual, judged
+from cdopt.problem.certificate import EPS, Condition, Residual, residuals_of
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
@@ -136,7 +136,7 @@ class FrictionalData(StepData):
         natural = np.linalg.norm(cone.natural_map(forces, law_rates, mu, w), axis=1)
         work = self.dt * np.repeat(np.sum(forces * law_rates, axis=1) / self.d, self.d)
         size = self.dt * np.repeat(np.linalg.norm(forces, axis=1) * round_off / self.d, self.d)
-        return judged(
+        return residuals_of(
             Condition("penetration", "m/s", outside, speed, round_off),
             Condition("friction cone", "m/s", w * cone.distance(forces, mu), speed, 0.0 * speed),
             Condition("natural map", "m/s", natural, speed, round_off),

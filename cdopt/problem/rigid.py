@@ -20,8 +20,8 @@ from cdopt.problem.certificate import (
     ProblemData,
     Residual,
     descending_ray,
-    judged,
     positive,
+    residuals_of,
 )
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.mass import MassMatrix
@@ -165,7 +165,7 @@ class StepData(ProblemData):
         exchange, gap, push = self.exchange(motion, f), self.gap(motion, f), self.mobility * f
         speed, round_off, zero = exchange.speed, exchange.gap_round_off, np.zeros(self.nc)
         both = positive(np.minimum(push, gap))
-        return judged(
+        return residuals_of(
             Condition("penetration", "m/s", positive(-gap), speed, round_off),
             Condition("tension", "m/s", positive(-push), speed, zero),
             Condition("complementarity", "m/s", both, speed, round_off),

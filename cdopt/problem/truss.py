@@ -22,8 +22,8 @@ from cdopt.problem.certificate import (
     Residual,
     descending_ray,
     energy_round_off,
-    judged,
-    law_residual,
+    law_condition,
+    residuals_of,
     tension,
 )
 from cdopt.problem.contact_law import NEAR_ONE, PowerLaw
@@ -149,10 +149,10 @@ class TrussData(ProblemData):
         acting, exchanged, force = self.exchange(f)
         c, load = self.overlap(u), self.load(f)
         slack = _ROUND_OFF * self.entries.times_size(u)
-        by_law = law_residual(law, f, c, slack, force)
+        by_law = law_condition(law, f, c, slack, force)
         near_one = law.power < NEAR_ONE and self.in_play.sum() <= graded.LARGEST
-        if near_one and judged(by_law)[0].resolution > TOLERANCE:
-            by_law = law_residual(law, f, *self._resolved(u, f, c, slack, force), force)
+        if near_one and residuals_of(by_law)[0].resolution > TOLERANCE:
+            by_law = law_condition(law, f, *self._resolved(u, f, c, slack, force), force)
         stored = law.energy(c) + law.conjugate(f)
         work = np.where(self.free, (self.contact_load - load) * u, 0.0)
         gap = parts.total(parts.contact, stored - f * c) + parts.total(parts.dof, work)
@@ -164,7 +164,7 @@ class TrussData(ProblemData):
         error = np.abs(load - self.contact_load) / self.dof_lever
         scale = exchanged[self.bodies.label]
         slight = EPS * acting[used]
-        return judged(
+        return residuals_of(
             Condition("equilibrium", "N", error[used], scale[used], slight),
             tension(f, force),
             by_law,

@@ -271,10 +271,10 @@ def runouts(results: list[Collapse]) -> Figure:
         left.plot(ASPECTS, values, marker, color="0.4", label=name)
     names = list(dict.fromkeys(result.name for result in results))
     for k, name in enumerate(names):
-        own = [result for result in results if result.name == name]
-        points = [(result.column.aspect, result.runout) for result in own]
+        same = [result for result in results if result.name == name]
+        points = [(result.column.aspect, result.runout) for result in same]
         left.plot(*np.array(points).T, "o", color=f"C{k}", label=name)
-        for result in own:
+        for result in same:
             times = np.array([frame.state.t for frame in result.run])
             unit = np.sqrt(result.column.height / GRAVITY)
             right.plot(times / unit, result.runouts, color=f"C{k}")
