@@ -8,14 +8,18 @@ coordination of a step, and ``analysis`` those of a run, with its energies and m
 
 from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
-from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
+from cdopt.dynamics.contact_dynamics import (
+    ClassicSteps,
+    CompatibleFrictionSteps,
+    CompatibleSteps,
+    FrictionalSteps,
+)
 from cdopt.dynamics.elastic import (
     QuasiStaticSteps,
     VariationalSteps,
     VelocityVerletSteps,
 )
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
-from cdopt.dynamics.frictional import CompatibleFrictionSteps, FrictionalSteps
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
 from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
 from cdopt.dynamics.records import Frame

@@ -1,4 +1,4 @@
-"""Impacts that follow one another within a step of contact dynamics.
+"""Contact steps that are taken in several: impacts that follow one another, and parts of a step.
 
 Newton's law acts on the contacts that meet at the velocities before the step. A contact that only
 closes because of another impact would keep Φ + Δt B v⁺ ≥ 0 without restitution, and lose its energy
@@ -11,7 +11,7 @@ the start of the step. Each of these steps is the same convex problem, and is ce
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,53 +25,43 @@ _APART = 1e-3  # of the way of the fastest contact in a step: smaller gaps count
 
 
 @dataclass(frozen=True)
-class Solved:
-    """The answer to one contact step.
+class Answer:
+    """The answer to a contact step, or to those that make it up: mean forces and worst stages.
 
     Attributes
     ----------
-    motion : (nv,) v⁺. forces : (nc,) N by name, (nc, dim) tangential ones.
-    stages : by name. measures : further numbers by name. solution : of the last solve.
+    motion, mean : (nv,) v⁺ and the mean velocity, m/s.
+    forces : (nc,) N by name, (nc, dim) tangential ones. stages, measures : by name.
+    solution : of the last solve, or of the first that failed.
+    count : contact steps that it took. parts : into how many the step was split.
+    plastic : contacts with e > 0 that closed without restitution, as no impacts were left.
     """
 
     motion: FloatArray
+    mean: FloatArray
     forces: dict[str, FloatArray]
     stages: dict[str, Stage]
     measures: dict[str, float]
     solution: object
-
-
-@dataclass(frozen=True)
-class Impacts:
-    """A step that was taken from impact to impact.
-
-    Attributes
-    ----------
-    solved : as of one step, with the mean forces of the step and the worst of all stages.
-    mean : (nv,) mean velocity of the step, m/s.
-    count : contact steps that it took.
-    plastic : contacts with e > 0 that closed without restitution, as none were left.
-    parts : into how many the step was split, because it had no certified answer as a whole.
-    """
-
-    solved: Solved
-    mean: FloatArray
-    count: int
-    plastic: int
+    count: int = 1
+    plastic: int = 0
     parts: int = 1
 
+    @property
+    def ok(self) -> bool:
+        """Whether every certificate holds."""
+        return all(stage.ok for stage in self.stages.values())
 
-def take(
-    step: ContactStep,
-    solve: Callable[[ContactStep], Solved],
-    classic: str,
-    most: int,
-) -> Impacts:
+
+Solver = Callable[[ContactStep], Answer]
+
+
+def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Answer:
     """Solve a step, and again from impact to impact where one follows another.
 
     Parameters
     ----------
-    solve : solves a contact step. classic : name of the forces of its first problem.
+    classic : name of the forces of the first problem.
     most : impacts of a step, at most; towards the last, ever more contacts count as meeting at
         once, and what still closes then does so without restitution.
 
@@ -89,71 +79,107 @@ def take(
         return _in_turn(step, solve, classic, most)
     hit = late & _carries(first.forces[classic])
     if not (follows and hit.any()):
-        return Impacts(first, first.motion, 1, 0)
+        return first
     if most == 1:
-        return Impacts(first, first.motion, 1, int(np.count_nonzero(hit)))
+        return replace(first, plastic=int(np.count_nonzero(hit)))
     return _in_turn(step, solve, classic, most)
 
 
-def in_sequence(step: ContactStep, solve: Callable[[ContactStep], Impacts], most: int) -> Impacts:
-    """Take a step as a whole or, where that has no certified answer, in parts.
-
-    Parameters
-    ----------
-    solve : takes a contact step. most : parts that the step is split into at most; the last try
-        counts, certified or not.
+def in_sequence(step: ContactStep, solve: Solver, most: int) -> Answer:
+    """Take a step as a whole or, where that has no certified answer, in at most so many parts.
 
     Raises
     ------
     SolveFailed : there is no motion to go on with.
     """
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
-    way, answers, lengths = np.zeros(step.nv), list[Impacts](), list[float]()
-    while True:
-        part = step if length == step.dt else step.replace(phi=phi, v=v, dt=length)
-        shortest = length * most <= step.dt
-        taken = _attempt(part, solve, shortest)
-        if taken is None:
+    way, answers, shares = np.zeros(step.nv), list[Answer](), list[float]()
+    while left > 0.0:
+        last = length * most <= step.dt  # this try counts, certified or not
+        try:
+            part = step if length == step.dt else step.replace(phi=phi, v=v, dt=length)
+            answer = solve(part)
+        except SolveFailed:
+            if last:
+                raise
             length *= 0.5
             continue
-        answers.append(taken)
-        lengths.append(length / step.dt)
-        v, way, left = taken.solved.motion, way + length * taken.mean, left - length
-        if left <= 0.0:
-            break
-        phi = _without_noise(phi + length * (step.B @ taken.mean + step.gap_rate), step, v)
+        if not (answer.ok or last):
+            length *= 0.5
+            continue
+        answers.append(answer)
+        shares.append(length / step.dt)
+        v, way, left = answer.motion, way + length * answer.mean, left - length
+        phi = _without_noise(phi + length * (step.B @ answer.mean + step.gap_rate), step, v)
     if len(answers) == 1:
         return answers[0]
-    names = answers[0].solved.forces
-    shares = list(zip(lengths, answers, strict=True))
-    forces = {
-        name: np.sum([share * a.solved.forces[name] for share, a in shares], axis=0)
-        for name in names
-    }
-    solved = _together([a.solved for a in answers], v, forces)
-    count, plastic = sum(a.count for a in answers), sum(a.plastic for a in answers)
-    return Impacts(solved, way / step.dt, count, plastic, len(answers))
+    names = answers[0].forces
+    pairs = list(zip(shares, answers, strict=True))
+    forces = {name: np.sum([s * a.forces[name] for s, a in pairs], axis=0) for name in names}
+    return _joined(answers, way / step.dt, forces, sum(a.plastic for a in answers), len(answers))
 
 
-def _attempt(
-    part: ContactStep, solve: Callable[[ContactStep], Impacts], last: bool
-) -> Impacts | None:
-    """The answer to a part of a step; None where it is not certified and the part can be split."""
-    try:
-        taken = solve(part)
-    except SolveFailed:
+def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Answer:
+    """The step from impact to impact."""
+    pull = step.mass.solve(step.F_ext)
+    left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
+    answers: list[Answer] = []
+    forces: dict[str, FloatArray] = {}
+    plastic = 0
+    while left > 0.0:
+        last = len(answers) == most
+        now = step.replace(phi=phi, v=v - left * pull, dt=left)
+        window = left if last else left / (most - len(answers))
+        rows = np.ones(step.nc, dtype=bool) if last else _acting(now, v, window)
+        answer = solve(now.select(rows))
+        answers.append(answer)
+        v = answer.motion
+        for name, f in answer.forces.items():
+            total = forces.setdefault(name, np.zeros((step.nc, *f.shape[1:])))
+            total[rows] += left / step.dt * f
         if last:
-            raise
-        return None
-    certified = all(stage.ok for stage in taken.solved.stages.values())
-    return taken if certified or last else None
+            late = _late(now, now.v, phi)
+            plastic = int(np.count_nonzero(late & _carries(answer.forces[classic])))
+        rate = step.B @ v + step.gap_rate
+        flight = left if last else _next(phi, rate, left, ~rows & (step.restitution > 0.0))
+        way, phi, left = way + flight * v, phi + flight * rate, left - flight
+        phi = _without_noise(phi, step, v)
+    return _joined(answers, way / step.dt, forces, plastic)
 
 
-def _together(answers: list[Solved], motion: FloatArray, forces: dict[str, FloatArray]) -> Solved:
-    """Answers to the parts of a step as one, with the worst of all stages."""
-    stages = {name: _worst([a.stages[name] for a in answers]) for name in answers[0].stages}
-    failed = next((a for a in answers if not all(s.ok for s in a.stages.values())), answers[-1])
-    return Solved(motion, forces, stages, answers[-1].measures, failed.solution)
+def _joined(
+    answers: list[Answer],
+    mean: FloatArray,
+    forces: dict[str, FloatArray],
+    plastic: int,
+    parts: int = 1,
+) -> Answer:
+    """Answers to steps that follow one another as one, with the worst of all stages."""
+    last = answers[-1]
+    return Answer(
+        motion=last.motion,
+        mean=mean,
+        forces=forces,
+        stages={name: _worst([a.stages[name] for a in answers]) for name in last.stages},
+        measures=last.measures,
+        solution=next((a for a in answers if not a.ok), last).solution,
+        count=sum(a.count for a in answers),
+        plastic=plastic,
+        parts=parts,
+    )
+
+
+def _worst(stages: list[Stage]) -> Stage:
+    """Several solves as one."""
+    counts = [stage.iterations for stage in stages]
+    return Stage(
+        residual=max(stage.residual for stage in stages),
+        ok=all(stage.ok for stage in stages),
+        claimed=all(stage.claimed for stage in stages),
+        iterations=-1 if min(counts) < 0 else sum(counts),
+        seconds=sum(stage.seconds for stage in stages),
+        status=next((stage.status for stage in stages if not stage.ok), stages[-1].status),
+    )
 
 
 def _without_noise(phi: FloatArray, step: ContactStep, v: FloatArray) -> FloatArray:
@@ -161,36 +187,6 @@ def _without_noise(phi: FloatArray, step: ContactStep, v: FloatArray) -> FloatAr
     rate = step.B @ v + step.gap_rate
     noise = 1e-12 * step.dt * np.abs(rate).max(initial=0.0)
     return np.where(np.abs(phi) <= noise, 0.0, phi)
-
-
-def _in_turn(
-    step: ContactStep, solve: Callable[[ContactStep], Solved], classic: str, most: int
-) -> Impacts:
-    """The step from impact to impact."""
-    pull = step.mass.solve(step.F_ext)
-    left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
-    answers: list[Solved] = []
-    totals: dict[str, FloatArray] = {}
-    plastic = 0
-    while left > 0.0:
-        last = len(answers) == most
-        now = step.replace(phi=phi, v=v - left * pull, dt=left)
-        window = left / (most - len(answers)) if not last else left
-        rows = np.ones(step.nc, dtype=bool) if last else _acting(now, v, window)
-        solved = solve(now.select(rows))
-        answers.append(solved)
-        v = solved.motion
-        for name, f in solved.forces.items():
-            total = totals.setdefault(name, np.zeros((step.nc, *f.shape[1:])))
-            total[rows] += left / step.dt * f
-        if last:
-            late = _late(now, now.v, phi)
-            plastic = int(np.count_nonzero(late & _carries(solved.forces[classic])))
-        rate = step.B @ v + step.gap_rate
-        flight = left if last else _next(phi, rate, left, ~rows & (step.restitution > 0.0))
-        way, phi, left = way + flight * v, phi + flight * rate, left - flight
-        phi = _without_noise(phi, step, v)
-    return Impacts(_together(answers, v, totals), way / step.dt, len(answers), plastic)
 
 
 def _late(step: ContactStep, v: FloatArray, phi: FloatArray) -> BoolArray:
@@ -235,16 +231,3 @@ def _fastest(step: ContactStep) -> float:
 def _carries(f: FloatArray) -> BoolArray:
     """(nc,) which forces are more than what solvers leave of zero."""
     return np.asarray(f > _HIT * np.nan_to_num(f).max(initial=0.0))
-
-
-def _worst(stages: list[Stage]) -> Stage:
-    """Several solves as one."""
-    counts = [stage.iterations for stage in stages]
-    return Stage(
-        residual=max(stage.residual for stage in stages),
-        ok=all(stage.ok for stage in stages),
-        claimed=all(stage.claimed for stage in stages),
-        iterations=-1 if min(counts) < 0 else sum(counts),
-        seconds=sum(stage.seconds for stage in stages),
-        status=next((stage.status for stage in stages if not stage.ok), stages[-1].status),
-    )

@@ -14,9 +14,13 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.memory import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
-from cdopt.dynamics.contact_dynamics import ClassicSteps, CompatibleSteps
+from cdopt.dynamics.contact_dynamics import (
+    ClassicSteps,
+    CompatibleFrictionSteps,
+    CompatibleSteps,
+    FrictionalSteps,
+)
 from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
-from cdopt.dynamics.frictional import CompatibleFrictionSteps, FrictionalSteps
 from cdopt.dynamics.method import Integrator, Method, StepContext
 from cdopt.dynamics.running import Simulation
 from cdopt.dynamics.trajectory import Trajectory
