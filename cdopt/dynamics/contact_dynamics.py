@@ -25,7 +25,7 @@ from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision.contact_step import arguments_of_step
 from cdopt.collision.contacts import from_start
-from cdopt.dynamics.impacts import Answer, in_sequence, take
+from cdopt.dynamics.impacts import Solved, in_sequence, take
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD, CompatibleFriction, FrictionalCD
 from cdopt.formulations.friction_network import NetworkForces
@@ -122,11 +122,11 @@ class _ContactDynamics:
             solution=answer.solution,
         )
 
-    def _taken(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _taken(self, run: StepContext, problem: ContactStep) -> Solved:
         """The answer to a contact step, from impact to impact where these follow one another."""
         return take(problem, lambda part: self._once(run, part), self.classic, self.impacts)
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         """The answer to one contact problem."""
         raise NotImplementedError
 
@@ -186,11 +186,11 @@ class ClassicSteps(_ContactDynamics):
         object.__setattr__(self, "backend", (solvers or [resolve(FIRST_BACKEND)])[0])
         object.__setattr__(self, "classic_backend", None)
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         started = clock()
         solution, motion, f = self._first(run, ClassicCD(problem), self.backend)
         stages = {"classic": _stage(solution, clock() - started)}
-        return Answer(motion, motion, {"f": f}, stages, {}, solution)
+        return Solved(motion, motion, {"f": f}, stages, {}, solution)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +232,7 @@ class CompatibleSteps(_ContactDynamics):
         for name in ("backend", "classic_backend"):
             object.__setattr__(self, name, resolved(name, getattr(self, name)))
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         started = clock()
         both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
         first, motion, classic = self._first(run, both.classic_cd, self.classic_backend)
@@ -242,7 +242,7 @@ class CompatibleSteps(_ContactDynamics):
             second = self._solve(run, "f", both, self.backend, classic=first)
             f, closed = f if second.f is None else second.f, second.provenance["closed"]
         keys = {"closed": "contacts", "closed_tol": "tol", "projected": "projected"}
-        return Answer(
+        return Solved(
             motion=motion,
             mean=motion,
             forces={"f": f, "f_classic": classic},
@@ -312,7 +312,7 @@ class FrictionalSteps(_ContactDynamics):
         """The settings as plain values."""
         return super().settings() | {"backend": repr(self._solver)}
 
-    def _taken(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _taken(self, run: StepContext, problem: ContactStep) -> Solved:
         whole = super()._taken
         answer = in_sequence(problem, lambda part: whole(run, part), self.substeps)
         friction: Any = problem.friction
@@ -324,7 +324,7 @@ class FrictionalSteps(_ContactDynamics):
         measures = {name: float(count) for name, count in counts.items()}
         return replace(answer, measures=answer.measures | measures)
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         started, start = clock(), None
         if self.warm_start and "ids" in run.memory:
             before = (run.memory[name] for name in ("ids", "f", "f_t"))
@@ -336,7 +336,7 @@ class FrictionalSteps(_ContactDynamics):
         _warn_of_gain(run, problem, motion)
         forces = _by_name(problem, all_rows.reshape(problem.nc, run.scene.dim), self.classic)
         stages = {"friction": _stage(solution, clock() - started)}
-        return Answer(motion, motion, forces, stages, {}, solution)
+        return Solved(motion, motion, forces, stages, {}, solution)
 
     def _remember(
         self, run: StepContext, contacts: Contacts, forces: dict[str, FloatArray]
@@ -381,7 +381,7 @@ class CompatibleFrictionSteps(FrictionalSteps):
         run.memory = {**run.memory, **run.workspace.pop("trial", {})}
         return taken
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Answer:
+    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
         answer, started = super()._once(run, problem), clock()
         solution = answer.solution
         rows, stage = np.full((problem.nc, run.scene.dim), np.nan), _stage(None, 0.0)

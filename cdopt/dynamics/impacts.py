@@ -25,7 +25,7 @@ _APART = 1e-3  # of the way of the fastest contact in a step: smaller gaps count
 
 
 @dataclass(frozen=True)
-class Answer:
+class Solved:
     """The answer to a contact step, or to those that make it up: mean forces and worst stages.
 
     Attributes
@@ -53,10 +53,10 @@ class Answer:
         return all(stage.ok for stage in self.stages.values())
 
 
-Solver = Callable[[ContactStep], Answer]
+Solver = Callable[[ContactStep], Solved]
 
 
-def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Answer:
+def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
     """Solve a step, and again from impact to impact where one follows another.
 
     Parameters
@@ -85,7 +85,7 @@ def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Answer:
     return _in_turn(step, solve, classic, most)
 
 
-def in_sequence(step: ContactStep, solve: Solver, most: int) -> Answer:
+def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
     """Take a step as a whole or, where that has no certified answer, in at most so many parts.
 
     Raises
@@ -93,7 +93,7 @@ def in_sequence(step: ContactStep, solve: Solver, most: int) -> Answer:
     SolveFailed : there is no motion to go on with.
     """
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
-    way, answers, shares = np.zeros(step.nv), list[Answer](), list[float]()
+    way, answers, shares = np.zeros(step.nv), list[Solved](), list[float]()
     while left > 0.0:
         last = length * most <= step.dt  # this try counts, certified or not
         try:
@@ -119,11 +119,11 @@ def in_sequence(step: ContactStep, solve: Solver, most: int) -> Answer:
     return _joined(answers, way / step.dt, forces, sum(a.plastic for a in answers), len(answers))
 
 
-def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Answer:
+def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
     """The step from impact to impact."""
     pull = step.mass.solve(step.F_ext)
     left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
-    answers: list[Answer] = []
+    answers: list[Solved] = []
     forces: dict[str, FloatArray] = {}
     plastic = 0
     while left > 0.0:
@@ -148,15 +148,15 @@ def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Answe
 
 
 def _joined(
-    answers: list[Answer],
+    answers: list[Solved],
     mean: FloatArray,
     forces: dict[str, FloatArray],
     plastic: int,
     parts: int = 1,
-) -> Answer:
+) -> Solved:
     """Answers to steps that follow one another as one, with the worst of all stages."""
     last = answers[-1]
-    return Answer(
+    return Solved(
         motion=last.motion,
         mean=mean,
         forces=forces,
