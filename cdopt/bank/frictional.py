@@ -29,9 +29,9 @@ from cdopt.scene import (
     incline,
     ladder,
 )
+from cdopt.scene.generators import floor
+from cdopt.scene.generators.grains import pyramid_positions
 from cdopt.scene.generators.masonry import Count
-from cdopt.scene.generators.paper import pyramid_positions
-from cdopt.scene.generators.primitives import floor
 from cdopt.scene.scene import GRAVITY
 
 DT = 1e-3  # s

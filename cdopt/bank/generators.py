@@ -35,9 +35,8 @@ from cdopt.collision import step as contact_step
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, sphere_on_floor
 from cdopt.scene import collision as two_spheres
-from cdopt.scene.generators.packings import crystal_positions, walls_at
-from cdopt.scene.generators.paper import Species, pyramid_positions
-from cdopt.scene.generators.primitives import floor
+from cdopt.scene.generators import floor, walls_at
+from cdopt.scene.generators.grains import Species, crystal_positions, pyramid_positions
 from cdopt.scene.scene import GRAVITY
 
 Many = Annotated[int, integer(1, 100_000)]  # bodies of a column

@@ -14,38 +14,38 @@ from cdopt.scene.assemblies import load_assembly
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
-from cdopt.scene.generators.frictional import (
-    arch_without_keystone,
-    grain_column,
-    house_of_cards,
+from cdopt.scene.generators.few import (
+    beam,
+    bouncing_ball,
+    box_on_floor,
+    collision,
     incline,
     ladder,
-    pulled_brick,
+    rod_on_supports,
+    sphere_on_floor,
+    table,
+    table_with_legs,
+)
+from cdopt.scene.generators.grains import (
+    crystal,
+    grain_column,
+    polygon_packing,
+    polyhedra_pile,
+    pyramid,
+    random_packing,
     rotating_drum,
     silo,
 )
 from cdopt.scene.generators.masonry import (
     arch,
+    arch_without_keystone,
     box_on_step,
     box_stack,
     brick_on_two_bricks,
     brick_wall,
     buttress,
-)
-from cdopt.scene.generators.packings import (
-    crystal,
-    polygon_packing,
-    polyhedra_pile,
-    random_packing,
-)
-from cdopt.scene.generators.paper import beam, pyramid, table
-from cdopt.scene.generators.primitives import (
-    bouncing_ball,
-    box_on_floor,
-    collision,
-    rod_on_supports,
-    sphere_on_floor,
-    table_with_legs,
+    house_of_cards,
+    pulled_brick,
 )
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.scene import Scene
@@ -123,4 +123,4 @@ __all__ = [
 ]
 
 guard(globals())
-GENERATORS.update((name, globals()[name]) for name in GENERATORS)  # checked, by name too
+GENERATORS.update((name, globals()[name]) for name in sorted(GENERATORS))  # checked, by name too

@@ -18,7 +18,7 @@ from cdopt._util import checks, files
 from cdopt._util.checks import Dim, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.scene.bodies import Body, Spheres
-from cdopt.scene.generators.packings import walls_at
+from cdopt.scene.generators import walls_at
 from cdopt.scene.scene import Scene, deepest, overlapping
 
 DUMPS = (".dump", ".lammpstrj")  # ends of names of dump files

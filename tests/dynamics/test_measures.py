@@ -10,7 +10,7 @@ import pytest
 import cdopt
 from cdopt.dynamics import Measures, analysis, equilibrium
 from cdopt.scene import Body, HalfSpace, Scene, Sphere, Spheres
-from cdopt.scene.generators.packings import crystal_positions
+from cdopt.scene.generators.grains import crystal_positions
 
 
 def taken(scene: Scene, **options: object) -> cdopt.ContactStep:

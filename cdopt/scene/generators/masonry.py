@@ -1,4 +1,4 @@
-"""Masonry: walls, stacks, a brick on two bricks, a box on a step, arches, a buttress."""
+"""Masonry and what else is built of blocks: walls, stacks, arches, a buttress, cards."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Annotated
 
 import numpy as np
 
-from cdopt._util import checks
 from cdopt._util.checks import (
     Dim,
     Finite,
-    FloatArray,
     NotNegative,
     Positive,
     Power,
     integer,
     number,
     one_of,
+    whole,
 )
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
-from cdopt.scene.generators.packings import walls_at
-from cdopt.scene.generators.primitives import cycled, floor, up
+from cdopt.scene.generators import Made, cycled, edges, floor, generator, up, walls_at
 from cdopt.scene.material import Material
-from cdopt.scene.scene import GRAVITY, Scene
-from cdopt.scene.shapes import Box, HalfSpace, Polygon, Polyhedron
+from cdopt.scene.scene import GRAVITY
+from cdopt.scene.shapes import Box, Capsule, Polygon, Polyhedron
 
 ENDS = ("half", "stepped")
 Count = Annotated[int, integer(1, 1000)]
 _BRICK = (0.2, 0.1, 0.06)  # length, depth and height, m
 _BOX = (0.4, 0.3, 0.2)
+_STONE = 2500.0  # kg/m³
 
 
+@generator("A wall of bricks in running bond")
 def brick_wall(
     courses: Count = 5,
     bricks: Count = 4,
@@ -48,7 +48,7 @@ def brick_wall(
     materials: Sequence[Material] = (),
     power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:
+) -> Made:
     """A wall in running bond on a floor: each brick lies half on either brick below.
 
     Bed joints touch exactly. Bodies are the floor, the walls if there are any, then the bricks by
@@ -79,36 +79,44 @@ def brick_wall(
     stepped = ends == "stepped"
     if stepped and courses > bricks:
         raise InvalidInput("courses", str(courses), f"at most {bricks}, of a stepped wall")
-    edges = _edges(size, _BRICK, dim)
-    length, height = float(edges[0]), float(edges[-1])
+    sides = edges(size, _BRICK, dim)
+    length, height = float(sides[0]), float(sides[-1])
     if head_joint >= 0.5 * length:
         expected = f"less than half a brick, {0.5 * length:g}"
         raise InvalidInput("head_joint", f"{head_joint:g}", expected)
     far = bricks * (length + head_joint) - head_joint
-    names = cycled(materials)
-    block = cache(lambda width: Box(np.append(width, edges[1:])))
+    block = cache(lambda width: Box(np.append(width, sides[1:])))
     laid = [
         Body(
             block(width),
             up(dim, (j + 0.5) * height, x),
             density=density,
-            material=names[k % len(names)],
+            material=cycled(materials, k),
             name=f"brick {k}",
         )
         for k, (j, x, width) in enumerate(_courses(courses, bricks, length, head_joint, stepped))
     ]
-    upright = walls_at(np.array([[0.0, far]]), dim) if walls else []
-    return Scene(
-        [floor(dim), *upright, *laid],
-        dim=dim,
-        power=power,
-        restitution=restitution,
-        materials=materials,
-        name="brick-wall",
-        title="A wall of bricks in running bond",
-    )
+    return [floor(dim), *(walls_at([[0.0, far]], dim) if walls else []), *laid]
 
 
+def _courses(
+    courses: int, bricks: int, length: float, joint: float, stepped: bool
+) -> Iterator[tuple[int, float, float]]:
+    """Course, middle and length of every brick, from below and from left to right, m."""
+    pitch = length + joint
+    half, end = 0.5 * (length - joint), bricks * pitch - joint
+    for j in range(courses):
+        less = j if stepped else j % 2  # bricks than in the first course
+        between_halves = less > 0 and not stepped
+        if between_halves:
+            yield j, 0.5 * half, half
+        for i in range(bricks - less):
+            yield j, (i + 0.5 * less) * pitch + 0.5 * length, length
+        if between_halves:
+            yield j, end - 0.5 * half, half
+
+
+@generator("A stack of boxes")
 def box_stack(
     n: Count = 5,
     *,
@@ -119,7 +127,7 @@ def box_stack(
     materials: Sequence[Material] = (),
     power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:
+) -> Made:
     """Equal boxes one upon the other on a floor, exactly touching.
 
     Parameters
@@ -135,31 +143,63 @@ def box_stack(
     ------
     InvalidInput : a shift of a box's length or more.
     """
-    edges = _edges(size, _BOX, dim)
-    if abs(shift) >= edges[0]:
-        raise InvalidInput("shift", f"{shift:g}", f"less than the length of a box, {edges[0]:g}")
-    names = cycled(materials)
+    sides = edges(size, _BOX, dim)
+    if abs(shift) >= sides[0]:
+        raise InvalidInput("shift", f"{shift:g}", f"less than the length of a box, {sides[0]:g}")
     boxes = [
         Body(
-            Box(edges),
-            up(dim, (k + 0.5) * edges[-1], k * shift),
+            Box(sides),
+            up(dim, (k + 0.5) * sides[-1], k * shift),
             density=density,
-            material=names[k % len(names)],
+            material=cycled(materials, k),
             name=f"box {k}",
         )
         for k in range(n)
     ]
-    return Scene(
-        [floor(dim), *boxes],
-        dim=dim,
-        power=power,
-        restitution=restitution,
-        materials=materials,
-        name="box-stack",
-        title="A stack of boxes",
-    )
+    return [floor(dim), *boxes]
 
 
+@generator("A stack of boxes, one of which is pulled")
+def pulled_brick(
+    n: Annotated[int, integer(1, 1000)] = 5,
+    *,
+    pulled: int = 2,
+    ratio: Finite = 2.5,
+    mu: Positive = 0.5,
+    dim: Dim = 2,
+) -> Made:
+    """A stack of equal boxes, one of which is pulled along x.
+
+    The pull is ``ratio`` times the friction that its underside can give, μ W (n − pulled), W the
+    weight of a box. Below one the stack stands if it does not tip. From one to two the pulled box
+    takes those above along, and above two it slides out from under them.
+
+    Parameters
+    ----------
+    n : number of boxes. pulled : number of the pulled one, from 0, the lowest.
+    ratio : of the pull to the friction below. mu : friction coefficient.
+
+    Raises
+    ------
+    InvalidInput : pulled is not a number below n.
+    """
+    which, sides = whole("pulled", pulled, 0, n - 1), edges(None, _BOX, dim)
+    density, height = 1000.0, 0.5 * float(sides[-1])
+    pull = ratio * mu * (GRAVITY * density * float(sides.prod())) * (n - which)
+    boxes = [
+        Body(
+            Box(sides),
+            up(dim, (2 * k + 1) * height),
+            density=density,
+            force=up(dim, 0.0, pull) if k == which else None,
+            name="pulled box" if k == which else f"box {k}",
+        )
+        for k in range(n)
+    ]
+    return [floor(dim), *boxes]
+
+
+@generator("A brick across two bricks")
 def brick_on_two_bricks(
     stiffness_ratio: Positive = 1.0,
     *,
@@ -171,7 +211,7 @@ def brick_on_two_bricks(
     dim: Dim = 3,
     power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:
+) -> Made:
     """A brick across two others, with four contact points on either, in the plane two.
 
     The upper brick is rigid. Bodies are the left, the right and the upper brick, and the floor
@@ -190,39 +230,31 @@ def brick_on_two_bricks(
     ------
     InvalidInput : a brick that does not reach both.
     """
-    edges = _edges(size, _BRICK, dim)
-    length, height = float(edges[0]), float(edges[-1])
+    sides = edges(size, _BRICK, dim)
+    length, height = float(sides[0]), float(sides[-1])
     if abs(offset) + 0.5 * separation >= 0.5 * length:
         found = f"{offset:g} over bricks {separation:g} apart"
         raise InvalidInput("offset", found, f"a brick of {length:g} that lies on both")
     middle = 0.5 * (length + separation)
-    places = (-middle, 0.5), (middle, 0.5), (offset, 1.5)
+    places = {"left": (-middle, 0.5), "right": (middle, 0.5), "upper": (offset, 1.5)}
     stiffness = {"left": 1.0, "right": stiffness_ratio}
     bricks = [
         Body(
-            Box(edges),
+            Box(sides),
             up(dim, level * height, x),
             mass=mass,
             name=name,
-            fixed=fixed and low,
-            material=name if low else "",
+            fixed=fixed and name in stiffness,
+            material=name if name in stiffness else "",
         )
-        for (x, level), name, low in zip(
-            places, ("left", "right", "upper"), (True, True, False), strict=True
-        )
+        for name, (x, level) in places.items()
     ]
-    ground = Body(HalfSpace(up(dim, 1.0)), np.zeros(dim), material="left", name="floor")
-    return Scene(
-        bricks if fixed else [*bricks, ground],
-        dim=dim,
-        power=power,
-        restitution=restitution,
-        materials=[Material(name=name, stiffness=k) for name, k in stiffness.items()],
-        name="brick-on-two-bricks",
-        title="A brick across two bricks",
-    )
+    ground = [] if fixed else [floor(dim, material="left")]
+    materials = [Material(name=name, stiffness=k) for name, k in stiffness.items()]
+    return [*bricks, *ground], {"materials": materials}
 
 
+@generator("A box on a step")
 def box_on_step(
     overhang: Annotated[float, number(at_least=0.0, at_most=0.5)] = 0.25,
     *,
@@ -231,7 +263,7 @@ def box_on_step(
     dim: Dim = 3,
     power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:
+) -> Made:
     """A box on a step, its right end beyond the edge of the step.
 
     Of the weight W the edge carries W/(2 − 2s), s the overhang, and the box's left end the rest.
@@ -243,24 +275,18 @@ def box_on_step(
     mass : kg. size : (dim,) m; by default 0.4 × 0.3 × 0.2, in the plane 0.4 × 0.2.
     power : exponent of the contact law. restitution : Newton's e.
     """
-    edges = _edges(size, _BOX, dim)
-    length, height = float(edges[0]), float(edges[-1])
-    step = edges * np.array([2.0, *[1.0] * (dim - 1)])
+    sides = edges(size, _BOX, dim)
+    length, height = float(sides[0]), float(sides[-1])
+    step = Box(sides * np.array([2.0, *[1.0] * (dim - 1)]))
     place = up(dim, 1.5 * height, (overhang - 0.5) * length)
-    return Scene(
-        [
-            floor(dim),
-            Body(Box(step), up(dim, 0.5 * height, -length), fixed=True, name="step"),
-            Body(Box(edges), place, mass=mass, name="box"),
-        ],
-        dim=dim,
-        power=power,
-        restitution=restitution,
-        name="box-on-step",
-        title="A box on a step",
-    )
+    return [
+        floor(dim),
+        Body(step, up(dim, 0.5 * height, -length), fixed=True, name="step"),
+        Body(Box(sides), place, mass=mass, name="box"),
+    ]
 
 
+@generator("An arch without friction")
 def arch(
     voussoirs: Count = 9,
     *,
@@ -274,7 +300,7 @@ def arch(
     materials: Sequence[Material] = (),
     power: Power = 2.0,
     restitution: float = 0.0,
-) -> Scene:
+) -> Made:
     """A segmental arch of equal wedges between two fixed abutments, with radial smooth joints.
 
     Without friction the force in a joint is normal to it. At an angle β from the upright joint
@@ -323,35 +349,87 @@ def arch(
         found = f"wedges of {wedge:.3g} rad with the thrust at {middle:.6g}"
         expected = f"more or thicker wedges, with the thrust between {radius:g} and {outer:g} m"
         raise InvalidInput("voussoirs", found, expected)
-    joints = np.linspace(-angle, angle, voussoirs + 1)
-    wide = min(wedge, np.pi - angle)  # abutments
-    joints = np.concatenate([[-angle - wide], joints, [angle + wide]])
-    stones = [
-        _wedge(left, right, radius, outer, None if dim == 2 else depth)
-        for left, right in pairwise(joints.tolist())
-    ]
-    masses = thrust * np.diff(np.tan(joints)) / GRAVITY
+    masses = thrust * np.diff(np.tan(np.linspace(-angle, angle, voussoirs + 1))) / GRAVITY
     weights = [{"density": density} if density else {"mass": m} for m in masses.tolist()]
-    names = cycled(materials)
+    names = [cycled(materials, k) for k in range(voussoirs)]
+    size = radius, outer, None if dim == 2 else depth
+    return _arch(angle, size, weights, names), {"title": "An arch of stone"} if density else {}
+
+
+@generator("An arch that has lost its keystone")
+def arch_without_keystone(
+    voussoirs: Annotated[int, integer(3, 999)] = 9,
+    *,
+    mu: Positive = 0.6,
+    angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
+    keystone: bool = False,
+    dim: Dim = 2,
+) -> Made:
+    """An arch of stone with friction that has lost its keystone, and falls.
+
+    Parameters
+    ----------
+    voussoirs : odd number of wedges, with the keystone. mu : friction coefficient.
+    angle : of the joints at the abutments from the upright, rad.
+    keystone : whether it is still there; then the arch stands.
+    dim : 2 in the plane; 3 in space, 0.2 m deep.
+
+    Raises
+    ------
+    InvalidInput : an even number of voussoirs.
+    """
+    if voussoirs % 2 == 0:
+        raise InvalidInput("voussoirs", str(voussoirs), "an odd number: one is the keystone")
+    size = 1.0, 1.25, None if dim == 2 else 0.2
+    stones = _arch(angle, size, [{"density": _STONE}] * voussoirs, [""] * voussoirs)
+    if keystone:
+        return stones, {"title": "An arch of stone"}
+    middle = (voussoirs + 1) // 2
+    return stones[:middle] + stones[middle + 1 :]
+
+
+def _arch(
+    angle: float,
+    size: tuple[float, float, float | None],
+    weights: Sequence[dict[str, float]],
+    materials: Sequence[str],
+) -> list[Body]:
+    """An abutment, free wedges of these weights, and an abutment; ``size`` as for ``_wedge``."""
+    many = len(weights)
+    wide = min(2.0 * angle / many, np.pi - angle)  # abutments
+    joints = [-angle - wide, *np.linspace(-angle, angle, many + 1).tolist(), angle + wide]
+    left, *stones, right = (_wedge(a, b, *size) for a, b in pairwise(joints))
     wedges = [
-        Body(stone, stone.centre, material=names[k % len(names)], name=f"voussoir {k}", **weight)
-        for k, (stone, weight) in enumerate(zip(stones[1:-1], weights[1:-1], strict=True))
+        Body(stone, stone.centre, material=material, name=f"voussoir {k}", **weight)
+        for k, (stone, weight, material) in enumerate(zip(stones, weights, materials, strict=True))
     ]
-    abutments = [
-        Body(stone, stone.centre, fixed=True, name=f"{side} abutment")
-        for stone, side in ((stones[0], "left"), (stones[-1], "right"))
+    return [
+        Body(left, left.centre, fixed=True, name="left abutment"),
+        *wedges,
+        Body(right, right.centre, fixed=True, name="right abutment"),
     ]
-    return Scene(
-        [abutments[0], *wedges, abutments[1]],
-        dim=dim,
-        power=power,
-        restitution=restitution,
-        materials=materials,
-        name="arch",
-        title="An arch of stone" if density else "An arch without friction",
-    )
 
 
+def _wedge(
+    left: float, right: float, inner: float, outer: float, depth: float | None
+) -> Polygon | Polyhedron:
+    """Between two joints at angles from the upright, about the centre of the arch."""
+    corners = [(inner, left), (inner, right), (outer, right), (outer, left)]
+    flat = np.array([[r * float(np.sin(at)), r * float(np.cos(at))] for r, at in corners])
+    if depth is None:
+        return Polygon(flat)
+    sides = [np.full(4, 0.5 * sign * depth) for sign in (-1.0, 1.0)]
+    return Polyhedron(np.concatenate([np.column_stack([flat[:, 0], y, flat[:, 1]]) for y in sides]))
+
+
+def thrust_radius(inner: float, outer: float, wedge: float) -> float:
+    """R, where the thrust can cross all joints, m; wedges between r₁ and r₂ span ``wedge`` rad."""
+    # (r₂³ − r₁³)/(r₂² − r₁²) without differences of powers, which vanish for thin or tiny arches
+    centroid = 2.0 / 3.0 * (outer + inner * (inner / (outer + inner)))
+    return float(np.cos(0.5 * wedge) ** 2 * centroid)
+
+
+@generator("A buttress")
 def buttress(
     courses: Count = 10,
     *,
@@ -361,7 +439,7 @@ def buttress(
     height: Positive = 3.0,
     density: float = 2000.0,
     dim: Dim = 2,
-) -> Scene:
+) -> Made:
     """A buttress of blocks on a floor, upright at the left, that takes a thrust at its top.
 
     Its right face steps back course by course. Bodies are the floor and the blocks from below.
@@ -373,7 +451,7 @@ def buttress(
     base, top : lengths of the lowest and of the highest block along x, m. height : in all, m.
     density : kg/m³, in the plane of blocks 1 m deep, as they are in space.
     """
-    course, push = height / courses, [thrust, *[0.0] * (dim - 1)]
+    course, push = height / courses, up(dim, 0.0, thrust)
     blocks = [
         Body(
             Box([length, *[1.0] * (dim - 2), course]),
@@ -384,51 +462,42 @@ def buttress(
         )
         for k, length in enumerate(np.linspace(base, top, courses).tolist())
     ]
-    return Scene([floor(dim), *blocks], dim=dim, name="buttress", title="A buttress")
+    return [floor(dim), *blocks]
 
 
-def _courses(
-    courses: int, bricks: int, length: float, joint: float, stepped: bool
-) -> Iterator[tuple[int, float, float]]:
-    """Course, middle and length of every brick, from below and from left to right, m."""
-    pitch = length + joint
-    half, end = 0.5 * (length - joint), bricks * pitch - joint
-    for j in range(courses):
-        less = j if stepped else j % 2  # bricks than in the first course
-        between_halves = less > 0 and not stepped
-        if between_halves:
-            yield j, 0.5 * half, half
-        for i in range(bricks - less):
-            yield j, (i + 0.5 * less) * pitch + 0.5 * length, length
-        if between_halves:
-            yield j, end - 0.5 * half, half
+@generator("A house of cards", dim=2)
+def house_of_cards(
+    storeys: Annotated[int, integer(1, 12)] = 3,
+    *,
+    lean: Annotated[float, number(above=0.0, at_most=60.0)] = 20.0,
+    mu: NotNegative = 0.6,
+) -> Made:
+    """A house of cards in the plane: pairs of leaning cards, and level cards between storeys.
 
+    Leaning cards are 88 mm long and 1 mm thick, with round ends. A single pair stands where
+    μ ≥ tan(lean)/2, one that bears others where μ is about tan(lean). Bodies are the floor, then
+    from the lowest storey the leaning cards from left to right and the level ones upon them.
 
-def _edges(size: object, default: tuple[float, float, float], dim: int) -> FloatArray:
-    """(dim,) of a block, m; the default without its depth in the plane."""
-    usual = list(default) if dim == 3 else [default[0], default[2]]
-    return checks.vector("size", usual if size is None else size, dim)
-
-
-def thrust_radius(inner: float, outer: float, wedge: float) -> float:
-    """R, where the thrust can cross all joints, m; wedges between r₁ and r₂ span ``wedge`` rad."""
-    # (r₂³ − r₁³)/(r₂² − r₁²) without differences of powers, which vanish for thin or tiny arches
-    centroid = 2.0 / 3.0 * (outer + inner * (inner / (outer + inner)))
-    return float(np.cos(0.5 * wedge) ** 2 * centroid)
-
-
-def _wedge(
-    left: float, right: float, inner: float, outer: float, depth: float | None
-) -> Polygon | Polyhedron:
-    """Between two joints at angles from the upright, about the centre of the arch."""
-
-    def corner(radius: float, angle: float) -> list[float]:
-        return [radius * float(np.sin(angle)), radius * float(np.cos(angle))]
-
-    flat: FloatArray = np.array(
-        [corner(inner, left), corner(inner, right), corner(outer, right), corner(outer, left)]
-    )
-    if depth is None:
-        return Polygon(flat)
-    sides = [np.full(4, 0.5 * sign * depth) for sign in (-1.0, 1.0)]
-    return Polyhedron(np.concatenate([np.column_stack([flat[:, 0], y, flat[:, 1]]) for y in sides]))
+    Parameters
+    ----------
+    storeys : number of storeys, of which the highest is one pair.
+    lean : of the leaning cards from the upright, degrees. mu : friction coefficient.
+    """
+    turn = np.radians(lean)
+    long, r = 0.087, 0.0005
+    wide, tall = long * float(np.sin(turn)), long * float(np.cos(turn))
+    pitch = 2.0 * wide + 5.0 * r  # of pairs; the feet of two pairs are r apart
+    card, flat = Capsule(r, long), Box([pitch - 0.5 * r, 2.0 * r])
+    bodies = [floor(2)]
+    for level in range(storeys):
+        ground = level * (tall + 4.0 * r)
+        tips = pitch * (np.arange(storeys - level) - 0.5 * (storeys - level - 1))
+        for tip in tips.tolist():
+            for side in (-1.0, 1.0):
+                centre = [tip + side * (r + 0.5 * wide), ground + r + 0.5 * tall]
+                angle = 0.5 * np.pi + side * float(turn)
+                bodies.append(Body(card, centre, angle=angle, mass=0.002))
+        height = ground + tall + 3.0 * r
+        middles = (0.5 * (tips[1:] + tips[:-1])).tolist()
+        bodies += [Body(flat, [middle, height], mass=0.002) for middle in middles]
+    return bodies

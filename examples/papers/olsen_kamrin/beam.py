@@ -13,7 +13,6 @@ import numpy as np
 import cdopt
 from cdopt import collision
 from cdopt.backends import APGD, PGS
-from cdopt.scene.generators import paper
 
 from .pile import Settings
 
@@ -63,7 +62,7 @@ class Beam:
 @cache
 def beam(settings: Settings, middle: float) -> Beam:
     """The platform dropped from 1 % of a support's radius, solved at rest in every way."""
-    scene = paper.beam(middle)
+    scene = cdopt.scene.beam(middle)
     state = cdopt.simulate(scene, settings.dt, settings.length).final.state
     contacts = collision.detect(scene, state, collision.safe_margin(scene, state, settings.dt))
     step = collision.step(scene, state, contacts, settings.dt)

@@ -15,7 +15,6 @@ import cdopt
 from cdopt import backends, collision
 from cdopt._util import checks
 from cdopt.dynamics import Trajectory
-from cdopt.scene.generators import paper
 
 from ..report import Arrays, Store
 
@@ -99,7 +98,7 @@ class Pile:
 
     def scene(self, material: Material) -> cdopt.Scene:
         """The pile before its drop, layers 5 % of a radius apart."""
-        return paper.pyramid(self.settings.n, power=material.power, material=material.kind)
+        return cdopt.scene.pyramid(self.settings.n, power=material.power, material=material.kind)
 
     @cached_property
     def weight(self) -> float:
