@@ -1,5 +1,5 @@
 # The public names. Each is imported when it is first used: see __init__.py.
-from . import frictional, generators, quantities
+from . import generators, quantities
 from .family import Family, families
 from .manifests import Manifest, manifest, names, problems_folder
 from .problem import BankProblem, load
@@ -9,7 +9,6 @@ __all__ = [
     "Family",
     "Manifest",
     "families",
-    "frictional",
     "generators",
     "load",
     "manifest",

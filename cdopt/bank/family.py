@@ -7,9 +7,8 @@ ContactStep(5 contacts, 2 degrees of freedom, dt=0.001 s)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,21 @@ from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cdopt.problem import ContactStep, Step
+    from cdopt.problem import Step
 
 HERTZ = 2.5  # as cdopt.problem.contact_law.HERTZ, which is slow to import
 RATIO = 1e6  # of the masses and stiffnesses of difficult families
 _SEED = 1805
+_PUBLISHED = {  # by their numbers of contacts
+    48: "fclib-boxes",
+    60: "fclib-periodic-box",
+    82: "fclib-box-stacks",
+    256: "fclib-spheres",
+    286: "fclib-capsules",
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family:
     """Problems that differ in size.
 
@@ -33,7 +39,10 @@ class Family:
     ----------
     name : of the family. about : what its problems are, and what size means.
     sizes : usual sizes, from small to large.
-    build : returns the contact step of a given size.
+    generator : the function of ``cdopt.bank.generators`` that takes the size; "" for published
+        steps of the bank.
+    arguments : others of the generator.
+    changed : a function of ``cdopt.bank.generators`` that changes its step; "" for none.
     power : exponent p of the contact energy.
     difficult : whether it was made to be difficult.
     """
@@ -41,9 +50,30 @@ class Family:
     name: str
     about: str
     sizes: tuple[int, ...]
-    build: Callable[[int], Step]
+    generator: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    changed: str = ""
     power: float = 2.0
     difficult: bool = False
+
+    def build(self, size: int) -> Step:
+        """The contact step of this ``size``.
+
+        Raises
+        ------
+        InvalidInput : a size that the family does not have.
+        """
+        if not self.generator:
+            if size not in _PUBLISHED:
+                raise InvalidInput("size", repr(size), f"one of {sorted(_PUBLISHED)}")
+            published: Any = cdopt.bank.load(_PUBLISHED[size]).step
+            return published
+        made = cdopt.bank.generators
+        sizes = (size, size) if self.generator == "crystal_2d" else (size,)
+        step: Step = getattr(made, self.generator)(*sizes, **self.arguments)
+        if self.changed:
+            step = getattr(made, self.changed)(step, RATIO, _SEED)
+        return step.replace(power=self.power)
 
     def __repr__(self) -> str:
         return f"Family({self.name!r}: {self.about})"
@@ -54,118 +84,81 @@ def families() -> Mapping[str, Family]:
     return _FAMILIES
 
 
-def _published(size: int) -> Step:
-    """The FCLib file of the bank with so many contacts."""
-    if size not in _PUBLISHED:
-        raise InvalidInput("size", repr(size), f"one of {sorted(_PUBLISHED)}")
-    step = cdopt.bank.load(_PUBLISHED[size]).step
-    if step is None:
-        raise InvalidInput("size", repr(size), "a contact step")
-    return step
-
-
-def _by(generator: str, **more: Any) -> Callable[[int], Step]:
-    """A generator of the bank as a function of the size alone."""
-    return partial(_call, generator, more)
-
-
-def _call(generator: str, more: dict[str, Any], size: int) -> Step:
-    step: Step = getattr(cdopt.bank.generators, generator)(size, **more)
-    return step
-
-
-def _hertz(n: int) -> Step:
-    """A pyramid of n spheres along the base, with Hertz contacts."""
-    return cdopt.bank.generators.pyramid(n).replace(power=HERTZ)
-
-
-def _crystal(n: int) -> ContactStep:
-    """A crystal of n rows of n discs."""
-    return cdopt.bank.generators.crystal_2d(n, n)
-
-
-def _heavy_and_light(n: int) -> Step:
-    """The same with masses over six orders."""
-    return cdopt.bank.generators.heavy_and_light(_crystal(n), RATIO, _SEED)
-
-
-def _uneven(n: int) -> Step:
-    """The same with stiffness over six orders."""
-    return cdopt.bank.generators.uneven(_crystal(n), RATIO, _SEED)
-
-
 _LADDER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _PILES = (3, 5, 7, 10, 14, 20, 28)
 _ROWS = (4, 8, 16, 32)
-_PUBLISHED = {  # by their numbers of contacts
-    48: "fclib-boxes",
-    60: "fclib-periodic-box",
-    82: "fclib-box-stacks",
-    256: "fclib-spheres",
-    286: "fclib-capsules",
-}
+_CELLS = (100, 200, 500, 1000)
 _ALL = (
-    Family("beams", "a platform on n supports", _LADDER, _by("supports")),
-    Family("tables", "a round top on n legs", _LADDER, _by("legs")),
+    Family("beams", "a platform on n supports", _LADDER, "supports"),
+    Family("tables", "a round top on n legs", _LADDER, "legs"),
     Family(
         "pyramids-hooke",
         "cannonball pyramids of equal spheres, n along the base",
         _PILES,
-        _by("pyramid"),
+        "pyramid",
     ),
     Family(
-        "pyramids-species", "the same of two materials", _PILES, _by("pyramid", material="species")
+        "pyramids-species", "the same of two materials", _PILES, "pyramid", {"material": "species"}
     ),
-    Family("pyramids-hertz", "the same with Hertz contacts", _PILES, _hertz, HERTZ),
+    Family("pyramids-hertz", "the same with Hertz contacts", _PILES, "pyramid", power=HERTZ),
     Family(
         "falling",
         "pyramids in mid-fall: random gaps, which most contacts close",
         _PILES,
-        _by("pyramid_falling"),
+        "pyramid_falling",
     ),
-    Family("crystals", "n rows of n discs between walls in the plane", (*_ROWS, 64, 128), _crystal),
+    Family(
+        "crystals",
+        "n rows of n discs between walls in the plane",
+        (*_ROWS, 64, 128),
+        "crystal_2d",
+    ),
     Family(
         "packings",
         "n spheres of several sizes at rest, disordered",
-        (100, 200, 500, 1000),
-        _by("packing", layers=4),
+        _CELLS,
+        "packing",
+        {"layers": 4},
     ),
-    Family("chains", "a column of n balls; isostatic", _LADDER, _by("chain")),
-    Family("brick-walls", "stepped brick walls of n courses", _PILES, _by("brick_pyramid")),
-    Family("stacks", "n boxes one on another, on their corners", _LADDER, _by("stack")),
+    Family("chains", "a column of n balls; isostatic", _LADDER, "chain"),
+    Family("brick-walls", "stepped brick walls of n courses", _PILES, "brick_pyramid"),
+    Family("stacks", "n boxes one on another, on their corners", _LADDER, "stack"),
     Family(
         "nearly-parallel",
         "a disc in a groove of n facets within 1e-4 rad",
         _LADDER[:6],
-        _by("nearly_parallel"),
+        "nearly_parallel",
         difficult=True,
     ),
     Family(
         "mass-ratio",
         "crystals of n rows, masses over six orders",
         _ROWS,
-        _heavy_and_light,
+        "crystal_2d",
+        changed="heavy_and_light",
         difficult=True,
     ),
     Family(
         "heavy-on-light",
         "a column of n balls, masses from 1 to 1e6 upwards",
         _LADDER,
-        _by("chain", mass_ratio=RATIO),
+        "chain",
+        {"mass_ratio": RATIO},
         difficult=True,
     ),
     Family(
         "stiffness-ratio",
         "crystals of n rows, stiffness over six orders",
         _ROWS,
-        _uneven,
+        "crystal_2d",
+        changed="uneven",
         difficult=True,
     ),
     Family(
         "fclib",
         "frictional problems of FCLib, normal rows; size: contacts",
         tuple(_PUBLISHED),
-        _published,
+        "",
     ),
 )
 _FAMILIES = MappingProxyType({family.name: family for family in _ALL})

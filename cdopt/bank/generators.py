@@ -1,19 +1,18 @@
 """Functions that build the problems of the bank: what ``generator.name`` in a manifest names.
 
-Each builds a scene, detects its contacts and returns their contact step; each can be used on its
-own. Problems that no scene gives are in ``cdopt.bank.matrices``, and are listed here too. Bodies
-that only fixed supports hold up lose the degrees of freedom that no contact acts on.
+Most build a scene, detect its contacts and return their contact step. Bodies that only fixed
+supports hold up lose the degrees of freedom that no contact acts on. Those of problems with
+friction return the scene, of which ``pose`` makes the step; some problems no scene gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import cKDTree
 
 from cdopt._util import archive, checks
 from cdopt._util.arguments import guard
@@ -26,42 +25,115 @@ from cdopt._util.checks import (
     Share,
     integer,
     number,
+    one_of,
+    read_only,
 )
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
-from cdopt.bank.matrices import Truss, fan, fan_forces, rank_deficient, unreachable_load
-from cdopt.collision import Contacts, detect
+from cdopt._util.frozen import Frozen
+from cdopt.collision import detect
 from cdopt.collision import step as contact_step
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
-from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, sphere_on_floor
+from cdopt.problem.contact_step import ContactStep, DelassusStep
+from cdopt.scene import (
+    Body,
+    Box,
+    HalfSpace,
+    Material,
+    Polygon,
+    Scene,
+    Sphere,
+    Spheres,
+    arch,
+    brick_wall,
+    incline,
+    ladder,
+    sphere_on_floor,
+)
 from cdopt.scene import collision as two_spheres
 from cdopt.scene.generators import floor, walls_at
 from cdopt.scene.generators.grains import Species, crystal_positions, pyramid_positions
+from cdopt.scene.generators.masonry import Count
 from cdopt.scene.scene import GRAVITY
+
+__all__ = [
+    "Truss",
+    "ball",
+    "beam",
+    "beam_on",
+    "brick_pyramid",
+    "chain",
+    "crystal_2d",
+    "duplicated_contacts",
+    "fan",
+    "fan_forces",
+    "heavy_and_light",
+    "impact",
+    "incline",
+    "ladder",
+    "launched_box",
+    "legs",
+    "nearly_parallel",
+    "packing",
+    "painleve_rod",
+    "pose",
+    "pyramid",
+    "pyramid_falling",
+    "rank_deficient",
+    "rough_arch",
+    "rough_pile",
+    "rough_wall",
+    "squeezed",
+    "stack",
+    "supports",
+    "supports_delassus",
+    "table",
+    "ten_orders",
+    "tripod",
+    "uneven",
+    "unreachable_load",
+    "wedge",
+    "zero_contacts",
+]
 
 Many = Annotated[int, integer(1, 100_000)]  # bodies of a column
 Ratio = Annotated[float, number(at_least=1.0)]
 Layers = Annotated[int, integer(2, 150)]  # of a pyramid
+Slope = Annotated[float, number(above=0.0, at_most=60.0)]  # degrees
+Struts = Annotated[int, integer(2, 10_000)]
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
 WEIGHT = 10.0  # N, of platforms
 _THIN = 1e-7  # thickness of platforms, m: their inertia is that of a rod or a plate
 _SUPPORT = 0.05  # radius of supports, m
 _REACH = 1e-6  # gap up to which a contact is detected, m
+_FAR = 1e-3  # the same with friction, m
 _ROUND_OFF = 1e-9  # gaps of bodies that were placed to touch, m
 _BEAM_NAMES = ("left", "middle", "right")
 _CORNERS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+_LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0, 10.0, 0.0)}
 
 
-def _step(scene: Scene, reach: float = _REACH, **changes: Any) -> ContactStep:
-    """The step of a scene as it stands, of contacts with gaps up to ``reach`` m, without names."""
+def pose(scene: Scene, reach: float = _FAR, friction: bool = True) -> ContactStep:
+    """The step of a scene as it stands, of contacts with gaps up to ``reach`` m.
+
+    With ``friction``, its contacts have that which the scene's materials state.
+
+    Raises
+    ------
+    InvalidInput : a contact whose friction the scene does not state.
+    """
     contacts = detect(scene, scene.initial, reach)
-    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve")
-    phi = np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi)
-    return step.replace(**{"phi": phi, "contact_ids": None, **changes})
+    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve", friction=friction)
+    return step.replace(phi=np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi))
 
 
-def _with_dofs(step: ContactStep, columns: Sequence[int], width: int) -> ContactStep:
-    """The step with these of the ``width`` degrees of freedom of each body alone."""
+def _step(
+    scene: Scene, reach: float = _REACH, columns: Sequence[int] = (), **changes: Any
+) -> ContactStep:
+    """The frictionless step without names, with these degrees of freedom of each body alone."""
+    step = pose(scene, reach, friction=False).replace(**{"contact_ids": None, **changes})
+    if not columns:
+        return step
+    width = step.nv // np.count_nonzero(~scene.bodies.fixed)
     chosen = np.flatnonzero(np.isin(np.arange(step.nv) % width, columns))
     return step.replace(
         M=step.M[chosen][:, chosen],
@@ -72,7 +144,7 @@ def _with_dofs(step: ContactStep, columns: Sequence[int], width: int) -> Contact
     )
 
 
-# --- platforms on supports -------------------------------------------------------------
+# --- platforms on supports -----------------------------------------------------------------------
 
 
 def beam_on(
@@ -105,13 +177,8 @@ def beam_on(
         centres=np.column_stack([places, -_SUPPORT - depth]), radius=_SUPPORT, fixed=True
     )
     platform = Body(Box([length, _THIN]), [0.0, 0.5 * _THIN], mass=WEIGHT / GRAVITY)
-    step = _step(
-        Scene([supports, platform], dim=2),
-        float(depth.max(initial=0.0)) + _REACH,
-        stiffness=stiffness,
-        contact_ids=contact_ids,
-    )
-    return _with_dofs(step, [1, 2], 3)
+    scene, reach = Scene([supports, platform], dim=2), float(depth.max(initial=0.0)) + _REACH
+    return _step(scene, reach, [1, 2], stiffness=stiffness, contact_ids=contact_ids)
 
 
 def beam(middle_stiffness: Positive = 1.0, middle_gap: NotNegative = 0.0) -> ContactStep:
@@ -209,10 +276,10 @@ def _tables(feet: FloatArray, masses: Sequence[float] | FloatArray) -> ContactSt
         for x, mass in zip(middles, masses, strict=True)
     ]
     scene = Scene([Spheres(centres=centres, radius=_SUPPORT, fixed=True), *tops], dim=3)
-    return _with_dofs(_step(scene), [2, 3, 4], 6)
+    return _step(scene, columns=[2, 3, 4])
 
 
-# --- one or two bodies -----------------------------------------------------------------
+# --- one or two bodies ---------------------------------------------------------------------------
 
 
 def ball(height: NotNegative = 0.0, speed: Finite = 0.0, floor_speed: Finite = 0.0) -> ContactStep:
@@ -252,7 +319,60 @@ def squeezed(overlap: Annotated[float, number(above=0.0, at_most=0.5)] = 0.01) -
     return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
 
 
-# --- piles: units m = d = g = 1, mass, length and gravity of one body ---------------------
+def launched_box(
+    speed: NotNegative = 6.0, mu: Annotated[float, number(above=0.0, at_most=2.0)] = 0.5
+) -> Scene:
+    """A box of 1 kg, 0.4 m long and 0.1 m high, that slides on a floor at ``speed`` m/s.
+
+    The friction coefficient is ``mu``.
+
+    The law of Coulomb slows it by μ g Δt. The associated law throws it up at μ times the speed
+    that is left, u = speed − μ (μ speed + g Δt)/(1 + μ²).
+    """
+    box = Body(Box([0.4, 0.1]), [0.0, 0.05], mass=1.0, velocity=[speed, 0.0])
+    return Scene([floor(2), box], dim=2, friction=mu, name="launched-box")
+
+
+def wedge(
+    gap: Annotated[float, number(at_least=-_FAR, at_most=0.9 * _FAR)] = 1e-4,
+    speed: NotNegative = 1.0,
+    angle: Slope = 20.0,
+    mu: Positive = 0.5,
+) -> Scene:
+    """A wedge of 1 kg that moves down at ``speed`` (m/s) between two fixed walls.
+
+    Its flanks and the walls stand at ``angle`` (degrees) from the upright, nearer than the friction
+    angle, and ``gap`` (m) apart: above 0 the wedge is stopped; at 0 its forces have an unbounded
+    direction, one wall against the other; below 0 the associated law has no solution. ``mu`` is the
+    friction coefficient.
+    """
+    half = np.radians(angle)
+    wide = 0.1 * float(np.tan(half))
+    stone = Polygon([[0.0, 0.0], [wide, 0.1], [-wide, 0.1]])
+    normals = np.array([[np.cos(half), np.sin(half)], [-np.cos(half), np.sin(half)]])
+    walls = [Body(HalfSpace(normal), -gap * normal) for normal in normals]
+    body = Body(stone, stone.centre, mass=1.0, velocity=[0.0, -speed])
+    return Scene([*walls, body], dim=2, friction=mu, name="wedge", overlap_tol=1.0)
+
+
+def painleve_rod(
+    angle: Slope = 30.0, mu: Positive = 3.0, lift: Finite = 0.1, slide: NotNegative = 10.0
+) -> Scene:
+    """Painlevé's rod: 1 kg and 2 m, its lower end slides on a floor of friction ``mu``.
+
+    It stands at ``angle`` (degrees) from the floor. After free motion its end would leave the floor
+    at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers the law of
+    Coulomb has three solutions: the end flies, slides or sticks.
+    """
+    turn = np.radians(angle)
+    thin = 4e-3
+    middle = float(np.sin(turn) + 0.5 * thin * np.cos(turn))
+    velocity = [-slide, lift + GRAVITY * DT]
+    rod = Body(Box([2.0, thin]), [0.0, middle], angle=float(turn), mass=1.0, velocity=velocity)
+    return Scene([floor(2), rod], dim=2, friction=mu, name="painleve-rod")
+
+
+# --- piles: units m = d = g = 1, mass, length and gravity of one body ----------------------------
 
 
 def pyramid(
@@ -333,7 +453,7 @@ def chain(n: Many = 10, mass_ratio: Positive = 1.0) -> ContactStep:
     """
     centres = np.column_stack([np.zeros(n), np.arange(n) + 0.5])
     balls = Spheres(centres=centres, radius=0.5, mass=np.geomspace(1.0, mass_ratio, n))
-    return _with_dofs(_step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0])), [1], 2)
+    return _step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0]), columns=[1])
 
 
 def stack(n: Many = 10) -> ContactStep:
@@ -345,7 +465,7 @@ def stack(n: Many = 10) -> ContactStep:
     cube = Box([1.0, 1.0, 1.0])
     cubes = [Body(cube, [0.0, 0.0, k + 0.5], mass=1.0) for k in range(n)]
     scene = Scene([floor(3), *cubes], dim=3, gravity=[0.0, 0.0, -1.0])
-    return _with_dofs(_step(scene), [2, 3, 4], 6)
+    return _step(scene, columns=[2, 3, 4])
 
 
 def brick_pyramid(courses: Annotated[int, integer(1, 500)] = 4) -> ContactStep:
@@ -427,41 +547,28 @@ def packing(
     centres[:, :2] += np.repeat(shift, n, axis=0)
     radii, fixed = (np.tile(cell[name], tiles**2) for name in ("radii", "fixed"))
     spheres = Spheres(centres=centres, radius=radii, mass=(2.0 * radii) ** 3, fixed=fixed)
-    scene = Scene([floor(3), spheres], dim=3, gravity=[0.0, 0.0, -1.0], overlap_tol=1.0)
-    contacts = _periodic_contacts(scene, radii, tiles * side)
-    step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve")
+    box, weight = [tiles * side, tiles * side, np.inf], [0.0, 0.0, -1.0]
+    scene = Scene([floor(3), spheres], dim=3, gravity=weight, overlap_tol=1.0, box=box)
+    touching = detect(scene, scene.initial, 0.0)
+    step = contact_step(scene, scene.initial, touching, DT, overlaps="touching")
     return uneven(step.replace(contact_ids=None), stiffness_ratio, seed)
 
 
-def _periodic_contacts(scene: Scene, radii: FloatArray, side: float) -> Contacts:
-    """Overlaps of a floor, body 0, and spheres that repeat in x and y, taken as just touching."""
-    x = scene.bodies.position[1:]
-    tree = cKDTree(np.column_stack([x[:, :2] % side, x[:, 2]]), boxsize=[side, side, 0.0])
-    i, j = tree.query_pairs(2.0 * float(radii.max()), output_type="ndarray").T
-    i, j = np.minimum(i, j), np.maximum(i, j)
-    arm = x[j] - x[i]
-    arm[:, :2] -= side * np.round(arm[:, :2] / side)
-    length = np.linalg.norm(arm, axis=1)
-    free = ~scene.bodies.fixed[1:]
-    pressing = np.flatnonzero((length < radii[i] + radii[j]) & (free[i] | free[j]))
-    pressing = pressing[np.lexsort((j[pressing], i[pressing]))]
-    i, j, normals = i[pressing], j[pressing], (arm / length[:, None])[pressing]
-    standing = np.flatnonzero((x[:, 2] < radii) & free)
-    nc = standing.size + i.size
-    return Contacts(
-        bodies=np.vstack([
-            np.column_stack([np.zeros_like(standing), standing + 1]),
-            np.column_stack([i + 1, j + 1]),
-        ]),
-        phi=np.zeros(nc),
-        normals=np.vstack([np.tile([0.0, 0.0, 1.0], (standing.size, 1)), normals]),
-        points=np.vstack([x[standing] * [1.0, 1.0, 0.0], x[i] + radii[i][:, None] * normals]),
-        contact_ids=np.arange(nc),
-        stiffness=np.ones(nc),
-        restitution=np.zeros(nc),
-        gap_rate=np.zeros(nc),
-        bonded=np.zeros(nc, dtype=bool),
-    )  # fmt: skip
+def rough_wall(courses: Count = 5, bricks: Count = 4, mu: Positive = 0.6) -> Scene:
+    """``cdopt.scene.brick_wall`` of ``courses`` and ``bricks`` at rest, all joints with ``mu``."""
+    return brick_wall(courses, bricks).with_friction(mu)
+
+
+def rough_arch(voussoirs: Count = 9, mu: Positive = 0.6) -> Scene:
+    """``cdopt.scene.arch`` of ``voussoirs`` at rest, with friction ``mu`` in all joints."""
+    return arch(voussoirs).with_friction(mu)
+
+
+def rough_pile(n: Annotated[int, integer(2, 150)] = 4, mu: Positive = 0.5) -> Scene:
+    """A cannonball pyramid at rest, of spheres with friction ``mu``, ``n`` along the base."""
+    centres, layers = pyramid_positions(n)
+    pile = Spheres(centres=centres, radius=0.5, mass=1.0, fixed=layers == 0)
+    return Scene([pile], dim=3, friction=mu, gravity=[0.0, 0.0, -1.0], name="rough-pile")
 
 
 def uneven(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> ContactStep:
@@ -494,47 +601,94 @@ def heavy_and_light(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> Co
     return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
 
 
-GENERATORS: Mapping[str, Callable[..., Step | Truss]] = MappingProxyType({
-    function.__name__: function
-    for function in (
-        ball, beam, crystal_2d, duplicated_contacts, fan, impact, packing, pyramid,
-        pyramid_falling, rank_deficient, squeezed, supports, supports_delassus, table, ten_orders,
-        tripod, unreachable_load, zero_contacts,
-    )
-})  # fmt: skip
+# --- what no scene gives: matrices posed carelessly, and trusses under a given load --------------
 
-__all__ = [
-    "GENERATORS",
-    "Truss",
-    "ball",
-    "beam",
-    "beam_on",
-    "brick_pyramid",
-    "chain",
-    "crystal_2d",
-    "duplicated_contacts",
-    "fan",
-    "fan_forces",
-    "heavy_and_light",
-    "impact",
-    "legs",
-    "nearly_parallel",
-    "packing",
-    "pyramid",
-    "pyramid_falling",
-    "pyramid_positions",
-    "rank_deficient",
-    "squeezed",
-    "stack",
-    "supports",
-    "supports_delassus",
-    "table",
-    "ten_orders",
-    "tripod",
-    "uneven",
-    "unreachable_load",
-    "zero_contacts",
-]
+
+def rank_deficient() -> ContactStep:
+    """Two balls of 1 kg stacked on a floor, posed as carelessly as possible.
+
+    B (5, 12) has six columns of zeros (the balls' rotations, which frictionless contact does not
+    turn), the ball–ball contact twice, the floor contact twice with the second one scaled to
+    half its speed (as a lever arm would), and a row of zeros (a contact between two fixed
+    things). nullity 3.
+    """
+    B = np.zeros((5, 12))
+    B[0, 2], B[1, 2] = 1.0, 0.5
+    B[2:4, 2], B[2:4, 8] = -1.0, 1.0
+    radius, inertia = 0.1, 0.4 * 0.1**2  # m, kg·m²
+    load = np.zeros(12)
+    load[[2, 8]] = -GRAVITY
+    return ContactStep(
+        M=np.diag(np.tile([1.0, 1.0, 1.0, inertia, inertia, inertia], 2)),
+        B=B,
+        phi=np.zeros(5),
+        v=np.zeros(12),
+        F_ext=load,
+        dt=1e-3,
+        points=[[0.0, 0.0, z * radius] for z in (0.0, 0.0, 2.0, 2.0, 0.0)],
+        dof_body=np.repeat([0, 1], 6),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Truss(Frozen):
+    """The data of a no-tension truss, checked and read-only: contacts as struts under a load.
+
+    Attributes
+    ----------
+    B : (nc, nv) gap gradient.
+    contact_load : F̃ (nv,), what the contacts must deliver, N and N·m.
+    stiffness : (nc,) relative; given as one number or (nc,).
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    """
+
+    B: sp.csr_array
+    contact_load: FloatArray
+    stiffness: FloatArray
+
+    def __init__(self, B: Any, contact_load: Any, stiffness: Any = 1.0) -> None:
+        gradient = checks.matrix("B", B, None, None)
+        nc, nv = gradient.shape
+        self.__setstate__(
+            {
+                "B": gradient,
+                "contact_load": checks.vector("contact_load", contact_load, nv, "N"),
+                "stiffness": checks.per_contact("stiffness", stiffness, nc, positive=True),
+            }
+        )
+
+
+def fan(n: Struts = 7, weight: Positive = 10.0) -> Truss:
+    """A point body held from below by n struts, spread evenly over ±60° about the vertical.
+
+    B (n, 2) for the body's x and y; contact_load (0, weight) in N. By symmetry the body sinks
+    straight down by d, strut i closes by d cos θ_i, and f_i = W cos^{p−1} θ_i / Σ cos^p θ_j for
+    every power p: the forces are known in closed form.
+    """
+    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
+    angle = 0.5 * (angle - angle[::-1])  # symmetric to the last digit
+    return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, weight])
+
+
+def fan_forces(n: Struts, weight: Positive, power: checks.Power) -> FloatArray:
+    """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
+    angle = np.linspace(-np.pi / 3, np.pi / 3, n)
+    share = np.cos(angle) ** (power - 1.0)
+    return read_only(weight * share / (share @ np.cos(angle)))
+
+
+def unreachable_load(load: Annotated[str, one_of(_LOADS)] = "pull") -> Truss:
+    """A platform 1 m long on three supports, asked for a load that its contacts cannot give.
+
+    B (3, 3) for the platform's height, turn (about its middle) and sideways motion;
+    contact_load in N and N·m. "pull": it is lifted with 10 N, but contacts cannot pull.
+    "sideways": besides its 10 N weight, 1 N pushes it sideways, without friction.
+    "tip": its 10 N act 1 m from the middle, beyond the last support.
+    """
+    return Truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])
+
 
 guard(globals())  # before families take these functions, which pickle finds by name
-GENERATORS = MappingProxyType({name: globals()[name] for name in GENERATORS})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -16,11 +16,9 @@ from cdopt._util.checks import FloatArray, describe, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
-from cdopt.bank import quantities
-from cdopt.bank.frictional import FRICTIONAL, pose
-from cdopt.bank.generators import GENERATORS
+from cdopt.bank import generators, quantities
+from cdopt.bank.generators import Truss
 from cdopt.bank.manifests import Manifest, ReferenceValue, home, manifest
-from cdopt.bank.matrices import Truss
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import LAWS
@@ -161,7 +159,7 @@ def load(name: str, **changes: Value) -> BankProblem:
     if isinstance(data, Step):
         parts = {"step": data.replace(power=entry.power)}
     elif isinstance(data, Scene):
-        parts = {"step": pose(data), "scene": data}
+        parts = {"step": generators.pose(data), "scene": data}
     else:
         parts = {"B": data.B, "contact_load": data.contact_load, "stiffness": data.stiffness}
     return BankProblem(
@@ -185,12 +183,12 @@ def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | 
         return stored.frictional_step if frictional else stored.step
     if entry.generator is None:
         return Step.load(folder / str(entry.step))
-    known: Mapping[str, Callable[..., Step | Truss | Scene]] = GENERATORS
-    if frictional:
-        known = FRICTIONAL
-    name = checks.choice(f"generator.name of {folder.name}", entry.generator.name, known)
-    data = known[name](**entry.generator.fixed, **merged)
-    if isinstance(data, Truss) != (entry.kind == "truss"):
+    name = checks.choice(
+        f"generator.name of {folder.name}", entry.generator.name, generators.__all__
+    )
+    data = getattr(generators, name)(**entry.generator.fixed, **merged)
+    kinds = {Truss: "truss", Scene: "frictional"}
+    if next((kind for of, kind in kinds.items() if isinstance(data, of)), "step") != entry.kind:
         raise InvalidInput(f"kind of {folder.name}", repr(entry.kind), "what its generator builds")
     return data
 

@@ -22,7 +22,7 @@ from cdopt.plots import projection
 
 ROOMS = [
     "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators",
-    "cdopt.bank.frictional", "cdopt.bank.quantities",
+    "cdopt.bank.quantities",
     "cdopt.collision", "cdopt.problem.contact_law", "cdopt.problem", "cdopt.dynamics",
     "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
     "cdopt.dynamics.spheres",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -391,7 +391,7 @@ def arch_without_keystone(
 def _arch(
     angle: float,
     size: tuple[float, float, float | None],
-    weights: Sequence[dict[str, float]],
+    weights: Sequence[dict[str, Any]],
     materials: Sequence[str],
 ) -> list[Body]:
     """An abutment, free wedges of these weights, and an abutment; ``size`` as for ``_wedge``."""
