@@ -56,7 +56,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "friction", "limit_load", "matrices", "measures", "notebooks",
+    "concepts", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
+    "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
@@ -83,8 +84,22 @@ def test_friction(said: Any) -> None:
     largest = [answer.f.max() for answer in names["answers"]]
     assert max(largest) > 1.1 * min(largest)
     assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
-    assert "normal 930.9 to 1044.2 N" in printed
     assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
+
+
+@of("friction-forces")
+def test_forces_with_friction(said: Any) -> None:
+    printed, names = said
+    assert "normal 930.9 to 1044.2 N" in printed
+    spread = names["report"].width[:, 0] / np.sqrt(12.0)
+    np.testing.assert_allclose(names["samples"].std, spread, rtol=0.1)  # of a segment
+    assert printed.count("largest 0.") == 2  # with either micro-slip
+
+
+@of("friction-in-time")
+def test_friction_in_time(said: Any) -> None:
+    stops, expected = map(float, re.search(r"after (\S+) m; v²/2μg = (\S+) m", said[0]).groups())
+    assert stops == pytest.approx(expected, rel=0.01)
 
 
 @of("limit_load")
