@@ -8,19 +8,20 @@ again until a limit ends it. Its memory is limited too. Starting it is in no mea
 from __future__ import annotations
 
 import atexit
-import contextlib
 import copy
+import dataclasses
 import os
 import pickle
-import subprocess
-import sys
-import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from cdopt._util.memory import SHARE, physical_memory
+import cvxpy as cp
+import numpy as np
+
+from cdopt._util.errors import CdoptError, portable
+from cdopt._util.processes import Worker, limit_memory, memory_limit
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.modelled import Direct, Modelled
@@ -33,8 +34,7 @@ LIMITED_BY = "the end of its process"
 _COUPLED = 2000  # degrees of freedom from which on a coupled mass matrix takes long
 _START = 300.0  # s for the process to import what it needs
 _STATED = ("statement", "forces", "velocity", "displacement")  # made again when asked for
-_IDLE: list[_Process] = []
-_LOCK = threading.Lock()
+_IDLE: list[tuple[Worker, Any]] = []  # processes, and weak references to the problems they have
 
 
 def run(
@@ -68,11 +68,8 @@ def needs_process(backend: Backend, posed: Problem) -> bool:
 
 def prepare(backends: Iterable[Backend], posed: Problem, time_limit: float | None) -> None:
     """Start a process in the background if one of these needs it and there is none."""
-    if time_limit is None or not any(needs_process(backend, posed) for backend in backends):
-        return
-    with _LOCK:
-        if not _IDLE:
-            _IDLE.append(_Process())
+    if time_limit is not None and any(needs_process(backend, posed) for backend in backends):
+        _IDLE.append(_take())
 
 
 def ready(backend: Backend, posed: Problem, time_limit: float | None) -> None:
@@ -80,7 +77,9 @@ def ready(backend: Backend, posed: Problem, time_limit: float | None) -> None:
     if time_limit is not None and needs_process(backend, posed):
         if _is_coupled(posed):
             posed.data.scaled()  # takes long, and is sent along
-        _give_back(_take())
+        worker, known = _take()
+        worker.start(_START)
+        _IDLE.append((worker, known))
 
 
 def _is_coupled(posed: Problem) -> bool:
@@ -102,134 +101,52 @@ def _watched(
     backend: Backend, posed: Problem, start: WarmStart | None, verbose: bool, time_limit: float
 ) -> RunResult:
     """The run in a process, which is ended at the time limit."""
-    process = _take()
-    began = time.perf_counter()
-    answer = process.ask(backend, posed, start, verbose, time_limit)
+    worker, known = _take()
+    worker.start(_START)
+    began, deadline = time.perf_counter(), Deadline.after(time_limit)
+    answer: RunResult | CdoptError | str = TIME_LIMIT
+    if not deadline.passed:
+        sent = None if known() is posed else _without_statement(posed)
+        try:
+            worker.call(_solve, backend, sent, start, verbose)
+            answer = worker.receive(deadline.left)
+        except TimeoutError:
+            pass
+        except EOFError:
+            answer = f"its process ended with code {worker.end()}"
+        known = weakref.ref(posed)
     spent = time.perf_counter() - began
-    if isinstance(answer, RunResult):
-        _give_back(process)
-        result = answer
-        handed_over = max(spent - sum(result.timings.values()), 0.0)
-        timings = {**result.timings, "process": handed_over}
-        return RunResult(**{**vars(result), "timings": timings, "limited": LIMITED_BY})
-    if isinstance(answer, BaseException):
-        _give_back(process)
+    if worker.alive:
+        _IDLE.append((worker, known))
+    if isinstance(answer, CdoptError):
         raise answer
-    if process.alive:
-        _give_back(process)
-    settings = getattr(backend, "settings", {})
-    late = answer is None
-    status = TIME_LIMIT if late else str(answer)
-    timings = {"solve": spent}
-    return RunResult(
-        status, "failed", None, timings, settings=settings, out_of_time=late, limited=LIMITED_BY
-    )
-
-
-def _take() -> _Process:
-    """A process that has started and is not in use."""
-    with _LOCK:
-        while _IDLE:
-            process = _IDLE.pop()
-            if process.alive:
-                break
-        else:
-            process = _Process()
-    process.wait()
-    return process
-
-
-def _give_back(process: _Process) -> None:
-    with _LOCK:
-        _IDLE.append(process)
-
-
-class _Process:
-    """A process that runs backends, one after the other."""
-
-    def __init__(self) -> None:
-        memory = physical_memory()
-        limit = "" if memory is None else str(SHARE * memory)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "cdopt.backends.watched_process", limit],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+    if isinstance(answer, str):
+        settings, late = getattr(backend, "settings", {}), answer == TIME_LIMIT
+        answer = RunResult(
+            answer, "failed", None, {"solve": spent}, settings=settings, out_of_time=late
         )
-        self._started = False
-        self._posed: Any = lambda: None  # a weak reference to the problem it has
+    else:
+        handed_over = max(spent - sum(answer.timings.values()), 0.0)
+        timings = {**answer.timings, "process": handed_over}
+        answer = dataclasses.replace(answer, timings=timings)
+    return dataclasses.replace(answer, limited=LIMITED_BY)
 
-    @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        return self._process.poll() is None
 
-    def wait(self) -> None:
-        """Wait until it has imported what it needs."""
-        if not self._started:
-            self._started = self._reply(_START) is True
-
-    def ask(
-        self,
-        backend: Backend,
-        posed: Problem,
-        start: WarmStart | None,
-        verbose: bool,
-        seconds: float,
-    ) -> RunResult | BaseException | str | None:
-        """The result; what the backend raised; how the process ended; None at the time limit."""
-        deadline, known = Deadline.after(seconds), self._posed() is posed
-        order = (backend, None if known else _without_statement(posed), start, verbose)
-        content, stream = pickle.dumps(order), self._process.stdin
-        if stream is None:
-            return "its process takes no orders"
-        if deadline.passed:
-            return None
+def _take() -> tuple[Worker, Any]:
+    """A process that is not in use, and a weak reference to the problem that it has."""
+    while True:
         try:
-            stream.write(content)
-            stream.flush()
-        except OSError:
-            return self.end()
-        self._posed = weakref.ref(posed)
-        return self._reply(deadline.left)
-
-    def _reply(self, seconds: float) -> Any:
-        """What the process sends within so many seconds."""
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            self._process.kill()
-
-        timer = threading.Timer(seconds, stop)
-        timer.daemon = True
-        timer.start()
-        try:
-            return pickle.load(self._process.stdout)  # type: ignore[arg-type]
-        except (EOFError, pickle.UnpicklingError):
-            ended = self.end()
-            return None if late.is_set() else ended
-        except BaseException:  # Ctrl-C: nobody else would end it
-            self.end()
-            raise
-        finally:
-            timer.cancel()
-
-    def end(self) -> str:
-        """End it; how it ended."""
-        self._process.kill()
-        code = self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):  # half an order is left in it
-                    stream.close()
-        return f"its process ended with code {code}"
+            worker, known = _IDLE.pop()
+        except IndexError:
+            return Worker(warm_up), lambda: None
+        if worker.alive:
+            return worker, known
 
 
 def _end_all() -> None:
     """End the processes that nobody uses."""
     while _IDLE:
-        _IDLE.pop().end()
+        _IDLE.pop()[0].end()
 
 
 atexit.register(_end_all)
@@ -245,3 +162,43 @@ def _without_statement(posed: Problem) -> Problem:
     for name in _STATED:
         vars(bare).pop(name, None)
     return bare
+
+
+# --- in the process ----------------------------------------------------------------------------
+
+_POSED: list[Problem] = []  # the last problem
+
+
+def warm_up() -> None:
+    """State and compile a small problem, so that CVXPY has imported all it needs."""
+    x = cp.Variable(2, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, np.eye(2)) - cp.sum(x)), [x[0] == x[1]])
+    for name in ("CLARABEL", "OSQP"):  # a conic solver and a quadratic one
+        problem.get_problem_data(name)
+
+
+def _solve(
+    send: Callable[[object], None],
+    backend: Backend,
+    posed: Problem | None,
+    start: WarmStart | None,
+    verbose: bool,
+) -> None:
+    """Send the result of a run, or its error; ``posed`` is None for the last problem."""
+    limit_memory(memory_limit())
+    if posed is not None:
+        _POSED[:] = [posed]
+    loud, target = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    if not verbose:
+        os.dup2(target, 1)
+    os.close(target)
+    try:
+        result = backend.run(_POSED[0], start, verbose)
+        send(dataclasses.replace(result, raw=portable(result.raw)))
+    except MemoryError as error:
+        send(RunResult(f"MemoryError: {error}", "failed", None, {}))
+    except CdoptError as error:
+        send(error)
+    finally:
+        os.dup2(loud, 1)
+        os.close(loud)

@@ -185,7 +185,7 @@ def set_beside(
     where, factory = cdopt.study.plugins.parts(mine)
     path, plugin = Path(where), f"{where}:{factory}"
     folder = f"study-{path.stem}" if out is None else out
-    names = cdopt.study.plugins.check([plugin])
+    names = cdopt.study.process.check_plugins([plugin])
     run_and_show([leaderboard.plan_of(names, [plugin], **limits)], folder, dask, as_json, quiet)
     asked = {*names, *leaderboard.REFERENCES}
     results = leaderboard.beside([r for r in cdopt.study.read(folder) if r.run.backend in asked])

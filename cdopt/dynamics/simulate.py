@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cdopt._util import checks
 from cdopt._util.checks import NotNegative, Positive, integer, one_of
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.memory import MB, physical_memory
+from cdopt._util.processes import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision.contact_step import PUSHED, TOUCHING, warn_of_overlaps
 from cdopt.dynamics.contact_dynamics import (

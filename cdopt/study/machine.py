@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from cdopt._util.memory import MB, SHARE, physical_memory, resource_limits
+from cdopt._util.processes import MB, physical_memory, resource_limits
 from cdopt.backends.registry import SOLVERS
 from cdopt.study.record import Machine
 
@@ -32,12 +32,6 @@ def machine() -> Machine:
         memory=physical_memory(),
         versions={package: _version(package) for package in PACKAGES},
     )
-
-
-def default_memory_limit() -> float | None:
-    """The limit of a process where none was named: 70 % of the machine's memory, MB."""
-    memory = physical_memory()
-    return None if memory is None else SHARE * memory
 
 
 def peak_memory() -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import cvxpy as cp
@@ -34,32 +34,27 @@ _WARM_UPS_WITH_FRICTION = ("incline", "rough-pile")
 _SMALL = 8  # contacts of problems for which the first of them is enough
 _PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
-Stage = Callable[[str], None]
-Send = Callable[[Findings], None]
 
-
-def measure(run: StudyRun, stage: Stage, send: Send) -> None:
+def measure(run: StudyRun) -> Iterator[str | Findings]:
     """Make a run: first its answers, then how they compare with others.
 
-    Parameters
-    ----------
-    stage : called with each stage that begins, one of ``STAGES``; with "solve" before every repeat.
-    send : called with the findings so far, whenever there are more.
+    Yields each stage that begins, one of ``STAGES``, "solve" before every repeat, and the findings
+    so far whenever there are more.
     """
     try:
-        _measure(run, stage, send)
+        yield from _measure(run)
     except (Unsupported, BackendUnavailable) as error:
         outcome = "missing" if isinstance(error, BackendUnavailable) else "refused"
-        send(Findings(outcome, str(error)))
+        yield Findings(outcome, str(error))
     except SolveFailed as error:
-        send(Findings("infeasible" if error.proof is not None else "error", str(error)))
+        yield Findings("infeasible" if error.proof is not None else "error", str(error))
     except MemoryError as error:
-        send(Findings("memory", f"MemoryError: {error}"))
+        yield Findings("memory", f"MemoryError: {error}")
 
 
-def _measure(run: StudyRun, stage: Stage, send: Send) -> None:
+def _measure(run: StudyRun) -> Iterator[str | Findings]:
     """All stages of a run, in order."""
-    stage("load")
+    yield "load"
     backend = backend_of(run)
     tol = TOLERANCE if run.tolerance is None else run.tolerance
     problem = run.problem.load()
@@ -67,25 +62,25 @@ def _measure(run: StudyRun, stage: Stage, send: Send) -> None:
     earlier = None
     if run.mode == "previous":
         earlier = _Question.of(run.problem.previous_step().load(), run)
-    stage("warm up")
+    yield "warm up"
     if run.backend not in makers(run.plugins):  # a plugin's backend may depend on what it solves
         _warm_up(problem, run, backend)
     question, start, cold = unshuffled.shuffled(run.seed), None, None
     if run.mode != "cold":
-        stage("cold")
+        yield "cold"
         cold = unshuffled.solve(backend, tol)
         if earlier is not None:
             start = earlier.solve(backend, tol)[0]
         else:
             start = unshuffled.reordered(cold[0], question)
         if start.f is None:
-            send(Findings("gave up", "the solve before gave no forces to start from"))
+            yield Findings("gave up", "the solve before gave no forces to start from")
             return
     memory_before = peak_memory()
     solves: list[tuple[StepSolution, Times]] = []
     for _ in range(run.repeats):
         gc.collect()
-        stage("solve")
+        yield "solve"
         solves.append(question.solve(backend, tol, start))
     judged = next((s for s, _ in solves if not s.ok), solves[-1][0])
     outcome, message = _outcome(judged)
@@ -103,32 +98,32 @@ def _measure(run: StudyRun, stage: Stage, send: Send) -> None:
         memory=peak_memory(),
         memory_before=memory_before,
     )
-    send(findings)
+    yield findings
     if outcome == "gave up":
-        stage("proof")
+        yield "proof"
         proof = question.data.prove_infeasible()
         if proof is not None:
             findings = replace(findings, outcome="infeasible", message=str(proof))
-            send(findings)
+            yield findings
     if not forces:
         return
     f = forces[-1]
     if cold is not None and cold[0].f is not None:
         stability = replace(stability, start=difference(f, unshuffled.on_all(cold[0].f)))
     if run.seed is not None:
-        stage("own order")
+        yield "own order"
         in_order = unshuffled.solve(backend, tol)[0].f
         if in_order is not None:
             stability = replace(stability, order=difference(f, unshuffled.on_all(in_order)))
     findings = replace(findings, stability=stability)
-    send(findings)
-    stage("compatible")
+    yield findings
+    yield "compatible"
     compared = _with_reference(Forces(largest=_largest(f)), f, problem, run.reference_backend)
-    send(replace(findings, forces=compared))
+    yield replace(findings, forces=compared)
     step = problem.step
     if step is not None and step.friction is None and step.nc <= BOUNDS_UP_TO:
-        stage("bounds")
-        send(replace(findings, forces=_bounded(compared, f, step)))
+        yield "bounds"
+        yield replace(findings, forces=_bounded(compared, f, step))
 
 
 def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,11 +21,9 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import Backend, resolve
 from cdopt.backends.modelled import Direct
-from cdopt.backends.registry import known_names
 from cdopt.study.plan import StudyRun
 
 Maker = Callable[[float | None], Backend]
-_ERROR = "cdopt._util.errors.InvalidInput: "  # before the text, in a traceback
 
 
 def makers(plugins: Iterable[str]) -> dict[str, Maker]:
@@ -54,60 +50,6 @@ def parts(plugin: str) -> tuple[str, str]:
     """The module or file of a plugin, and its function: "factory" where none is named."""
     location, colon, name = plugin.rpartition(":")
     return (location, name) if colon else (plugin, "factory")
-
-
-def check(
-    plugins: Sequence[str], backends: Iterable[str] = (), accuracies: Iterable[Any] = ()
-) -> list[str]:
-    """Check that plugins can be used, in a process of its own, as the runs will be.
-
-    Returns the names of the backends that they bring.
-
-    Parameters
-    ----------
-    plugins : as of a plan. backends : the names that a plan uses. accuracies : that it asks for.
-
-    Raises
-    ------
-    InvalidInput : a plugin that cannot be imported or called, or gives something else than makers
-        of backends; or a name that neither cdopt nor a plugin knows.
-    """
-    if not plugins:
-        return []
-    for plugin in plugins:
-        location = parts(plugin)[0]
-        if location.endswith(".py") and not Path(location).exists():
-            raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
-    order = json.dumps([list(plugins), list(backends), list(accuracies)])
-    command = [sys.executable, "-P", "-m", "cdopt.study.plugins"]
-    done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        places = [line for line in lines if line.startswith("File ")]
-        reason = lines[-1] if lines else f"the process ended with code {done.returncode}"
-        if reason.startswith(_ERROR):
-            found, _, expected = reason.partition(": found ")[2].rpartition("; expected ")
-            raise InvalidInput("plugins", found, expected)
-        where = f" ({places[-1].partition(', in ')[0]})" if places else ""
-        found = f"{', '.join(plugins)}: {reason}{where}"
-        raise InvalidInput("plugins", found, "a factory of backends that works")
-    names: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return names
-
-
-def _check(plugins: list[str], backends: list[str], accuracies: list[float | None]) -> None:
-    """What ``check`` does, in the process that it starts."""
-    by_name = makers(plugins)
-    for name in backends:
-        if name not in by_name:
-            checks.choice("backends", name, (*by_name, *known_names()))
-            continue
-        for accuracy in accuracies:
-            backend = by_name[name](accuracy)
-            if not isinstance(backend, Backend):
-                found = f"the maker of {name!r} gives {checks.describe(backend)}"
-                raise InvalidInput("plugins", found, "a Backend")
-    print(json.dumps(list(by_name)))
 
 
 def backend_of(run: StudyRun) -> Backend:
@@ -151,7 +93,3 @@ def _module(location: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-if __name__ == "__main__":
-    _check(*json.load(sys.stdin))

@@ -12,9 +12,8 @@ from typing import Any
 
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
-from cdopt.study import plugins
 from cdopt.study.plan import Plan, StudyRun
-from cdopt.study.process import make
+from cdopt.study.process import check_plugins, make
 from cdopt.study.record import LIMITED, Record, outcomes
 from cdopt.study.store import opened
 
@@ -67,7 +66,7 @@ def run(
         does not work.
     KeyboardInterrupt : all finished runs are on the disk; the same call continues.
     """
-    plugins.check(plan.plugins, plan.backends, plan.tolerances)
+    check_plugins(plan.plugins, plan.backends, plan.tolerances)
     with contextlib.ExitStack() as stack:
         records_by_id: dict[str, Record] = {}
         append = None

@@ -99,7 +99,7 @@ def runs_below(pid: int) -> list[int]:
             parents[int(place.name)] = int(
                 (place / "stat").read_text().rpartition(")")[2].split()[1]
             )
-            if b"cdopt.study.worker" in (place / "cmdline").read_bytes():
+            if b"cdopt._util.processes" in (place / "cmdline").read_bytes():
                 runs.append(int(place.name))
         except (OSError, ValueError):
             continue

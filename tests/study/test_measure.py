@@ -27,16 +27,16 @@ def one_warm_up(monkeypatch) -> None:
 
 def measured(problem: str | ProblemSource, formulation: str, backend: str, **settings) -> Findings:
     """The last findings of a run in this process, whose stages come in their order."""
-    sent: list[Findings] = []
-    stages: list[str] = []
     source = problem if isinstance(problem, ProblemSource) else problems(problem)[0]
     run = StudyRun(source, formulation, backend, **{"repeats": 1, **settings})
-    measure(run, stages.append, sent.append)
+    messages = list(measure(run))
+    stages = [message for message in messages if isinstance(message, str)]
     order = [STAGES.index(name) for name in stages]
     assert order == sorted(order)
-    if sent[-1].times:
-        assert stages.count("solve") == run.repeats == len(sent[-1].times)
-    return sent[-1]
+    last = messages[-1]
+    if last.times:
+        assert stages.count("solve") == run.repeats == len(last.times)
+    return last
 
 
 def first_is(contact: int, contacts: int) -> int:
@@ -216,9 +216,9 @@ def test_no_contacts_are_a_problem_too() -> None:
 def test_errors_of_solvers_are_raised() -> None:
     run = StudyRun(ProblemSource("beam-uniform"), "classic-force", "fail", plugins=(MISBEHAVING,))
     with pytest.raises(ZeroDivisionError):
-        measure(run, lambda name: None, lambda findings: None)
+        list(measure(run))
     with pytest.raises(InvalidInput, match="backend"):
-        measure(dataclasses.replace(run, backend="none"), lambda name: None, lambda findings: None)
+        list(measure(dataclasses.replace(run, backend="none")))
 
 
 # --- sources of problems ---------------------------------------------------------------
