@@ -112,32 +112,34 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     >>> cdopt.scene.load("pyramid:n=3")
     Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
     """
+    scene = _read(path, overlaps)
+    return scene if overlaps is None else scene.with_overlaps(overlaps)
+
+
+def _read(path: str | Path, overlaps: str | None) -> Scene:
+    """``load``; of files that state overlaps themselves, already with those asked for."""
     if str(path).endswith(SNAPSHOTS):
         return from_lammps(path) if overlaps is None else from_lammps(path, overlaps=overlaps)
     if assembly := parts_of(str(path)):
-        file, stated_parameters = assembly
-        words = split(f"assembly{stated_parameters}")[1]
-        blocks = load_assembly(file, **merge("assembly", _writable(load_assembly), words, {}))  # type: ignore[arg-type]
-        return blocks if overlaps is None else blocks.with_overlaps(overlaps)
+        words = split(f"assembly{assembly[1]}")[1]
+        stated: Any = merge("assembly", _writable(load_assembly), words, {})
+        return load_assembly(assembly[0], **stated)
+    shipped = shipped_scenes()
+    if path in shipped and not Path(path).is_file():
+        path = problems_folder() / f"{path}.toml"
     if isinstance(path, Path) or _is_file(path):
         place = _shipped(Path(path))
-        text = files.read_text(place, "a scene file", str(path))
-        return loads(text, str(path), overlaps=overlaps)
-    shipped = shipped_scenes()
-    if path in shipped:
-        return load(problems_folder() / f"{path}.toml", overlaps=overlaps)
-    name, stated = split(path)
+        return loads(
+            files.read_text(place, "a scene file", str(path)), str(path), overlaps=overlaps
+        )
+    name, words = split(path)
     name = name.replace("-", "_")
     if name not in GENERATORS:
         known = [*shipped, *(n for n in GENERATORS if n.replace("_", "-") not in shipped)]
-        raise InvalidInput(
-            "scene",
-            repr(path),
-            f"a .toml, .dump, .obj, .stl or .json file, or {one_of_these(name, known)}",
-        )
-    generate: Any = GENERATORS[name]
-    scene: Scene = generate(**merge(name, parameters_of(name), stated, {}))
-    return scene if overlaps is None else scene.with_overlaps(overlaps)
+        expected = f"a .toml, .dump, .obj, .stl or .json file, or {one_of_these(name, known)}"
+        raise InvalidInput("scene", repr(path), expected)
+    given: Any = merge(name, parameters_of(name), words, {})
+    return GENERATORS[name](**given)
 
 
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
@@ -183,9 +185,7 @@ def placed(step: Step) -> tuple[Scene, State] | None:
         return None
     text = origin.scene
     scene: Scene = loads(text, "the scene of the step") if isinstance(text, str) else text
-    state = State(origin.t, origin.q, origin.v)
-    scene.check_state(state)
-    return scene, state
+    return scene, scene.check_state(State(origin.t, origin.q, origin.v))
 
 
 def parameters_of(name: str) -> dict[str, Any]:
@@ -264,52 +264,42 @@ def _placed_shape(holder: type[msgspec.Struct], record: Any, path: str) -> Any:
         raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
 
 
+_FAULTS = {  # messages of msgspec, and what they say: where, what was found, what was expected
+    r"Object contains unknown field `(.*)`": (
+        "{0}",
+        "an unknown field",
+        "a field that belongs here",
+    ),
+    r"Object missing required field `(.*)`": ("{0}", "nothing", "a value"),
+    r"Invalid value (.*)": ("", "{0}", "one of " + ", ".join(map(repr, KINDS))),
+    r"Expected `(.*)`, got `(.*)`": ("", "{1}", "{0}"),
+}
+
+
 def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:
     """Path, what was found and what was expected, from the message of msgspec."""
     message, _, path = str(error).partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
-    if isinstance(error.__cause__, InvalidInput):
-        cause = error.__cause__
+    if isinstance(cause := error.__cause__, InvalidInput):
         return f"{path}.{cause.argument}", cause.found, cause.expected
-    field = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", message)
-    if field:
-        path = f"{path}.{field[2]}".lstrip(".")
-        known = field[1] == "missing required"
-        return path, *(("nothing", "a value") if known else ("an unknown field", _expected(path)))
-    value = re.fullmatch(r"Invalid value (.*)", message)
-    if value:
-        return path, value[1], _expected(path)
-    types = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
-    if types:
-        return path, types[2].replace("array", "list"), types[1].replace("array", "list")
-    return path, message, _expected(path)
-
-
-def _expected(path: str) -> str:
-    """What may stand at a path whose value has no meaning."""
-    if path.endswith(".shape"):
-        return "one of " + ", ".join(map(repr, KINDS))
-    table, _, field = path.rpartition(".")
-    of = {"bodies": "a body of this shape", "spheres": "spheres", "materials": "a material"}
-    of["pairs"] = "a pair of materials"
-    holder = of.get(table.partition("[")[0], "a scene")
-    return f"a field of {holder}" if field else "a scene"
+    for pattern, parts in _FAULTS.items():
+        if match := re.fullmatch(pattern, message.replace("array", "list")):
+            field, found, expected = (part.format(*match.groups()) for part in parts)
+            return f"{path}.{field}".strip("."), found, expected
+    return path, message, "a scene"
 
 
 def _in_groups(message: str, contents: _Contents) -> str:
     """Bodies beyond the single ones as members of their groups: bodies[7] as spheres[0][2]."""
 
     def member(match: re.Match[str]) -> str:
-        """The path of a body in its group of spheres."""
-        k = int(match[1]) - len(contents.bodies)
+        k, together = int(match[1]) - len(contents.bodies), bool(match[2])
+        name = GROUP_FIELDS.get(match[3] or "", match[3])
         for number, group in enumerate(contents.spheres):
             size = len(list(group.centres))  # type: ignore[arg-type]
-            if 0 <= k < size or (match[2] and k == 0):
-                name = GROUP_FIELDS.get(match[3] or "", match[3])
-                if not name:
-                    return f"spheres[{number}].centres[{k}]"
-                single = match[2] or not isinstance(getattr(group, name), list)
-                return f"spheres[{number}].{name}" + ("" if single else f"[{k}]")
+            if 0 <= k < size or (together and k == 0):
+                each = not together and isinstance(getattr(group, name or "centres"), list)
+                return f"spheres[{number}].{name or 'centres'}" + (f"[{k}]" if each else "")
             k -= size
         return match[0]
 
@@ -324,57 +314,24 @@ def _placed(path: str, found: str, expected: str, text: str, source: str) -> Inv
 # --- lines of a TOML text: tomllib gives values without their lines -----------------------------
 
 _LONG_TEXT = re.compile(r'"""[\s\S]*?"""|' + r"'''[\s\S]*?'''")
-_HEADER = re.compile(r"^[ \t]*(\[{1,2})[ \t]*([\w.\"'-]+)[ \t]*\]{1,2}[ \t]*(?:#.*)?$", re.M)
-_TOKEN = re.compile(r"#.*|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|[\[\]{},]")
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_HEADER = re.compile(r"^[ \t]*\[{1,2}[ \t]*([\w.\"'-]+)[ \t]*\]{1,2}[ \t]*(?:#.*)?$", re.M)
+_STEP = re.compile(r"(\w*)(?:\[(\d+)\])?\.?")
 
 
 def line_of(text: str, path: str) -> int:
-    """The line, from 1, of a field such as ``bodies[17].position[1]``.
+    """The line, from 1, of the key of a field such as ``bodies[17].position[1]``.
 
-    As much of the path as can be found is followed: an entry of a list that has its own lines,
-    else the key, else the header of its table.
+    As much of the path as can be found is followed: the key, else the header of its table.
     """
     text = _LONG_TEXT.sub(lambda m: "\n" * m.group().count("\n"), text.replace("\r\n", "\n"))
-    steps = [(name, int(index or 0)) for name, index in _STEP.findall(path)]
+    (table, index), (field, _), *_ = [*_STEP.findall(path), ("", "")]
     headers = list(_HEADER.finditer(text))
-    start, end = 0, headers[0].start() if headers else len(text)
-    position = start
-    if steps and any(_name(h) == steps[0][0] for h in headers):
-        (name, _), *steps = steps
-        index = steps.pop(0)[1] if steps and not steps[0][0] else 0
-        same = [k for k, header in enumerate(headers) if _name(header) == name]
-        k = same[min(index, len(same) - 1)]
-        position = start = headers[k].start()
-        end = headers[k + 1].start() if k + 1 < len(headers) else len(text)
-    if steps:
-        key = re.compile(rf"^[ \t]*[\"']?{re.escape(steps[0][0])}[\"']?[ \t]*=", re.M)
-        match = key.search(text, start, end)
-        if match:
-            position = match.start()
-            if len(steps) > 1 and not steps[1][0]:
-                position = _entry(text, match.end(), end, steps[1][1]) or position
-    return text.count("\n", 0, position) + 1
-
-
-def _name(header: re.Match[str]) -> str:
-    return header.group(2).strip("\"'")
-
-
-def _entry(text: str, start: int, end: int, index: int) -> int | None:
-    """Where entry ``index`` of the list after ``start`` begins; None if there is no such list."""
-    depth, count = 0, 0
-    for token in _TOKEN.finditer(text, start, end):
-        word = token.group()
-        if word in "[{":
-            depth += 1
-        elif word in "]}":
-            depth -= 1
-        if depth == 1 and (word == "," or (word == "[" and index == 0)):
-            count += word == ","
-            if count == index:
-                blank = re.compile(r"(?:\s|#.*)*").match(text, token.end(), end)
-                return blank.end() if blank else token.end()
-        if depth == 0 and word[0] not in "#\"'":
-            return None
-    return None
+    ends = [header.start() for header in headers] + [len(text)]
+    same = [k for k, header in enumerate(headers) if header[1].strip("\"'") == table]
+    start, end = 0, ends[0]
+    if same:
+        k = same[min(int(index or 0), len(same) - 1)]
+        start, end = ends[k], ends[k + 1]
+    name = re.escape(field if same else table)
+    key = re.compile(rf"^[ \t]*[\"']?{name}[\"']?[ \t]*=", re.M).search(text, start, end)
+    return text.count("\n", 0, key.start() if key else start) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -406,20 +407,15 @@ class Scene(Frozen):
 
     def to_toml(self) -> str:
         """The scene as the text of a scene file; ``cdopt.scene.load`` reads it without loss."""
+        options = inspect.signature(Scene.__init__).parameters
+        always = ("dim", "gravity", "power", "restitution", "overlap_tol")
+        apart = ("self", "bodies", "materials", "pairs", "box")
+        names = ("name", "title", *(name for name in options if name not in apart))
+        stated = {name: getattr(self, name) for name in names}
         head = {
-            "name": self.name or None,
-            "title": self.title or None,
-            "dim": self.dim,
-            "gravity": self.gravity.tolist(),
-            "power": self.power,
-            "restitution": self.restitution,
-            "friction": self.friction,
-            "overlap_tol": self.overlap_tol,
-            "overlaps": self.overlaps if self.overlaps != OVERLAPS[0] else None,
-            "damping": self.damping or None,
-            "tangential_damping": self.tangential_damping,
-            "bond_stiffness": self.bond_stiffness,
-            "bond_reach": self.bond_reach if self.bond_reach != BOND_REACH else None,
+            name: value
+            for name, value in (stated | {"gravity": self.gravity.tolist()}).items()
+            if name in always or value != options[name].default
         }
         if self.box is not None:
             head["box"] = self.box.size.tolist()

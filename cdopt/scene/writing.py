@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from msgspec.structs import asdict
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.scene.bodies import GROUP_FIELDS, Bodies
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.shapes import IDENTITY, SHAPES, Shape, Sphere
 
 _PER_LINE = 100  # a list longer than this gets a line for every entry
+Columns = Mapping[str, Sequence[Any]]  # of all bodies, None where nothing is written
 
 
 def to_toml(
@@ -26,55 +27,58 @@ def to_toml(
 ) -> str:
     """A scene's text: single bodies first, then the spheres at the end of the list in groups.
 
-    Parameters
-    ----------
-    head : the scene's own fields; None for those that are left out.
+    ``head`` holds the scene's own fields.
     """
+    b = bodies
+    known = ~np.isnan(b.density)
+    names = [*(material.name for material in materials), ""]
+    columns = {
+        "name": b.names,
+        "fixed": b.fixed.tolist(),
+        "mass": _where(np.isfinite(b.mass) & ~known, b.mass),
+        "density": _where(known, b.density),
+        "material": [names[k] for k in b.material],
+    }
+    identity = 0.0 if b.dim == 2 else IDENTITY
+    turned = (b.orientation != identity).reshape(b.nb, -1).any(axis=1)
+    loaded = np.column_stack([b.force, b.torque]).any(axis=1)
+    single = np.flatnonzero((b.kind != SHAPES.index(Sphere)) | turned | loaded)
+    tail = int(single.max(initial=-1)) + 1
+    tail = tail if b.nb - tail > 1 else b.nb
     parts = [_lines(head)]
     parts += ["[[materials]]\n" + _lines(asdict(material)) for material in materials]
     parts += ["[[pairs]]\n" + _lines(asdict(pair)) for pair in pairs]
-    names = [material.name for material in materials]
-    plain = _plain_spheres(bodies)
-    tail = int(bodies.nb - np.argmin(plain[::-1])) if not plain.all() else 0
-    tail = tail if bodies.nb - tail > 1 else bodies.nb
-    parts += ["[[bodies]]\n" + _lines(_body(bodies, k, names)) for k in range(tail)]
-    for _, members in groupby(range(tail, bodies.nb), lambda k: _alike(bodies, k)):
-        parts.append("[[spheres]]\n" + _lines(_group(bodies, list(members), names)))
+    parts += ["[[bodies]]\n" + _lines(_body(b, k, columns)) for k in range(tail)]
+
+    def alike(k: int) -> tuple[bool, ...]:
+        """What a group shares: whether its spheres are fixed, and how their mass is given."""
+        return columns["fixed"][k], columns["mass"][k] is None, columns["density"][k] is None
+
+    for _, members in groupby(range(tail, b.nb), alike):
+        parts.append("[[spheres]]\n" + _lines(_group(b, list(members), columns)))
     return "\n".join(parts)
 
 
-def _plain_spheres(b: Bodies) -> BoolArray:
-    """(nb,) bodies that a group of spheres can hold: neither turned nor loaded."""
-    identity = 0.0 if b.dim == 2 else IDENTITY
-    unturned = (b.orientation == identity).reshape(b.nb, -1).all(axis=1)
-    loads = np.column_stack([b.force, b.torque])
-    return np.asarray((b.kind == SHAPES.index(Sphere)) & unturned & ~loads.any(axis=1))
+def _where(stated: Any, values: FloatArray) -> list[float | None]:
+    return [x if yes else None for yes, x in zip(stated, values.tolist(), strict=True)]
 
 
-def _body(b: Bodies, k: int, materials: Sequence[str]) -> dict[str, Any]:
+def _body(b: Bodies, k: int, columns: Columns) -> dict[str, Any]:
     shape = b.shape(k)
     orientation = b.orientation[k].tolist()
     turned = orientation not in (0.0, list(IDENTITY))
-    mass, density = _weight(b, k)
     return {
-        "name": b.names[k] or None,
+        "name": b.names[k],
         **_shape(shape),
         "position": b.position[k].tolist(),
         "angle" if b.dim == 2 else "orientation": orientation if turned else None,
         "velocity": _nonzero(b.velocity[k]),
         "angular_velocity": _nonzero(b.angular_velocity[k]),
-        "fixed": True if b.fixed[k] and not shape.always_fixed else None,
-        "mass": mass,
-        "density": density,
-        "material": _material(b, k, materials) or None,
+        "fixed": columns["fixed"][k] and not shape.always_fixed,
+        **{name: columns[name][k] for name in ("mass", "density", "material")},
         "force": _nonzero(b.force[k]),
         "torque": _nonzero(b.torque[k]),
     }
-
-
-def _nonzero(values: FloatArray) -> Any:
-    """Plain numbers; None where all are zero and nothing is written."""
-    return values.tolist() if values.any() else None
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
@@ -86,47 +90,29 @@ def _shape(shape: Shape) -> dict[str, Any]:
     return {"shape": shape.kind, **fields}
 
 
-def _group(b: Bodies, members: list[int], materials: Sequence[str]) -> dict[str, Any]:
-    weights = [_weight(b, k) for k in members]
-    names = [b.names[k] for k in members]
-    fields = {
-        "radius": _shared(b.reach[members].tolist()),
-        "fixed": bool(b.fixed[members[0]]),
-        "mass": _shared([mass for mass, _ in weights]),
-        "density": _shared([density for _, density in weights]),
-        "material": _shared([_material(b, k, materials) for k in members]),
+def _group(b: Bodies, members: list[int], columns: Columns) -> dict[str, Any]:
+    of = {name: [values[k] for k in members] for name, values in columns.items()}
+    of["radius"] = b.reach[members].tolist()
+    names = of.pop("name")
+    shared = {name: v[0] if v.count(v[0]) == len(v) else v for name, v in of.items()}
+    return {
+        "radius": shared.pop("radius"),
+        **shared,
         GROUP_FIELDS["name"]: names if any(names) else None,
         GROUP_FIELDS["velocity"]: _nonzero(b.velocity[members]),
         GROUP_FIELDS["angular_velocity"]: _nonzero(b.angular_velocity[members]),
         GROUP_FIELDS["position"]: b.position[members].tolist(),
     }
-    return {name: None if value in (False, "") else value for name, value in fields.items()}
 
 
-def _alike(b: Bodies, k: int) -> tuple[bool, ...]:
-    """What the spheres of a group share: whether they are fixed, and how their mass is given."""
-    return bool(b.fixed[k]), *(weight is None for weight in _weight(b, k))
-
-
-def _weight(b: Bodies, k: int) -> tuple[float | None, float | None]:
-    """Mass and density of a body as they were given."""
-    mass, density = float(b.mass[k]), float(b.density[k])
-    if not np.isnan(density):
-        return None, density
-    return (mass if np.isfinite(mass) else None), None
-
-
-def _material(b: Bodies, k: int, materials: Sequence[str]) -> str:
-    return materials[b.material[k]] if b.material[k] >= 0 else ""
-
-
-def _shared(values: list[Any]) -> Any:
-    """The one value that all share, or the list."""
-    return values[0] if all(value == values[0] for value in values) else values
+def _nonzero(values: FloatArray) -> Any:
+    """Plain numbers; None where all are zero and nothing is written."""
+    return values.tolist() if values.any() else None
 
 
 def _lines(fields: Mapping[str, Any]) -> str:
-    return "".join(f"{name} = {_text(v)}\n" for name, v in fields.items() if v is not None)
+    stated = {name: v for name, v in fields.items() if v is not None and v is not False and v != ""}
+    return "".join(f"{name} = {_text(value)}\n" for name, value in stated.items())
 
 
 def _text(value: Any) -> str:

@@ -85,11 +85,11 @@ FAULTS = [
     ("normal = [0.0, 1.0]", "normal = [0.0, 1.0, 0.0]", 12, "bodies[0].normal"),
     ("normal = [0.0, 1.0]", "normal = [0.0, 1.0]\nfixed = false", 13, "bodies[0].fixed"),
     ("  1.0,\n]", "  inf,\n]", 18, "bodies[1].position"),
-    ("  1.0,\n]", '  "a",\n]', 20, "bodies[1].position[1]"),
+    ("  1.0,\n]", '  "a",\n]', 18, "bodies[1].position[1]"),
     ("  1.0,\n]", "  0.05,\n]", 18, "bodies[1].position"),
-    (END, "  [2.0, nan]]", 31, "spheres[0].centres[1]"),
-    (END, "  [2.0, 1.0, 3.0]]", 31, "spheres[0].centres[1]"),
-    (END, "  [1.1, 1.0]]", 31, "spheres[0].centres[1]"),
+    (END, "  [2.0, nan]]", 29, "spheres[0].centres[1]"),
+    (END, "  [2.0, 1.0, 3.0]]", 29, "spheres[0].centres[1]"),
+    (END, "  [1.1, 1.0]]", 29, "spheres[0].centres[1]"),
     (END, END + "\nfixed = [true]", 32, "spheres[0].fixed"),
     (END, f"{END}\n{SPINS} = [1.0, nan]", 32, f"spheres[0].{SPINS}[1]"),
     (END, f"{END}\n{SPINS} = [1.0, [2.0]]", 32, f"spheres[0].{SPINS}[1]"),
@@ -146,7 +146,7 @@ def test_overlaps_name_both_bodies() -> None:
     text = TEXT.replace("[2.0, 1.0]]", "[0.05, 1.0]]")
     with pytest.raises(InvalidInput) as error:
         cdopt.scene.loads(text, "it")
-    assert error.value.argument == "it, line 31, spheres[0].centres[1]"
+    assert error.value.argument == "it, line 29, spheres[0].centres[1]"
     assert error.value.found == "0.15 m inside bodies[1]"
 
 
@@ -164,7 +164,7 @@ def test_files_that_are_no_scenes(tmp_path: Path, content) -> None:
 def test_lines_are_found_with_windows_line_ends_and_inline_tables() -> None:
     assert line_of(TEXT.replace("\n", "\r\n"), "bodies[1].radius") == 17
     inline = 'dim = 2\nbodies = [\n  {shape = "sphere"},\n  {shape = "box"},\n]\n'
-    assert line_of(inline, "bodies[1].size") == 4
+    assert line_of(inline, "bodies[1].size") == 2
     assert line_of("", "bodies[3].size") == 1
 
 
