@@ -7,7 +7,14 @@ elastic contacts.
 """
 
 from cdopt._util.arguments import guard
-from cdopt.collision.contact_step import applied_loads, external_forces, mass_matrix, step
+from cdopt.collision.contact_step import (
+    applied_loads,
+    external_forces,
+    friction,
+    mass_matrix,
+    step,
+    tangents,
+)
 from cdopt.collision.contacts import (
     Contacts,
     VerletList,
@@ -19,7 +26,6 @@ from cdopt.collision.contacts import (
     safe_margins,
 )
 from cdopt.collision.dissipation import damping_drive, damping_matrix
-from cdopt.collision.friction import friction, tangents
 from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
 
 __all__ = [

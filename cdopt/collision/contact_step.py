@@ -9,13 +9,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, IntArray, Positive, freeze
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, Positive, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
-from cdopt.collision.contacts import Contacts, from_start, gap_rows
-from cdopt.collision.friction import friction as friction_rows
+from cdopt.collision.contacts import (
+    Contacts,
+    approach_rows,
+    from_start,
+    gap_rows,
+    prescribed_rate,
+)
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.origin import Origin
 from cdopt.scene import Dofs, Scene, State
@@ -98,6 +105,72 @@ def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> Flo
     return force
 
 
+def tangents(normals: FloatArray) -> FloatArray:
+    """Orthonormal tangents (nc, dim − 1, dim) of unit normals (nc, dim).
+
+    In the plane the normal turned by a quarter counterclockwise. In space the first tangent is
+    that coordinate axis, made orthogonal, which is farthest from the normal.
+
+    Raises
+    ------
+    InvalidInput : other shapes.
+    """
+    many = np.shape(checks.array("normals", normals, "an array of shape (nc, 2) or (nc, 3)"))
+    return _tangents(checks.table("normals", normals, many[0] if many else 0))
+
+
+def _tangents(n: FloatArray) -> FloatArray:
+    """``tangents`` of unit normals n (nc, dim)."""
+    if n.shape[1] == 2:
+        return np.stack([-n[:, 1], n[:, 0]], axis=1)[:, None, :]
+    axis = np.zeros_like(n)
+    axis[np.arange(len(n)), np.argmin(np.abs(n), axis=1)] = 1.0
+    first = axis - np.sum(axis * n, axis=1)[:, None] * n
+    first /= np.linalg.norm(first, axis=1)[:, None]
+    return np.stack([first, np.cross(n, first)], axis=1)
+
+
+def friction(
+    scene: Scene, state: State, contacts: Contacts, mu: Any = True, dofs: Dofs | None = None
+) -> Friction:
+    """Friction of contacts that were detected in this state.
+
+    Parameters
+    ----------
+    mu : friction coefficient μ ≥ 0, one number or (nc,); True takes those of the scene's
+        materials (``Scene.contact_friction``).
+    dofs : the degrees of freedom, by default ``scene.full_dofs``: friction turns spheres.
+
+    Raises
+    ------
+    InvalidInput : μ negative, or True where nothing states it; a state, contacts or degrees of
+        freedom of another scene.
+    """
+    scene.check_state(state)
+    contacts.check_scene(scene)
+    chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
+    return _friction(scene, state, contacts, mu, chosen)
+
+
+def _friction(scene: Scene, state: State, contacts: Contacts, mu: Any, dofs: Dofs) -> Friction:
+    """``friction`` of arguments that were checked."""
+    if mu is True:
+        mu = scene.contact_friction(contacts.bodies)
+    directions = _tangents(contacts.normals)
+    many = scene.dim - 1
+    flat = directions.reshape(-1, scene.dim)
+    pairs = np.repeat(contacts.bodies, many, axis=0)
+    points = np.repeat(contacts.points, many, axis=0)
+    rows = approach_rows(state, pairs, flat, points, dofs.number, scene.box)
+    return Friction(
+        checks.per_contact("friction", mu, contacts.nc, at_least=0.0),
+        frozen_rows(*rows, (contacts.nc * many, dofs.nv)),
+        read_only(prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many)),
+        read_only(np.ones(contacts.nc)),
+        read_only(directions),
+    )
+
+
 def step(
     scene: Scene,
     state: State,
@@ -170,7 +243,7 @@ def arguments_of_step(
 ) -> dict[str, Any]:
     """Arguments of ``ContactStep`` but ``v_min``, of contacts as ``detect`` gives them."""
     middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
-    rough = None if friction is None else friction_rows(scene, state, contacts, friction, dofs)
+    rough = None if friction is None else _friction(scene, state, contacts, friction, dofs)
     names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")
     return {
         **{name: getattr(contacts, name) for name in (*names, "contact_ids")},
@@ -203,28 +276,22 @@ def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) ->
     """The contacts with the gaps that a step takes, by the policy of ``overlaps``."""
     deep = overlapping(scene.bodies, contacts.bodies, contacts.phi)
     deep = deep[~contacts.bonded[deep]]
+    pairs, phi = contacts.bodies[deep], contacts.phi[deep]
     if overlaps is None:
         touching = from_start(scene, contacts)
-        pushed = overlapping(scene.bodies, contacts.bodies, touching.phi)
-        for chosen, what in (
-            (np.setdiff1d(deep, pushed), TOUCHING),
-            (np.intersect1d(deep, pushed), PUSHED),
-        ):
-            warn_of_overlaps(scene, contacts.bodies[chosen], contacts.phi[chosen], what)
+        pushed = np.isin(deep, overlapping(scene.bodies, contacts.bodies, touching.phi))
+        for chosen, what in ((~pushed, TOUCHING), (pushed, PUSHED)):
+            warn_of_overlaps(scene, pairs[chosen], phi[chosen], what)
         return touching
     if overlaps == "resolve" or not deep.size:
         return contacts
-    (i, j), depth = deepest(contacts.bodies[deep], contacts.phi[deep])
     if overlaps == "refuse":
-        raise InvalidInput(
-            "contacts",
-            f"{deep.size:,} overlaps, the deepest {depth:.3g} m, of bodies {i} and {j}",
-            "bodies apart, or overlaps='touching' (they count as touching) or 'resolve' (they "
-            "are pushed apart)",
-        )
-    phi = contacts.phi.copy()
-    phi[deep] = 0.0
-    return contacts._at_gaps(phi)
+        (i, j), depth = deepest(pairs, phi)
+        found = f"{deep.size:,} overlaps, the deepest {depth:.3g} m, of bodies {i} and {j}"
+        raise InvalidInput("contacts", found, "bodies apart, or overlaps='touching' or 'resolve'")
+    gaps = contacts.phi.copy()
+    gaps[deep] = 0.0
+    return contacts._at_gaps(gaps)
 
 
 def warn_of_overlaps(scene: Scene, pairs: IntArray, phi: FloatArray, what: str) -> None:

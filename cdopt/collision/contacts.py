@@ -10,7 +10,7 @@ its centre to the point; the opposite on body i.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -434,47 +434,29 @@ class VerletList:
         InvalidInput : a state of another scene, or a negative margin.
         """
         self.scene.check_state(state)
-        b = self.scene.bodies
-        widest, shares = self._widest(margin)
-        position = state.position[self._bounded]
-        if self._near is None or self._outdated(state, position, widest):
-            self._reach = widest + self.skin
-            self._near = _search(self.scene, state, self._reach)
-            self._time = state.t
-            self._searched = position
-            self.searches += 1
-        if shares is None:
-            return np.concatenate([self._near, self._walls])
-        i, j = self._near.T
-        arm = state.position[j] - state.position[i]
-        box = self.scene.box
-        apart = np.linalg.norm(arm if box is None else box.nearest(arm, state.t), axis=1)
-        reach = b.reach * (1.0 + ROUND_OFF) + shares
-        return np.concatenate([self._near[apart <= reach[i] + reach[j]], self._walls])
-
-    def _outdated(self, state: State, position: FloatArray, widest: float) -> bool:
-        """Whether bodies, or a cell that deforms, are no longer where the list was made."""
-        if widest + 2.0 * self._moved(position) > self._reach:
-            return True
-        return self.scene.box is not None and self.scene.box.moves and state.t != self._time
-
-    def _widest(self, margin: float | FloatArray) -> tuple[float, FloatArray | None]:
-        """The widest margin of any pair, m, and the shares of all bodies where they differ."""
-        if np.ndim(margin) == 0:
-            return checks.scalar("margin", margin, at_least=0.0), None
-        shares = checks.vector("margin", margin, self.scene.nb, "m")
-        if shares.min() < 0.0:
+        b, box = self.scene.bodies, self.scene.box
+        each = np.ndim(margin) > 0
+        shares = checks.vector("margin", margin, b.nb, "m") if each else np.empty(0)
+        if each and shares.min() < 0.0:
             raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")
-        return 2.0 * float(shares.max()), shares
+        widest = 2.0 * shares.max() if each else checks.scalar("margin", margin, at_least=0.0)
+        position = state.position[self._bounded]
+        if self._near is None or self._outdated(state.t, position, widest):
+            self._reach, self._time, self._searched = widest + self.skin, state.t, position
+            search = near_pairs if box is None else partial(box.near_pairs, t=state.t)
+            self._near = search(state.position, b.reach, b.fixed, self._reach)
+            self.searches += 1
+        near = self._near
+        if each:
+            i, j = near.T
+            arm = state.position[j] - state.position[i]
+            apart = np.linalg.norm(arm if box is None else box.nearest(arm, state.t), axis=1)
+            reach = b.reach * (1.0 + ROUND_OFF) + shares
+            near = near[apart <= reach[i] + reach[j]]
+        return np.concatenate([near, self._walls])
 
-    def _moved(self, position: FloatArray) -> float:
-        """The longest way of a bounded body since the last search, m."""
-        return float(np.sqrt(((position - self._searched) ** 2).sum(axis=1).max(initial=0.0)))
-
-
-def _search(scene: Scene, state: State, margin: float) -> IntArray:
-    """Pairs of bounded bodies within ``margin`` m, images included."""
-    b = scene.bodies
-    if scene.box is None:
-        return near_pairs(state.position, b.reach, b.fixed, margin)
-    return scene.box.near_pairs(state.position, b.reach, b.fixed, margin, state.t)
+    def _outdated(self, t: float, position: FloatArray, widest: float) -> bool:
+        """Whether bodies, or a cell that deforms, are no longer where the list was made."""
+        moved = np.sqrt(((position - self._searched) ** 2).sum(axis=1).max(initial=0.0))
+        moves = self.scene.box is not None and self.scene.box.moves
+        return bool(widest + 2.0 * moved > self._reach) or (moves and t != self._time)

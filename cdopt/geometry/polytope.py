@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.transform import Rotation
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
@@ -23,6 +24,7 @@ from cdopt._util.frozen import Frozen
 
 SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
 LABELS = 1024  # most corners, edges and faces of a body
+_ALIKE = 1e-12  # relative: principal moments, or off-diagonal terms, that count as none
 FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 
 
@@ -98,32 +100,20 @@ def polygon(vertices: Any, name: str = "vertices") -> Polytope:
 
     Raises
     ------
-    InvalidInput : fewer than three corners, no area, clockwise order, a corner that does not
-        stick out, or sides that cross.
+    InvalidInput : fewer than three corners, clockwise order, a corner that does not stick out, or
+        sides that cross.
     """
     x = _corners(name, vertices, 2, 3)
     along = np.roll(x, -1, axis=0) - x
-    size = _size(x)
+    onward = np.roll(along, -1, axis=0)
     length = np.linalg.norm(along, axis=1)
-    if length.min() <= FLAT * size:
-        k = int(length.argmin())
-        raise InvalidInput(name, f"corners {k} and {(k + 1) % len(x)} in one place", "all apart")
-    turn = _turn(along, np.roll(along, -1, axis=0))
-    area = 0.5 * float(_turn(x - x[0], np.roll(x, -1, axis=0) - x[0]).sum())
-    if abs(area) <= FLAT * size**2:
-        raise InvalidInput(name, "a polygon without area", "corners that enclose an area")
-    if area < 0.0:
-        raise InvalidInput(name, "an inverted polygon: clockwise corners", "anticlockwise order")
-    reach = length * np.roll(length, -1)
-    if (turn < -FLAT * reach).any():
-        k = (int(turn.argmin()) + 1) % len(x)
-        raise InvalidInput(name, f"a polygon not convex at corner {k}", "a convex polygon")
-    if (turn <= FLAT * reach).any():
-        k = (int(turn.argmin()) + 1) % len(x)
-        raise InvalidInput(name, f"corner {k} on the line of its neighbours", "corners that turn")
-    angle = np.arctan2(turn, (along * np.roll(along, -1, axis=0)).sum(axis=1)).sum()
-    if angle > 3.0 * np.pi:
-        raise InvalidInput(name, "a polygon whose sides cross", "a convex polygon")
+    turn = _turn(along, onward)
+    angles = np.arctan2(turn, (along * onward).sum(axis=1))
+    k = int(angles.argmin())
+    if not (length.min() > FLAT * _size(x) and angles[k] > FLAT and angles.sum() < 3.0 * np.pi):
+        found = "clockwise" if angles.sum() < 0.0 else f"not convex at corner {(k + 1) % len(x)}"
+        expected = "a convex polygon of corners apart that all turn, anticlockwise"
+        raise InvalidInput(name, f"{found} of {len(x)}", expected)
     normals = np.column_stack([along[:, 1], -along[:, 0]]) / length[:, None]
     sides = tuple((k, (k + 1) % len(x)) for k in range(len(x)))
     return _of_sides(x, sides, normals)
@@ -193,28 +183,17 @@ def _size(x: FloatArray) -> float:
 
 def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
     """Faces of the convex hull; facets of one plane make one face."""
-    size = _size(x)
-    scaled = (x - x.mean(axis=0)) / size
-    flattest = np.linalg.svd(scaled, compute_uv=False)[-1]
-    if flattest <= FLAT:
-        raise InvalidInput(name, "a polyhedron without volume", "a solid")
+    scaled = (x - x.mean(axis=0)) / _size(x)
     try:
-        hull = ConvexHull(scaled)
+        if np.linalg.svd(scaled, compute_uv=False)[-1] <= FLAT:
+            raise QhullError("flat")
+        loops = _merged(scaled, ConvexHull(scaled))
     except QhullError as error:
-        raise InvalidInput(name, "a degenerate polyhedron", "a solid") from error
-    hidden = np.setdiff1d(np.arange(len(x)), hull.vertices)
+        raise InvalidInput(name, "a polyhedron without volume", "a solid") from error
+    hidden = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if hidden.size:
-        raise InvalidInput(
-            name,
-            f"corner {hidden[0]} inside the hull of the others: not convex",
-            "corners that all stick out",
-        )
-    loops = _merged(scaled, hull)
-    alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
-    if alone.size:
-        raise InvalidInput(
-            name, f"corner {alone[0]} in the plane or on the line of others", "corners that turn"
-        )
+        found = f"corner {hidden[0]} inside the hull of the others or on its surface"
+        raise InvalidInput(name, found, "corners that all stick out")
     return loops
 
 
@@ -274,16 +253,12 @@ def _given_loops(x: FloatArray, faces: Any) -> tuple[tuple[int, ...], ...]:
     """Loops from what a user wrote."""
     loops = loops_of(faces)
     for number, loop in enumerate(loops):
-        if len(loop) < 3 or len(set(loop)) < len(loop):
-            raise InvalidInput(f"faces[{number}]", f"{list(loop)}", "three or more, each once")
-        if min(loop) < 0 or max(loop) >= len(x):
-            raise InvalidInput(f"faces[{number}]", f"{list(loop)}", f"from 0 to {len(x) - 1}")
-        normal = _normal(x[list(loop)])
-        level = (x[list(loop)] - x[loop[0]]) @ normal
-        if not np.isfinite(normal).all() or np.abs(level).max() > FLAT * _size(x):
-            raise InvalidInput(f"faces[{number}]", "corners not in one plane", "a flat face")
-    if len(loops) < 4:
-        raise InvalidInput("faces", f"{len(loops)} faces", "four or more")
+        name, found = f"faces[{number}]", f"{list(loop)}"
+        if len(set(loop)) < max(3, len(loop)) or min(loop) < 0 or max(loop) >= len(x):
+            raise InvalidInput(name, found, f"three or more different corners below {len(x)}")
+        level = (x[list(loop)] - x[loop[0]]) @ _normal(x[list(loop)])
+        if not np.abs(level).max() <= FLAT * _size(x):
+            raise InvalidInput(name, "corners not in one plane", "a flat face")
     alone = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if alone.size:
         raise InvalidInput("faces", f"corner {alone[0]} in no face", "faces that use every corner")
@@ -300,21 +275,12 @@ def _normal(x: FloatArray) -> FloatArray:
 
 def _edges(loops: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     """Edges and the faces beside them, of faces that close."""
-    left: dict[tuple[int, int], int] = {}
-    for number, loop in enumerate(loops):
-        for a, b in zip(loop, [*loop[1:], loop[0]], strict=True):
-            if (a, b) in left:
-                raise InvalidInput(
-                    "faces",
-                    f"edge {a}–{b} runs the same way in faces {left[a, b]} and {number}",
-                    "faces that close, each anticlockwise from outside",
-                )
-            left[a, b] = number
-    for (a, b), number in left.items():
-        if (b, a) not in left:
-            raise InvalidInput(
-                "faces", f"edge {a}–{b} of face {number} has no second face", "faces that close"
-            )
+    sides = [(a, b, k) for k, loop in enumerate(loops) for a, b in pairwise([*loop, loop[0]])]
+    left = {(a, b): number for a, b, number in sides}
+    for a, b, number in sides:
+        if left[a, b] != number or (b, a) not in left:
+            found = f"edge {a}–{b} of face {number} runs the same way twice, or in one face alone"
+            raise InvalidInput("faces", found, "faces that close, anticlockwise from outside")
     chosen = [(a, b) for a, b in left if a < b]
     return _pairs(chosen), _pairs([(left[a, b], left[b, a]) for a, b in chosen])
 
@@ -325,22 +291,14 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
     a, b, c = (x[fans(loops)[:, k]] - x[0] for k in range(3))
     volume = float((cross(b, c) * a).sum()) / 6.0
     extents = np.linalg.svd((x - x.mean(axis=0)) / size, compute_uv=False)
-    if abs(volume) <= FLAT * size**3 * float(extents.prod()):
-        raise InvalidInput("vertices", "a polyhedron without volume", "a solid")
-    if volume < 0.0:
-        raise InvalidInput(
-            "faces",
-            "an inverted polyhedron: faces that turn inwards",
-            "corners anticlockwise seen from outside",
-        )
-    for number, (loop, normal) in enumerate(zip(loops, normals, strict=True)):
-        out = (x - x[loop[0]]) @ normal
-        if out.max() > 10.0 * FLAT * size:
-            raise InvalidInput(
-                "faces",
-                f"corner {int(out.argmax())} outside face {number}: not convex",
-                "a convex polyhedron",
-            )
+    if not volume > FLAT * size**3 * float(extents.prod()):
+        found = "an inverted polyhedron, or one without volume"
+        raise InvalidInput("faces", found, "corners anticlockwise seen from outside")
+    out = x @ normals.T - (x[[loop[0] for loop in loops]] * normals).sum(axis=1)
+    if out.max() > 10.0 * FLAT * size:
+        corner, number = np.unravel_index(out.argmax(), out.shape)
+        found = f"corner {corner} outside face {number}: not convex"
+        raise InvalidInput("faces", found, "a convex polyhedron")
 
 
 def _turn(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -349,3 +307,101 @@ def _turn(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _pairs(rows: Sequence[Sequence[int]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2)
+
+
+# --- mass properties of solids of uniform density, by simplices ----------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MassProperties(Frozen):
+    """Mass properties of a solid of density 1.
+
+    Attributes
+    ----------
+    volume : m³; in the plane area × 1 m of depth.
+    centroid : (dim,) m.
+    second : (dim, dim) second moments ∫ x xᵀ dV about the centroid, m⁵; in the plane m⁴ × 1 m.
+    """
+
+    volume: float
+    centroid: FloatArray
+    second: FloatArray
+
+    def placed(self, rotation: FloatArray, shift: FloatArray) -> MassProperties:
+        """The solid turned by a rotation matrix, then shifted by (dim,) m."""
+        second = rotation @ self.second @ rotation.T
+        return MassProperties(self.volume, rotation @ self.centroid + shift, second)
+
+    def scaled(self, density: float) -> MassProperties:
+        """With another density."""
+        return MassProperties(density * self.volume, self.centroid, density * self.second)
+
+    def inertia(self) -> FloatArray:
+        """Per mass, about the centroid: (1, 1) in the plane or (3, 3), m²."""
+        spread = self.second / self.volume
+        trace = np.trace(spread)
+        return np.array([[trace]]) if spread.shape[0] == 2 else trace * np.eye(3) - spread
+
+
+def of_polytope(solid: Polytope) -> MassProperties:
+    """Mass properties of a polygon or a polyhedron, by triangles or tetrahedra."""
+    if solid.dim == 2:
+        x = solid.vertices[[first for first, _ in solid.loops]]
+        a, b = x[1:-1] - x[0], x[2:] - x[0]
+        return _of_simplices(x[0], 0.5 * (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]), (a, b))
+    middle = solid.vertices.mean(axis=0)
+    a, b, c = ((solid.vertices - middle)[solid.triangles[:, k]] for k in range(3))
+    return _of_simplices(middle, (cross(a, b) * c).sum(axis=1) / 6.0, (a, b, c))
+
+
+def of_capsule(radius: float, length: float, dim: int) -> MassProperties:
+    """Mass properties of a capsule along the first axis, ``length`` m between its end centres."""
+    r, half = radius, 0.5 * length
+    if dim == 2:
+        bar, ends, lever = 2.0 * r * length, np.pi * r**2, 4.0 * r / (3.0 * np.pi)
+        along = bar * length**2 / 12.0 + ends * (0.25 * r**2 + half**2 + 2.0 * half * lever)
+        across = bar * r**2 / 3.0 + ends * 0.25 * r**2
+    else:
+        bar, ends, lever = np.pi * r**2 * length, 4.0 / 3.0 * np.pi * r**3, 0.375 * r
+        along = bar * length**2 / 12.0 + ends * (0.2 * r**2 + half**2 + 2.0 * half * lever)
+        across = bar * 0.25 * r**2 + ends * 0.2 * r**2
+    return MassProperties(bar + ends, np.zeros(dim), np.diag([along] + [across] * (dim - 1)))
+
+
+def combined(parts: Sequence[MassProperties]) -> MassProperties:
+    """Mass properties of several solids as one; where they overlap, mass counts twice."""
+    volume = sum(part.volume for part in parts)
+    centroid = np.asarray(sum(part.volume * part.centroid for part in parts) / volume)
+    second = np.zeros((centroid.size, centroid.size))
+    for part in parts:
+        arm = part.centroid - centroid
+        second += part.second + part.volume * np.outer(arm, arm)
+    return MassProperties(float(volume), centroid, second)
+
+
+def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Principal moments (3,), and the unit quaternion (4,) from the principal to the given axes.
+
+    A matrix that is diagonal to round-off keeps its axes.
+    """
+    diagonal = np.diag(inertia)
+    off = np.abs(inertia - np.diag(diagonal)).max()
+    if off <= _ALIKE * diagonal.max():
+        return diagonal.copy(), np.array([1.0, 0.0, 0.0, 0.0])
+    moments, axes = np.linalg.eigh(inertia)
+    if np.ptp(moments) <= _ALIKE * moments.max():
+        return np.full(3, moments.mean()), np.array([1.0, 0.0, 0.0, 0.0])
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    quaternion = Rotation.from_matrix(axes).as_quat(canonical=True)
+    return moments, quaternion[[3, 0, 1, 2]]
+
+
+def _of_simplices(
+    origin: FloatArray, volume: FloatArray, edges: tuple[FloatArray, ...]
+) -> MassProperties:
+    """Of simplices with volumes (n,) and with edges (n, dim) each from a common ``origin``."""
+    dim, total, s = len(edges), volume.sum(), sum(edges)
+    arm = (volume[:, None] * s).sum(axis=0) / ((dim + 1) * total)
+    second = sum(np.einsum("k,ki,kj->ij", volume, y, y) for y in (*edges, s))
+    second = np.asarray(second) / ((dim + 1) * (dim + 2)) - total * np.outer(arm, arm)
+    return MassProperties(float(total), origin + arm, second)

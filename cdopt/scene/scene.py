@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -196,10 +196,8 @@ class Scene(Frozen):
         """
         bodies, bonds = self.bodies, self.bonds
         x, reach, fixed = self.initial.position, bodies.reach, bodies.fixed
-        if self.box is None:
-            near = near_pairs(x, reach, fixed, 0.0)
-        else:
-            near = self.box.near_pairs(x, reach, fixed, 0.0, 0.0)
+        search = near_pairs if self.box is None else partial(self.box.near_pairs, t=0.0)
+        near = search(x, reach, fixed, 0.0)
         pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
         pairs = pairs[~is_among(pairs, bonds)] if bonds.size else pairs
         points = gaps(bodies, self.initial, pairs, 0.0, self.box)

@@ -19,14 +19,16 @@ from cdopt._util.checks import Dim, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.geometry import polytope
 from cdopt.geometry.hulls import Piece
-from cdopt.geometry.mass_properties import (
+from cdopt.geometry.polytope import (
+    LARGEST,
+    SMALLEST,
     MassProperties,
+    Polytope,
     combined,
     of_capsule,
     of_polytope,
     principal_axes,
 )
-from cdopt.geometry.polytope import LARGEST, SMALLEST, Polytope
 from cdopt.geometry.rotations import matrices, unit
 from cdopt.scene.state import UNIT_TOL
 

@@ -6,8 +6,9 @@ LAMMPS writes snapshots as text: dump files (``dump custom``), of one moment or 
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,16 +146,16 @@ def from_lammps(
     text = files.read_text(path, _EXPECTED)
     snapshot = _read(text, str(path), frame)
     if dim is None:
-        dim = 2 if _is_flat(snapshot) else 3
+        dim = 2 if snapshot.flat else 3
     columns = snapshot.columns
+    if mass is not None or density is not None:
+        columns = {name: columns[name] for name in columns if name not in ("mass", "density")}
+    elif "mass" in columns:
+        columns.pop("density", None)
     given = {"radius": radius, "mass": mass, "density": density}
     stated: dict[str, Any] = {
         key: columns.get(key) if value is None else value for key, value in given.items()
     }
-    if mass is not None or (density is None and stated["mass"] is not None):
-        stated["density"] = None
-    elif density is not None:
-        stated["mass"] = None
     if stated["radius"] is None:
         found = f"columns {', '.join(columns) or 'of nothing'}"
         raise InvalidInput("radius", found, "radius or diameter in the file, or radius=")
@@ -175,14 +176,14 @@ def from_lammps(
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """Columns by name, (n,) each and by ascending id; bounds (3, 2), m; boundary flags."""
+    """Columns by name, (n,) each; bounds (3, 2), m; boundary flags."""
 
-    columns: Mapping[str, FloatArray]
+    columns: dict[str, FloatArray]
     bounds: FloatArray
-    flags: tuple[str, ...]
+    flags: Sequence[str]
     title: str
 
-    def table(self, names: tuple[str, ...], dim: int) -> FloatArray | None:
+    def table(self, names: Sequence[str], dim: int) -> FloatArray | None:
         """(n, dim) of these columns; None where one is missing."""
         if not all(name in self.columns for name in names[:dim]):
             return None
@@ -191,10 +192,10 @@ class _Snapshot:
     def positions(self, dim: int) -> FloatArray:
         """(n, dim) centres, m: as they are, unwrapped or scaled by the bounds."""
         lower, upper = self.bounds[:dim].T
-        for end, scaled in (("", False), ("u", False), ("s", True), ("su", True)):
-            x = self.table(tuple(axis + end for axis in "xyz"), dim)
+        for end in ("", "u", "s", "su"):
+            x = self.table([axis + end for axis in "xyz"], dim)
             if x is not None:
-                return lower + x * (upper - lower) if scaled else x
+                return lower + x * (upper - lower) if end.startswith("s") else x
         found = f"columns {', '.join(self.columns)}"
         raise InvalidInput("path", found, "columns x, y, z of positions")
 
@@ -209,160 +210,140 @@ class _Snapshot:
         sides = self.bounds[:dim, 1] - self.bounds[:dim, 0]
         return np.where(repeats, sides, np.inf) if repeats.any() else None
 
-
-def _is_flat(snapshot: _Snapshot) -> bool:
-    """Whether all z are 0, as LAMMPS has them in the plane."""
-    z = next((snapshot.columns[n] for n in ("z", "zu") if n in snapshot.columns), None)
-    return z is None or not z.any()
-
-
-def _read(text: str, source: str, frame: int) -> _Snapshot:
-    """The snapshot in a text; every fault names the file, and the line where it can."""
-    lines = text.splitlines()
-    is_dump = Path(source).suffix in DUMPS or text.startswith("ITEM:")
-    try:
-        return _dump(lines, frame) if is_dump else _data(lines)
-    except _Fault as fault:
-        place = f"{source}, line {fault.line + 1}" if fault.line < len(lines) else source
-        found = repr(lines[fault.line].strip()[:60]) if fault.line < len(lines) else "its end"
-        raise InvalidInput(place, found, fault.expected) from fault
-
-
-class _Fault(Exception):
-    """A line, from 0, that is not what was expected."""
-
-    def __init__(self, line: int, expected: str) -> None:
-        super().__init__(expected)
-        self.line, self.expected = line, expected
-
-
-def _numbers(lines: list[str], start: int, count: int, width: int | None) -> FloatArray:
-    """The first ``width`` numbers of each of the lines from ``start``; all where it is None."""
-    rows = []
-    for k in range(start, start + count):
-        words = lines[k].partition("#")[0].split() if k < len(lines) else []
-        expected = f"{width} numbers" if width else "numbers"
-        if not words or len(words) < (width or len(words)):
-            raise _Fault(k, expected)
-        try:
-            rows.append([float(word) for word in words[:width]])
-        except ValueError as error:
-            raise _Fault(k, expected) from error
-        if len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
-            raise _Fault(k, f"{len(rows[0])} finite numbers")
-    return np.array(rows) if rows else np.empty((0, width or 0))
+    @property
+    def flat(self) -> bool:
+        """Whether all z are 0, as LAMMPS has them in the plane."""
+        z = next((self.columns[n] for n in ("z", "zu") if n in self.columns), None)
+        return z is None or not z.any()
 
 
 def _sorted(columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """The columns by ascending id, those that can be computed from others with them."""
+    """The columns by ascending id, and the radius where they have the diameter."""
     if "id" in columns:
         order = np.argsort(columns["id"], kind="stable")
         columns = {name: values[order] for name, values in columns.items()}
     if "diameter" in columns:
         columns.setdefault("radius", 0.5 * columns["diameter"])
-    for axis in "xyz":
-        if f"omega{axis}" in columns:
-            columns[f"w{axis}"] = columns[f"omega{axis}"]
     return columns
 
 
-# --- dump files ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Text:
+    """The lines of a file, which faults name."""
+
+    lines: list[str]
+    source: str
+
+    def fault(self, line: int, expected: str) -> InvalidInput:
+        """An error of a line, from 0, that is not what was expected."""
+        if line >= len(self.lines):
+            return InvalidInput(self.source, "its end", expected)
+        found = repr(self.lines[line].strip()[:60])
+        return InvalidInput(f"{self.source}, line {line + 1}", found, expected)
+
+    def count(self, line: int, word: str) -> int:
+        """The number of atoms that a word of a line states; each has a line."""
+        if not word.isdecimal() or not 0 < int(word[:19]) <= len(self.lines):
+            raise self.fault(line, "the number of atoms, of which each has a line")
+        return int(word)
+
+    def numbers(self, start: int, count: int, columns: Sequence[int]) -> FloatArray:
+        """These columns of finite numbers in ``count`` lines from ``start``."""
+        rows = []
+        for k in range(start, start + count):
+            words = self.lines[k].partition("#")[0].split() if k < len(self.lines) else []
+            try:
+                rows.append([float(words[j]) for j in columns])
+            except (ValueError, IndexError) as error:
+                raise self.fault(k, f"columns of numbers in {count:,} lines") from error
+            if not all(map(math.isfinite, rows[-1])):
+                raise self.fault(k, "finite numbers")
+        return np.array(rows)
 
 
-def _dump(lines: list[str], frame: int) -> _Snapshot:
+def _read(text: str, source: str, frame: int) -> _Snapshot:
+    """The snapshot in a text; every fault names the file, and the line where it can."""
+    is_dump = Path(source).suffix in DUMPS or text.startswith("ITEM:")
+    lines = _Text(text.splitlines(), source)
+    return _dump(lines, frame) if is_dump else _data(lines)
+
+
+def _dump(text: _Text, frame: int) -> _Snapshot:
     """One snapshot of a dump file."""
+    lines = text.lines
     starts = [k for k, line in enumerate(lines) if line.startswith("ITEM: TIMESTEP")]
     if not -len(starts) <= frame < len(starts):
         expected = f"a number from {-len(starts)} to {len(starts) - 1}" if starts else _EXPECTED
         raise InvalidInput("frame", str(frame), expected)
     begin = starts[frame]
     end = min((k for k in starts if k > begin), default=len(lines))
-    items = {lines[k][5:].strip(): k for k in range(begin, end) if lines[k].startswith("ITEM:")}
-    number = _item(items, "NUMBER OF ATOMS", end)
-    place = number[0] + 1
-    count = _count(lines, place, lines[place] if place < end else "")
-    bounds, flags = _item(items, "BOX BOUNDS", end)
+    snapshot = _Text(lines[:end], text.source)
+
+    def item(name: str) -> tuple[int, list[str]]:
+        """The line after that of an ITEM, and the words behind its name."""
+        for k in range(begin, end):
+            if lines[k].startswith(f"ITEM: {name}"):
+                return k + 1, lines[k][6 + len(name) :].split()
+        raise snapshot.fault(end, f"ITEM: {name}")
+
+    place, _ = item("NUMBER OF ATOMS")
+    count = snapshot.count(place, lines[place].strip() if place < end else "")
+    first, flags = item("BOX BOUNDS")
     if flags[:1] == ["xy"] or "origin" in flags or "abc" in flags:
         raise Unsupported("a sheared box", "the dump states one (triclinic)")
-    atoms, names = _item(items, "ATOMS", end)
-    if not names:
-        raise _Fault(atoms, "names of columns")
-    words = [lines[k].split() for k in range(atoms + 1, min(atoms + 1 + count, end))]
-    if len(words) < count:
-        raise _Fault(end, f"{count:,} atoms")
+    flags = (flags or ["ff"] * 3)[:3]
+    if len(flags) < 3 or not all(re.fullmatch("[pfsm]{2}", side) for side in flags):
+        raise snapshot.fault(first - 1, "boundaries such as pp, ff or fs for three axes")
+    atoms, names = item("ATOMS")
+    names = [re.sub("^omega", "w", name) for name in names]
     numeric = [k for k, name in enumerate(names) if name not in ("element", "mol", "type")]
-    table = np.empty((count, len(numeric)))
-    for row, parts in enumerate(words):
-        try:
-            table[row] = [float(parts[k]) for k in numeric]
-        except (ValueError, IndexError) as error:
-            raise _Fault(atoms + 1 + row, f"{len(names)} columns of numbers") from error
-    columns = {names[k]: table[:, place] for place, k in enumerate(numeric)}
-    step = lines[begin + 1].strip() if begin + 1 < end else ""
-    sides = tuple((flags or ["ff"] * 3)[:3])
-    if len(sides) < 3 or not all(re.fullmatch("[pfsm]{2}", side) for side in sides):
-        raise _Fault(bounds, "boundaries such as pp, ff or fs for three axes")
-    title = f"LAMMPS, time step {step}"
-    return _Snapshot(_sorted(columns), _numbers(lines, bounds + 1, 3, 2), sides, title)
+    if not numeric:
+        raise snapshot.fault(atoms - 1, "names of columns")
+    table = snapshot.numbers(atoms, count, numeric)
+    columns = {names[k]: table[:, j] for j, k in enumerate(numeric)}
+    title = f"LAMMPS, time step {lines[begin + 1].strip() if begin + 1 < end else ''}"
+    return _Snapshot(_sorted(columns), snapshot.numbers(first, 3, (0, 1)), flags, title)
 
-
-def _item(items: dict[str, int], name: str, end: int) -> tuple[int, list[str]]:
-    """The line of an ITEM, and the words after its name."""
-    for title, k in items.items():
-        if title.startswith(name):
-            return k, title[len(name) :].split()
-    raise _Fault(end, f"ITEM: {name}")
-
-
-def _count(lines: list[str], k: int, word: str) -> int:
-    """The number of atoms that a word of line k states; each has a line."""
-    if not word.strip().isdecimal() or not 0 < int(word[:19]) <= len(lines):
-        raise _Fault(k, "the number of atoms, of which each has a line")
-    return int(word)
-
-
-# --- data files ---------------------------------------------------------------------------------
 
 _STYLE = ("id", "type", "diameter", "density", "x", "y", "z")  # of atom style sphere
 _TURNING = ("id", "vx", "vy", "vz", "wx", "wy", "wz")
 _SECTIONS = re.compile(r"^[A-Z][A-Za-z]*( [A-Z][A-Za-z]*)*$")
 
 
-def _data(lines: list[str]) -> _Snapshot:
+def _data(text: _Text) -> _Snapshot:
     """A data file of atom style sphere, whose bounds count as fixed."""
     bounds, count, sections = np.full((3, 2), np.nan), 0, {}
-    for k, line in enumerate(lines[1:], 1):
-        text, _, comment = (part.strip() for part in line.partition("#"))
-        words = text.split()
-        if _SECTIONS.match(text):
-            sections[text] = (k, comment)
+    for k, line in enumerate(text.lines[1:], 1):
+        stated, _, comment = (part.strip() for part in line.partition("#"))
+        words = stated.split()
+        if _SECTIONS.match(stated):
+            sections[stated] = (k, comment)
         elif sections:
             continue
         elif words[1:] == ["atoms"]:
-            count = _count(lines, k, words[0])
+            count = text.count(k, words[0])
         elif words[2:] and words[-1][1:] == "hi" and words[-1][0] in "xyz":
-            bounds["xyz".index(words[-1][0])] = _numbers(lines, k, 1, 2)[0]
-        elif words[-3:] == ["xy", "xz", "yz"] and any(_numbers(lines, k, 1, 3)[0]):
+            bounds["xyz".index(words[-1][0])] = text.numbers(k, 1, (0, 1))[0]
+        elif words[-3:] == ["xy", "xz", "yz"] and text.numbers(k, 1, (0, 1, 2)).any():
             raise Unsupported("a sheared box", "the data file states one (triclinic)")
     if not count or np.isnan(bounds).any() or "Atoms" not in sections:
-        raise _Fault(len(lines), "atoms, bounds xlo xhi to zlo zhi, and a section Atoms")
+        expected = "atoms, bounds xlo xhi to zlo zhi, and a section Atoms"
+        raise text.fault(len(text.lines), expected)
     start, style = sections["Atoms"]
     if style not in ("", "sphere"):
-        raise _Fault(start, "atoms of style sphere")
-    atoms = _numbers(lines, start + 2, count, len(_STYLE))
-    columns = dict(zip(_STYLE, atoms.T, strict=True))
-    columns = _sorted(columns)
+        raise text.fault(start, "atoms of style sphere")
+    columns = _columns(_STYLE, text.numbers(start + 2, count, range(len(_STYLE))))
     if "Velocities" in sections:
-        moving = _numbers(lines, sections["Velocities"][0] + 2, count, len(_TURNING))
-        order = np.argsort(moving[:, 0], kind="stable")
-        if not np.array_equal(moving[order, 0], columns["id"]):
-            raise _Fault(sections["Velocities"][0], "velocities of the same atoms")
-        columns |= dict(zip(_TURNING[1:], moving[order, 1:].T, strict=True))
-    title = lines[0].strip()[:80]
-    return _Snapshot(columns, bounds, ("ff",) * 3, title)
+        start, _ = sections["Velocities"]
+        moving = _columns(_TURNING, text.numbers(start + 2, count, range(len(_TURNING))))
+        if not np.array_equal(moving["id"], columns["id"]):
+            raise text.fault(start, "velocities of the same atoms")
+        columns |= moving
+    return _Snapshot(columns, bounds, ("ff",) * 3, text.lines[0].strip()[:80])
 
 
-# --- walls --------------------------------------------------------------------------------------
+def _columns(names: Sequence[str], table: FloatArray) -> dict[str, FloatArray]:
+    return _sorted(dict(zip(names, table.T, strict=True)))
 
 
 def _one_or_each(name: str, value: Any) -> Any:
@@ -376,16 +357,6 @@ def _one_or_each(name: str, value: Any) -> Any:
 def _walls(walls: Any, centres: FloatArray, material: str) -> list[Body]:
     """Half-spaces at the lower and upper places (2, dim) that are numbers, facing in."""
     dim = centres.shape[1]
-    places = _places(walls, dim)
-    behind = np.flatnonzero(((centres < places[0]) | (centres > places[1])).any(axis=1))
-    if behind.size:
-        found = f"{behind.size:,} centres behind them, the first x[{behind[0]}]"
-        raise InvalidInput("walls", found, "centres between the lower and the upper places")
-    return walls_at(places.T, dim, material)
-
-
-def _places(walls: Any, dim: int) -> FloatArray:
-    """(2, dim) m, not a number where there is no wall."""
     expected = f"two rows of {dim} places, lower and upper ones, None or nan for no wall"
     try:
         rows = [[np.nan if place is None else place for place in row] for row in walls]
@@ -394,4 +365,8 @@ def _places(walls: Any, dim: int) -> FloatArray:
     places = checks.real("walls", rows, expected, (2, dim)).astype(np.float64)
     if np.isinf(places).any() or (places[1] <= places[0]).any():
         raise InvalidInput("walls", "an upper wall that is not above the lower one", expected)
-    return np.asarray(places)
+    behind = np.flatnonzero(((centres < places[0]) | (centres > places[1])).any(axis=1))
+    if behind.size:
+        found = f"{behind.size:,} centres behind them, the first x[{behind[0]}]"
+        raise InvalidInput("walls", found, "centres between the lower and the upper places")
+    return walls_at(places.T, dim, material)

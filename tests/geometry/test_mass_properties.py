@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cdopt.geometry.mass_properties import of_capsule, of_polytope, principal_axes
-from cdopt.geometry.polytope import box, polygon, polyhedron
+from cdopt.geometry.polytope import (
+    box,
+    of_capsule,
+    of_polytope,
+    polygon,
+    polyhedron,
+    principal_axes,
+)
 from cdopt.geometry.rotations import matrices
 from cdopt.scene import Body, Box, Capsule, Compound, Part, Polygon, Polyhedron, Scene, Sphere
 

@@ -19,14 +19,17 @@ OUTWARD = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
 
 BAD_POLYGONS = {
     "two corners": ([[0, 0], [1, 0]], "2 corners"),
-    "a line": ([[0, 0], [1, 0], [2, 0]], "without area"),
+    "a line": ([[0, 0], [1, 0], [2, 0]], "not convex"),
     "one place": ([[1, 1]] * 4, "one place"),
-    "clockwise": (SQUARE[::-1], "inverted"),
+    "clockwise": (SQUARE[::-1], "clockwise"),
     "a dart": ([[0, 0], [2, 0], [0.5, 0.5], [0, 2]], "not convex at corner 2"),
     "a bow tie": ([[0, 0], [1, 1], [1, 0], [0, 1.5]], "not convex"),
-    "a star": ([[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)], "cross"),
-    "a corner twice": ([[0, 0], [1, 0], [1, 0], [1, 1]], "corners 1 and 2 in one place"),
-    "a corner on a side": ([[0, 0], [0.5, 0], [1, 0], [1, 1]], "corner 1 on the line"),
+    "a star": (
+        [[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)],
+        "convex",
+    ),
+    "a corner twice": ([[0, 0], [1, 0], [1, 0], [1, 1]], "not convex"),
+    "a corner on a side": ([[0, 0], [0.5, 0], [1, 0], [1, 1]], "not convex at corner 1"),
     "no numbers": ([["a", "b"]], "a list"),
     "nan": ([[0, 0], [1, 0], [np.nan, 1]], ""),
     "in space": (CUBE, ""),
@@ -47,7 +50,7 @@ BAD_HULLS = {
 BAD_FACES = {
     "inverted": ([face[::-1] for face in OUTWARD], "inverted"),
     "one turned": ([OUTWARD[0][::-1], *OUTWARD[1:]], "runs the same way"),
-    "open": (OUTWARD[:3], "3 faces"),
+    "open": (OUTWARD[:3], "one face alone"),
     "out of range": ([*OUTWARD[:3], [1, 2, 9]], r"faces\[3\]"),
     "negative": ([*OUTWARD[:3], [1, 2, -1]], r"faces\[3\]"),
     "two corners": ([*OUTWARD[:3], [1, 2]], r"faces\[3\]"),

@@ -88,7 +88,7 @@ def test_a_data_file_in_the_plane() -> None:
     [
         ("heap.dump", "0.5 3.0", "0.5 heavy", r"line 20.*columns of numbers"),
         ("heap.dump", "0.5 3.0", "0.5", "line 20"),
-        ("heap.dump", "\n3\nITEM", "\n4\nITEM", "4 atoms"),
+        ("heap.dump", "\n3\nITEM", "\n4\nITEM", "4 lines"),
         ("heap.dump", " radius", " size", "radius or diameter"),
         ("heap.dump", " x y z v", " a b c v", "columns x, y, z"),
         ("heap.dump", "ITEM: BOX BOUNDS ff ff fs\n0.0", "ITEM: NO\n0.0", "BOX BOUNDS"),
